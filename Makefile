@@ -89,7 +89,7 @@ $(STAMPS)/packages-emulated: tools/install_packages.sh
 	bash tools/install_packages.sh build emulated
 	@touch $@
 
-# Two machines at a time, of a gigabyte each. The first run downloads and builds for some minutes.
+# Two machines at a time, of a gigabyte each (2.5 for the driver's model). The first run downloads and builds for some minutes.
 # FULL=1 adds what takes an hour and more: the walk over all sequences of requests, ten minutes of random requests.
 # COMMIT=HEAD: the quick set and a quarter of the others, which the commit's hash chooses (tests/support/emulated_sets.py).
 emulated: build $(STAMPS)/packages-emulated

@@ -149,14 +149,71 @@ class Edges:
         return outcome
 
 
+class Functions:
+    """Sums of all frames by function, of `functions()` or of a table of `calls()`."""
+
+    def __init__(self, by: str) -> None:
+        self._by = by
+
+    def run(self, trace: ptkit.Trace, threads: int) -> Outcome:
+        if self._by == "functions":
+            table: ptkit.Table = trace.functions(threads=threads)
+            return Outcome(int(table["count"].sum()), 0, int(table["self_instructions"].sum()))
+        frames = trace.calls(threads=threads)
+        return Outcome(len(frames), 0, int(frames["self_instructions"].sum()))
+
+    def plain(self, trace: ptkit.Trace) -> Outcome:
+        return self.run(trace, 1)
+
+    def check(self, trace: ptkit.Trace) -> Outcome:
+        table: ptkit.Table = trace.functions() if self._by == "functions" else trace.calls().functions()
+        names = ("function", "module", "count", "instructions", "self_instructions")
+        rows = sorted(zip(*(map(str, table[name].tolist()) for name in names), strict=True))
+        digest = hashlib.blake2b(json.dumps(rows).encode(), digest_size=8).hexdigest()
+        return Outcome(int(table["count"].sum()), 0, int(table["self_instructions"].sum()), digest)
+
+
+class CallSites:
+    """Addresses of all call instructions of a `perf.data` file that is opened anew for each run."""
+
+    def frames(self, trace: ptkit.Trace, threads: int = 1, **query: Any) -> Any:
+        frames = ptkit.open(trace.source).calls(threads=threads, **query)
+        return frames[np.isin(frames["how"], (ptkit.CallHow.CALL, ptkit.CallHow.PLT))]
+
+    def run(self, trace: ptkit.Trace, threads: int) -> Outcome:
+        frames = self.frames(trace, threads)
+        return Outcome(len(frames), 0, int(frames["call_ip"].sum(dtype=np.uint64)))
+
+    def plain(self, trace: ptkit.Trace) -> Outcome:
+        return self.run(trace, 1)
+
+    def check(self, trace: ptkit.Trace) -> Outcome:
+        names = ("parent", "call_ip", "instruction", "end_instruction", "how")
+        frames = self.frames(trace, columns=names)
+        parent, site, begin, end = (frames[name].tolist() for name in names[:4])
+        # A function that the dynamic linker resolves has the call of the resolver, which is here, too.
+        resolved = set(zip(parent, site, end, strict=True))
+        once = [
+            here for here, *key in zip(site, parent, site, begin, strict=True) if tuple(key) not in resolved
+        ]
+        digests = Digests(1)
+        digests.update([np.sort(np.array(once, np.uint64))])
+        return Outcome(len(once), 0, 0, digests.text())
+
+
 TAKEN = ("from_ip", "to_ip")
-QUESTIONS: dict[str, Part | Edges] = {
+ALL = ("tsc", "tsc_error", "from_ip", "to_ip", "kind", "flags", "offset")
+QUESTIONS: dict[str, Part | Edges | Functions | CallSites] = {
     "columns": Part("packets", ("offset", "kind", "ip", "payload")),
     "edges": Edges(),
     "branches": Part("branches", ("from_ip", "to_ip", "kind")),
     "taken_branches": Anew("branches", TAKEN),
     "timed_branches": Timed("branches", ("tsc", "tsc_error", "from_ip", "to_ip", "kind", "flags")),
     "instructions": Part("instructions", ("ip",)),
+    "all_branches": Part("branches", ALL),
+    "functions": Functions("functions"),
+    "calls": Functions("calls"),
+    "call_sites": CallSites(),
 }
 
 

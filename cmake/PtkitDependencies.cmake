@@ -39,6 +39,7 @@ endmacro()
 ptkit_find_library(ptkit_zydis Zydis/Zydis.h Zydis libzydis-dev zydis-devel)
 ptkit_find_library(ptkit_libelf libelf.h elf libelf-dev elfutils-libelf-devel)
 ptkit_find_library(ptkit_libdw elfutils/libdw.h dw libdw-dev elfutils-devel)
+ptkit_find_library(ptkit_lzma lzma.h lzma liblzma-dev xz-devel)
 ptkit_find_library(ptkit_zstd zstd.h zstd libzstd-dev libzstd-devel)
 
 if(TARGET ptkit_zydis)

@@ -27,6 +27,7 @@ CPP_RANKS = {
     "packet": 3,
     "image": 3,
     "dwarf": 4,
+    "pdb": 4,
     "time": 4,
     "softpt": 4,
     "ptmodel": 5,
@@ -71,6 +72,8 @@ ROOM_RANKS = {
         "driver": 6,
     },
     "columns": {"memory": 0, ".": 1, "rows": 2, "sources": 3, "read": 4},
+    "calls": {"code": 0, "stack": 1, ".": 2, "sums": 3},
+    "dwarf": {".": 0, "files": 1},
     "bindings": {".": 0, "capture": 1},
 }
 

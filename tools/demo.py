@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +18,18 @@ import ptkit
 
 
 def hottest_functions(trace: ptkit.Trace, top: int) -> Table:
-    """Counts executed instructions per function, or per file where no function is known."""
-    totals: Counter[str] = Counter()
-    for part in trace.iter_instructions(columns=["symbol", "module"]):
-        names = part.to_pandas().groupby(["symbol", "module"], observed=True, dropna=False).size()
-        for (symbol, module), count in names.items():
-            nameless = f"[{module}]" if isinstance(module, str) else "?"
-            totals[symbol if isinstance(symbol, str) else nameless] += int(count)
-    all_of_it = totals.total()
-    table = Table(title=f"Hottest functions of {all_of_it:,} instructions")
-    table.add_column("instructions", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("function")
-    for function, count in totals.most_common(top):
-        table.add_row(f"{count:,}", f"{100 * count / all_of_it:.1f} %", escape(function))
+    """What functions executed, alone and with what they called."""
+    functions = trace.functions()
+    alone = functions["self_instructions"]
+    hottest = functions[np.argsort(alone)[::-1][:top]]
+    all_of_it = max(int(alone.sum()), 1)
+    table = Table(title=f"Hottest of {len(functions):,} functions, {all_of_it:,} instructions")
+    for heading in ("instructions", "alone", "with callees", "calls", "function"):
+        table.add_column(heading, justify="left" if heading == "function" else "right")
+    names = ("self_instructions", "instructions", "count", "function")
+    for own, with_callees, count, function in zip(*(hottest[name].tolist() for name in names), strict=True):
+        shares = (f"{100 * part / all_of_it:.1f} %" for part in (own, with_callees))
+        table.add_row(f"{own:,}", *shares, f"{count:,}", escape(function))
     return table
 
 
@@ -51,7 +48,7 @@ def hottest_branches(trace: ptkit.Trace, top: int) -> Table:
     hottest = edges[np.argsort(edges["count"])[::-1][:top]]
     table = Table(title=f"Hottest of {len(edges):,} branch edges")
     for heading in ("times", "kind", "from", "to"):
-        table.add_column(heading, justify="right" if heading == "times" else "left")
+        table.add_column(heading, justify="right" if heading == "times" else "left", overflow="fold")
     columns = (
         hottest["count"].tolist(),
         hottest.named("kind"),
@@ -82,7 +79,7 @@ def main(arguments: list[str]) -> int:
     console.print(hottest_branches(trace, 12))
     console.print(f"errors: {len(trace.errors)}, gaps: {len(trace.gaps)}")
     print(f"the trace: {output}")
-    print(f"try: .venv/bin/ptkit instructions {output} | head")
+    print(f"try: .venv/bin/ptkit calls {output} --depth 4")
     return 0
 
 

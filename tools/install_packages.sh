@@ -3,13 +3,13 @@
 set -euo pipefail
 
 declare -A groups=(
-  [build]="build-essential cmake ninja-build pkg-config python3-dev python3-venv libzydis-dev libelf-dev libdw-dev libzstd-dev nlohmann-json3-dev libipt-dev"
+  [build]="build-essential cmake ninja-build pkg-config python3-dev python3-venv libzydis-dev libelf-dev libdw-dev liblzma-dev libzstd-dev nlohmann-json3-dev libipt-dev"
   [test]="libgtest-dev nasm qemu-user luajit"
   [lint]="clang clang-format clang-tidy"
   [emulated]="qemu-system-x86"
 )
 # Wanted, but not had everywhere: what needs them is skipped without (ccache saves time).
-declare -A optional=([build]="ccache" [test]="gcc-multilib linux-perf llvm" [lint]="libclang-rt-dev")
+declare -A optional=([build]="ccache" [test]="gcc-multilib linux-perf llvm lld clang dwz libdebuginfod1 valgrind" [lint]="libclang-rt-dev")
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 

@@ -96,6 +96,9 @@ ABOUT = {
     "stack_anomalies": "`trace.stack_anomalies`: returns and jumps that fit no open frame.",
     "functions": "`trace.functions()`: sums over the frames of each function.",
     "call_tree": "`trace.call_tree()`: sums over the frames of each calling context.",
+    "ptwrites": "`trace.ptwrites()`: one row per PTWRITE, with the frame that encloses it "
+    "([moments.md](moments.md)).",
+    "at_times": "`trace.at_times()`: one row per time and stream ([moments.md](moments.md)).",
     "mappings": "`trace.mappings()`: one row per range of addresses with code of one file, or of no file.",
 }
 
@@ -104,9 +107,9 @@ ENUMS = (
     ("BranchKind", "Branch kinds", "src/flow/rows/rows.h", "BranchKind"),
     ("InsnClass", "Instruction classes", "src/insn/insn.h", "InsnClass"),
     ("GapCause", "Gap causes", "src/flow/rows/rows.h", "GapCause"),
-    ("CallHow", "How frames begin", "src/calls/frame.h", "How"),
-    ("CallEnd", "How frames end", "src/calls/frame.h", "EndHow"),
-    ("StackAnomaly", "Stack anomalies", "src/calls/frame.h", "AnomalyKind"),
+    ("CallHow", "How frames begin", "src/calls/stack/frame.h", "How"),
+    ("CallEnd", "How frames end", "src/calls/stack/frame.h", "EndHow"),
+    ("StackAnomaly", "Stack anomalies", "src/calls/stack/frame.h", "AnomalyKind"),
 )
 # Enumeration, heading, and the tables whose flags have these bits.
 FLAGS = (
@@ -117,6 +120,7 @@ FLAGS = (
     ("CallFlag", "Call flags", ("calls",)),
     ("StackAnomalyFlag", "Stack anomaly flags", ("stack_anomalies",)),
     ("FunctionFlag", "Function flags", ("functions", "call_tree")),
+    ("MomentFlag", "Moment flags", ("ptwrites", "at_times")),
 )
 
 

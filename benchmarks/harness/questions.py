@@ -141,6 +141,28 @@ QUESTIONS = (
         clocked=True,
     ),
     Question(
+        "functions",
+        "sums of all calls by function; beside every branch with all columns",
+        (_python("functions"), _python("all_branches")),
+        ((_python("functions"), _python("calls")),),
+        0.67,
+    ),
+    Question(
+        "calls",
+        "a row for every call; beside every branch with all columns",
+        (_python("calls"), _python("all_branches")),
+        ((_python("functions"), _python("calls")),),
+        0.4,
+    ),
+    Question(
+        "call_sites",
+        "a row for every call of a perf.data file, opened anew",
+        (_python("call_sites"), Contestant("taken_branches/perf", ("--calls", "--null"), needs="perf")),
+        ((_python("call_sites"), Contestant("taken_branches/perf", ("--calls",), needs="perf")),),
+        20,
+        perf_data=True,
+    ),
+    Question(
         "instructions",
         "the IP of every instruction through iter_instructions(reuse=True)",
         (_python("instructions"), _plain("instructions"), Contestant("instructions/ptkit"), _INSTRUCTIONS),

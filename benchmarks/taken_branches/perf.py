@@ -5,6 +5,7 @@
     perf.py time FILE SECONDS [--null]
 
 prints one JSON object, as the other contestants do. `--null`: the text goes to /dev/null, unread.
+`--calls`: calls and returns instead, as `--call-ret-trace` shows them; the result is the call instructions.
 The time is that of perf and of this script. perf looks for code in FILE.debug, where `ptkit export` puts it.
 """
 
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -37,23 +38,28 @@ BLOCK = 1 << 20
 ERROR = b"instruction trace error"
 
 
-def words(path: str) -> list[str]:
-    """Branches, and errors other than losses, which are gaps in ptkit; no symbols, which take longer."""
+BRANCHES = ("--itrace=be-o-l", "-F", "ip,addr")
+CALLS = ("--call-ret-trace",)
+CALL_SITES = (*CALLS, "-F", "ip,flags")
+
+
+def words(path: str, output: Sequence[str]) -> list[str]:
+    """Errors of branches other than losses, which are gaps in ptkit; no symbols, which take longer."""
     cache = ["--buildid-dir", f"{path}.debug"] if Path(f"{path}.debug").is_dir() else []
-    return ["perf", *cache, "script", "--force", "-i", path, "--itrace=be-o-l", "-F", "ip,addr"]
+    return ["perf", *cache, "script", "--force", "-i", path, *output]
 
 
 @contextmanager
-def running(path: str, stdout: int) -> Iterator[IO[bytes] | None]:
+def running(path: str, stdout: int, output: Sequence[str]) -> Iterator[IO[bytes] | None]:
     """The output of perf while it runs. A failure ends the contestant."""
     environment = {**os.environ, "PERF_CONFIG": os.devnull}
     with tempfile.TemporaryFile() as said:
-        perf = subprocess.Popen(words(path), stdout=stdout, stderr=said, env=environment)
+        perf = subprocess.Popen(words(path, output), stdout=stdout, stderr=said, env=environment)
         with perf:
             yield perf.stdout
         if perf.returncode != 0:
             said.seek(0)
-            sys.exit(f"{' '.join(words(path))}: {said.read().decode(errors='replace').strip()}")
+            sys.exit(f"{' '.join(words(path, output))}: {said.read().decode(errors='replace').strip()}")
 
 
 def blocks(pipe: IO[bytes]) -> Iterator[bytes]:
@@ -83,7 +89,7 @@ def rows_of(text: bytes) -> tuple[NDArray[Any], int]:
 
 def read(path: str, digests: Digests | None = None) -> Outcome:
     outcome = Outcome()
-    with running(path, subprocess.PIPE) as pipe:
+    with running(path, subprocess.PIPE, BRANCHES) as pipe:
         for text in blocks(pipe) if pipe else ():
             rows, errors = rows_of(text)
             outcome.add(len(rows), errors, rows[-1:, 0])
@@ -92,8 +98,19 @@ def read(path: str, digests: Digests | None = None) -> Outcome:
     return outcome
 
 
-def discard(path: str) -> Outcome:
-    with running(path, subprocess.DEVNULL):
+def read_calls(path: str, digests: Digests | None = None) -> Outcome:
+    sites: list[int] = []
+    with running(path, subprocess.PIPE, CALL_SITES) as pipe:
+        for text in blocks(pipe) if pipe else ():
+            sites += [int(line.split()[-1], 16) for line in text.splitlines() if b" call " in line]
+    array = np.array(sites, np.uint64)
+    if digests is not None:
+        digests.update([np.sort(array)])
+    return Outcome(len(array), 0, int(array.sum(dtype=np.uint64)))
+
+
+def discard(path: str, output: Sequence[str]) -> Outcome:
+    with running(path, subprocess.DEVNULL, output):
         return Outcome()
 
 
@@ -108,15 +125,21 @@ def main() -> None:
     parser.add_argument("file")
     parser.add_argument("seconds", nargs="?", type=float, default=0.0)
     parser.add_argument("--null", action="store_true")
+    parser.add_argument("--calls", action="store_true")
     arguments = parser.parse_args()
     answer: dict[str, Any] = {}
     if arguments.action == "check":
-        digests = Digests(len(TAKEN))
-        outcome = read(arguments.file, digests)
+        digests = Digests(1 if arguments.calls else len(TAKEN))
+        outcome = (read_calls if arguments.calls else read)(arguments.file, digests)
         outcome.digest = digests.text()
     else:
-        run = discard if arguments.null else read
-        rounds, outcome = timed(lambda: run(arguments.file), arguments.seconds, cpu_seconds)
+
+        def run() -> Outcome:
+            if arguments.null:
+                return discard(arguments.file, CALLS if arguments.calls else BRANCHES)
+            return (read_calls if arguments.calls else read)(arguments.file)
+
+        rounds, outcome = timed(run, arguments.seconds, cpu_seconds)
         warnings.simplefilter("ignore", ptkit.PtkitWarning)
         answer = {"bytes": ptkit.open(arguments.file).info.bytes, "rounds": rounds}
     print(json.dumps({**vars(outcome), **answer}))

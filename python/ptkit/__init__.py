@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         FunctionFlag,
         GapCause,
         InsnClass,
+        MomentFlag,
         PacketFlag,
         PacketKind,
         RecordFlag,
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
         StackAnomalyFlag,
         TimeSource,
     )
+    from ptkit.analysis.slow_calls import CallComparison, CallDifference
     from ptkit.bundle import redact
     from ptkit.capture import Filter, Trigger
+    from ptkit.decode.call_histogram import CallHistogram
+    from ptkit.decode.call_table import CallTable
     from ptkit.errors import (
         ColumnError,
         ConfigError,
@@ -109,6 +113,7 @@ _NAMES = {
         "FunctionFlag",
         "GapCause",
         "InsnClass",
+        "MomentFlag",
         "PacketFlag",
         "PacketKind",
         "RecordFlag",
@@ -117,8 +122,11 @@ _NAMES = {
         "StackAnomalyFlag",
         "TimeSource",
     ),
+    "ptkit.analysis.slow_calls": ("CallComparison", "CallDifference"),
     "ptkit.bundle": ("redact",),
     "ptkit.capture": ("Filter", "Trigger"),
+    "ptkit.decode.call_histogram": ("CallHistogram",),
+    "ptkit.decode.call_table": ("CallTable",),
     "ptkit.errors": (
         "ColumnError",
         "ConfigError",
@@ -163,9 +171,13 @@ _MODULES = frozenset(
 __all__ = [
     "BRANCH_RECORD",
     "BranchKind",
+    "CallComparison",
+    "CallDifference",
     "CallEnd",
     "CallFlag",
+    "CallHistogram",
     "CallHow",
+    "CallTable",
     "ColumnError",
     "ConfigError",
     "CoverageDecoder",
@@ -184,6 +196,7 @@ __all__ = [
     "MissingFile",
     "MissingFileError",
     "ModuleInfo",
+    "MomentFlag",
     "OpenError",
     "OutOfMemoryError",
     "PacketCounts",

@@ -173,6 +173,7 @@ class FunctionFlag(enum.IntFlag):
     SYSCALL = 16
     INTERRUPT = 32
     TIME_KNOWN = 64
+    INLINED = 128
 
 class GapCause(enum.IntEnum):
     ERROR = 0
@@ -195,6 +196,16 @@ class InsnClass(enum.IntEnum):
     FAR_RETURN = 8
     FAR_JUMP = 9
     PTWRITE = 10
+
+class MomentFlag(enum.IntFlag):
+    IP_KNOWN = 1
+    FRAME_KNOWN = 2
+    ENTRY_KNOWN = 4
+    INNERMOST = 8
+    SYSCALL = 16
+    INTERRUPT = 32
+    TIME_KNOWN = 64
+    COVERED = 128
 
 class PacketFlag(enum.IntFlag):
     IP_KNOWN = 1
@@ -388,6 +399,7 @@ class EmulatorRecorder:
         max_instructions: int = ...,
         quiet: bool = ...,
         redact: bool = ...,
+        debug: bool = ...,
         owner: tuple[int, int] | None = ...,
         ring_bytes: int = ...,
         filters: Sequence[tuple[str, bytes, str, int, int]] = ...,
@@ -405,14 +417,22 @@ class EmulatorRecorder:
 
 class Session:
     def __init__(
-        self, bundle: Bundle, callback: Callable[[int, int, int], Buffer | None] | None = None
+        self,
+        bundle: Bundle,
+        callback: Callable[[int, int, int], Buffer | None] | None = None,
+        debug_folders: list[bytes] | None = None,
     ) -> None: ...
     def read_code(self, ip: int, size: int, space: int = 0, tsc: int = 0) -> bytes: ...
+    def take_debug_problems(self) -> list[TraceWarning]: ...
     @property
     def kept_instructions(self) -> int: ...
     @property
     def code_bits(self) -> list[int]: ...
     def has_code(self) -> bool: ...
+    @property
+    def own_spaces(self) -> list[int]: ...
+    @property
+    def has_lists(self) -> bool: ...
     def tsc_to_ns(self, tsc: NDArray[np.uint64]) -> NDArray[np.int64]: ...
 
 class LineWriter:
@@ -575,6 +595,17 @@ class RowBudget:
     @property
     def expected_rows(self) -> int: ...
 
+class BlockCounts:
+    def __init__(self) -> None: ...
+    def add(
+        self,
+        ip: NDArray[np.uint64],
+        instructions: NDArray[np.uint32],
+        mode: NDArray[np.uint8],
+        space: NDArray[np.uint32],
+    ) -> None: ...
+    def instructions(self, session: Session) -> dict[str, NDArray[Any]]: ...
+
 class CallQuery:
     def __init__(
         self,
@@ -588,14 +619,34 @@ class CallQuery:
         time: bool,
         tails_replaced: bool = False,
         by: str = "function",
+        frames: str = "native",
+        inlines: bool = False,
     ) -> None: ...
-    def calls(self, columns: Sequence[str]) -> tuple[_Columns, _Columns]: ...
-    def functions(self, columns: Sequence[str]) -> _Columns: ...
-    def tree(self, columns: Sequence[str]) -> _Columns: ...
+    def calls(
+        self, columns: Sequence[str]
+    ) -> tuple[tuple[_Columns, _Columns, CallNotes], _Columns, _Columns]: ...
+    def functions(self, columns: Sequence[str]) -> tuple[_Columns, _Columns, _Columns]: ...
+    def tree(self, columns: Sequence[str]) -> tuple[_Columns, _Columns, _Columns]: ...
+    def frames_at(self, places: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]) -> _Columns: ...
+    def moments(self, least: NDArray[np.uint64], most: NDArray[np.uint64]) -> _Columns: ...
+    def names_python(self) -> bool: ...
+
+class CallNotes:
+    def functions(
+        self, columns: dict[str, NDArray[Any]], rows: int, *, by: str, tails_replaced: bool
+    ) -> _Columns | None: ...
+    def tree(self, columns: dict[str, NDArray[Any]], rows: int) -> _Columns | None: ...
+    def parts(
+        self, columns: dict[str, NDArray[Any]], rows: int, more: dict[str, NDArray[np.uint8]], kinds: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]: ...
+    def outermost(
+        self, columns: dict[str, NDArray[Any]], rows: int, more: dict[str, NDArray[np.uint8]]
+    ) -> NDArray[np.uint8]: ...
+    def names(self) -> _Columns: ...
 
 class CallReader:
     def __init__(self, query: CallQuery, *, columns: Sequence[str]) -> None: ...
-    def read(self, rows: int) -> _Columns: ...
+    def read(self, rows: int) -> tuple[_Columns, _Columns, _Columns]: ...
 
 class Reader:
     def __init__(
@@ -711,6 +762,14 @@ def name_lines(
     spaces: NDArray[np.uint32],
     times: _Times | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64], list[str]]: ...
+def name_inlined(
+    session: Session,
+    ips: NDArray[np.uint64],
+    spaces: NDArray[np.uint32],
+    known: NDArray[np.bool_] | None,
+    times: _Times | None,
+    levels: NDArray[np.uint8],
+) -> tuple[NDArray[np.int32], list[str]]: ...
 def source_frames(
     session: Session,
     ips: NDArray[np.uint64],
@@ -776,6 +835,7 @@ def record_steps(
     max_instructions: int = ...,
     quiet: bool = ...,
     redact: bool = ...,
+    debug: bool = ...,
     owner: tuple[int, int] | None = ...,
     progress: Callable[[int], None] | None = ...,
 ) -> dict[str, Any]: ...

@@ -62,6 +62,29 @@ def _checked(path: Any, what: str) -> tuple[str, os.stat_result]:
     return str(text), status
 
 
+def checked_paths(name: str, paths: Sequence[PathLike] | None, kind: str, one: str) -> list[str]:
+    """Check an argument that is a list of paths that exist.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    paths : sequence of paths or None
+    kind, one : str
+        What the paths are, and what one of them is, for messages.
+
+    Raises
+    ------
+    ConfigError
+        If it is one path, or a path has a NUL.
+    OpenError
+        If a path cannot be read (`MissingFileError` if it is not there).
+    """
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        raise ConfigError(f"{name}={paths!r} must be a list of {kind}")
+    return [_checked_path(path, one) for path in paths or ()]
+
+
 def _as_bytes(part: Any) -> bytes:
     if _is_path(part):
         path = Path(_checked_path(part, "file"))
@@ -134,9 +157,7 @@ def open_source(
                 f'bts_index={bts_index!r}: only BTS buffers have one; say format="bts" or "bts32" too'
             )
         integer("bts_index", bts_index, 0, LAST_ADDRESS)
-    if isinstance(binaries, (str, bytes, os.PathLike)):
-        raise ConfigError(f"binaries={binaries!r} must be a list of folders")
-    folders = [_checked_path(folder, "folder of binaries") for folder in binaries or ()]
+    folders = checked_paths("binaries", binaries, "folders", "folder of binaries")
     if _is_path(source):
         path, status = _checked(source, "file or folder")
         if is_pipe(path, status.st_mode):

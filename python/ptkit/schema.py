@@ -138,7 +138,7 @@ def _mappings() -> TableSchema:
 
 
 # Tables that no decoder gives.
-_OTHERS = ("mappings", "calls", "stack_anomalies", "functions", "call_tree")
+_OTHERS = ("mappings", "calls", "stack_anomalies", "functions", "call_tree", "ptwrites", "at_times")
 
 
 # Columns that only call stacks are made of.
@@ -168,7 +168,7 @@ def tables() -> Mapping[str, TableSchema]:
 
 
 def row_tables() -> Mapping[str, TableSchema]:
-    """Tables of rows that a decoder gives: not mappings, and not those that are made of call stacks."""
+    """Tables of rows that a decoder gives: not mappings, and not those that are made of other rows."""
     return {name: schema for name, schema in tables().items() if name not in _OTHERS}
 
 

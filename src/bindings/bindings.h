@@ -59,7 +59,10 @@ struct Session {
   std::unique_ptr<flow::JumpTest> tail_jumps;        // the code caches refer to it
   std::unique_ptr<flow::CodeCachePool> code_caches;  // caches of decoded code
   std::unique_ptr<symbol::Symbols> symbols;
+  // Without the debug files of this machine: call stacks are the same on each.
+  std::unique_ptr<symbol::Symbols> recorded_symbols;
   std::unique_ptr<symbol::LoadAddresses> loads;
+  std::shared_ptr<const symbol::DebugModules> debug;  // null: only what the bundle has
   std::unique_ptr<symbol::SourceLines> lines;
   std::shared_ptr<columns::StreamFacts> facts;
 };
@@ -100,8 +103,10 @@ T value_or_raise(base::Result<T> result) {
 void register_arrow(py::module_& module);
 void register_base(py::module_& module);
 void register_bundle(py::module_& module);
+void register_call_notes(py::module_& module);
 void register_calls(py::module_& module);
 void register_capture(py::module_& module);
+void register_counts(py::module_& module);
 void register_coverage(py::module_& module);
 void register_emulator(py::module_& module);
 void register_encode(py::module_& module);

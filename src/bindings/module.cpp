@@ -5,12 +5,14 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of ptkit. Its names are not public; use the package.";
   register_base(module);
   register_capture(module);
+  register_counts(module);
   register_coverage(module);
   register_emulator(module);
   register_enums(module);
   register_encode(module);
   register_schema(module);
   register_bundle(module);
+  register_call_notes(module);
   register_calls(module);
   register_open(module);
   register_export(module);

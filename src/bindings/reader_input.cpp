@@ -69,6 +69,7 @@ columns::Selection selection_of(const py::dict& given) {
     selection.tsc_end = bounds.second;
   }
   if (has("kinds")) selection.branches.kinds = given["kinds"].cast<std::uint32_t>();
+  if (has("event_kinds")) selection.event_kinds = given["event_kinds"].cast<std::uint64_t>();
   if (has("taken")) {
     selection.branches.taken = given["taken"].cast<bool>();
     selection.branches.not_taken = !selection.branches.taken;

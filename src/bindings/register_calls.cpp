@@ -7,9 +7,12 @@
 #include "bindings/long_calls.h"
 #include "bindings/reader_input.h"
 #include "calls/call_crew.h"
-#include "calls/call_tree.h"
 #include "calls/frame_rows.h"
-#include "calls/function_totals.h"
+#include "calls/python_frames.h"
+#include "calls/stack_watch.h"
+#include "calls/sums/call_tree.h"
+#include "calls/sums/function_totals.h"
+#include "symbol/python_name.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -29,14 +32,18 @@ struct CallQuery {
   bool time = true;
   calls::Tails tails = calls::Tails::NESTED;
   calls::By by = calls::By::FUNCTION;
+  calls::FrameView frames_shown = calls::FrameView::NATIVE;
+  bool inlines = false;
 
   [[nodiscard]] std::unique_ptr<StreamCalls> open(std::size_t index, std::size_t own_threads,
-                                                  calls::FrameSink& sink) const {
+                                                  calls::FrameSink& sink, calls::StackWatch* watch = nullptr,
+                                                  bool all_branches = false) const {
     columns::TableReader::Input input = inputs[index];
     input.threads = own_threads;
     return std::make_unique<StreamCalls>(
-        StreamCalls::Input{std::move(input), *session->image, *session->symbols, owners, time,
-                           session->tail_jumps.get(), tails, by},
+        StreamCalls::Input{std::move(input), *session->image, *session->recorded_symbols, owners, time,
+                           all_branches ? nullptr : session->tail_jumps.get(), tails, by, frames_shown, watch,
+                           inlines ? session->debug.get() : nullptr},
         sink);
   }
   // Large streams are decoded on several threads, one after the other.
@@ -54,7 +61,9 @@ struct CallQuery {
 std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vector<std::uint32_t> streams,
                                       const py::dict& selection, const std::string& engine,
                                       const std::string& resync, std::size_t threads, bool time,
-                                      bool tails_replaced, const std::string& by) {
+                                      bool tails_replaced, const std::string& by, const std::string& frames,
+                                      bool inlines) {
+  if (inlines && !session->debug) throw py::value_error("a session without folders for debug files");
   auto query = std::make_shared<CallQuery>();
   query->session = std::move(session);
   query->streams = std::move(streams);
@@ -65,22 +74,22 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
   query->threads = threads;
   query->time = time;
   if (tails_replaced) query->tails = calls::Tails::REPLACED;
-  if (by == "entry") query->by = calls::By::ENTRY;
-  if (by == "module") query->by = calls::By::MODULE;
+  query->by = calls::by_of(by);
+  if (frames == "python") query->frames_shown = calls::FrameView::PYTHON;
+  if (frames == "mixed") query->frames_shown = calls::FrameView::MIXED;
+  query->inlines = inlines;
   for (const auto stream : query->streams)
     query->inputs.push_back(reader_input(query->session, {{stream}, engine, resync, 1, false}));
   return query;
 }
 
-// Reads all streams. `sinks`: of each stream; `take` gets them in order.
-void read_streams(const CallQuery& query, const std::vector<calls::FrameSink*>& sinks,
+// Reads all streams, each with the reader that `open` makes; `take` gets them in order.
+void read_streams(const CallQuery& query, const calls::CallCrew::Make& open,
                   const calls::CallCrew::Take& take) {
   bool out_of_memory = false;
   {
     const py::gil_scoped_release release;
-    calls::CallCrew crew(
-        query.streams.size(), query.threads,
-        [&](std::size_t index) { return query.open(index, query.threads_of(index), *sinks[index]); }, take);
+    calls::CallCrew crew(query.streams.size(), query.threads, open, take);
     while (!crew.wait_for(kSignalPeriod)) {
       const py::gil_scoped_acquire gil;
       check_signals();
@@ -92,11 +101,10 @@ void read_streams(const CallQuery& query, const std::vector<calls::FrameSink*>& 
   if (out_of_memory) throw std::bad_alloc();
 }
 
+// Makes readers with a sink each.
 template <typename Sink>
-std::vector<calls::FrameSink*> pointers_to(const std::vector<std::unique_ptr<Sink>>& sinks) {
-  std::vector<calls::FrameSink*> pointers;
-  for (const auto& sink : sinks) pointers.push_back(sink.get());
-  return pointers;
+calls::CallCrew::Make into(const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks) {
+  return [&](std::size_t index) { return query.open(index, query.threads_of(index), *sinks[index]); };
 }
 
 void append(std::unique_ptr<columns::Batch>& all, std::unique_ptr<columns::Batch> more) {
@@ -108,56 +116,138 @@ void append(std::unique_ptr<columns::Batch>& all, std::unique_ptr<columns::Batch
   }
 }
 
-// (calls, anomalies)
+[[nodiscard]] py::tuple to_python(std::unique_ptr<columns::Batch>& batch, columns::TableId table,
+                                  columns::ColumnMask mask = columns::kAllColumns) {
+  if (batch == nullptr) batch = std::make_unique<columns::Batch>(table, mask);
+  batch->shrink();
+  return batch_to_python(std::move(batch));
+}
+
+// What could not be decoded.
+struct Sides {
+  std::unique_ptr<columns::Batch> errors;
+  std::unique_ptr<columns::Batch> gaps;
+
+  void add(StreamCalls& calls) {
+    append(errors, calls.take_errors());
+    append(gaps, calls.take_gaps());
+  }
+  [[nodiscard]] py::tuple take(py::object rows) {
+    return py::make_tuple(std::move(rows), to_python(errors, columns::TableId::errors),
+                          to_python(gaps, columns::TableId::gaps));
+  }
+};
+
+// ((calls, anomalies, notes), errors, gaps)
 py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& names) {
   std::vector<std::unique_ptr<calls::FrameTable>> tables;
   const auto mask = mask_of(columns::TableId::calls, names);
   for (const auto stream : query.streams)
-    tables.push_back(std::make_unique<calls::FrameTable>(query.frames, mask, stream));
+    tables.push_back(std::make_unique<calls::FrameTable>(query.frames, mask, stream,
+                                                         query.frames_shown != calls::FrameView::NATIVE));
   std::unique_ptr<columns::Batch> all;
   std::unique_ptr<columns::Batch> anomalies;
-  std::uint64_t first_id = 0;
-  read_streams(query, pointers_to(tables), [&](std::size_t index, const StreamCalls&) {
+  Sides sides;
+  const auto notes = std::make_shared<calls::FrameNotes>();
+  read_streams(query, into(query, tables), [&](std::size_t index, StreamCalls& calls) {
+    sides.add(calls);
     calls::FrameTable& table = *tables[index];
-    append(all, table.take(first_id));
+    const std::uint64_t first_id = notes->frames();
+    append(all, table.take(first_id, calls.functions(), *notes));
     append(anomalies, table.take_anomalies(first_id));
-    first_id += table.ids();
   });
-  const auto or_none = [](std::unique_ptr<columns::Batch>& batch, columns::TableId table,
-                          columns::ColumnMask some) {
-    if (batch == nullptr) batch = std::make_unique<columns::Batch>(table, some);
-    batch->shrink();
-    return batch_to_python(std::move(batch));
-  };
-  return py::make_tuple(or_none(all, columns::TableId::calls, mask),
-                        or_none(anomalies, columns::TableId::stack_anomalies, columns::kAllColumns));
+  return sides.take(py::make_tuple(to_python(all, columns::TableId::calls, mask),
+                                   to_python(anomalies, columns::TableId::stack_anomalies), notes));
 }
 
+// (functions, errors, gaps)
 py::tuple read_functions(const CallQuery& query, const std::vector<std::string>& names) {
   std::vector<std::unique_ptr<calls::FunctionTotals>> totals;
   for (std::size_t i = 0; i < query.streams.size(); ++i)
     totals.push_back(std::make_unique<calls::FunctionTotals>(query.frames));
   calls::FunctionTotals all(query.frames);
-  read_streams(query, pointers_to(totals), [&](std::size_t index, const StreamCalls& calls) {
+  Sides sides;
+  read_streams(query, into(query, totals), [&](std::size_t index, StreamCalls& calls) {
+    sides.add(calls);
     all.add_all(*totals[index], calls.groups());
     totals[index].reset();
   });
   auto rows = all.rows(mask_of(columns::TableId::functions, names));
   if (rows == nullptr) throw std::bad_alloc();
-  return batch_to_python(std::move(rows));
+  return sides.take(batch_to_python(std::move(rows)));
 }
 
+// (contexts, errors, gaps)
 py::tuple read_tree(const CallQuery& query, const std::vector<std::string>& names) {
   std::vector<std::unique_ptr<calls::CallTree>> trees;
   for (std::size_t i = 0; i < query.streams.size(); ++i) trees.push_back(std::make_unique<calls::CallTree>());
   calls::CallTree all;
-  read_streams(query, pointers_to(trees), [&](std::size_t index, const StreamCalls& calls) {
+  Sides sides;
+  read_streams(query, into(query, trees), [&](std::size_t index, StreamCalls& calls) {
+    sides.add(calls);
     all.add_all(*trees[index], calls.functions());
     trees[index].reset();
   });
   auto rows = all.rows(mask_of(columns::TableId::call_tree, names));
   if (rows == nullptr) throw std::bad_alloc();
-  return batch_to_python(std::move(rows));
+  return sides.take(batch_to_python(std::move(rows)));
+}
+
+using Ticks = py::array_t<std::uint64_t, py::array::c_style>;
+
+std::span<const std::uint64_t> span_of(const Ticks& ticks) {
+  return {ticks.data(), static_cast<std::size_t>(ticks.size())};
+}
+
+// Rows of `at_times` of each stream, one stream after the other. `watches`: of each stream.
+template <typename Watch, typename Rows>
+py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr<Watch>>& watches,
+                       bool all_branches, const Rows& rows) {
+  std::unique_ptr<columns::Batch> all;
+  std::uint64_t first_id = 0;
+  const auto open = [&](std::size_t index) {
+    return query.open(index, query.threads_of(index), *watches[index], watches[index].get(), all_branches);
+  };
+  read_streams(query, open, [&](std::size_t index, const StreamCalls&) {
+    append(all, rows(*watches[index], query.streams[index], first_id));
+    first_id += watches[index]->frames();
+  });
+  if (all == nullptr)
+    all = std::make_unique<columns::Batch>(columns::TableId::at_times, columns::kAllColumns);
+  all->shrink();
+  return batch_to_python(std::move(all));
+}
+
+// Frames at the top at places of each stream: instructions and stream offsets before them.
+py::tuple read_frames_at(const CallQuery& query, const std::vector<std::pair<Ticks, Ticks>>& places) {
+  std::vector<std::unique_ptr<calls::PlaceWatch>> watches;
+  for (const auto& [instructions, offsets] : places) {
+    std::vector<calls::PlaceWatch::Asked> asked;
+    for (py::ssize_t i = 0; i < instructions.size(); ++i)
+      asked.push_back({instructions.at(i), offsets.at(i)});
+    watches.push_back(std::make_unique<calls::PlaceWatch>(std::move(asked)));
+  }
+  return read_moments(query, watches, false,
+                      [](const calls::PlaceWatch& watch, std::uint32_t, std::uint64_t first_id) {
+                        return watch.rows(first_id);
+                      });
+}
+
+// What is open at times in [least, most], which ascend.
+py::tuple read_times(const CallQuery& query, const Ticks& least, const Ticks& most) {
+  std::vector<std::unique_ptr<calls::TimeWatch>> watches;
+  for (std::size_t i = 0; i < query.streams.size(); ++i)
+    watches.push_back(std::make_unique<calls::TimeWatch>(span_of(least), span_of(most)));
+  return read_moments(query, watches, true,
+                      [](const calls::TimeWatch& watch, std::uint32_t stream, std::uint64_t first_id) {
+                        return watch.rows(stream, first_id);
+                      });
+}
+
+bool names_python(const CallQuery& query) {
+  return std::ranges::any_of(query.session->bundle->files, [](const trace::ImageFile& file) {
+    return std::ranges::any_of(file.symbols, symbol::is_python_name, &trace::SymbolEntry::name);
+  });
 }
 
 // Frames in the order in which they end, in parts.
@@ -165,6 +255,7 @@ struct CallReader {
   std::shared_ptr<CallQuery> query;
   calls::FrameList frames;
   std::unique_ptr<StreamCalls> calls;
+  Sides sides;
   std::size_t next = 0;
   std::atomic<bool> busy{false};
 
@@ -187,12 +278,14 @@ struct CallReader {
     }
     const auto step = calls->step();
     if (step == StreamCalls::Step::NO_MEMORY || frames.out_of_memory()) throw std::bad_alloc();
-    if (step == StreamCalls::Step::END) calls.reset();
+    if (step != StreamCalls::Step::END) return true;
+    sides.add(*calls);
+    calls.reset();
     return true;
   }
 };
 
-// Up to `rows` rows; fewer only at the end.
+// ((rows, columns, runs), errors, gaps): up to `rows` rows; fewer only at the end.
 py::tuple read_part(CallReader& self, std::size_t rows) {
   const ExclusiveUse use(self.busy, kReaderInUse);
   std::unique_ptr<columns::Batch> part;
@@ -207,10 +300,11 @@ py::tuple read_part(CallReader& self, std::size_t rows) {
       last = std::chrono::steady_clock::now();
     }
     part = self.frames.take(rows);
+    if (self.calls != nullptr) self.sides.add(*self.calls);
   }
   self.query->rethrow();
   if (part == nullptr) throw std::bad_alloc();
-  return batch_to_python(std::move(part));
+  return self.sides.take(batch_to_python(std::move(part)));
 }
 
 }  // namespace
@@ -219,10 +313,14 @@ void register_calls(py::module_& module) {
   py::class_<CallQuery, std::shared_ptr<CallQuery>>(module, "CallQuery", "Which frames of which streams.")
       .def(py::init(&make_query), py::arg("session"), py::kw_only(), py::arg("streams"), py::arg("selection"),
            py::arg("engine"), py::arg("resync"), py::arg("threads"), py::arg("time"),
-           py::arg("tails_replaced") = false, py::arg("by") = "function")
+           py::arg("tails_replaced") = false, py::arg("by") = "function", py::arg("frames") = "native",
+           py::arg("inlines") = false)
       .def("calls", &read_calls, py::arg("columns"), "All frames by id, and the anomalies.")
       .def("functions", &read_functions, py::arg("columns"), "Sums over the frames of each group.")
-      .def("tree", &read_tree, py::arg("columns"), "Sums over the frames of each calling context.");
+      .def("tree", &read_tree, py::arg("columns"), "Sums over the frames of each calling context.")
+      .def("frames_at", &read_frames_at, py::arg("places"), "Frames at the top at places of each stream.")
+      .def("moments", &read_times, py::arg("least"), py::arg("most"), "What each stream did at times.")
+      .def("names_python", &names_python, "Whether the recording has names of Python functions.");
   py::class_<CallReader>(module, "CallReader", "Frames in the order in which they end, in parts.")
       .def(py::init<std::shared_ptr<CallQuery>, const std::vector<std::string>&>(), py::arg("query"),
            py::kw_only(), py::arg("columns"))

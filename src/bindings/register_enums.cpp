@@ -2,7 +2,7 @@
 #include <pybind11/native_enum.h>
 
 #include "bindings/bindings.h"
-#include "calls/frame.h"
+#include "calls/stack/frame.h"
 #include "columns/schema.h"
 #include "flow/rows/rows.h"
 #include "insn/insn.h"
@@ -223,6 +223,22 @@ void register_call_flags(py::module_& module) {
       .value("SYSCALL", columns::FUNCTION_SYSCALL)
       .value("INTERRUPT", columns::FUNCTION_INTERRUPT)
       .value("TIME_KNOWN", columns::FUNCTION_TIME_KNOWN)
+      .value("INLINED", columns::FUNCTION_INLINED)
+      .finalize();
+}
+
+void register_moment_flag(py::module_& module) {
+  py::native_enum<columns::MomentFlag>(
+      module, "MomentFlag", "enum.IntFlag",
+      "Bits of `flags` of at_times and ptwrites; docs/tables.md says what each means.")
+      .value("IP_KNOWN", columns::MOMENT_IP_KNOWN)
+      .value("FRAME_KNOWN", columns::MOMENT_FRAME_KNOWN)
+      .value("ENTRY_KNOWN", columns::MOMENT_ENTRY_KNOWN)
+      .value("INNERMOST", columns::MOMENT_INNERMOST)
+      .value("SYSCALL", columns::MOMENT_SYSCALL)
+      .value("INTERRUPT", columns::MOMENT_INTERRUPT)
+      .value("TIME_KNOWN", columns::MOMENT_TIME_KNOWN)
+      .value("COVERED", columns::MOMENT_COVERED)
       .finalize();
 }
 
@@ -236,6 +252,7 @@ void register_enums(py::module_& module) {
   register_small_enums(module);
   register_call_enums(module);
   register_call_flags(module);
+  register_moment_flag(module);
 }
 
 }  // namespace ptkit::bindings

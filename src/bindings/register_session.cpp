@@ -4,7 +4,8 @@
 #include <cstring>
 
 #include "bindings/bindings.h"
-#include "calls/tail_test.h"
+#include "bindings/text.h"
+#include "calls/code/tail_test.h"
 #include "insn/insn.h"
 #include "time/track.h"
 
@@ -56,7 +57,8 @@ void prepare_stream(const trace::Stream& stream) {
 
 namespace {
 
-std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::object& callback) {
+std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::object& callback,
+                                      const std::optional<std::vector<std::string>>& debug_folders) {
   auto session = std::make_unique<Session>();
   session->bundle = std::make_shared<const trace::TraceBundle>(*handle.bundle);
   image::ReadCallback read;
@@ -70,10 +72,13 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
   session->image = std::make_unique<image::Image>(session->bundle, std::move(read));
   session->code_caches = std::make_unique<flow::CodeCachePool>(*session->image);
   session->facts = std::make_shared<columns::StreamFacts>(session->bundle->streams.size());
-  session->symbols = std::make_unique<symbol::Symbols>(session->bundle);
-  session->tail_jumps = std::make_unique<calls::TailTest>(*session->image, *session->symbols);
+  if (debug_folders)
+    session->debug = std::make_shared<const symbol::DebugModules>(session->bundle, *debug_folders);
+  session->symbols = std::make_unique<symbol::Symbols>(session->bundle, session->debug);
+  session->recorded_symbols = std::make_unique<symbol::Symbols>(session->bundle);
+  session->tail_jumps = std::make_unique<calls::TailTest>(*session->image, *session->recorded_symbols);
   session->loads = std::make_unique<symbol::LoadAddresses>(session->bundle);
-  session->lines = std::make_unique<symbol::SourceLines>(session->bundle);
+  if (debug_folders) session->lines = std::make_unique<symbol::SourceLines>(session->debug);
   return session;
 }
 
@@ -126,15 +131,22 @@ py::array_t<std::int64_t> tsc_to_ns(
 
 void register_session(py::module_& module) {
   py::class_<Session, std::shared_ptr<Session>>(module, "Session", "A bundle that no longer changes.")
-      .def(py::init(&make_session), py::arg("bundle"), py::arg("callback") = py::none())
+      .def(py::init(&make_session), py::arg("bundle"), py::arg("callback") = py::none(),
+           py::arg("debug_folders") = py::none())
       .def("read_code", &read_code, py::arg("ip"), py::arg("size"), py::arg("space") = trace::kAnySpace,
            py::arg("tsc") = trace::kTscMin)
+      .def("take_debug_problems",
+           [](const Session& self) {
+             return python_warnings(self.debug ? self.debug->take_problems() : std::vector<trace::Warning>{});
+           })
       .def_property_readonly(
           "kept_instructions", [](const Session& self) { return self.code_caches->idle().decoded; },
           "Decoded instructions that the next decoders of this session need not decode again.")
       .def_property_readonly("code_bits", &code_bits,
                              "16, 32 and 64: widths of the code that our decoders have met so far.")
       .def("has_code", [](const Session& self) { return !self.image->empty(); })
+      .def_property_readonly("own_spaces", [](const Session& self) { return self.loads->spaces(); })
+      .def_property_readonly("has_lists", [](const Session& self) { return !self.bundle->names.empty(); })
       .def("tsc_to_ns", &tsc_to_ns, py::arg("tsc"));
   module.def("disassemble", &disassemble_bytes, py::arg("code"), py::arg("ip"), py::arg("mode"),
              py::arg("cs_base") = 0, "Text of the first instruction.");

@@ -77,6 +77,11 @@ py::tuple name_files(const Session& self, const Array<std::uint64_t>& ips, const
   return py::make_tuple(filled.codes, filled.offsets);
 }
 
+const symbol::SourceLines& lines_of(const Session& self) {
+  if (!self.lines) throw py::value_error("a session without folders for debug files");
+  return *self.lines;
+}
+
 py::tuple name_lines(const Session& self, const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
                      const std::optional<Times>& times) {
   const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
@@ -84,11 +89,27 @@ py::tuple name_lines(const Session& self, const Array<std::uint64_t>& ips, const
   std::vector<std::string_view> files;
   {
     const py::gil_scoped_release nogil;
-    files = symbol::name_lines(*self.lines, *self.image, addresses, filled.out);
+    files = symbol::name_lines(lines_of(self), *self.image, addresses, filled.out);
   }
   py::list paths;
   for (const std::string_view file : files) paths.append(text_of(std::string(file)));
   return py::make_tuple(filled.codes, filled.offsets, paths);
+}
+
+py::tuple name_inlined(const Session& self, const Array<std::uint64_t>& ips,
+                       const Array<std::uint32_t>& spaces, const std::optional<Array<bool>>& known,
+                       const std::optional<Times>& times, const Array<std::uint8_t>& levels) {
+  const symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
+  const Filled filled(ips.size(), false);
+  std::vector<std::string> found;
+  {
+    const auto levels_of = cells(levels, ips.size());
+    const py::gil_scoped_release nogil;
+    found = symbol::name_inlined(lines_of(self), *self.image, addresses, levels_of, filled.out);
+  }
+  py::list names;
+  for (const std::string& name : found) names.append(text_of(name));
+  return py::make_tuple(filled.codes, names);
 }
 
 py::list source_frames(const Session& self, const Array<std::uint64_t>& ips,
@@ -98,7 +119,7 @@ py::list source_frames(const Session& self, const Array<std::uint64_t>& ips,
   std::vector<symbol::SourceFrame> frames;
   {
     const py::gil_scoped_release nogil;
-    frames = symbol::frames_of(*self.lines, *self.symbols, *self.image, addresses);
+    frames = symbol::frames_of(lines_of(self), *self.symbols, *self.image, addresses);
   }
   py::list found;
   for (const symbol::SourceFrame& frame : frames)
@@ -188,6 +209,9 @@ void register_symbols(py::module_& module) {
              py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
              py::arg("rva") = false,
              "Files of rows: (indices of files, offsets in them or RVAs); index -1: none.");
+  module.def("name_inlined", &name_inlined, py::arg("session"), py::arg("ips"), py::arg("spaces"),
+             py::arg("known"), py::arg("times"), py::arg("levels"),
+             "Functions of rows' inlined calls: (codes, names); code -1: no name.");
   module.def("name_lines", &name_lines, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              py::arg("times") = py::none(), "Source lines of rows: (codes, lines, files); code -1: none.");
   module.def("source_frames", &source_frames, py::arg("session"), py::arg("ips"), py::arg("spaces"),

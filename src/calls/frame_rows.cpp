@@ -40,6 +40,16 @@ void put_row(Batch& batch, std::size_t row, const Frame& frame, std::uint64_t fi
   batch.put<calls_offset>(row, frame.begin.offset);
   batch.put<calls_end_offset>(row, frame.end.offset);
   batch.put<calls_continues>(row, put_if(FRAME_CONTINUES, frame.continues + first_id));
+  batch.put<calls_untraced>(row, frame.away.untraced.least);
+  batch.put<calls_untraced_error>(row, frame.away.untraced.error());
+  batch.put<calls_switched>(row, frame.away.switched.least);
+  batch.put<calls_switched_error>(row, frame.away.switched.error());
+  batch.put<calls_lost>(row, frame.away.lost.least);
+  batch.put<calls_lost_error>(row, frame.away.lost.error());
+  batch.put<calls_function>(row, frame.function);
+  batch.put<calls_inline_level>(row, frame.inline_level);
+  batch.put<calls_instruction>(row, frame.begin.stream_instructions);
+  batch.put<calls_end_instruction>(row, frame.end.stream_instructions);
 }
 
 bool add_row(Batch& batch, const Anomaly& anomaly) noexcept {
@@ -88,22 +98,43 @@ bool FrameFilter::selects(const Frame& frame, const Owner& owner) const noexcept
     const bool begins_before = (frame.flags & FRAME_TIME_KNOWN) != 0 && frame.begin.tsc < selection_.tsc_end;
     if (!ends_after || !begins_before) return false;
   }
-  if (selection_.ips.empty()) return true;
-  return (frame.flags & FRAME_ENTRY) != 0 &&
-         std::any_of(selection_.ips.begin(), selection_.ips.end(), [&](const columns::IpRange& range) {
-           return range.first <= frame.entry_ip && frame.entry_ip <= range.last &&
-                  (range.space == columns::kEverySpace || range.space == owner.space);
-         });
+  return selection_.ips.empty() || ((frame.flags & FRAME_ENTRY) != 0 && selects_ip(frame.entry_ip, owner));
 }
 
-FrameTable::FrameTable(const columns::Selection& selection, columns::ColumnMask mask, std::uint32_t stream)
+bool FrameFilter::selects(const Anomaly& anomaly, const Owner& owner) const noexcept {
+  const Place& place = anomaly.place;
+  if (selection_.by_time &&
+      (!place.time_known || place.tsc < selection_.tsc_begin || place.tsc >= selection_.tsc_end))
+    return false;
+  return selection_.ips.empty() || selects_ip(anomaly.to_ip, owner) ||
+         (anomaly.from_known && selects_ip(anomaly.from_ip, owner));
+}
+
+bool FrameFilter::selects_ip(std::uint64_t ip, const Owner& owner) const noexcept {
+  return std::any_of(selection_.ips.begin(), selection_.ips.end(), [&](const columns::IpRange& range) {
+    return range.first <= ip && ip <= range.last &&
+           (range.space == columns::kEverySpace || range.space == owner.space);
+  });
+}
+
+FrameTable::FrameTable(const columns::Selection& selection, columns::ColumnMask mask, std::uint32_t stream,
+                       bool hides)
     : filter_(selection),
       stream_(stream),
       rows_(std::make_unique<Batch>(columns::TableId::calls, mask)),
-      anomalies_(std::make_unique<Batch>(columns::TableId::stack_anomalies, columns::kAllColumns)) {}
+      anomalies_(std::make_unique<Batch>(columns::TableId::stack_anomalies, columns::kAllColumns)) {
+  if (hides) hidden_.emplace();
+}
+
+void FrameTable::on_hidden(const Frame& frame) {
+  ids_ = std::max(ids_, frame.id + 1);
+  if (hidden_) hidden_->add(frame, true);
+}
 
 void FrameTable::on_frame(const Frame& frame, const Owner& owner) {
   ids_ = std::max(ids_, frame.id + 1);
+  notes_.add(frame);
+  if (hidden_) hidden_->add(frame, false);
   if (!filter_.selects(frame, owner) || out_of_memory_) return;
   if (frame.id >= room_) {
     const std::size_t missing = frame.id + 1 - room_;
@@ -126,6 +157,7 @@ void FrameTable::on_frame(const Frame& frame, const Owner& owner) {
 }
 
 void FrameTable::on_anomaly(const Anomaly& anomaly, const Owner& owner) {
+  if (!filter_.selects(anomaly, owner)) return;
   anomalies_->begin_run(run_of(owner, stream_));
   if (!add_row(*anomalies_, anomaly)) out_of_memory_ = true;
 }
@@ -143,11 +175,26 @@ void add_to(Batch& batch, std::uint64_t by, unsigned flag) noexcept {
   }
 }
 
+// Replaces numbers of functions by those of another table. Functions without rows get none.
+void renumber(Batch& batch, const FunctionTable& from, FunctionTable& to) {
+  auto* const cells = batch.cells<Column::calls_function>();
+  if (cells == nullptr) return;
+  std::vector<std::uint32_t> numbers(from.size());
+  for (std::size_t row = 0; row < batch.rows(); ++row) {
+    if (cells[row] < kFirstFunction) continue;
+    std::uint32_t& number = numbers[cells[row]];
+    if (number == 0) number = to.number(from.at(cells[row]));
+    cells[row] = number;
+  }
+}
+
 }  // namespace
 
-std::unique_ptr<Batch> FrameTable::take(std::uint64_t first_id) {
+std::unique_ptr<Batch> FrameTable::take(std::uint64_t first_id, const FunctionTable& functions,
+                                        FrameNotes& notes) {
   if (out_of_memory_) return nullptr;
   owner_of_.resize(ids_);
+  if (hidden_) hidden_->apply(*rows_);
   rows_->clear();  // the cells stay
   std::vector<columns::RowRange> kept;
   // Rows of one owner after the other: each range becomes rows of that owner's run.
@@ -171,6 +218,8 @@ std::unique_ptr<Batch> FrameTable::take(std::uint64_t first_id) {
   add_to<Column::calls_id>(*rows_, first_id, 0);
   add_to<Column::calls_parent>(*rows_, first_id, FRAME_PARENT);
   add_to<Column::calls_continues>(*rows_, first_id, FRAME_CONTINUES);
+  renumber(*rows_, functions, notes.functions());
+  notes.append(std::move(notes_), ids_);
   return std::move(rows_);
 }
 

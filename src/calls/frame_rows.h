@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "calls/frame.h"
+#include "calls/frame_notes.h"
+#include "calls/python_frames.h"
+#include "calls/stack/frame.h"
 #include "columns/batch.h"
 #include "columns/request.h"
 
@@ -22,24 +25,30 @@ class FrameFilter {
  public:
   explicit FrameFilter(const columns::Selection& selection) : selection_(selection) {}
   [[nodiscard]] bool selects(const Frame& frame, const Owner& owner) const noexcept;
-  [[nodiscard]] bool selects_all() const noexcept { return selection_.ips.empty() && !selection_.by_time; }
+  // By the ends of its branch, and by its time.
+  [[nodiscard]] bool selects(const Anomaly& anomaly, const Owner& owner) const noexcept;
 
  private:
+  [[nodiscard]] bool selects_ip(std::uint64_t ip, const Owner& owner) const noexcept;
+
   columns::Selection selection_;
 };
 
 // Rows of one stream by id. The memory has all frames of the stream, open ones too.
 class FrameTable final : public FrameSink {
  public:
-  FrameTable(const columns::Selection& selection, columns::ColumnMask mask, std::uint32_t stream);
+  // `hides`: some frames are not shown.
+  FrameTable(const columns::Selection& selection, columns::ColumnMask mask, std::uint32_t stream,
+             bool hides = false);
 
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly& anomaly, const Owner& owner) override;
-  // After the last frame: the rows in the order of their ids, which begin with `first_id`. Null: out of
-  // memory.
-  [[nodiscard]] std::unique_ptr<columns::Batch> take(std::uint64_t first_id);
+  void on_hidden(const Frame& frame) override;
+  // After the last frame: the rows in the order of their ids, which begin with `first_id`. Their numbers of
+  // functions are those of `notes`, which get the notes of the stream. Null: out of memory.
+  [[nodiscard]] std::unique_ptr<columns::Batch> take(std::uint64_t first_id, const FunctionTable& functions,
+                                                     FrameNotes& notes);
   [[nodiscard]] std::unique_ptr<columns::Batch> take_anomalies(std::uint64_t first_id);
-  [[nodiscard]] std::uint64_t ids() const noexcept { return ids_; }  // frames so far, of all kinds
   [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
 
  private:
@@ -52,6 +61,8 @@ class FrameTable final : public FrameSink {
   std::vector<Owner> owners_;
   std::vector<std::uint32_t> owner_of_;  // by id: 1 + index in owners_; 0: not selected
   std::size_t last_owner_ = 0;
+  FrameNotes notes_;
+  std::optional<HiddenFrames> hidden_;
   bool out_of_memory_ = false;
 };
 

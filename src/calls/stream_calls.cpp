@@ -15,18 +15,19 @@ constexpr columns::ColumnMask mask_of() noexcept {
   return ((columns::ColumnMask{1} << columns::index_of(COLUMNS)) | ...);
 }
 
-[[nodiscard]] columns::Request request_of(const StreamCalls::Input& input) {
+[[nodiscard]] columns::Request request_of(const StreamCalls::Input& input, bool time) {
   using enum Column;
   columns::Request request;
   request.table = columns::TableId::branches;
   request.mask = mask_of<branches_from_ip, branches_to_ip, branches_kind, branches_flags, branches_offset,
                          branches_instruction, branches_number>();
-  if (input.time) request.mask |= mask_of<branches_tsc, branches_tsc_error>();
-  request.time = input.time;
-  request.side_tables = false;
+  if (time) request.mask |= mask_of<branches_tsc, branches_tsc_error>();
+  request.time = time;
   request.marks = true;
   request.selection = input.selection;
-  if (input.jumps != nullptr) {
+  if (input.inlines != nullptr) {
+    request.selection.branches.not_taken = false;
+  } else if (input.jumps != nullptr) {
     request.selection.branches.jumps = input.jumps;
     for (const auto kind : {flow::BranchKind::COND, flow::BranchKind::JUMP})
       request.selection.branches.kinds &= ~(1U << static_cast<unsigned>(kind));
@@ -45,13 +46,31 @@ constexpr columns::ColumnMask mask_of() noexcept {
   return owner;
 }
 
+[[nodiscard]] std::optional<PythonFrames> python_frames(const StreamCalls::Input& input,
+                                                        const FunctionTable& functions, FrameSink& sink) {
+  if (input.frames == FrameView::NATIVE) return std::nullopt;
+  return std::optional<PythonFrames>(std::in_place, input.frames, functions, input.symbols, sink);
+}
+
 }  // namespace
 
 StreamCalls::StreamCalls(Input input, FrameSink& sink)
     : groups_(input.by, functions_),
       facts_(input.image, input.symbols, functions_),
-      machine_(facts_, sink, input.tails, input.by == By::FUNCTION ? nullptr : &groups_) {
-  const columns::Request request = request_of(input);
+      python_(python_frames(input, functions_, sink)),
+      machine_(facts_, python_ ? *python_ : sink, input.tails, input.by == By::FUNCTION ? nullptr : &groups_),
+      watch_(input.watch),
+      switches_(machine_, *this),
+      moves_(*input.reader.bundle, input.reader.streams.front()),
+      follows_switches_(!input.selection.by_context()) {
+  machine_.set_watch(watch_);
+  machine_.set_moves(&moves_);
+  if (python_) groups_.hide([this](std::uint32_t function) { return python_->hides(function); });
+  if (input.inlines != nullptr) {
+    inlines_ = std::make_unique<DwarfInlines>(input.image, *input.inlines, functions_);
+    machine_.set_inlines(inlines_.get());
+  }
+  const columns::Request request = request_of(input, input.time || !moves_.empty());
   reader_ = std::make_unique<columns::TableReader>(std::move(input.reader), request);
 }
 
@@ -65,9 +84,13 @@ StreamCalls::Step StreamCalls::step() {
   if (rows == nullptr) return Step::NO_MEMORY;
   feed(*rows);
   if (!ends) return Step::MORE;
-  last_.place.instructions = reader_->instructions();
-  last_.place.branches = reader_->branches();
-  machine_.finish(last_.place);
+  switches_.finish();
+  Place end = row_.step.place;
+  end.instructions = end.stream_instructions = reader_->instructions();
+  end.branches = reader_->branches();
+  machine_.decide_open();
+  if (watch_ != nullptr) watch_->at_end(end, machine_, owner_);
+  machine_.finish(end);
   return Step::END;
 }
 
@@ -82,45 +105,55 @@ void StreamCalls::feed(Batch& rows) {
   const auto* const number = rows.cells<branches_number>();
   const auto* const tsc = rows.cells<branches_tsc>();
   const auto* const tsc_error = rows.cells<branches_tsc_error>();
-  std::size_t next_run = 0;
-  calls::Step& step = last_;
-  for (std::size_t row = 0; row < rows.rows(); ++row) {
-    step.place.instructions = instruction[row];
-    step.place.branches = number[row];
-    step.place.offset = offset[row];
-    step.place.time_known = (flags[row] & flow::TIME_KNOWN) != 0;
+  const auto place_of = [&](std::size_t row) {
+    Place place;
+    place.instructions = place.stream_instructions = instruction[row];
+    place.branches = number[row];
+    place.offset = offset[row];
+    place.time_known = (flags[row] & flow::TIME_KNOWN) != 0;
     if (tsc != nullptr && tsc_error != nullptr) {
-      step.place.tsc = tsc[row];
-      step.place.tsc_error = tsc_error[row];
+      place.tsc = tsc[row];
+      place.tsc_error = tsc_error[row];
     }
-    if (next_run < rows.runs().size() && rows.runs()[next_run].row <= row) {
-      owner_ = owner_of(rows.runs()[next_run++]);
-      machine_.on_owner(owner_, step.place);
-    }
+    return place;
+  };
+  const Place before = row_.step.place;
+  std::size_t next_run = 0;
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    row_.begins_run = next_run < rows.runs().size() && rows.runs()[next_run].row <= row;
+    if (row_.begins_run) noted_ = owner_of(rows.runs()[next_run++]);
+    row_.owner = noted_;
+    row_.kind = kind[row];
+    if (row_.kind == columns::MARK_GAP) row_.before = row == 0 ? before : place_of(row - 1);
+    calls::Step& step = row_.step;
+    step.place = place_of(row);
     step.from_ip = from[row];
     step.to_ip = to[row];
     step.flags = flags[row];
-    switch (kind[row]) {
-      case columns::MARK_ENABLED:
-        machine_.on_enabled(step.to_ip, step.place);
-        break;
-      case columns::MARK_STATUS:
-        machine_.on_status(step.to_ip, step.place);
-        break;
-      case columns::MARK_GAP:
-        machine_.on_gap(step.place);
-        break;
-      case columns::MARK_LEAVE:
-        machine_.on_leave(step.place);
-        break;
-      case columns::MARK_CONTEXT:
-        machine_.on_owner(owner_, step.place);
-        break;
-      default:
-        step.kind = static_cast<flow::BranchKind>(kind[row]);
-        machine_.on_branch(step);
+    step.kind = static_cast<flow::BranchKind>(kind[row]);
+    if (follows_switches_) {
+      switches_.take(row_);
+    } else {
+      give(row_);
     }
   }
+}
+
+void StreamCalls::give(const StreamRow& row) {
+  if (watch_ != nullptr) show(row);
+  const bool changes_owner = row.owner != owner_;
+  owner_ = row.owner;
+  give_row(row, changes_owner, machine_);
+}
+
+// Shows the stack before a row. A row that waits in the machine is shown by that.
+void StreamCalls::show(const StreamRow& row) {
+  const bool changes_owner = row.owner != owner_;
+  if (row.kind == columns::MARK_STATUS && !changes_owner) return;
+  const bool decides = changes_owner || row.kind == columns::MARK_GAP || row.kind == columns::MARK_LEAVE;
+  if (machine_.is_undecided() && !decides) return;
+  machine_.decide_open();
+  watch_->before_row(row.step.place, machine_, owner_);
 }
 
 }  // namespace ptkit::calls

@@ -3,15 +3,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
-#include "calls/function_table.h"
-#include "calls/stack_machine.h"
-#include "calls/symbol_facts.h"
+#include "calls/code/dwarf_inlines.h"
+#include "calls/code/function_table.h"
+#include "calls/code/symbol_facts.h"
+#include "calls/python_frames.h"
+#include "calls/stack/stack_machine.h"
+#include "calls/stack_watch.h"
+#include "calls/task_switches.h"
 #include "columns/read/reader.h"
+#include "columns/request.h"
 
 namespace ptkit::calls {
 
-class StreamCalls {
+class StreamCalls : private TaskSwitches::Taker {
  public:
   struct Input {
     columns::TableReader::Input reader;  // of this one stream
@@ -22,6 +28,9 @@ class StreamCalls {
     const flow::JumpTest* jumps = nullptr;  // tail calls; null: all jumps are looked at
     Tails tails = Tails::NESTED;
     By by = By::FUNCTION;  // FrameFlag RECURSIVE, and numbers of groups
+    FrameView frames = FrameView::NATIVE;
+    StackWatch* watch = nullptr;                    // looks at the stack between rows
+    const symbol::DebugModules* inlines = nullptr;  // inlined calls have frames; null: they have none
   };
   // What `input` refers to, and `sink`, must outlive this.
   StreamCalls(Input input, FrameSink& sink);
@@ -33,18 +42,30 @@ class StreamCalls {
   [[nodiscard]] const FrameGroups& groups() const noexcept { return groups_; }
   [[nodiscard]] std::uint64_t instructions() const noexcept { return reader_->instructions(); }
   [[nodiscard]] const columns::TableReader& reader() const noexcept { return *reader_; }
+  // Errors and gaps so far, or since the last call. Null: out of memory.
+  [[nodiscard]] std::unique_ptr<columns::Batch> take_errors() { return reader_->take_errors(); }
+  [[nodiscard]] std::unique_ptr<columns::Batch> take_gaps() { return reader_->take_gaps(); }
   void cancel() noexcept { reader_->cancel(); }
 
  private:
   void feed(columns::Batch& rows);
+  void give(const StreamRow& row) override;
+  void show(const StreamRow& row);
 
   FunctionTable functions_;
   FrameGroups groups_;
   SymbolFacts facts_;
+  std::optional<PythonFrames> python_;
+  std::unique_ptr<DwarfInlines> inlines_;
   StackMachine machine_;
+  StackWatch* watch_;
+  TaskSwitches switches_;
+  TaskMoves moves_;
+  bool follows_switches_;  // the rows are those of all threads
   std::unique_ptr<columns::TableReader> reader_;
-  Owner owner_;
-  calls::Step last_;  // counts at the end of the rows so far
+  Owner noted_;    // of the rows that were read
+  Owner owner_;    // of those that the machine has
+  StreamRow row_;  // the last one that was read
 };
 
 }  // namespace ptkit::calls

@@ -11,6 +11,7 @@
 namespace ptkit::columns {
 
 constexpr trace::SpaceId kEverySpace = UINT32_MAX;
+constexpr std::uint64_t kEveryEvent = UINT64_MAX;
 
 struct IpRange {
   std::uint64_t first = 0;
@@ -28,7 +29,8 @@ struct Selection {
   bool by_time = false;  // rows with a known time in [tsc_begin, tsc_end)
   std::uint64_t tsc_begin = 0;
   std::uint64_t tsc_end = 0;
-  flow::BranchChoice branches;  // branches and edges
+  flow::BranchChoice branches;              // branches and edges
+  std::uint64_t event_kinds = kEveryEvent;  // bits by flow::EventKind
 
   [[nodiscard]] bool by_context() const noexcept { return !pids.empty() || !tids.empty() || !spaces.empty(); }
 };
@@ -39,11 +41,12 @@ enum class PhasesBy : std::uint8_t { TIME, INSTRUCTIONS };
 
 // Kinds of rows between branches, for Request::marks. They have no branch instruction.
 enum MarkKind : std::uint8_t {
-  MARK_ENABLED = 128,  // packets are enabled at `to_ip`
-  MARK_GAP = 129,      // control flow is not known before the next row
-  MARK_CONTEXT = 130,  // the following rows may be of another thread or space
-  MARK_STATUS = 131,   // packets are enabled, and control flow is at `to_ip`
-  MARK_LEAVE = 132,    // the following rows, if any, are of another thread or space
+  MARK_ENABLED = 128,   // packets are enabled at `to_ip`
+  MARK_GAP = 129,       // control flow is not known before the next row
+  MARK_CONTEXT = 130,   // the following rows may be of another thread or space
+  MARK_STATUS = 131,    // packets are enabled, and control flow is at `to_ip`
+  MARK_LEAVE = 132,     // the following rows, if any, are of another thread or space
+  MARK_DISABLED = 133,  // packets are disabled
 };
 
 struct Request {

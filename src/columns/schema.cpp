@@ -116,6 +116,9 @@ ColumnMask usual_columns(TableId table) noexcept {
 ColumnMask uniform_candidates(TableId table) noexcept {
   static constexpr std::array<std::string_view, 6> kNames{"tsc",          "tsc_error", "tsc_source",
                                                           "tsc_estimate", "mode",      "flags"};
+  // Of calls: mostly, no thread is away.
+  static constexpr std::array<std::string_view, 6> kAwayNames{
+      "untraced", "untraced_error", "switched", "switched_error", "lost", "lost_error"};
   static const auto kMasks = [] {
     std::array<ColumnMask, kTableCount> masks{};
     for (const TableId one :
@@ -128,6 +131,11 @@ ColumnMask uniform_candidates(TableId table) noexcept {
         if (candidate && (flags || columns[i].name != "flags"))
           masks[static_cast<std::size_t>(one)] |= ColumnMask{1} << i;
       }
+    }
+    const auto columns = columns_of(TableId::calls);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (std::find(kAwayNames.begin(), kAwayNames.end(), columns[i].name) != kAwayNames.end())
+        masks[static_cast<std::size_t>(TableId::calls)] |= ColumnMask{1} << i;
     }
     return masks;
   }();

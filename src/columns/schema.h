@@ -35,6 +35,16 @@ enum AnomalyFlag : std::uint8_t {
   ANOMALY_EXPECTED_KNOWN = 4,
   ANOMALY_TIME_KNOWN = 64,
 };
+enum MomentFlag : std::uint8_t {
+  MOMENT_IP_KNOWN = 1,
+  MOMENT_FRAME_KNOWN = 2,
+  MOMENT_ENTRY_KNOWN = 4,
+  MOMENT_INNERMOST = 8,
+  MOMENT_SYSCALL = 16,
+  MOMENT_INTERRUPT = 32,
+  MOMENT_TIME_KNOWN = 64,
+  MOMENT_COVERED = 128,
+};
 enum FunctionFlag : std::uint8_t {
   FUNCTION_ENTRY_KNOWN = 1,
   FUNCTION_FILE_KNOWN = 2,
@@ -43,6 +53,7 @@ enum FunctionFlag : std::uint8_t {
   FUNCTION_SYSCALL = 16,
   FUNCTION_INTERRUPT = 32,
   FUNCTION_TIME_KNOWN = 64,
+  FUNCTION_INLINED = 128,
 };
 enum RunFlag : std::uint8_t { CPU_KNOWN = 1, TID_KNOWN = 2 };
 
@@ -129,8 +140,8 @@ struct OnDemandInfo {
   std::string_view column;
 };
 
-inline constexpr std::size_t kTableCount = 12;
-inline constexpr std::size_t kMaxColumns = 20;  // limit for the stored columns of a table
+inline constexpr std::size_t kTableCount = 14;
+inline constexpr std::size_t kMaxColumns = 30;  // limit for the stored columns of a table
 
 [[nodiscard]] std::string_view table_name(TableId table) noexcept;
 [[nodiscard]] std::span<const ColumnInfo> columns_of(TableId table) noexcept;  // stored columns in order

@@ -14,7 +14,6 @@
 
 #include "base/fd.h"
 #include "confined/privileges.h"
-#include "confined/syscall_filter.h"
 
 namespace ptkit::confined {
 
@@ -44,11 +43,17 @@ void raise_oom_score() {
   static_cast<void>(!::write(file.get(), kFirst.data(), kFirst.size()));
 }
 
-bool limit_all(const ConfinementLimits& limits, std::uint64_t mapped) {
-  constexpr std::array kNone{RLIMIT_FSIZE,  RLIMIT_NPROC,   RLIMIT_CORE,
-                             RLIMIT_NOFILE, RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE};
-  return limit(RLIMIT_AS, mapped + limits.memory_bytes) && limit(RLIMIT_CPU, limits.cpu_seconds) &&
+bool limit_all(const ConfinementLimits& limits, std::uint64_t memory_bytes, std::uint64_t files) {
+  constexpr std::array kNone{RLIMIT_FSIZE, RLIMIT_NPROC, RLIMIT_CORE, RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE};
+  return limit(RLIMIT_AS, memory_bytes) && limit(RLIMIT_CPU, limits.cpu_seconds) &&
+         limit(RLIMIT_NOFILE, files) &&
          std::ranges::all_of(kNone, [](Resource resource) { return limit(resource, 0); });
+}
+
+// A change of credentials resets both, so they come after drop_privileges().
+bool bind_to(pid_t parent) {
+  return ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 &&
+         ::getppid() == parent;
 }
 
 }  // namespace
@@ -65,13 +70,17 @@ bool confine(const ConfinementLimits& limits, pid_t parent) {
   if (mapped == 0) return false;
   raise_oom_score();
   const Privileges left = drop_privileges();
-  if (left == Privileges::LEFT) return false;
-  // A change of credentials resets both, so they come after drop_privileges().
-  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
-    return false;
-  if (::getppid() != parent || !limit_all(limits, mapped)) return false;
+  if (left == Privileges::LEFT || !bind_to(parent)) return false;
+  if (!limit_all(limits, mapped + limits.memory_bytes, 0)) return false;
   // User 0 can open its files without capabilities, so it needs the filter.
-  return filter_system_calls() || left != Privileges::ROOT_USER;
+  return SystemCallFilter::for_computing().install() || left != Privileges::ROOT_USER;
+}
+
+bool confine_program(const ConfinementLimits& limits, pid_t parent, const SystemCallFilter& filter) {
+  constexpr std::uint64_t kFiles = 64;  // libraries
+  raise_oom_score();
+  return drop_privileges() != Privileges::LEFT && bind_to(parent) &&
+         limit_all(limits, limits.memory_bytes, kFiles) && filter.install();
 }
 
 }  // namespace ptkit::confined

@@ -15,6 +15,7 @@
 
 #include "base/signals_blocked.h"
 #include "confined/keeper.h"
+#include "confined/pipe.h"
 
 namespace ptkit::confined {
 
@@ -26,14 +27,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kReadBytes = 65536;
-constexpr milliseconds kTick{10};
 constexpr milliseconds kKeeperTimeout{5000};  // for an answer that the keeper sends at once
 
 std::string describe(const Outcome& outcome) {
   if (outcome.error != 0) return std::string("no process could be forked: ") + std::strerror(outcome.error);
-  if (WIFSIGNALED(outcome.status))
-    return "the process was killed by signal " + std::to_string(WTERMSIG(outcome.status));
+  if (WIFSIGNALED(outcome.status)) return killed_by(WTERMSIG(outcome.status));
   switch (WEXITSTATUS(outcome.status)) {
     case COMPLETE:
       return {};
@@ -116,7 +114,13 @@ ConfinedProcesses::Answer ConfinedProcesses::ask(base::Bytes request, const Fd& 
       answer.problem = std::string("no request could be sent: ") + std::strerror(errno);
       return answer;
     }
-    receive(std::move(from), limits, meanwhile, answer);
+    PipeEnd read = read_pipe(from, {limits.answer_bytes, limits.time}, meanwhile, [&](base::Bytes part) {
+      answer.bytes.insert(answer.bytes.end(), part.begin(), part.end());
+      return true;
+    });
+    from = Fd();  // the keeper kills a process without a reader of its answer
+    answer.problem = std::move(read.problem);
+    answer.late = read.late;
     const std::string problem = outcome();
     if (answer.problem.empty()) answer.problem = problem;
   }
@@ -144,29 +148,6 @@ bool ConfinedProcesses::send(base::Bytes request, const Fd& input, const Fd& out
   message.msg_control = files.bytes.data();
   message.msg_controllen = files.bytes.size();
   return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) > 0;
-}
-
-// Reads until the process has closed the pipe. After a return, the pipe has no reader and the keeper kills
-// the process.
-void ConfinedProcesses::receive(Fd pipe, const Limits& limits, const std::function<void()>& meanwhile,
-                                Answer& answer) {
-  const Clock::time_point end = Clock::now() + limits.time;
-  std::array<std::uint8_t, kReadBytes> part{};
-  while (answer.bytes.size() <= limits.answer_bytes) {
-    pollfd file{pipe.get(), POLLIN, 0};
-    static_cast<void>(::poll(&file, 1, static_cast<int>(kTick.count())));
-    if (meanwhile) meanwhile();
-    if (Clock::now() >= end) {
-      answer.late = true;
-      answer.problem = "the process gave no answer within " + std::to_string(limits.time.count()) + " ms";
-      return;
-    }
-    if (file.revents == 0) continue;
-    const ssize_t got = ::read(pipe.get(), part.data(), part.size());
-    if (got == 0) return;
-    if (got > 0) answer.bytes.insert(answer.bytes.end(), part.begin(), part.begin() + got);
-  }
-  answer.problem = "the process wrote more than " + std::to_string(limits.answer_bytes) + " bytes";
 }
 
 // The keeper's report about the ended process.

@@ -59,8 +59,6 @@ class ConfinedProcesses {
   void start(const char* how, const std::function<Started(const base::Fd& socket)>& begin);
   [[nodiscard]] bool send(base::Bytes request, const base::Fd& input, const base::Fd& output,
                           const Limits& limits) const;
-  static void receive(base::Fd pipe, const Limits& limits, const std::function<void()>& meanwhile,
-                      Answer& answer);
   [[nodiscard]] std::string outcome();
   void end();
 

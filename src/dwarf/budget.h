@@ -16,6 +16,7 @@ class Budget {
     left_ = steps < left_ ? left_ - steps : 0;
     return left_ != 0;
   }
+  void put_back(std::uint64_t steps) noexcept { left_ += steps; }
   [[nodiscard]] bool is_spent() const noexcept { return left_ == 0; }
 
  private:

@@ -1,5 +1,7 @@
 #include "dwarf/context.h"
 
+#include <dwarf.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -25,6 +27,28 @@ std::uint64_t Context::longest_section_string() {
       longest_string_ = std::max(*longest_string_, longest_string(section));
   }
   return *longest_string_;
+}
+
+std::ptrdiff_t Context::list_of(Dwarf_Die& die, Dwarf_Addr& base) const {
+  const auto found = split_units.empty() ? split_units.end() : split_units.find(die.cu);
+  Dwarf_Attribute attribute;
+  Dwarf_Word value = 0;
+  if (found == split_units.end() || dwarf_formudata(dwarf_attr(&die, DW_AT_ranges, &attribute), &value) != 0)
+    return 0;
+  const SplitUnit& unit = found->second;
+  if (unit.has_old_lists) {
+    base = unit.base;
+    return static_cast<std::ptrdiff_t>(kBeforeLists + value);
+  }
+  // A number of a list: offsets of lists follow the header. DWARF 5, section 7.28.
+  constexpr std::uint64_t kHeader = 12;
+  constexpr std::uint64_t kOffset = 4;
+  if (unit.base == 0 || attribute.form != DW_FORM_rnglistx || unit.lists.size() < kHeader ||
+      value >= (unit.lists.size() - kHeader) / kOffset)
+    return 0;
+  base = unit.base;
+  const std::uint64_t offset = base::load_le<kOffset>(unit.lists.data() + kHeader + value * kOffset);
+  return static_cast<std::ptrdiff_t>(kHeader + offset);
 }
 
 }  // namespace ptkit::dwarf

@@ -2,12 +2,24 @@
 
 #include <dwarf.h>
 
+#include <unordered_map>
+
 #include "dwarf/walker.h"
 
 namespace ptkit::dwarf {
 namespace {
 
 bool is_function(Dwarf_Die& die) { return dwarf_tag(&die) == DW_TAG_subprogram; }
+
+std::uint64_t number_of(Dwarf_Attribute* attribute) {
+  Dwarf_Word value = 0;
+  return dwarf_formudata(attribute, &value) == 0 ? value : 0;
+}
+
+std::uint64_t number_of(Dwarf_Die& die, unsigned attribute) {
+  Dwarf_Attribute found;
+  return number_of(dwarf_attr(&die, attribute, &found));
+}
 
 const char* integrated_string(Dwarf_Die& die, unsigned attribute) {
   Dwarf_Attribute found;
@@ -24,20 +36,27 @@ Dwarf_Die named_die(Dwarf_Die& die) {
 
 // The raw name that the linker knows, or else the one of the source. From the DIE or from those that it
 // refers to; libdw follows 16 references at most.
-std::uint32_t name_of(Dwarf_Die& die, Context& context) {
+FunctionName name_of(Dwarf_Die& die, Context& context) {
   Dwarf_Die named = named_die(die);
-  const auto [known, is_new] = context.names.emplace(named.addr, kNone);
+  const auto [known, is_new] = context.names.emplace(named.addr, FunctionName{});
   if (!is_new) return known->second;
   const char* name = integrated_string(named, DW_AT_linkage_name);
   if (name == nullptr) name = integrated_string(named, DW_AT_MIPS_linkage_name);
   if (name == nullptr) name = integrated_string(named, DW_AT_name);
-  return known->second = context.strings.number(name, context.budget);
+  Dwarf_Attribute found;
+  known->second.name = context.strings.number(name, context.budget);
+  known->second.line =
+      static_cast<std::uint32_t>(number_of(dwarf_attr_integrate(&named, DW_AT_decl_line, &found)));
+  return known->second;
 }
 
-std::uint64_t number_of(Dwarf_Die& die, unsigned attribute) {
-  Dwarf_Attribute found;
-  Dwarf_Word value = 0;
-  return dwarf_formudata(dwarf_attr(&die, attribute, &found), &value) == 0 ? value : 0;
+// By DW_AT_entry_pc: an address, or bytes from the lowest one.
+std::uint64_t entry_of(Dwarf_Die& die) {
+  Dwarf_Attribute attribute;
+  Dwarf_Addr entry = 0;
+  if (dwarf_attr(&die, DW_AT_entry_pc, &attribute) == nullptr) return 0;
+  if (dwarf_formaddr(&attribute, &entry) == 0) return entry;
+  return dwarf_lowpc(&die, &entry) == 0 ? entry + number_of(&attribute) : 0;
 }
 
 }  // namespace
@@ -60,22 +79,28 @@ InlineTree::InlineTree(const Dwarf_Die& function, const LineTable& files, Contex
     callers.push_back({walker.depth(), node});
   }
   spans_.finish();
+  first_number_ = context.nodes;
+  context.nodes += static_cast<std::uint32_t>(nodes_.size());
 }
 
 void InlineTree::add(Dwarf_Die& die, std::uint32_t caller, const LineTable& files, Context& context) {
   const auto index = static_cast<std::uint32_t>(nodes_.size());
   FunctionNode& node = nodes_.emplace_back();
   node.caller = caller;
+  if (caller != kNone) node.level = nodes_[caller].level + 1;
   bool has_code = false;
   for_each_range(die, context, [&](std::uint64_t first, std::uint64_t last) {
     spans_.add(first, last, index);
     has_code = true;
   });
   if (!has_code) return;
-  node.name = name_of(die, context);
+  const FunctionName named = name_of(die, context);
+  node.name = named.name;
+  node.declared_line = named.line;
   if (caller == kNone) return;
   node.call_file = files.file(number_of(die, DW_AT_call_file));
   node.call_line = static_cast<std::uint32_t>(number_of(die, DW_AT_call_line));
+  node.entry = entry_of(die);
 }
 
 Functions::Functions(const Dwarf_Die& unit, Context& context) : unit_(unit) { find(false, context); }
@@ -83,6 +108,10 @@ Functions::Functions(const Dwarf_Die& unit, Context& context) : unit_(unit) { fi
 // Without `nested`, entries below functions are skipped, where the compiler says how far they reach.
 void Functions::find(bool nested, Context& context) {
   has_nested_ = nested;
+  std::unordered_map<const void*, std::unique_ptr<const InlineTree>> known;  // numbers of nodes stay
+  for (Function& one : functions_) {
+    if (one.tree != nullptr) known.emplace(one.die.addr, std::move(one.tree));
+  }
   functions_.clear();
   spans_ = {};
   Walker walker(unit_, context.budget);
@@ -97,17 +126,24 @@ void Functions::find(bool nested, Context& context) {
       spans_.add(first, last, index);
       has_code = true;
     });
-    if (has_code) functions_.push_back({*die, nullptr});
+    if (!has_code) continue;
+    const auto tree = known.find(die->addr);
+    functions_.push_back({*die, tree == known.end() ? nullptr : std::move(tree->second)});
   }
   spans_.finish();
 }
 
 const InlineTree* Functions::at(std::uint64_t address, const LineTable& files, Context& context) {
-  std::uint32_t index = spans_.at(address);
-  if (index == kNone && !has_nested_) {  // GNU C has functions within functions, which lie elsewhere
-    find(true, context);
-    index = spans_.at(address);
-  }
+  std::uint64_t first = 0;
+  std::uint64_t last = UINT64_MAX;
+  return at(address, files, context, first, last);
+}
+
+const InlineTree* Functions::at(std::uint64_t address, const LineTable& files, Context& context,
+                                std::uint64_t& first, std::uint64_t& last) {
+  if (spans_.at(address) == kNone && !has_nested_)
+    find(true, context);  // GNU C has functions within functions, which lie elsewhere
+  const std::uint32_t index = spans_.at(address, first, last);
   if (index == kNone) return nullptr;
   Function& function = functions_[index];
   if (!function.tree) function.tree = std::make_unique<const InlineTree>(function.die, files, context);

@@ -15,9 +15,12 @@ namespace ptkit::dwarf {
 // A function or an inlined call of one.
 struct FunctionNode {
   std::uint32_t caller = kNone;  // the node that it is inlined into
-  std::uint32_t name = kNone;    // numbers of strings
-  std::uint32_t call_file = kNone;
+  std::uint32_t level = 0;       // inlined calls that it is in, itself included
+  std::uint32_t name = kNone;    // number of a string
+  std::uint32_t declared_line = 0;
+  std::uint32_t call_file = kNone;  // by its number in the unit's line table
   std::uint32_t call_line = 0;
+  std::uint64_t entry = 0;  // address at which the inlined call begins; 0: not known
 };
 
 // A function with all calls that are inlined into it.
@@ -30,6 +33,25 @@ class InlineTree {
     return node(spans_.at(address));
   }
   [[nodiscard]] const FunctionNode* caller(const FunctionNode& of) const noexcept { return node(of.caller); }
+  // The call that is inlined in a node at an address, or null; `of` is at the address or contains what is.
+  [[nodiscard]] const FunctionNode* inner(const FunctionNode& of, const FunctionNode* at) const noexcept {
+    const FunctionNode* inner = nullptr;
+    for (; at != nullptr && at != &of; at = caller(*at)) inner = at;
+    return inner;
+  }
+  // The same as at(), and cuts [first, last] to addresses of this node.
+  [[nodiscard]] const FunctionNode* at(std::uint64_t address, std::uint64_t& first,
+                                       std::uint64_t& last) const noexcept {
+    return node(spans_.at(address, first, last));
+  }
+  // Of all nodes of a file, their numbers are different.
+  [[nodiscard]] std::uint32_t number(const FunctionNode& of) const noexcept {
+    return first_number_ + static_cast<std::uint32_t>(&of - nodes_.data());
+  }
+  [[nodiscard]] const FunctionNode& numbered(std::uint32_t number) const noexcept {
+    return nodes_[number - first_number_];
+  }
+  [[nodiscard]] std::uint32_t first_number() const noexcept { return first_number_; }
 
  private:
   [[nodiscard]] const FunctionNode* node(std::uint32_t index) const noexcept {
@@ -39,6 +61,7 @@ class InlineTree {
 
   std::vector<FunctionNode> nodes_;
   Spans spans_;
+  std::uint32_t first_number_ = 0;
 };
 
 class Functions {
@@ -47,6 +70,9 @@ class Functions {
 
   // The function at an address, or null.
   [[nodiscard]] const InlineTree* at(std::uint64_t address, const LineTable& files, Context& context);
+  // The same, and cuts [first, last] to addresses of which it is the function.
+  [[nodiscard]] const InlineTree* at(std::uint64_t address, const LineTable& files, Context& context,
+                                     std::uint64_t& first, std::uint64_t& last);
 
  private:
   struct Function {

@@ -1,9 +1,13 @@
 #include "dwarf/handle.h"
 
+#include <elfutils/libdwelf.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "base/memory_left.h"
+#include "dwarf/abbreviations.h"
+#include "image/elf.h"
 
 namespace ptkit::dwarf {
 namespace {
@@ -32,9 +36,8 @@ std::uint64_t uncompressed_size(const image::ElfFile& elf, const Section& sectio
   return size;
 }
 
-// Nothing if it does not fit into memory.
-std::optional<std::uint64_t> size_of_all(const image::ElfFile& elf) {
-  const std::uint64_t most = base::memory_left().least().usable() / 4;
+// Nothing if it exceeds `most`.
+std::optional<std::uint64_t> size_of_all(const image::ElfFile& elf, std::uint64_t most) {
   std::uint64_t size = 0;
   for (const Section& section : elf.sections()) {
     if (debug_name(section).empty()) continue;
@@ -43,10 +46,6 @@ std::optional<std::uint64_t> size_of_all(const image::ElfFile& elf) {
     size += one;
   }
   return size;
-}
-
-bool has_section(const image::ElfFile& elf, std::string_view name) {
-  return std::ranges::any_of(elf.sections(), [&](const Section& section) { return section.name == name; });
 }
 
 // libdw uncompresses sections in place, and so writes into their headers.
@@ -59,25 +58,50 @@ bool has_compressed(const image::ElfFile& elf) {
 
 }  // namespace
 
-std::unique_ptr<Handle> Handle::open(trace::TraceBuffer file) {
+std::unique_ptr<Handle> Handle::open(trace::TraceBuffer file, const FindAlternate& find_alternate) {
   auto elf = image::ElfFile::open(file.bytes());
   if (!elf.ok()) return nullptr;
-  const auto type = elf.value().header().e_type;
-  if (type != ET_EXEC && type != ET_DYN) return nullptr;  // addresses of object files are not final
-  const auto size = size_of_all(elf.value());
-  if (!size || *size == 0) return nullptr;
-  // libdw would open the file that the section names, whatever that is.
-  if (has_section(elf.value(), ".gnu_debugaltlink")) return nullptr;
-  if (has_compressed(elf.value())) {
+  const std::uint64_t memory = base::memory_left().least().usable() / 4;
+  const auto size = size_of_all(elf.value(), memory);
+  if (size == 0) return nullptr;
+  if (size && has_compressed(elf.value())) {
     const base::Bytes bytes = file.bytes();
     file = trace::TraceBuffer::from_vector({bytes.begin(), bytes.end()});
     elf = image::ElfFile::open(file.bytes());
     if (!elf.ok()) return nullptr;
   }
-  std::unique_ptr<Handle> handle(new Handle(std::move(file), std::move(elf.value())));
+  std::unique_ptr<Handle> handle(new Handle(std::move(file), std::move(elf.value()), memory));
+  if (!size) return handle;  // refused
   handle->size_ = *size;
   handle->dwarf_.reset(dwarf_begin_elf(handle->elf_.get(), DWARF_C_READ, nullptr));
-  return handle->dwarf_ ? std::move(handle) : nullptr;
+  if (!handle->dwarf_ || !handle->add_alternate(find_alternate)) return nullptr;
+  Budget steps = handle->steps();
+  const bool fits = handle->memory_.take(*size) && !(handle->alternate_ && handle->alternate_->is_refused());
+  const auto longest =
+      fits ? longest_abbreviation(*handle->dwarf_, handle->section("debug_abbrev"), steps, handle->memory_)
+           : std::nullopt;
+  if (longest) {
+    handle->weight_ = std::max<std::uint64_t>(1, *longest / kUsualAbbreviation);
+    if (handle->alternate_) handle->weight_ = std::max(handle->weight_, handle->alternate_->weight_);
+  } else {
+    handle->dwarf_.reset();
+  }
+  return handle;
+}
+
+// False: there should be one. libdw would then open the file of that name, whatever that is.
+bool Handle::add_alternate(const FindAlternate& find_alternate) {
+  const char* name = nullptr;
+  const void* id = nullptr;
+  const ssize_t size = dwelf_dwarf_gnu_debugaltlink(dwarf_.get(), &name, &id);
+  if (size == 0) return true;
+  if (size < 0 || !find_alternate) return false;
+  const base::Bytes build_id(static_cast<const std::uint8_t*>(id), static_cast<std::size_t>(size));
+  alternate_ = open(find_alternate({name, image::build_id_text(build_id)}), {});
+  if (!alternate_) return false;
+  dwarf_setalt(dwarf_.get(), alternate_->get());
+  size_ += alternate_->size_;
+  return true;
 }
 
 base::Bytes Handle::section(std::string_view name) const {

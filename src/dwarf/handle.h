@@ -6,6 +6,8 @@
 #include <memory>
 #include <string_view>
 
+#include "dwarf/budget.h"
+#include "dwarf/debug_info.h"
 #include "image/elf_file.h"
 #include "trace/buffer.h"
 
@@ -13,26 +15,43 @@ namespace ptkit::dwarf {
 
 class Handle {
  public:
-  // Null if the file has no DWARF, or more of it than fits into memory.
-  [[nodiscard]] static std::unique_ptr<Handle> open(trace::TraceBuffer file);
+  // Null if the file has no DWARF, or refers to a file that is not found.
+  [[nodiscard]] static std::unique_ptr<Handle> open(trace::TraceBuffer file,
+                                                    const FindAlternate& find_alternate);
 
   [[nodiscard]] Dwarf* get() const noexcept { return dwarf_.get(); }
   [[nodiscard]] const image::ElfFile& elf() const noexcept { return elf_; }
   // The uncompressed contents of a debug section, by its name without the dot.
   [[nodiscard]] base::Bytes section(std::string_view name) const;
-  // Bytes of all debug sections, uncompressed.
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  // How many entries, ranges and bytes may be visited: an entry has several bytes, and a lookup visits each
+  // at most three times.
+  // Fewer where libdw needs longer for each: it reads whole abbreviations.
+  [[nodiscard]] Budget steps() const noexcept { return Budget((kLeastSteps + size_) / weight_); }
+  // Those for the bytes of its sections alone.
+  [[nodiscard]] std::uint64_t steps_of_bytes() const noexcept { return size_ / weight_; }
+  // Whether reading it would take more memory or time than such a file should. Then get() is null.
+  [[nodiscard]] bool is_refused() const noexcept { return dwarf_ == nullptr; }
+  // What libdw may still take, in bytes.
+  [[nodiscard]] Budget& memory() noexcept { return memory_; }
 
  private:
+  static constexpr std::uint64_t kLeastSteps = 1'000'000;
+  static constexpr std::uint64_t kUsualAbbreviation = 48;  // bytes
+
   struct Closer {
     void operator()(Dwarf* dwarf) const noexcept { dwarf_end(dwarf); }
   };
-  Handle(trace::TraceBuffer file, image::ElfFile elf) : file_(std::move(file)), elf_(std::move(elf)) {}
+  [[nodiscard]] bool add_alternate(const FindAlternate& find_alternate);
+  Handle(trace::TraceBuffer file, image::ElfFile elf, std::uint64_t memory)
+      : file_(std::move(file)), elf_(std::move(elf)), memory_(memory) {}
 
   trace::TraceBuffer file_;
-  image::ElfFile elf_;  // before dwarf_, which uses it to its end
+  image::ElfFile elf_;                 // before dwarf_, which uses it to its end
+  std::unique_ptr<Handle> alternate_;  // the same
   std::unique_ptr<Dwarf, Closer> dwarf_;
-  std::uint64_t size_ = 0;
+  std::uint64_t size_ = 0;  // bytes of all debug sections, uncompressed
+  std::uint64_t weight_ = 1;
+  Budget memory_;
 };
 
 }  // namespace ptkit::dwarf

@@ -10,7 +10,8 @@
 namespace ptkit::dwarf {
 namespace {
 
-constexpr std::uint64_t kLongestProgram = std::uint64_t{16} << 20U;  // bytes; libdw needs 100 for each
+constexpr std::uint64_t kLongestProgram = std::uint64_t{16} << 20U;  // bytes
+constexpr std::uint64_t kBytesOfARow = 100;                          // libdw has a row for each byte at most
 constexpr std::uint64_t kMostPaths = std::uint64_t{1} << 30U;        // bytes of all paths of a line table
 constexpr std::uint64_t kLeastFile = 2;                              // bytes of a file in a header
 
@@ -46,30 +47,34 @@ const char* folder_of(Dwarf_Die& unit) {
 }
 
 // libdw keeps a row in memory for each byte of a program at most, and for each file the path of the unit's
-// folder, the file's folder and the file. A small file can have very many of long ones.
-bool fits(Dwarf_Die& unit, Context& context) {
+// folder, the file's folder and the file. A small file can have very many of long ones. Returns the most
+// bytes of rows, which are taken then; 0: the table is not to be read.
+std::uint64_t row_bytes(Dwarf_Die& unit, Context& context) {
   Dwarf_Attribute attribute;
   Dwarf_Word offset = 0;
-  if (dwarf_formudata(dwarf_attr_integrate(&unit, DW_AT_stmt_list, &attribute), &offset) != 0) return false;
+  if (dwarf_formudata(dwarf_attr_integrate(&unit, DW_AT_stmt_list, &attribute), &offset) != 0) return 0;
   const auto size = program_size(context.line_programs, offset);
-  if (!size || size->whole > kLongestProgram || size->header > size->whole) return false;
+  if (!size || size->whole > kLongestProgram || size->header > size->whole) return 0;
   const char* const folder = folder_of(unit);
   const auto header = context.line_programs.subspan(
       offset, std::min<std::size_t>(size->header, context.line_programs.size() - offset));
   std::uint64_t longest = longest_string(header);
   if (size->has_sections) longest = std::max(longest, context.longest_section_string());
   const std::uint64_t path = (folder == nullptr ? 0 : std::strlen(folder)) + 2 * longest;
-  if (size->header / kLeastFile * path > kMostPaths) return false;
-  return context.budget.take(size->whole);
+  if (size->header / kLeastFile * path > kMostPaths) return 0;
+  const std::uint64_t bytes = size->whole * kBytesOfARow;
+  return context.budget.take(size->whole) && context.memory.take(bytes) ? bytes : 0;
 }
 
 }  // namespace
 
 LineTable::LineTable(Dwarf_Die& unit, Context& context) {
-  if (!fits(unit, context)) return;
+  const std::uint64_t taken = row_bytes(unit, context);
+  if (taken == 0) return;
   Dwarf_Lines* lines = nullptr;
   std::size_t count = 0;
   if (dwarf_getsrclines(&unit, &lines, &count) != 0) count = 0;
+  context.memory.put_back(taken - std::min<std::uint64_t>(taken, count * kBytesOfARow));
   Dwarf_Files* files = nullptr;
   std::size_t file_count = 0;
   if (dwarf_getsrcfiles(&unit, &files, &file_count) != 0) return;
@@ -81,10 +86,12 @@ void LineTable::read_files(Dwarf_Files* files, std::size_t count, const char* fo
   files_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const char* const path = dwarf_filesrc(files, i, nullptr, nullptr);
+    if (path != nullptr && !context.memory.take(std::strlen(path))) return;
     // Before version 5, libdw adds the unit's folder.
     const bool is_whole = path == nullptr || *path == '/' || folder == nullptr;
     const std::string whole = is_whole ? std::string() : std::string(folder) + '/' + path;
-    files_.push_back(context.strings.number(is_whole ? path : whole.c_str(), context.budget));
+    const std::uint32_t text = context.strings.number(is_whole ? path : whole.c_str(), context.budget);
+    files_.push_back(context.strings.text(text));
   }
 }
 
@@ -110,9 +117,25 @@ void LineTable::read_rows(Dwarf_Lines* lines, std::size_t count) {
   rows_.shrink_to_fit();
 }
 
-LineRow LineTable::at(std::uint64_t address) const noexcept {
+LineRow LineTable::at(std::uint64_t address, std::size_t& near) const noexcept {
+  constexpr int kMostSteps = 8;  // then a search is faster
+  const auto reaches = [&](std::size_t row) {
+    return row + 1 == rows_.size() || rows_[row + 1].address > address;
+  };
+  if (near < rows_.size() && rows_[near].address <= address) {
+    for (int step = 0; step < kMostSteps; ++step, ++near) {
+      if (reaches(near)) return rows_[near];
+    }
+  }
   const auto above = std::ranges::upper_bound(rows_, address, {}, &LineRow::address);
-  return above == rows_.begin() ? LineRow{} : *std::prev(above);
+  if (above == rows_.begin()) return {};
+  near = static_cast<std::size_t>(std::prev(above) - rows_.begin());
+  return rows_[near];
+}
+
+LineRow LineTable::at(std::uint64_t address) const noexcept {
+  std::size_t near = rows_.size();
+  return at(address, near);
 }
 
 }  // namespace ptkit::dwarf

@@ -22,11 +22,23 @@ void Spans::finish() {
   spans_.shrink_to_fit();
 }
 
-std::uint32_t Spans::at(std::uint64_t address) const noexcept {
+Spans::Span Spans::span_at(std::uint64_t address) const noexcept {
   const auto above = std::ranges::upper_bound(spans_, address, {}, &Span::first);
-  if (above == spans_.begin()) return kNone;
+  Span gap{0, above == spans_.end() ? ~std::uint64_t{0} : above->first - 1, kNone};
+  if (above == spans_.begin()) return gap;
   const Span& span = *std::prev(above);
-  return address <= span.last ? span.value : kNone;
+  if (address <= span.last) return span;
+  gap.first = span.last + 1;
+  return gap;
+}
+
+std::uint32_t Spans::at(std::uint64_t address) const noexcept { return span_at(address).value; }
+
+std::uint32_t Spans::at(std::uint64_t address, std::uint64_t& first, std::uint64_t& last) const noexcept {
+  const Span span = span_at(address);
+  first = std::max(first, span.first);
+  last = std::min(last, span.last);
+  return span.value;
 }
 
 }  // namespace ptkit::dwarf

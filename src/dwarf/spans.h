@@ -16,16 +16,21 @@ class Spans {
   }
   // Call once, after the last add().
   void finish();
-  // The number of the range that has the address, or kNone.
-  [[nodiscard]] std::uint32_t at(std::uint64_t address) const noexcept;
-  [[nodiscard]] bool empty() const noexcept { return spans_.empty(); }
-
- private:
   struct Span {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
-    std::uint32_t value = 0;
+    std::uint32_t value = kNone;
   };
+  // The range that has the address, or the gap between ranges, with kNone.
+  [[nodiscard]] Span span_at(std::uint64_t address) const noexcept;
+  // The number of the range that has the address, or kNone.
+  [[nodiscard]] std::uint32_t at(std::uint64_t address) const noexcept;
+  // The same, and cuts [first, last], which has the address, to addresses of which it is the number.
+  [[nodiscard]] std::uint32_t at(std::uint64_t address, std::uint64_t& first,
+                                 std::uint64_t& last) const noexcept;
+  [[nodiscard]] bool empty() const noexcept { return spans_.empty(); }
+
+ private:
   std::vector<Span> spans_;  // after finish(): sorted, disjoint
 };
 

@@ -32,8 +32,10 @@ std::uint64_t size_of(const CodeRegion& region) noexcept {
   return region.size != 0 ? region.size : region.bytes.size();
 }
 
-CodeLayer::CodeLayer(const std::vector<CodeRegion>& code, const std::vector<std::int32_t>& regions)
+CodeLayer::CodeLayer(const std::vector<CodeRegion>& code, const std::vector<std::int32_t>& regions,
+                     const std::vector<std::uint64_t>& times)
     : code_(&code) {
+  boundaries_.insert(boundaries_.end(), times.begin(), times.end());
   for (const std::int32_t number : regions) {
     const CodeRegion& region = code[static_cast<std::size_t>(number)];
     if (!is_usable(region)) continue;

@@ -25,7 +25,9 @@ struct VisibleRegion {
 class CodeLayer {
  public:
   CodeLayer() = default;
-  CodeLayer(const std::vector<trace::CodeRegion>& code, const std::vector<std::int32_t>& regions);
+  // `times`: further boundaries, where names change and code may not.
+  CodeLayer(const std::vector<trace::CodeRegion>& code, const std::vector<std::int32_t>& regions,
+            const std::vector<std::uint64_t>& times = {});
 
   // Thread-safe.
   [[nodiscard]] VisibleRegion at(std::uint64_t address, std::uint64_t tsc) const;

@@ -9,6 +9,9 @@ base::Failure bad(std::uint64_t offset, std::string detail) {
   return {base::Status::BAD_FILE, offset, std::move(detail)};
 }
 
+// Of a section. Headers of a damaged file may share names of any length.
+constexpr std::size_t kLongestName = 255;
+
 // libelf requires a call of elf_version() with the caller's ELF version before all other calls.
 bool is_library_ready() noexcept {
   static const bool ready = elf_version(EV_CURRENT) != EV_NONE;
@@ -67,14 +70,16 @@ std::vector<ElfFile::Section> ElfFile::sections() const {
     section.handle = handle;
     if (gelf_getshdr(handle, &section.header) == nullptr) continue;
     const char* name = has_names ? elf_strptr(elf_.get(), names, section.header.sh_name) : nullptr;
-    if (name != nullptr) section.name = name;
+    if (name != nullptr) section.name.assign(name, ::strnlen(name, kLongestName));
     found.push_back(std::move(section));
   }
   return found;
 }
 
 std::uint64_t ElfFile::stub_bytes(const Section& section) {
-  if (section.name != ".plt" && !section.name.starts_with(".plt.")) return 0;
+  // LLD puts the stubs of IFUNCs into a section of their own.
+  const bool is_plt = section.name == ".plt" || section.name == ".iplt" || section.name.starts_with(".plt.");
+  if (!is_plt) return 0;
   const GElf_Shdr& header = section.header;
   if (header.sh_entsize == 8 || header.sh_entsize == 16) return header.sh_entsize;
   return section.name == ".plt.got" && header.sh_size % 16 != 0 ? 8 : 16;

@@ -28,7 +28,7 @@ class ElfFile {
   struct Section {
     Elf_Scn* handle = nullptr;
     GElf_Shdr header{};
-    std::string name;
+    std::string name;  // its first 255 bytes
   };
   [[nodiscard]] std::vector<Section> sections() const;  // the readable sections, by index
   // Bytes of each stub of a procedure linkage table (PLT). 0: the section is none.

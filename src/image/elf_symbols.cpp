@@ -4,6 +4,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "image/debug_symbols.h"
 #include "image/elf.h"
 #include "image/elf_file.h"
 #include "image/name_budget.h"
@@ -41,8 +42,16 @@ bool is_code_type(unsigned type) noexcept {
 
 class Reader {
  public:
-  explicit Reader(const ElfFile& file)
-      : file_(file), sections_(file.sections()), names_(file.bytes().size()) {}
+  // by_address: places are linked addresses, and code sections need no contents.
+  explicit Reader(const ElfFile& file, bool by_address = false)
+      : file_(file), sections_(file.sections()), names_(file.bytes().size()), by_address_(by_address) {}
+
+  std::vector<trace::SymbolEntry> run_by_address() {
+    for (const Section& section : sections_) {
+      if (section.header.sh_type == SHT_SYMTAB) read_table(section);
+    }
+    return sorted();
+  }
 
   std::vector<trace::SymbolEntry> run() {
     for (const Section& section : sections_) {
@@ -81,8 +90,8 @@ class Reader {
     const std::uint64_t inside = is_object ? symbol.st_value : symbol.st_value - header.sh_addr;
     if (inside >= header.sh_size) return;
     std::optional<std::uint64_t> offset = header.sh_offset + inside;
-    if (!is_object) offset = file_.file_offset(symbol.st_value);
-    if (!offset || *offset >= file_.bytes().size()) return;
+    if (!is_object) offset = by_address_ ? symbol.st_value : file_.file_offset(symbol.st_value);
+    if (!offset || (!by_address_ && *offset >= file_.bytes().size())) return;
     const int rank = rank_of(symbol, name);
     found_.push_back({{std::string(name), *offset, std::min(symbol.st_size, header.sh_size - inside)}, rank});
     if (GELF_ST_TYPE(symbol.st_info) != STT_GNU_IFUNC) return;
@@ -96,8 +105,8 @@ class Reader {
         sections_.begin(), sections_.end(), symbol.st_shndx,
         [](const Section& section, std::size_t index) { return elf_ndxscn(section.handle) < index; });
     if (found == sections_.end() || elf_ndxscn(found->handle) != symbol.st_shndx) return nullptr;
-    const bool is_code = (found->header.sh_flags & SHF_EXECINSTR) != 0 && found->header.sh_type != SHT_NOBITS;
-    return is_code ? &*found : nullptr;
+    const bool has_code = by_address_ || found->header.sh_type != SHT_NOBITS;
+    return (found->header.sh_flags & SHF_EXECINSTR) != 0 && has_code ? &*found : nullptr;
   }
 
   // The GOT slots that the dynamic linker fills with a symbol's address, by slot address with the symbol's
@@ -219,12 +228,19 @@ class Reader {
   const ElfFile& file_;
   std::vector<Section> sections_;
   NameBudget names_;
+  bool by_address_;
   std::map<std::uint64_t, std::string> slots_;
   std::map<std::uint64_t, std::pair<int, std::string>> resolvers_;  // rank and name of each IFUNC, by address
   std::vector<Candidate> found_;
 };
 
 }  // namespace
+
+std::vector<trace::SymbolEntry> elf_debug_symbols(base::Bytes bytes) {
+  const auto file = ElfFile::open(bytes);
+  if (!file.ok() || file.value().header().e_type == ET_REL) return {};
+  return Reader(file.value(), true).run_by_address();
+}
 
 std::vector<trace::SymbolEntry> elf_symbols(base::Bytes bytes) {
   const auto file = ElfFile::open(bytes);

@@ -24,7 +24,7 @@ struct ImageState {
   ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, ReadCallback callback);
 
   const CodeView& view(SpaceId space, std::uint64_t tsc);
-  [[nodiscard]] Provenance provenance_of(std::int32_t region) const noexcept;
+  [[nodiscard]] Provenance provenance_of(const VisibleRegion& at) const noexcept;
 
   std::shared_ptr<const trace::TraceBundle> bundle;
   CallbackPages pages;
@@ -44,7 +44,8 @@ struct ImageState {
 
   // Indices of code regions, by space, until take_layer() takes them at the space's first use.
   std::unordered_map<SpaceId, std::vector<std::int32_t>> regions_;
-  CodeLayer shared_;         // regions of all spaces
+  std::unordered_map<SpaceId, std::vector<std::uint64_t>> name_times_;  // when names change, by space
+  CodeLayer shared_;                                                    // regions of all spaces
   std::shared_mutex mutex_;  // guards what follows; views are immutable
   std::unordered_map<SpaceId, SpaceViews> spaces_;
   std::uint32_t next_id_ = 0;
@@ -56,6 +57,10 @@ ImageState::ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, Rea
     const CodeRegion& region = bundle->code[i];
     has_bytes = has_bytes || (region.tsc_from < region.tsc_to && region.bytes.size() != 0);
     regions_[region.space].push_back(static_cast<std::int32_t>(i));
+  }
+  for (const trace::NameRange& range : bundle->names) {
+    if (range.tsc_from != trace::kTscMin) name_times_[range.space].push_back(range.tsc_from);
+    if (range.tsc_to != trace::kTscMax) name_times_[range.space].push_back(range.tsc_to);
   }
   find_files();
   shared_ = take_layer(trace::kAnySpace);
@@ -78,10 +83,10 @@ void ImageState::find_files() {
   files = {bundle->code, regions};
 }
 
-Provenance ImageState::provenance_of(std::int32_t index) const noexcept {
-  if (index < 0) return {};
-  const CodeRegion& region = bundle->code[static_cast<std::size_t>(index)];
-  return {index, region.file, region.address, size_of(region)};
+Provenance ImageState::provenance_of(const VisibleRegion& at) const noexcept {
+  if (at.region < 0) return {-1, -1, 0, 0, at.last};
+  const CodeRegion& region = bundle->code[static_cast<std::size_t>(at.region)];
+  return {at.region, region.file, region.address, size_of(region), at.last};
 }
 
 CodeLayer ImageState::take_layer(SpaceId space) {
@@ -89,7 +94,7 @@ CodeLayer ImageState::take_layer(SpaceId space) {
   if (found == regions_.end()) return {};
   const std::vector<std::int32_t> regions = std::move(found->second);
   regions_.erase(found);
-  return {bundle->code, regions};
+  return {bundle->code, regions, name_times_[space]};
 }
 
 const CodeView& ImageState::view(SpaceId space, std::uint64_t tsc) {
@@ -173,7 +178,7 @@ base::Bytes CodeView::bytes_at(std::uint64_t address) const {
 }
 
 Provenance CodeView::provenance(std::uint64_t address) const {
-  return state_->provenance_of(visible(address).region);
+  return state_->provenance_of(visible(address));
 }
 
 Image::Image(std::shared_ptr<const trace::TraceBundle> bundle, ReadCallback callback)
@@ -182,7 +187,7 @@ Image::Image(std::shared_ptr<const trace::TraceBundle> bundle, ReadCallback call
 const CodeView& Image::view(SpaceId space, std::uint64_t tsc) const { return state_->view(space, tsc); }
 
 Provenance Image::file_beneath(std::uint64_t address, std::uint64_t tsc) const {
-  return state_->provenance_of(state_->files.at(address, tsc).region);
+  return state_->provenance_of(state_->files.at(address, tsc));
 }
 
 SpaceId Image::space_of_cr3(std::uint64_t cr3, SpaceId otherwise) const noexcept {

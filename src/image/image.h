@@ -16,6 +16,7 @@ struct Provenance {
   std::int32_t file = -1;    // index in TraceBundle::files
   std::uint64_t region_address = 0;
   std::uint64_t region_size = 0;
+  std::uint64_t last = 0;  // addresses up to here have the same region, and maybe further ones
 };
 
 // Called for addresses without bytes in any region. Fills the start of `out` and returns the number of bytes.

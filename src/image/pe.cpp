@@ -1,8 +1,5 @@
 #include "image/pe.h"
 
-#include <array>
-#include <cinttypes>
-#include <cstdio>
 #include <optional>
 
 #include "image/pe_file.h"
@@ -12,10 +9,6 @@
 namespace ptkit::image {
 
 namespace {
-
-constexpr std::size_t kDebugBytes = 28;
-constexpr std::uint32_t kCodeView = 2;
-constexpr std::size_t kRsdsBytes = 24;  // signature, GUID, age
 
 struct Module {
   std::uint64_t base = 0;
@@ -36,26 +29,6 @@ std::optional<Module> recorded_module(const trace::TraceBundle& bundle, const st
       return Module{range.address, range.size};
   }
   return std::nullopt;
-}
-
-// GUID and age of the file's PDB, "0123456789abcdef0123456789abcdef-1", or empty. It stays the same when a
-// file is patched. Its form differs from a build-id's, so that no cache of decoded code uses it as a key.
-std::string build_id_of(const PeFile& file) {
-  const PeFile::Directory directory = file.directory(PeFile::kDebug);
-  const base::Bytes rows = file.at_address(directory.address, directory.size);
-  for (std::size_t at = 0; at + kDebugBytes <= rows.size(); at += kDebugBytes) {
-    if (load_u32(rows, at + 12) != kCodeView || load_u32(rows, at + 16) < kRsdsBytes) continue;
-    const base::Bytes data = file.at(load_u32(rows, at + 24), kRsdsBytes);
-    if (data.empty() || data[0] != 'R' || data[1] != 'S' || data[2] != 'D' || data[3] != 'S') continue;
-    std::array<char, 64> text{};
-    std::uint64_t rest = 0;
-    for (std::size_t i = 12; i < 20; ++i) rest = rest << 8U | data[i];
-    std::snprintf(text.data(), text.size(), "%08" PRIx32 "%04" PRIx64 "%04" PRIx64 "%016" PRIx64 "-%" PRIx32,
-                  load_u32(data, 4), base::load_le<2>(data.data() + 8), base::load_le<2>(data.data() + 10),
-                  rest, load_u32(data, 20));
-    return text.data();
-  }
-  return {};
 }
 
 // The size is the only recorded property that distinguishes builds.
@@ -86,7 +59,7 @@ base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string&
   const std::uint64_t base = placement.load_address.value_or(otherwise);
   if (recorded && recorded->base == base) look_for_doubt(bundle, path, recorded->size, file.value().size());
   const auto index = static_cast<std::int32_t>(bundle.files.size());
-  bundle.files.push_back({path, build_id_of(file.value()), contents.value(), {}});
+  bundle.files.push_back({path, file.value().pdb().id, contents.value(), {}});
   const std::size_t before = bundle.code.size();
   for (const PeFile::Section& section : file.value().sections()) {
     if (section.file_size == 0) continue;
@@ -104,6 +77,11 @@ base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string&
   if (bundle.code.size() != before) return index;
   bundle.files.pop_back();
   return base::Failure{base::Status::BAD_FILE, 0, path + ": no section has bytes in the file"};
+}
+
+std::string pe_pdb_name(base::Bytes bytes) {
+  const auto file = PeFile::open(bytes);
+  return file.ok() ? file.value().pdb().name : std::string();
 }
 
 }  // namespace ptkit::image

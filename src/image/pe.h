@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "image/code_file.h"
@@ -23,5 +24,12 @@ namespace ptkit::image {
 // directory of x64 files (RUNTIME_FUNCTION), and functions that only that has are "sub_427C", by their RVA.
 // Empty if the file is no PE file or has no symbols.
 [[nodiscard]] std::vector<trace::SymbolEntry> pe_symbols(base::Bytes file);
+
+// A name of 32-bit code without what the calling convention adds: "_f" (cdecl), "_f@8" (stdcall), "@f@8"
+// (fastcall), "f@@8" (vectorcall). C++ names of Microsoft's compilers begin with "?" and stay.
+[[nodiscard]] std::string_view undecorated(std::string_view name) noexcept;
+
+// The name of the file's PDB, without folders; empty: it has none, or is no PE file.
+[[nodiscard]] std::string pe_pdb_name(base::Bytes file);
 
 }  // namespace ptkit::image

@@ -2,7 +2,12 @@
 #include "image/pe_file.h"
 
 #include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdio>
 #include <iterator>
+
+#include "base/paths.h"
 
 namespace ptkit::image {
 
@@ -20,6 +25,9 @@ constexpr std::uint64_t kPe32Plus = 0x20b;
 constexpr std::size_t kLeastOptional = 96;
 constexpr std::uint32_t kMemoryExecute = 0x2000'0000;  // IMAGE_SCN_MEM_EXECUTE
 constexpr unsigned kMostDirectories = 16;
+constexpr std::size_t kDebugBytes = 28;
+constexpr std::uint32_t kCodeView = 2;
+constexpr std::size_t kRsdsBytes = 24;  // signature, GUID, age; the PDB's path follows
 
 }  // namespace
 
@@ -90,6 +98,25 @@ const char* PeFile::read_sections(std::uint64_t offset, unsigned count) {
 
 PeFile::Directory PeFile::directory(unsigned number) const noexcept {
   return number < directories_.size() ? directories_[number] : Directory{};
+}
+
+PeFile::Pdb PeFile::pdb() const {
+  const Directory place = directory(kDebug);
+  const base::Bytes rows = at_address(place.address, place.size);
+  for (std::size_t row = 0; row + kDebugBytes <= rows.size(); row += kDebugBytes) {
+    if (load_u32(rows, row + 12) != kCodeView || load_u32(rows, row + 16) < kRsdsBytes) continue;
+    const std::uint32_t offset = load_u32(rows, row + 24);
+    const base::Bytes data = at(offset, kRsdsBytes);
+    if (data.empty() || data[0] != 'R' || data[1] != 'S' || data[2] != 'D' || data[3] != 'S') continue;
+    std::array<char, 64> id{};
+    std::uint64_t rest = 0;
+    for (std::size_t i = 12; i < 20; ++i) rest = rest << 8U | data[i];
+    std::snprintf(id.data(), id.size(), "%08" PRIx32 "%04" PRIx64 "%04" PRIx64 "%016" PRIx64 "-%" PRIx32,
+                  load_u32(data, 4), base::load_le<2>(data.data() + 8), base::load_le<2>(data.data() + 10),
+                  rest, load_u32(data, 20));
+    return {id.data(), std::string(base::last_part(text_at(offset + std::uint64_t{kRsdsBytes})))};
+  }
+  return {};
 }
 
 std::optional<std::uint64_t> PeFile::offset_of(std::uint32_t address) const noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,11 @@ class PeFile {
     std::uint32_t address = 0;  // relative
     std::uint32_t size = 0;
   };
+  // The file's PDB.
+  struct Pdb {
+    std::string id;    // GUID and age, "0123456789abcdef0123456789abcdef-1"; empty: not known
+    std::string name;  // without folders
+  };
   // Numbers of data directories.
   static constexpr unsigned kExports = 0;
   static constexpr unsigned kImports = 1;
@@ -46,6 +52,10 @@ class PeFile {
   [[nodiscard]] std::uint32_t symbol_table() const noexcept { return symbol_table_; }  // offset, 0: none
   [[nodiscard]] std::uint32_t symbol_count() const noexcept { return symbol_count_; }
   [[nodiscard]] bool is_64_bit() const noexcept { return is_64_bit_; }
+
+  // The id stays the same when a file is patched. Its form differs from a build-id's, so that no cache of
+  // decoded code uses it as a key.
+  [[nodiscard]] Pdb pdb() const;
 
   // `size` bytes of the file, or none if the file is shorter.
   [[nodiscard]] base::Bytes at(std::uint64_t offset, std::uint64_t size) const noexcept;

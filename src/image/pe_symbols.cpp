@@ -51,19 +51,6 @@ std::map<std::uint32_t, FunctionBounds> function_bounds(const PeFile& file) {
   return found;
 }
 
-// A name of 32-bit code without what the calling convention adds: "_f" (cdecl), "_f@8" (stdcall), "@f@8"
-// (fastcall), "f@@8" (vectorcall). C++ names of Microsoft's compilers begin with "?" and stay.
-std::string_view undecorated(std::string_view name) noexcept {
-  if (name.starts_with('?')) return name;
-  std::string_view plain = name;
-  const std::size_t at = plain.find_last_of('@');
-  const bool has_bytes = at != std::string_view::npos && at != 0 && at + 1 < plain.size() &&
-                         plain.find_first_not_of("0123456789", at + 1) == std::string_view::npos;
-  if (has_bytes) plain = plain.substr(0, plain[at - 1] == '@' ? at - 1 : at);
-  if (plain.starts_with('_') || (has_bytes && plain.starts_with('@'))) plain.remove_prefix(1);
-  return plain.empty() ? name : plain;
-}
-
 // Of several names of one address the first one is shown.
 enum class Rank : std::uint8_t { EXPORT, COFF, DECORATED, GENERATED };
 
@@ -177,6 +164,17 @@ class SymbolReader {
 };
 
 }  // namespace
+
+std::string_view undecorated(std::string_view name) noexcept {
+  if (name.starts_with('?')) return name;
+  std::string_view plain = name;
+  const std::size_t at = plain.find_last_of('@');
+  const bool has_bytes = at != std::string_view::npos && at != 0 && at + 1 < plain.size() &&
+                         plain.find_first_not_of("0123456789", at + 1) == std::string_view::npos;
+  if (has_bytes) plain = plain.substr(0, plain[at - 1] == '@' ? at - 1 : at);
+  if (plain.starts_with('_') || (has_bytes && plain.starts_with('@'))) plain.remove_prefix(1);
+  return plain.empty() ? name : plain;
+}
 
 std::vector<trace::SymbolEntry> pe_symbols(base::Bytes bytes) {
   const auto file = PeFile::open(bytes);

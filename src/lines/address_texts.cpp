@@ -40,7 +40,7 @@ std::string place_in_module(const Code& code, const CodeView& view, std::uint64_
     return with_offset('[' + for_terminal(code.modules[static_cast<std::size_t>(file)]) + ']', rva);
   };
   if (from.file < 0) {
-    const auto listed = code.symbols.module_at(view.space(), ip);
+    const auto listed = code.symbols.module_at(view.space(), view.valid_from(), ip);
     return listed ? place(listed->file, listed->rva) : std::string();
   }
   const trace::CodeRegion& region = code.image.bundle().code[static_cast<std::size_t>(from.region)];
@@ -85,7 +85,8 @@ std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std
 std::string AddressTexts::text(const CodeView& view, std::uint64_t ip, const std::string& import) const {
   const auto symbol = code_.symbols.find(view.space(), view.valid_from(), ip);
   const image::Provenance from = symbol::file_at(code_.image, view, ip);
-  const auto listed = from.file < 0 ? code_.symbols.module_at(view.space(), ip) : std::nullopt;
+  const auto listed =
+      from.file < 0 ? code_.symbols.module_at(view.space(), view.valid_from(), ip) : std::nullopt;
   const std::int32_t file = listed ? listed->file : from.file;
   const std::string* const module = file >= 0 ? &code_.modules[static_cast<std::size_t>(file)] : nullptr;
   if (style_ == Style::JSON) {
@@ -116,7 +117,8 @@ std::pair<TextCache::Ref, bool> AddressTexts::make(const TextCache::Key& key, co
   // The code, the file that a page dump hides, and lists of symbols decide the text.
   const std::int32_t region = seen.provenance(ip).region;
   const std::int32_t of_file = symbol::file_at(code_.image, seen, ip).region;
-  const std::uint64_t lists = std::uint64_t{code_.symbols.space_of_lists(seen.space(), ip)} << 32U;
+  const std::uint64_t lists = std::uint64_t{code_.symbols.lists_at(seen.space(), seen.valid_from(), ip)}
+                              << 32U;
   const TextCache::Key named{ip, static_cast<std::uint32_t>(region),
                              lists | static_cast<std::uint32_t>(of_file)};
   const TextCache::Ref* const found = cache_.find(named);

@@ -50,6 +50,7 @@ std::vector<pt_table> tables_over(std::vector<std::uint64_t>& entries, std::uint
   for (std::size_t i = 0; i < entries.size(); i += kEntries) {
     tables.push_back({.entries = &entries[i],
                       .physical = physical + i * PT_TOPA_ENTRY_BYTES,
+                      .begin = 0,
                       .capacity = static_cast<std::uint32_t>(kEntries)});
   }
   return tables;
@@ -140,7 +141,7 @@ base::Result<OutputPlan> plan_topa(std::uint64_t table, std::span<const Region> 
   const std::uint64_t pages = (needed + kEntries - 2) / (kEntries - 1);
   if (pages > kMostTables) return base::bad_config(std::to_string(needed) + " ToPA regions are too many");
   std::vector<std::uint64_t> entries(pages * kEntries);
-  const std::vector<pt_table> tables = tables_over(entries, table);
+  std::vector<pt_table> tables = tables_over(entries, table);
   pt_topa topa{};
   if (pt_topa_build(&topa, tables.data(), static_cast<std::uint32_t>(tables.size()), wanted.data(), count,
                     &how) != 0)

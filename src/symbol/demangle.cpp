@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "symbol/python_name.h"
 #include "symbol/rust_v0.h"
 #include "symbol/symbols.h"
 
@@ -76,6 +77,7 @@ std::string decode_rust(std::string_view name) {
 std::string demangle_plain(std::string_view raw_name) {
   std::string raw(raw_name);
   if (auto name = demangle_rust_v0(raw_name)) return *name;
+  if (auto name = python_name(raw_name)) return *name;
   // Without the prefix, the library would take "f" for the type float.
   if (!raw_name.starts_with("_Z") || raw.size() > kLongestName) return raw;
   int status = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <tuple>
 
 namespace ptkit::symbol {
@@ -41,17 +42,32 @@ const std::vector<image::FileSegment>& LoadAddresses::segments_of(File& file, st
   return file.segments;
 }
 
-std::uint64_t LoadAddresses::rva(std::int32_t region_index, std::uint64_t address) const {
+std::optional<std::uint64_t> LoadAddresses::known_rva(std::int32_t region_index,
+                                                      std::uint64_t address) const {
   const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(region_index)];
   const std::uint64_t offset = region.file_offset + (address - region.address);
   File& file = files_[static_cast<std::size_t>(region.file)];
   if (const auto rva =
           image::rva_of(segments_of(file, static_cast<std::size_t>(region.file)), region, offset))
-    return *rva;
+    return rva;
   const auto above = std::ranges::upper_bound(file.begins, Begin(region.space, region.address));
   if (above != file.begins.begin() && std::prev(above)->first == region.space)
     return address - std::prev(above)->second;
-  return offset - file.linked_at;
+  return std::nullopt;
+}
+
+std::uint64_t LoadAddresses::rva(std::int32_t region_index, std::uint64_t address) const {
+  if (const auto known = known_rva(region_index, address)) return *known;
+  const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(region_index)];
+  const std::uint64_t offset = region.file_offset + (address - region.address);
+  return offset - files_[static_cast<std::size_t>(region.file)].linked_at;
+}
+
+std::vector<trace::SpaceId> LoadAddresses::spaces() const {
+  std::set<trace::SpaceId> spaces;
+  for (const trace::CodeRegion& region : bundle_->code) spaces.insert(region.space);
+  for (const trace::NameRange& range : bundle_->names) spaces.insert(range.space);
+  return {spaces.begin(), spaces.end()};
 }
 
 std::vector<Mapping> LoadAddresses::mappings() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,8 +35,13 @@ class LoadAddresses {
   // The RVA of an address in a code region of a file. From the file's segments; else from a mapping of the
   // file's begin in the same space; if there is none, either, it is the offset in the file.
   [[nodiscard]] std::uint64_t rva(std::int32_t region, std::uint64_t address) const;
+  // The same; nullopt where it would be the offset in the file, which may be another number.
+  [[nodiscard]] std::optional<std::uint64_t> known_rva(std::int32_t region, std::uint64_t address) const;
   // Sorted by space and address.
   [[nodiscard]] std::vector<Mapping> mappings() const;
+  // The spaces that have code or lists of symbols of their own, sorted; kAnySpace: there are some of all
+  // spaces.
+  [[nodiscard]] std::vector<trace::SpaceId> spaces() const;
 
  private:
   using Begin = std::pair<trace::SpaceId, std::uint64_t>;  // space and address at which a file's begin lies

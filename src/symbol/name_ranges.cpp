@@ -11,7 +11,9 @@ NameRanges::NameRanges(const std::vector<trace::NameRange>& ranges) {
   for (const trace::NameRange& range : ranges_) {
     last = std::max(last, range.address + (range.size - 1));
     last_.push_back(last);
+    by_offset_.push_back(static_cast<std::uint32_t>(by_offset_.size()));
   }
+  std::ranges::stable_sort(by_offset_, {}, [this](std::uint32_t i) { return place_of(i); });
 }
 
 }  // namespace ptkit::symbol

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kLeastSlots = std::size_t{1} << 6U;
 constexpr std::size_t kMostSlots = std::size_t{1} << 14U;
+constexpr std::uint64_t kHashFactor = 0x9e37'79b9'7f4a'7c15U;  // of Fibonacci hashing
 
 struct Name {
   std::int32_t code = kNoName;
@@ -28,8 +29,54 @@ struct NameCodes {
   std::unordered_map<std::string_view, std::int32_t> codes;
 };
 
+// The same of files of lines. Texts of one file of debug information are at one place: a direct-mapped cache
+// by that place needs no hash of a path.
+class FileCodes {
+ public:
+  std::int32_t code_of(std::string_view file) {
+    Slot& slot = slots_[(std::bit_cast<std::uintptr_t>(file.data()) * kHashFactor) >> kShift];
+    if (file.data() != slot.file.data() || file.size() != slot.file.size())
+      slot = {file, codes_.code_of(file)};
+    return slot.code;
+  }
+  [[nodiscard]] std::vector<std::string_view> take_names() { return std::move(codes_.names); }
+
+ private:
+  static constexpr int kSlotBits = 10;
+  static constexpr int kShift = 64 - kSlotBits;
+  struct Slot {
+    std::string_view file;
+    std::int32_t code = kNoName;
+  };
+  NameCodes codes_;
+  std::vector<Slot> slots_ = std::vector<Slot>(std::size_t{1} << kSlotBits);
+};
+
+// Addresses from `first` to `last` of rows of one view and time: `code` has the same region for all of them.
+// Code that was not mapped at the begin of rows has runs of one address.
+struct Run {
+  const image::CodeView* row_view = nullptr;
+  std::uint64_t second = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  const image::CodeView* code = nullptr;
+  image::Provenance where;
+
+  [[nodiscard]] bool has(const image::CodeView& view, std::uint64_t time, std::uint64_t ip) const noexcept {
+    return row_view == &view && second == time && ip >= first && ip <= last;
+  }
+};
+
+Run run_at(const RowViews& views, const image::Image& image, const image::CodeView& view,
+           const RowTimes& times, std::uint64_t second, std::uint64_t ip) {
+  const image::CodeView* const found = views.with_code(view, times, ip);
+  const image::CodeView& code = found != nullptr ? *found : view;
+  const image::Provenance where = file_at(image, code, ip);
+  return {&view, second, ip, found == &view ? where.last : ip, &code, where};
+}
+
 // A direct-mapped cache of names by address and view: addresses repeat. `lookup` finds the name of an address
-// in a view, which may have no code there.
+// in a run; its view may have no code there.
 template <typename Lookup>
 void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out, Lookup&& lookup) {
   struct Slot {
@@ -41,6 +88,7 @@ void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out
   std::vector<Slot> slots(std::clamp(std::bit_ceil(rows.ips.size()), kLeastSlots, kMostSlots));
   const int shift = 64 - std::countr_zero(slots.size());
   RowViews views(image);
+  Run run;
   for (std::size_t row = 0; row < rows.ips.size(); ++row) {
     Name name;
     if (rows.is_known(row)) {
@@ -48,10 +96,10 @@ void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out
       const RowTimes times = times_of(rows, row);
       const image::CodeView& view = views.at(rows.spaces[row], times.first);
       const std::uint64_t second = covers(view, times.second) ? view.valid_from() : times.second;
-      Slot& slot = slots[((ip ^ std::uint64_t{view.id()} << 48U) * 0x9e37'79b9'7f4a'7c15U) >> shift];
+      Slot& slot = slots[((ip ^ std::uint64_t{view.id()} << 48U) * kHashFactor) >> shift];
       if (slot.view != &view || slot.ip != ip || slot.second != second) {
-        const image::CodeView* const at = views.with_code(view, times, ip);
-        slot = {ip, &view, second, lookup(at != nullptr ? *at : view, ip)};
+        if (!run.has(view, second, ip)) run = run_at(views, image, view, times, second, ip);
+        slot = {ip, &view, second, lookup(run, ip)};
       }
       name = slot.name;
     }
@@ -65,8 +113,8 @@ void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out
 std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::Image& image,
                                            const RowAddresses& rows, RowCodes out) {
   NameCodes names;
-  name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
-    const auto found = symbols.find(view.space(), view.valid_from(), ip);
+  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
+    const auto found = symbols.find(run.code->space(), run.code->valid_from(), ip);
     return found ? Name{names.code_of(found->name), ip - found->address} : Name{};
   });
   return std::move(names.names);
@@ -75,8 +123,8 @@ std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::
 std::vector<std::string_view> name_imports(const Symbols& symbols, const image::Image& image,
                                            const RowAddresses& rows, RowCodes out) {
   NameCodes names;
-  name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
-    const std::string_view found = symbols.import_at(view.space(), view.valid_from(), ip);
+  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
+    const std::string_view found = symbols.import_at(run.code->space(), run.code->valid_from(), ip);
     return found.empty() ? Name{} : Name{names.code_of(found), 0};
   });
   return std::move(names.names);
@@ -84,12 +132,50 @@ std::vector<std::string_view> name_imports(const Symbols& symbols, const image::
 
 std::vector<std::string_view> name_lines(const SourceLines& lines, const image::Image& image,
                                          const RowAddresses& rows, RowCodes out) {
-  NameCodes files;
-  name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
-    const dwarf::SourceLine found = lines.line_at(file_at(image, view, ip), ip);
+  FileCodes files;
+  LineFinder finder(lines);
+  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
+    const dwarf::SourceLine found = finder.line_at(run.where, ip);
     return found.file.empty() ? Name{} : Name{files.code_of(found.file), found.line};
   });
-  return std::move(files.names);
+  return files.take_names();
+}
+
+std::vector<std::string> name_inlined(const SourceLines& lines, const image::Image& image,
+                                      const RowAddresses& rows, std::span<const std::uint8_t> levels,
+                                      RowCodes out) {
+  struct Place {
+    const image::CodeView* view = nullptr;
+    std::uint64_t ip = 0;
+    std::uint8_t level = 0;
+    bool operator==(const Place&) const = default;
+  };
+  const auto hash = [](const Place& place) {
+    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+    return static_cast<std::size_t>(((place.ip ^ reinterpret_cast<std::uintptr_t>(place.view)) * kOdd) ^
+                                    place.level);
+  };
+  std::unordered_map<Place, std::int32_t, decltype(hash)> known(kLeastSlots, hash);
+  NameCodes names;
+  RowViews views(image);
+  for (std::size_t row = 0; row < rows.ips.size(); ++row) {
+    out.codes[row] = kNoName;
+    if (levels[row] == 0 || !rows.is_known(row)) continue;
+    const RowTimes times = times_of(rows, row);
+    const image::CodeView& first = views.at(rows.spaces[row], times.first);
+    const Place place{&first, rows.ips[row], levels[row]};
+    const auto [found, is_new] = known.emplace(place, kNoName);
+    if (is_new) {
+      const image::CodeView* const at = views.with_code(first, times, place.ip);
+      const image::CodeView& view = at != nullptr ? *at : first;
+      const std::string_view name = lines.inlined_at(file_at(image, view, place.ip), place.ip, place.level);
+      if (!name.empty()) found->second = names.code_of(name);
+    }
+    out.codes[row] = found->second;
+  }
+  std::vector<std::string> demangled;
+  for (const std::string_view name : names.names) demangled.push_back(demangle(name));
+  return demangled;
 }
 
 std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols,
@@ -104,10 +190,10 @@ std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symb
 void name_files(const Symbols& symbols, const image::Image& image, const LoadAddresses* loads,
                 const RowAddresses& rows, RowCodes out) {
   const auto& regions = image.bundle().code;
-  name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
-    const image::Provenance from = file_at(image, view, ip);
+  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
+    const image::Provenance& from = run.where;
     if (from.file < 0) {
-      const auto module = symbols.module_at(view.space(), ip);
+      const auto module = symbols.module_at(run.code->space(), run.code->valid_from(), ip);
       return module ? Name{module->file, module->rva} : Name{};
     }
     if (loads != nullptr) return {from.file, loads->rva(from.region, ip)};

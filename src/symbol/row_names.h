@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct RowCodes {
 // Names the source files of rows' lines, which are in the offsets. Line 0: code that belongs to no line.
 [[nodiscard]] std::vector<std::string_view> name_lines(const SourceLines& lines, const image::Image& image,
                                                        const RowAddresses& rows, RowCodes out);
+// Names the functions of rows' inlined calls: of the `levels`-th one from the outside at the address.
+[[nodiscard]] std::vector<std::string> name_inlined(const SourceLines& lines, const image::Image& image,
+                                                    const RowAddresses& rows,
+                                                    std::span<const std::uint8_t> levels, RowCodes out);
 // The functions at the address of the first row; see SourceLines::frames_at().
 [[nodiscard]] std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols,
                                                  const image::Image& image, const RowAddresses& rows);

@@ -1,19 +1,17 @@
-// Source lines and inlined functions of a bundle's code, from the debug information of its files.
+// Source lines and inlined functions of a bundle's code.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "dwarf/debug_info.h"
+#include "dwarf/line_cursor.h"
 #include "image/image.h"
-#include "image/segments.h"
+#include "symbol/debug_modules.h"
 #include "symbol/symbols.h"
-#include "trace/bundle.h"
 
 namespace ptkit::symbol {
 
@@ -23,29 +21,38 @@ struct SourceFrame {
   std::uint32_t line = 0;
 };
 
-// Lazy: looks for a file's debug information at the first lookup in it. Thread-safe. Texts of a SourceLine
-// live as long as this object.
+// Thread-safe. Texts of a SourceLine live as long as this object.
 class SourceLines {
  public:
-  explicit SourceLines(std::shared_ptr<const trace::TraceBundle> bundle);
-  ~SourceLines();
+  explicit SourceLines(std::shared_ptr<const DebugModules> modules) : modules_(std::move(modules)) {}
 
-  // The line of an address that a region of a file has; see file_at().
-  [[nodiscard]] dwarf::SourceLine line_at(const image::Provenance& where, std::uint64_t address) const;
+  // The name of the function of an inlined call at an address: of the `level`-th one from the outside. Empty:
+  // not known.
+  [[nodiscard]] std::string_view inlined_at(const image::Provenance& where, std::uint64_t address,
+                                            std::uint32_t level) const;
   // The functions at an address, the innermost one first. If DWARF has no name of the outermost one, it gets
   // the one in `symbols`.
   [[nodiscard]] std::vector<SourceFrame> frames_at(const image::Image& image, const image::CodeView& view,
                                                    const Symbols& symbols, std::uint64_t address) const;
 
  private:
-  struct Module;
-  [[nodiscard]] const Module* module_of(const image::Provenance& where) const;
-  [[nodiscard]] std::optional<std::uint64_t> linked_address(const Module& module,
-                                                            const image::Provenance& where,
-                                                            std::uint64_t address) const;
+  friend class LineFinder;
+  std::shared_ptr<const DebugModules> modules_;
+};
 
-  std::shared_ptr<const trace::TraceBundle> bundle_;
-  std::unique_ptr<Module[]> modules_;
+// Lines of many addresses. It is faster where they ascend, as neighbours have their lines in one place.
+class LineFinder {
+ public:
+  // `lines` must outlive it.
+  explicit LineFinder(const SourceLines& lines) : modules_(*lines.modules_) {}
+
+  // The line of an address that a region of a file has; see file_at().
+  [[nodiscard]] dwarf::SourceLine line_at(const image::Provenance& where, std::uint64_t address);
+
+ private:
+  const DebugModules& modules_;
+  std::int32_t file_ = -1;  // that `cursor_` is for
+  std::optional<dwarf::LineCursor> cursor_;
 };
 
 }  // namespace ptkit::symbol

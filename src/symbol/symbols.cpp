@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <mutex>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <type_traits>
@@ -15,8 +13,10 @@
 #include "image/pe.h"
 #include "image/pe_imports.h"
 #include "image/segments.h"
+#include "symbol/debug_modules.h"
 #include "symbol/name_ranges.h"
 #include "symbol/row_views.h"
+#include "symbol/similar_names.h"
 #include "symbol/table.h"
 
 namespace ptkit::symbol {
@@ -29,45 +29,6 @@ constexpr std::size_t kLongestBranch = 8;  // CALL or JMP through a slot, with p
 
 std::uint64_t size_of(const trace::CodeRegion& region) noexcept {
   return region.size != 0 ? region.size : region.bytes.size();
-}
-
-std::string lower(std::string_view text) {
-  std::string lower(text);
-  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return lower;
-}
-
-// The Levenshtein distance of two names; `limit` + 1 if it is larger than `limit`.
-std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
-  if (a.size() > b.size()) std::swap(a, b);
-  if (b.size() - a.size() > limit) return limit + 1;
-  std::vector<std::size_t> row(a.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t j = 0; j < b.size(); ++j) {
-    std::size_t diagonal = row[0];
-    row[0] = j + 1;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[i + 1];
-      row[i + 1] = std::min({replaced, row[i] + 1, row[i + 1] + 1});
-    }
-    if (*std::min_element(row.begin(), row.end()) > limit) return limit + 1;
-  }
-  return std::min(row.back(), limit + 1);
-}
-
-// A rank of similarity, lower is closer. nullopt if the names are not similar. `wanted` is in lower case.
-std::optional<std::size_t> score(const std::string& wanted, std::string_view candidate) {
-  const std::string whole = lower(candidate);
-  const std::size_t limit = std::max<std::size_t>(1, wanted.size() / 3);
-  const std::size_t scope = whole.rfind("::");
-  const std::string_view last =
-      scope == std::string::npos ? whole : std::string_view(whole).substr(scope + 2);
-  const std::size_t distance =
-      std::min(edit_distance(wanted, whole, limit), edit_distance(wanted, last, limit));
-  if (distance <= limit) return distance;
-  if (wanted.size() >= 3 && whole.find(wanted) != std::string::npos) return limit + 1;
-  return std::nullopt;
 }
 
 // True if the pattern matches one of the names that Table::named() compares.
@@ -83,8 +44,9 @@ bool matches(const std::string& pattern, const Table& table, std::size_t index) 
 
 class Symbols::Impl {
  public:
-  explicit Impl(std::shared_ptr<const trace::TraceBundle> bundle)
+  Impl(std::shared_ptr<const trace::TraceBundle> bundle, std::shared_ptr<const DebugModules> debug)
       : bundle_(bundle),
+        debug_(std::move(debug)),
         image_(std::move(bundle)),
         ranges_(bundle_->names),
         tables_(bundle_->files.size()),
@@ -96,7 +58,8 @@ class Symbols::Impl {
     const image::CodeView& view = image_.view(space, tsc);
     const image::Provenance where = file_at(image_, view, address);
     std::optional<Symbol> best = find_in_file(where, address);
-    ranges_.at(space, address, [&](const trace::NameRange& range) {
+    ranges_.at(space, tsc, address, [&](const trace::NameRange& range) {
+      if (range.is_module && where.file >= 0) return;
       const auto found = find_in_list(range, address);
       if (!found || (best && found->address < best->address)) return;
       // A label of a list does not extend from one file into another.
@@ -147,34 +110,44 @@ class Symbols::Impl {
     return size == 0 ? std::string_view{} : of.imports->called(base::Bytes(code).first(size), *rva, address);
   }
 
-  [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t address) const {
+  [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t tsc,
+                                                std::uint64_t address) const {
     std::optional<Module> found;
-    ranges_.at(space, address, [&](const trace::NameRange& range) {
+    ranges_.at(space, tsc, address, [&](const trace::NameRange& range) {
+      const std::uint64_t offset = address - range.address;
+      if (range.is_module) {
+        found = {range.file, range.file_offset + offset};
+        return;
+      }
       const Table* const table = table_of(range.file);
-      if (table != nullptr && table->size() == 0) found = {range.file, address - range.address};
+      if (table != nullptr && table->size() == 0) found = {range.file, offset};
     });
     return found;
   }
 
-  [[nodiscard]] trace::SpaceId space_of_lists(trace::SpaceId space, std::uint64_t address) const {
-    trace::SpaceId found = trace::kAnySpace;
-    ranges_.at(space, address, [&](const trace::NameRange& range) {
-      if (range.space != trace::kAnySpace) found = range.space;
+  [[nodiscard]] const unwind::UnwindTable* unwind_of(std::int32_t file) const {
+    const Table* const table = table_of(file);
+    return table == nullptr ? nullptr : &table->unwind();
+  }
+
+  [[nodiscard]] std::uint32_t lists_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const {
+    std::uint32_t found = 0;
+    ranges_.at(space, tsc, address, [&](const trace::NameRange& range) {
+      if (range.space != trace::kAnySpace) found = ranges_.number_of(range) + 1;
     });
     return found;
   }
 
   [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const {
-    const std::string wanted = lower(name);
+    const std::string wanted = lower_case(name);
     std::set<std::pair<std::size_t, std::string>> ranked;
-    for (std::size_t file = 0; file < tables_.size(); ++file) {
-      const Table& table = *table_of(static_cast<std::int32_t>(file));
+    for_each_table([&](const Table& table, std::int32_t, bool) {
       for (std::size_t i = 0; i < table.size(); ++i) {
         const std::string_view candidate = without_arguments(table.name(i));
-        if (const auto rank = score(wanted, candidate)) ranked.emplace(*rank, candidate);
+        if (const auto rank = similarity(wanted, candidate)) ranked.emplace(*rank, candidate);
         if (ranked.size() > limit) ranked.erase(std::prev(ranked.end()));
       }
-    }
+    });
     std::vector<std::string> names;
     names.reserve(ranked.size());
     for (const auto& [rank, text] : ranked) names.push_back(text);
@@ -187,19 +160,34 @@ class Symbols::Impl {
   [[nodiscard]] std::vector<Symbol> symbols_of(const Indices& indices_in) const {
     std::vector<Symbol> found;
     std::set<std::tuple<std::uint64_t, std::uint64_t, std::int32_t, trace::SpaceId>> seen;
-    for (std::size_t index = 0; index < tables_.size(); ++index) {
-      const auto file = static_cast<std::int32_t>(index);
-      const Table& table = *table_of(file);
+    for_each_table([&](const Table& table, std::int32_t file, bool by_address) {
+      const auto add = [&](const Symbol& symbol) {
+        if (seen.emplace(symbol.address, symbol.size, symbol.file, symbol.space).second)
+          found.push_back(symbol);
+      };
       for (const std::size_t entry : indices_in(table)) {
-        for_each_place(table, table.extent(entry), file, [&](const Symbol& symbol) {
-          if (seen.emplace(symbol.address, symbol.size, symbol.file, symbol.space).second)
-            found.push_back(symbol);
-        });
+        if (by_address) {
+          for_each_linked_place(table, table.extent(entry), file, add);
+        } else {
+          for_each_place(table, table.extent(entry), file, add);
+        }
       }
-    }
+    });
     std::stable_sort(found.begin(), found.end(),
                      [](const Symbol& a, const Symbol& b) { return a.address < b.address; });
     return found;
+  }
+
+  // Calls `visit` with each table of symbols and its file; `by_address`: it is by linked address, not by
+  // offset in the file.
+  template <typename Visit>
+  void for_each_table(Visit&& visit) const {
+    for (std::size_t index = 0; index < tables_.size(); ++index) {
+      const auto file = static_cast<std::int32_t>(index);
+      visit(*table_of(file), file, false);
+      const Table* const names = debug_ == nullptr ? nullptr : debug_->names_of(file);
+      if (names != nullptr) visit(*names, file, true);
+    }
   }
 
   // Null if the bundle has no such file.
@@ -218,10 +206,58 @@ class Symbols::Impl {
     const Table* table = table_of(where.file);
     if (table == nullptr) return std::nullopt;
     const auto extent = table->find(region.file_offset + (address - region.address));
-    if (!extent) return std::nullopt;
+    std::optional<Symbol> own;
     // A label of another part of the file does not extend into this part.
-    if (!table->has_size(extent->index) && extent->offset < region.file_offset) return std::nullopt;
-    return make(*table, *extent, region, size_of(region));
+    if (extent && (table->has_bounds(extent->index) || extent->offset >= region.file_offset))
+      own = make(*table, *extent, region, size_of(region));
+    const bool is_known = extent && table->has_size(extent->index) && table->has_name(extent->index);
+    if (is_known && !has_pdb(where.file)) return own;
+    const auto found = find_in_debug_file(where, address);
+    const bool is_nearer = found && is_known && own && own->address > found->address;
+    return found && !is_nearer ? found : own;
+  }
+
+  [[nodiscard]] bool has_pdb(std::int32_t file) const { return debug_ != nullptr && debug_->has_pdb(file); }
+
+  // A region of a file, and the address that its begin was linked for in place of the offset in the file.
+  struct LinkedPlace {
+    std::uint64_t address = 0;
+    std::uint64_t file_offset = 0;
+    std::int32_t file = -1;
+    trace::SpaceId space = trace::kAnySpace;
+  };
+
+  [[nodiscard]] std::optional<LinkedPlace> linked_place(std::int32_t index) const {
+    const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(index)];
+    const auto linked = debug_->linked_address(index, region.address);
+    if (!linked) return std::nullopt;
+    return LinkedPlace{region.address, *linked, region.file, region.space};
+  }
+
+  // Only symbols with a size: a label of an ELF debug file may be of data.
+  [[nodiscard]] std::optional<Symbol> find_in_debug_file(const image::Provenance& where,
+                                                         std::uint64_t address) const {
+    const Table* const names = debug_ == nullptr ? nullptr : debug_->names_of(where.file);
+    if (names == nullptr) return std::nullopt;
+    const auto place = linked_place(where.region);
+    if (!place) return std::nullopt;
+    const auto extent = names->find(place->file_offset + (address - place->address));
+    if (!extent) return std::nullopt;
+    const bool is_label_here = has_pdb(where.file) && extent->offset >= place->file_offset;
+    if (!names->has_size(extent->index) && !is_label_here) return std::nullopt;
+    return make(*names, *extent, *place, size_of(bundle_->code[static_cast<std::size_t>(where.region)]));
+  }
+
+  template <typename Visit>
+  void for_each_linked_place(const Table& table, const Table::Extent& extent, std::int32_t file,
+                             Visit&& visit) const {
+    if (!table.has_size(extent.index) && !has_pdb(file)) return;
+    for (std::size_t i = 0; i < bundle_->code.size(); ++i) {
+      if (bundle_->code[i].file != file) continue;
+      const auto place = linked_place(static_cast<std::int32_t>(i));
+      const std::uint64_t size = size_of(bundle_->code[i]);
+      if (place && extent.offset - place->file_offset < size) visit(make(table, extent, *place, size));
+    }
   }
 
   [[nodiscard]] std::optional<Symbol> find_in_list(const trace::NameRange& range,
@@ -231,7 +267,7 @@ class Symbols::Impl {
     const std::uint64_t offset = range.file_offset + (address - range.address);
     const auto extent = table->find(offset);
     if (!extent || extent->offset < range.file_offset) return std::nullopt;
-    const bool is_near = table->has_size(extent->index) || offset - extent->offset < kLongestLabel;
+    const bool is_near = table->has_bounds(extent->index) || offset - extent->offset < kLongestLabel;
     return is_near ? std::optional(make(*table, *extent, range, range.size)) : std::nullopt;
   }
 
@@ -244,7 +280,8 @@ class Symbols::Impl {
       if (extent.offset - place.file_offset < size) visit(make(table, extent, place, size));
     };
     for (const trace::CodeRegion& region : bundle_->code) visit_place(region, size_of(region));
-    for (const trace::NameRange& range : bundle_->names) visit_place(range, range.size);
+    ranges_.of_file(file, extent.offset,
+                    [&](const trace::NameRange& range) { visit_place(range, range.size); });
   }
 
   // `place` is a code region or a name range of so many bytes.
@@ -256,7 +293,7 @@ class Symbols::Impl {
     symbol.raw_name = table.raw_name(extent.index);
     symbol.address = place.address + (extent.offset - place.file_offset);
     symbol.size = extent.size;
-    if (!table.has_size(extent.index)) {  // a label ends at the end of its region at the latest
+    if (!table.has_bounds(extent.index)) {  // a label ends at the end of its region at the latest
       symbol.size = std::min(extent.size, bytes - (extent.offset - place.file_offset));
       if constexpr (std::is_same_v<Place, trace::NameRange>)
         symbol.size = std::min(symbol.size, kLongestLabel);
@@ -267,6 +304,7 @@ class Symbols::Impl {
   }
 
   std::shared_ptr<const trace::TraceBundle> bundle_;
+  std::shared_ptr<const DebugModules> debug_;  // may be null
   image::Image image_;
   NameRanges ranges_;
   mutable std::vector<std::unique_ptr<const Table>> tables_;  // each created once, guarded by its once_flag
@@ -281,8 +319,8 @@ class Symbols::Impl {
   mutable bool has_imports_ = false;
 };
 
-Symbols::Symbols(std::shared_ptr<const trace::TraceBundle> bundle)
-    : impl_(std::make_unique<Impl>(std::move(bundle))) {}
+Symbols::Symbols(std::shared_ptr<const trace::TraceBundle> bundle, std::shared_ptr<const DebugModules> debug)
+    : impl_(std::make_unique<Impl>(std::move(bundle), std::move(debug))) {}
 Symbols::~Symbols() = default;
 
 std::optional<Symbol> Symbols::find(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const {
@@ -292,9 +330,12 @@ std::optional<Symbol> Symbols::find(trace::SpaceId space, std::uint64_t tsc, std
 std::vector<Symbol> Symbols::lookup(std::string_view name) const { return impl_->lookup(name); }
 
 std::vector<Symbol> Symbols::matching(const std::string& pattern) const { return impl_->matching(pattern); }
-std::optional<Symbols::Module> Symbols::module_at(trace::SpaceId space, std::uint64_t address) const {
-  return impl_->module_at(space, address);
+std::optional<Symbols::Module> Symbols::module_at(trace::SpaceId space, std::uint64_t tsc,
+                                                  std::uint64_t address) const {
+  return impl_->module_at(space, tsc, address);
 }
+
+const unwind::UnwindTable* Symbols::unwind_of(std::int32_t file) const { return impl_->unwind_of(file); }
 
 bool Symbols::has_imports() const { return impl_->has_imports(); }
 
@@ -302,8 +343,8 @@ std::string_view Symbols::import_at(trace::SpaceId space, std::uint64_t tsc, std
   return impl_->import_at(space, tsc, address);
 }
 
-trace::SpaceId Symbols::space_of_lists(trace::SpaceId space, std::uint64_t address) const {
-  return impl_->space_of_lists(space, address);
+std::uint32_t Symbols::lists_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const {
+  return impl_->lists_at(space, tsc, address);
 }
 
 std::vector<std::string> Symbols::similar(std::string_view name, std::size_t limit) const {

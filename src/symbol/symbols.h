@@ -12,6 +12,10 @@
 
 #include "trace/bundle.h"
 
+namespace ptkit::unwind {
+class UnwindTable;
+}
+
 namespace ptkit::symbol {
 
 struct Symbol {
@@ -23,11 +27,15 @@ struct Symbol {
   trace::SpaceId space = trace::kAnySpace;  // where the file is mapped
 };
 
+class DebugModules;
+
 // Lazy: reads a file's symbol table at the first lookup in it. Thread-safe. The names of a Symbol live as
 // long as its Symbols object.
 class Symbols {
  public:
-  explicit Symbols(std::shared_ptr<const trace::TraceBundle> bundle);
+  // With `debug`, names from debug files, too.
+  explicit Symbols(std::shared_ptr<const trace::TraceBundle> bundle,
+                   std::shared_ptr<const DebugModules> debug = nullptr);
   ~Symbols();
 
   // The symbol that covers the address; a symbol of size 0 reaches to the next one. Of those of the file that
@@ -39,14 +47,20 @@ class Symbols {
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const;
   // The same for all symbols with a name that a pattern of fnmatch(3) matches.
   [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern) const;
-  // The module without code (trace::NameRange) at an address, and the address less the module's begin.
+  // The module without code (trace::NameRange) at an address, and the address less the module's begin. Of JIT
+  // code, the file that names it, and the place there.
   struct Module {
     std::int32_t file = -1;
     std::uint64_t rva = 0;
   };
-  [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t address) const;
-  // The space, if it alone sees some list of symbols at the address; else kAnySpace.
-  [[nodiscard]] trace::SpaceId space_of_lists(trace::SpaceId space, std::uint64_t address) const;
+  [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t tsc,
+                                                std::uint64_t address) const;
+  // Bounds and landing pads of the functions of a file. Null: there is no such file. Valid as long as this
+  // object.
+  [[nodiscard]] const unwind::UnwindTable* unwind_of(std::int32_t file) const;
+  // A number that differs between spaces and times that see different lists of symbols at the address; 0: no
+  // list there is of one space alone.
+  [[nodiscard]] std::uint32_t lists_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const;
   // Whether some file of the trace can import functions by slots: a PE file.
   [[nodiscard]] bool has_imports() const;
   // The function of the import slot that the indirect branch at the address reads; empty: it is no such
@@ -61,7 +75,8 @@ class Symbols {
   std::unique_ptr<Impl> impl_;
 };
 
-// Demangles names of C++ and Rust (both schemes). Returns other names unchanged.
+// Demangles names of C++ and Rust (both schemes), and of Python functions (python_name.h). Returns other
+// names unchanged.
 [[nodiscard]] std::string demangle(std::string_view raw_name);
 
 }  // namespace ptkit::symbol

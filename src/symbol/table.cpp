@@ -37,6 +37,12 @@ Table::Table(const trace::ImageFile& file)
     : module_(base::last_part(base::without_mark(file.path))),
       functions_(unwind::UnwindTable::of(file)),
       entries_(file.contents.size() != 0 ? image::read_symbols(file.contents.bytes()) : file.symbols) {
+  arrange();
+}
+
+Table::Table(std::vector<trace::SymbolEntry> entries) : entries_(std::move(entries)) { arrange(); }
+
+void Table::arrange() {
   std::erase_if(entries_, [](const trace::SymbolEntry& entry) { return entry.name.empty(); });
   std::ranges::stable_sort(entries_, {}, &trace::SymbolEntry::file_offset);
   if (!module_.empty()) add_functions();
@@ -141,6 +147,7 @@ std::string_view without_arguments(std::string_view name) noexcept {
   }
   if (begin == std::string_view::npos || begin == 0) return name;
   std::string_view kept = name.substr(0, begin);
+  if (kept.ends_with(' ')) return kept.substr(0, kept.size() - 1);  // "f (file.py)"
   if (kept.ends_with(']')) kept = kept.substr(0, kept.find("[abi:"));
   return without_return_type(kept);
 }

@@ -19,6 +19,7 @@ class Table {
   // Reads `contents`; if empty, uses `symbols` and `unwind`. Functions of which only the bounds are known get
   // the names "libc.so.6!0x26110": the module and the RVA of their first byte.
   explicit Table(const trace::ImageFile& file);
+  explicit Table(std::vector<trace::SymbolEntry> entries);
 
   struct Extent {
     std::size_t index = 0;
@@ -34,14 +35,21 @@ class Table {
   [[nodiscard]] std::vector<std::size_t> named(std::string_view name) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  // Whether the end of a symbol is known: by its size, or by its function's.
+  [[nodiscard]] bool has_bounds(std::size_t index) const noexcept {
+    return entries_[index].size != 0 || functions_.function_at(entries_[index].file_offset).has_value();
+  }
+  // Whether the name is a symbol's.
+  [[nodiscard]] bool has_name(std::size_t index) const noexcept { return !entries_[index].name.empty(); }
   [[nodiscard]] bool has_size(std::size_t index) const noexcept { return entries_[index].size != 0; }
   [[nodiscard]] std::string_view raw_name(std::size_t index) const {
     return has_name(index) ? std::string_view(entries_[index].name) : name(index);
   }
   [[nodiscard]] std::string_view name(std::size_t index) const;  // demangled at the first call
+  [[nodiscard]] const unwind::UnwindTable& unwind() const noexcept { return functions_; }
 
  private:
-  [[nodiscard]] bool has_name(std::size_t index) const noexcept { return !entries_[index].name.empty(); }
+  void arrange();
   void add_functions();
   [[nodiscard]] std::string generated_name(std::uint64_t offset) const;
 

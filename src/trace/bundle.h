@@ -133,6 +133,7 @@ struct ImageFile {
   TraceBuffer contents;                // the whole file if available, else empty
   std::vector<SymbolEntry> symbols;    // symbols in the bundle; used if `contents` is empty
   std::vector<std::uint8_t> unwind{};  // unwind::UnwindTable in the bundle; used if `contents` is empty
+  TraceBuffer debug{};                 // an ELF file of its debug sections in the bundle; may be empty
 };
 
 // Addresses that a list of symbols names, which is a file with symbols and without code. A file without
@@ -143,6 +144,9 @@ struct NameRange {
   std::uint64_t size = 0;
   std::int32_t file = -1;  // index in TraceBundle::files
   std::uint64_t file_offset = 0;
+  std::uint64_t tsc_from = kTscMin;  // names in [tsc_from, tsc_to)
+  std::uint64_t tsc_to = kTscMax;
+  bool is_module = false;  // of JIT code: the file counts as the module of code that no file has
 };
 
 // Code bytes at an address. Later regions of the same space and time win over earlier ones.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <string>
+#include <system_error>
 
 #include "base/paths.h"
 
@@ -35,6 +37,19 @@ struct ModuleName {
   bool has_extension = false;
 };
 
+// The number between `begin` and `end` in the last part of a path.
+std::optional<std::int64_t> number_in(std::string_view path, std::string_view begin, std::string_view end) {
+  std::string_view name = base::last_part(path);
+  if (name.size() <= begin.size() + end.size() || !name.starts_with(begin) || !name.ends_with(end))
+    return std::nullopt;
+  name.remove_prefix(begin.size());
+  name.remove_suffix(end.size());
+  std::int64_t number = 0;
+  const auto [last, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool is_number = error == std::errc{} && last == name.data() + name.size() && number >= 0;
+  return is_number ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
 
 bool is_same_module(std::string_view a, std::string_view b) {
@@ -43,5 +58,9 @@ bool is_same_module(std::string_view a, std::string_view b) {
   if (one.whole == other.whole) return !one.whole.empty();
   return one.stem == other.stem && (!one.has_extension || !other.has_extension);
 }
+
+bool is_jit_dump(std::string_view path) { return number_in(path, "jit-", ".dump").has_value(); }
+
+std::optional<std::int64_t> pid_of_jit_map(std::string_view path) { return number_in(path, "perf-", ".map"); }
 
 }  // namespace ptkit::trace

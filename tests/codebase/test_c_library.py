@@ -65,7 +65,7 @@ def test_the_name_has_the_number_of_the_interface(library: Path) -> None:
 
 def test_no_library_of_python_is_needed(library: Path) -> None:
     needed = re.findall(r"NEEDED.*\[lib([a-zA-Z]+)", run("readelf", "-d", library))
-    assert set(needed) <= {"Zydis", "elf", "zstd", "stdc", "m", "gcc", "c", "ld"}
+    assert set(needed) <= {"Zydis", "dw", "elf", "lzma", "zstd", "stdc", "m", "gcc", "c", "ld"}
 
 
 def traces(folder: Path) -> list[Path]:

@@ -56,9 +56,23 @@ def test_missing_libraries_are_named_with_their_packages(tmp_path: Path) -> None
     only = [f"-DCMAKE_FIND_ROOT_PATH_MODE_{kind}=ONLY" for kind in ("LIBRARY", "INCLUDE")]
     done = configure(tmp_path, f"-DCMAKE_FIND_ROOT_PATH={tmp_path}", *only)
     assert done.returncode != 0
-    for package in ("libzydis-dev", "libelf-dev", "libdw-dev", "libzstd-dev", "nlohmann-json3-dev"):
+    for package in (
+        "libzydis-dev",
+        "libelf-dev",
+        "libdw-dev",
+        "liblzma-dev",
+        "libzstd-dev",
+        "nlohmann-json3-dev",
+    ):
         assert package in done.stderr
-    for package in ("zydis-devel", "elfutils-libelf-devel", "elfutils-devel", "libzstd-devel", "json-devel"):
+    for package in (
+        "zydis-devel",
+        "elfutils-libelf-devel",
+        "elfutils-devel",
+        "xz-devel",
+        "libzstd-devel",
+        "json-devel",
+    ):
         assert package in done.stderr
 
 
@@ -77,7 +91,13 @@ def test_an_old_zydis_is_refused(tmp_path: Path) -> None:
 def test_third_party_names_what_is_linked() -> None:
     text = (ROOT / "THIRD_PARTY.md").read_text()
     libraries = re.findall(r"^ptkit_find_library\(\S+ \S+ (\S+)", _dependencies(), flags=re.MULTILINE)
-    homes = {"Zydis": "Zydis", "elf": "libelf", "dw": "libelf and libdw", "zstd": "Zstandard"}
+    homes = {
+        "Zydis": "Zydis",
+        "elf": "libelf",
+        "dw": "libelf and libdw",
+        "lzma": "liblzma",
+        "zstd": "Zstandard",
+    }
     assert set(libraries) == set(homes)
     for name in (*homes.values(), "libipt", "JSON for Modern C++", "pybind11"):
         assert f"| {name}" in text

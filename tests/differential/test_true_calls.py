@@ -12,7 +12,7 @@ from call_code import code_of
 from call_comparison import differences, of_table, of_truth, report
 from call_log import read_log
 from call_truth import true_frames
-from compiling import build
+from compiling import build, compiled_by
 
 import ptkit
 from ptkit import capture
@@ -24,8 +24,11 @@ pytestmark = pytest.mark.skipif(
 
 
 def _c(name: str, *flags: str) -> Callable[[Path], Path]:
-    """Static, as Debian's shared libraries are stripped."""
-    return lambda folder: build(name, folder, "-fcf-protection=none", "-static", *flags)
+    return lambda folder: build(name, folder, "-fcf-protection=none", *flags)
+
+
+def _rust(name: str, *flags: str) -> Callable[[Path], Path]:
+    return lambda folder: compiled_by("rustc", f"{name}.rs", folder, "-O", *flags)
 
 
 PROGRAMS: dict[str, Callable[[Path], Path]] = {
@@ -47,31 +50,19 @@ PROGRAMS: dict[str, Callable[[Path], Path]] = {
     "forks": _c("forks"),
     "children": _c("calls/children"),
     "coroutines": _c("calls/coroutines"),
-}
-# Rows that may differ; others than these programs have none. The limits may only shrink. Stubs of 8 bytes in
-# static programs are not all taken for stubs, which concerns some 20 to 60 rows of each program. Besides:
-# exceptions end in the wrong frame of a recursion without landing pads; of several frames that called
-# setjmp() from one place the innermost is taken; of two signals delivered at once the second is a call;
-# thunks have no size; stacks that are switched are not followed.
-LIMITS = {
-    "recursion": 55,
-    "tails": 55,
-    "stubs": 13,
-    "pic-thunks": 27,
-    "pointers": 41,
-    "retpolines": 273,
-    "return-thunks": 207,
-    "both-thunks": 366,
-    "unwinding": 333,
-    "exceptions": 1746,
-    "cancelled": 600,
-    "longjmp": 59,
-    "handlers": 114,
-    "signals": 40,
-    "threads": 120,
-    "forks": 23,
-    "children": 58,
-    "coroutines": 119,
+    "panic": _rust("calls/panic"),
+    "static-recursion": _c("calls/recursion", "-static"),
+    "static-stubs": _c("calls/stubs", "-O2", "-static"),
+    "static-thunks": _c(
+        "calls/indirect", "-O2", "-mindirect-branch=thunk", "-mfunction-return=thunk", "-static"
+    ),
+    "static-panic": _rust("calls/panic", "-C", "target-feature=+crt-static"),
+    "static-unwinding": _c("calls/unwind", "-O2", "-static"),
+    "static-cancelled": _c("calls/cancel", "-static"),
+    "static-longjmp": _c("calls/jumps", "-static"),
+    "static-handlers": _c("calls/handlers", "-static"),
+    "static-threads": _c("threads", "-static"),
+    "static-coroutines": _c("calls/coroutines", "-static"),
 }
 
 
@@ -98,4 +89,4 @@ def test_frames_are_true(name: str, compressed: bool, tmp_path: Path) -> None:
     ).run()
     assert not recording.warnings
     rows, texts = check(ptkit.open(recording), tmp_path)
-    assert rows <= LIMITS.get(name, 0), "\n".join(texts)
+    assert rows == 0, "\n".join(texts)

@@ -19,6 +19,7 @@ from ptkit import capture
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 FIRST_STEPS = next(path for path in NOTEBOOKS if path.name == "01_first_steps.ipynb")
+SLOW_CALLS = next(path for path in NOTEBOOKS if path.name == "02_why_is_this_call_slow.ipynb")
 FIGURES = 4
 
 
@@ -74,8 +75,8 @@ def executed(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     monkeypatch.delenv("MPLBACKEND", raising=False)
     notebook = nbformat.read(path, as_version=4)
     # A tenth of the rows: Python's own start remains most of the recording.
-    recorded = next(cell for cell in notebook.cells if "range(2000)" in cell.source)
-    recorded.source = recorded.source.replace("range(2000)", "range(200)")
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("range(2000)", "range(200)")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Jupyter's own
         NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
@@ -132,3 +133,30 @@ def test_first_steps_notebook_runs_by_single_steps(tmp_path: Path, monkeypatch: 
     drawn = figures(outputs)
     assert len(drawn) == FIGURES
     assert all(map(is_drawn, drawn))
+
+
+def slow_calls(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    outputs = executed(SLOW_CALLS, folder, monkeypatch)
+    drawn = figures(outputs)
+    assert len(drawn) == 2
+    assert all(map(is_drawn, drawn))
+    return printed(outputs)
+
+
+@pytest.mark.slow
+def test_slow_calls_notebook_finds_slow_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not available("emulator"):
+        pytest.skip("no emulator here; `ptkit doctor` says what is missing")
+    text = slow_calls(tmp_path, monkeypatch)
+    assert "NOTE" not in text
+    (found,) = (line for line in text.splitlines() if "slow calls" in line)
+    slow, fast = (int(word.replace(",", "")) for word in found.split()[::3])
+    assert 0 < slow < 20 < 1000 < fast
+
+
+@pytest.mark.slow
+def test_slow_calls_notebook_runs_by_single_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not available("step"):
+        pytest.skip("no single stepping here; `ptkit doctor` says what is missing")
+    monkeypatch.setenv("PTKIT_QEMU", str(tmp_path / "no-qemu"))
+    assert "NOTE" in slow_calls(tmp_path, monkeypatch)

@@ -21,6 +21,8 @@ class Mark(IntEnum):
     NONE = 0
     STUB = 1
     THUNK = 2
+    LAZY = 3  # the first entry of a PLT
+    RESOLVER = 4
 
 
 class Code:
@@ -31,6 +33,7 @@ class Code:
         starts: dict[int, bool] = {}  # False: no function, but the end of one
         self._names: dict[int, str] = {}
         self._stubs: list[tuple[int, int]] = []
+        self._lazy: list[int] = []
         self._modules: list[tuple[range, int, str]] = []
         for path, address, size, offset in modules:
             functions = functions_of(path)
@@ -42,6 +45,7 @@ class Code:
             starts |= dict.fromkeys(own[(own >= address) & (own < address + size)].tolist(), True)
             self._names |= {start + bias: name for start, name in functions.names.items()}
             self._stubs += [(first + bias, last + bias) for first, last in functions.stubs]
+            self._lazy += [first + bias for first in functions.lazy]
         for first, last in self._stubs:
             starts[first] = True
             starts.setdefault(last, False)
@@ -62,6 +66,7 @@ class Code:
         marks = np.isin(ips, np.array(self._thunks, np.uint64)).astype(np.uint8) * np.uint8(Mark.THUNK)
         for first, last in self._stubs:
             marks[(ips >= first) & (ips < last)] = Mark.STUB
+        marks[np.isin(ips, np.array(self._lazy, np.uint64))] = Mark.LAZY
         return marks
 
     def begins(self, ips: Words) -> NDArray[np.bool_]:

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 _AROUND = 4
 _FAR = 400  # frames; two sides that differ for longer are not aligned again
 _NAMES = ("entry_ip", "call_ip", "return_ip", "parent", "depth", "how", "end_how", "instructions")
-# ptkit says more than stack pointers can: why a frame was left, and that a thread began.
-_THREAD, _UNWIND, _LONGJMP = 8, 1, 2
-_SAME_HOW = {_THREAD: How.ROOT}
-_SAME_END = {_LONGJMP: EndHow.LEFT, _UNWIND: EndHow.LEFT}
+# ptkit says more than stack pointers can: why a frame was left, that a thread began, which instruction called
+# the kernel, and that a stack was left for good.
+_INTERRUPT, _THREAD = 5, 8
+_UNWIND, _LONGJMP, _SWITCH = 1, 2, 5
+_SAME_HOW = {_THREAD: How.ROOT, _INTERRUPT: How.SYSCALL}
+_SAME_END = {_LONGJMP: EndHow.LEFT, _UNWIND: EndHow.LEFT, _SWITCH: EndHow.END}
 
 
 @dataclass

@@ -55,8 +55,8 @@ def read_log(path: Path, code: Code, *, apart: int = _APART) -> Log:
         direct = (kind == COND_JUMP) | (kind == JUMP)
         function = code.functions(to_ip)
         mark = code.marks(to_ip)
-        begins = code.begins(to_ip) | (mark == Mark.STUB)
-        leaves = function != code.functions(from_ip)
+        begins = code.begins(to_ip) | (mark == Mark.STUB) | (mark == Mark.LAZY)
+        leaves = (function != code.functions(from_ip)) | (mark == Mark.LAZY)
         stack = np.searchsorted(begins_of_stacks, rows[:, 2], side="right").astype(np.uint32)
         moved = np.diff(stack, prepend=parts[-1][-1][-1:] if parts else stack[:1]) != 0
         keep = ~direct | (begins & leaves) | moved

@@ -8,6 +8,8 @@ control: from where, to where, and RSP there. A call stores its return address w
   stored its return address at the slot or above;
 * a jump to where another function begins, with RSP at the slot of the innermost frame, is a tail call: the
   stack is as if the caller had called that function. Both frames share the slot and end together;
+* the dynamic linker's resolver of lazily bound functions is a frame in the place of the function, which
+  follows it;
 * a signal's frame lies between RSP of the interrupted code and RSP at the handler's first instruction. It is
   over when RSP is what it was at the interruption; on an alternate stack, when the thread runs on the
   interrupted stack again;
@@ -65,13 +67,15 @@ class _Open:
     entry_sps: list[int] = field(default_factory=list)  # RSP at the first instruction
     marks: list[int] = field(default_factory=list)
     stacks: list[int] = field(default_factory=list)
+    parked_at: int = 0  # instructions before the stack was left
 
 
 @dataclass
 class Frames:
     """Frames in the order in which they became known; `parent` is -1 for the outermost.
 
-    A signal's handler returns to code that makes a system call: its `return_ip` is 0.
+    `instructions` are those of a frame and of the frames above it: not those of other stacks meanwhile. A
+    signal's handler returns to code that makes a system call: its `return_ip` is 0.
     """
 
     entry_ip: Words
@@ -104,6 +108,7 @@ class _Walk:
         self.parent, self.depth = array("q"), array("q")
         self.how, self.end_how = array("q"), array("q")
         self.begin, self.end = array("q"), array("q")
+        self.away = array("q")  # instructions of other stacks meanwhile
 
     def push(
         self, row: int, how: How, entry: int, call: int, back: int, slot: int, sp: int, mark: int
@@ -119,6 +124,7 @@ class _Walk:
         self.end_how.append(EndHow.END)
         self.begin.append(row)
         self.end.append(len(self.log.kind) - 1)
+        self.away.append(0)
         now.frames.append(frame)
         now.slots.append(slot)
         now.entry_sps.append(sp)
@@ -133,16 +139,25 @@ class _Walk:
         for column in (now.slots, now.entry_sps, now.marks, now.stacks):
             column.pop()
 
+    def forget(self) -> None:
+        """Drop the latest frame as if it never was."""
+        columns = (self.entry_ip, self.call_ip, self.return_ip, self.parent, self.depth)
+        for column in (*columns, self.how, self.end_how, self.begin, self.end, self.away):
+            column.pop()
+
     def root(self, row: int, begins: bool, function: int, to: int, sp: int) -> None:
         """A frame that was entered before the log shows anything of its stack."""
         self.push(row, How.ROOT, function, 0, 0, _NEVER, sp if begins else -1, Mark.NONE)
 
     def caller(self, function: int, to: int, sp: int) -> None:
-        """The caller of what was the outermost frame. It is as old as the log."""
+        """The caller of what was the outermost frame of the stack. It is as old as that."""
+        row, away = 0, 0
         if self.outermost >= 0:
             self.parent[self.outermost] = len(self.parent)
+            row, away = self.begin[self.outermost], self.away[self.outermost]
         self.outermost = -1
-        self.root(0, False, function, to, sp)
+        self.root(row, False, function, to, sp)
+        self.away[-1] = away
 
     def leave(self, row: int, first: int, to: int, may_return: bool) -> None:
         """End the frames from the `first` on. The outermost one returned if control is behind its call."""
@@ -179,15 +194,28 @@ class _Walk:
             below = len(now.stacks) - 1 - now.stacks[::-1].index(stack)
             self.leave(row, below + 1, to, kind == FAR_CALL)
             return False
+        now.parked_at = int(self.log.instructions[row])
         self.parked.append(now)
         self.open = next((one for one in self.parked if stack in one.stacks), _Open())
         if self.open in self.parked:
             self.parked.remove(self.open)
+            self.resume(self.open, row)
         return not self.open.frames
+
+    def resume(self, stack: _Open, row: int) -> None:
+        for frame in stack.frames:
+            self.away[frame] += int(self.log.instructions[row]) - stack.parked_at
 
     def signal(self, row: int, call: int, entry: int, sp: int, stack: int) -> None:
         slot = self.interrupted_sp - 1 if stack == self.stack else _ON_OTHER_STACK
         self.stack = stack
+        top = self.open.frames[-1]
+        executed = self.log.instructions[row] - self.log.instructions[self.begin[top]]
+        if self.how[top] == How.SIGNAL and executed == 0:
+            # Two signals are delivered at once. The handler of the first one begins when the second one ends.
+            call, slot = self.call_ip[top], self.open.slots[-1]
+            self.pop(row, EndHow.RETURN)
+            self.forget()
         self.push(row, How.SIGNAL, entry, call, call, slot, sp, Mark.NONE)
 
     def system_call(self, row: int, from_ip: int, next_ip: int, to: int, sp: int, stack: int) -> None:
@@ -217,6 +245,8 @@ class _Walk:
         for first in range(0, len(log.kind), _ROWS):
             rows = range(first, min(first + _ROWS, len(log.kind)))
             self.rows(zip(rows, *(column[first : first + _ROWS].tolist() for column in columns), strict=True))
+        for one in self.parked:
+            self.resume(one, len(log.kind) - 1)
         return self.frames()
 
     def rows(self, rows: Iterable[tuple[int, ...]]) -> None:
@@ -253,10 +283,16 @@ class _Walk:
         """To the begin of another function."""
         now = self.open
         frame = now.frames[-1]
-        if now.marks[-1] != Mark.NONE:
-            if now.marks[-1] == Mark.STUB and mark == Mark.NONE and self.how[frame] == How.CALL:
+        if now.marks[-1] == Mark.RESOLVER:
+            # The function that was called takes the resolver's place.
+            how, call, back = How(self.how[frame]), self.call_ip[frame], self.return_ip[frame]
+            slot = now.slots[-1]
+            self.pop(row, EndHow.TAIL)
+            self.push(row, how, to, call, back, slot, sp, mark)
+        elif now.marks[-1] != Mark.NONE:
+            if now.marks[-1] != Mark.THUNK and mark == Mark.NONE and self.how[frame] == How.CALL:
                 self.how[frame] = How.PLT
-            now.marks[-1] = mark
+            now.marks[-1] = Mark.RESOLVER if now.marks[-1] == Mark.LAZY else mark
             self.entry_ip[frame] = to
         elif now.entry_sps[-1] == sp:
             self.push(row, How.TAIL, to, from_ip, self.return_ip[frame], now.slots[-1], sp, mark)
@@ -280,6 +316,7 @@ class _Walk:
         keep = np.flatnonzero(~inner)
         number = np.cumsum(~inner) - 1
         instructions = log.instructions.astype(np.int64)
+        executed = instructions[end] - instructions[begin] - np.array(self.away, np.int64)
         parent = np.where(parent[keep] >= 0, number[parent[keep]], -1)
         return Frames(
             entry_ip=np.array(self.entry_ip, np.uint64)[keep],
@@ -289,7 +326,7 @@ class _Walk:
             depth=depth[keep],
             how=how[keep],
             end_how=end_how[keep],
-            instructions=(instructions[end] - instructions[begin])[keep],
+            instructions=executed[keep],
             begin=begin[keep],
             end=end[keep],
         )

@@ -28,7 +28,8 @@ _PT_LOAD = 1
 _SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
 _FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 _SORTED_TABLE = 0x3B  # DW_EH_PE_datarel | DW_EH_PE_sdata4
-_STUBS = (".plt", ".plt.sec", ".plt.got")
+_PUSH = b"\xff\x35"  # of the first entry of a PLT; others begin with a jump
+_STUBS = (".plt", ".plt.sec", ".plt.got", ".iplt")
 
 Addresses = NDArray[np.uint64]
 
@@ -41,12 +42,14 @@ class Functions:
     ends: Addresses  # where code ends that is known to be in functions
     names: dict[int, str]  # by start
     stubs: tuple[tuple[int, int], ...]  # ranges of the PLT
+    lazy: tuple[int, ...]  # first entries of a PLT, which jump to the resolver
     segments: NDArray[Any]  # PT_LOAD
 
     def bias(self, address: int, offset: int) -> int:
         """What to add to the file's addresses, when `offset` of the file is mapped at `address`."""
-        for segment in self.segments:
-            first = int(segment["offset"]) & ~0xFFF  # mappings begin with pages
+        # Mappings begin with pages; a page may have the end of a segment and the begin of the next one.
+        for segment in self.segments[::-1]:
+            first = int(segment["offset"]) & ~0xFFF
             if first <= offset < int(segment["offset"]) + int(segment["file_bytes"]):
                 return address - (offset - int(segment["offset"]) + int(segment["address"]))
         raise ValueError(f"no segment of the file has offset {offset:#x}")
@@ -107,6 +110,7 @@ def functions_of(path: Path) -> Functions:
     by_name = {_text(data, texts + int(one["name"])): one for one in sections}
     stubs = [by_name[name] for name in _STUBS if name in by_name]
     ranges = tuple((int(one["address"]), int(one["address"]) + int(one["size"])) for one in stubs)
+    lazy = [one for one in stubs if data[int(one["offset"]) :][:2] == _PUSH]
     names, by_symbol = _symbols(data, sections)
     extents = np.array(by_symbol, np.int64).reshape(-1, 2)
     cold = {address for address, name in names.items() if name.endswith(".cold")}
@@ -115,6 +119,11 @@ def functions_of(path: Path) -> Functions:
         unwinding = _unwinding(data, by_name[".eh_frame_hdr"], by_name[".eh_frame"])
         starts.update(unwinding[:, 0].tolist())
         extents = np.concatenate([extents, unwinding])
+    # The dynamic linker calls these; stripped files have no symbol of them.
+    whole = [by_name[name] for name in (".init", ".fini") if name in by_name]
+    starts.update(int(one["address"]) for one in whole)
+    ends = [(int(one["address"]), int(one["address"]) + int(one["size"])) for one in whole]
+    extents = np.concatenate([extents, np.array(ends, np.int64).reshape(-1, 2)])
     starts -= cold
     starts = {one for one in starts if not any(first <= one < last for first, last in ranges)}
     return Functions(
@@ -122,5 +131,6 @@ def functions_of(path: Path) -> Functions:
         _ends(extents),
         names,
         ranges,
+        tuple(int(one["address"]) for one in lazy),
         loads[loads["type"] == _PT_LOAD],
     )

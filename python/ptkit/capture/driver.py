@@ -29,6 +29,7 @@ _WORDS = {
     "sideband": "context switches and mappings",
     "bts": "Branch Trace Store",
     "vmx": "tracing in VMX operation",
+    "reserves": "trace units reserved against perf's intel_pt",
 }
 
 
@@ -102,6 +103,8 @@ def _unloaded() -> Found:
 
 def _abilities(answer: dict[str, Any]) -> str:
     words = [_WORDS[name] for name in answer["features"]]
+    if "reserves" not in answer["features"]:
+        words.append("no intel_pt of perf to reserve trace units against")
     if answer["ranges"]:
         words.append(f"{answer['ranges']} address filters")
     words += [f"{name.upper()} packets" for name in ("mtc", "cyc") if answer[name]]

@@ -66,6 +66,9 @@ class Options(TypedDict, total=False):
         and ``driver`` of each processor. Not for ``step``.
     redact : bool
         Leave paths and command lines out of the bundle.
+    with_debug : bool
+        Keep the debug information of each file of executed code, so that `Trace.lines` and `Trace.inlines`
+        need no files. It is often larger than the trace; see docs/source-lines.md. Not with `redact`.
     owner : str or int, optional
         The user that gets the finished bundle, by name or number; by default the caller of ``sudo``. Only
         root can give files away.
@@ -127,6 +130,7 @@ class Options(TypedDict, total=False):
     triggers: Trigger | str | Sequence[Trigger | str] | None
     ring: int | str | None
     redact: bool
+    with_debug: bool
     owner: str | int | None
     force: bool
     quiet: bool
@@ -218,9 +222,13 @@ def _owner(owner: str | int | None) -> dict[str, tuple[int, int]]:
 
 def _common(options: Options) -> dict[str, Any]:
     limit, truth = options.get("max_instructions"), options.get("truth")
+    debug = flag("with_debug", options.get("with_debug", False))
+    if debug and options.get("redact"):
+        raise ConfigError("with_debug: debug information has the paths of source files; leave out redact")
     return _owner(options.get("owner")) | {
         "max_instructions": 0 if limit is None else integer("max_instructions", limit, 1, 2**63 - 1),
         "quiet": flag("quiet", options.get("quiet", False)),
+        "debug": debug,
         "truth": b"" if truth is None else path_of("truth", truth),
     }
 

@@ -6,15 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ptkit._core import CallEnd, CallHow
+from ptkit.cli.output.colours import say_painted
 from ptkit.cli.output.durations import Durations
-from ptkit.cli.output.terminal import say
 from ptkit.cli.stacks import fit, indentation
 from ptkit.table import Table
 
 __all__ = ["CallLines"]
 
 # Ways to begin and to end that are said: a call and a return go without saying.
-_BEGINS = {CallHow.TAIL, CallHow.SIGNAL, CallHow.INTERRUPT, CallHow.SYSCALL, CallHow.THREAD, CallHow.RESUMED}
+_BEGINS = {
+    CallHow.TAIL,
+    CallHow.SIGNAL,
+    CallHow.INTERRUPT,
+    CallHow.SYSCALL,
+    CallHow.INLINED,
+    CallHow.THREAD,
+    CallHow.RESUMED,
+}
 _ENDS = {CallEnd.UNWIND, CallEnd.LONGJMP, CallEnd.ABORT, CallEnd.SWITCH, CallEnd.GAP, CallEnd.END}
 _UNNAMED = ("[syscall]", "[interrupt]")
 
@@ -69,7 +77,7 @@ class CallLines:
         lines = covered = 0
         for call, level in _in_order(calls, limit):
             if call is None:
-                say(f"{'':25} | {indentation(level, 28, self._width)}}}")
+                say_painted((f"{'':25} | {indentation(level, 28, self._width)}}}", "dim"))
                 continue
             self._print_call(call, level)
             lines += 1
@@ -80,8 +88,10 @@ class CallLines:
         begin = f"{self._durations.text(call.ticks):>10} {call.instructions:14,} | "
         begin += indentation(level, len(begin), self._width)
         times = f" x {call.frames:,}" if call.frames > 1 else ""
-        end = f"{times}{call.comment}{' {' if call.inner else ''}"
-        say(f"{begin}{fit(call.name, len(begin) + len(end), self._width)}{end}")
+        brace = " {" if call.inner else ""
+        used = len(begin) + len(times) + len(call.comment) + len(brace)
+        name = fit(call.name, used, self._width)
+        say_painted(begin, (name, "name" if call.inner else ""), times, (call.comment, "note"), brace)
 
 
 def _in_order(calls: list[_Call], limit: int | None) -> Iterator[tuple[_Call | None, int]]:

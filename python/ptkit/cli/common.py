@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import warnings
 from collections.abc import Callable
 from enum import IntEnum
@@ -24,6 +25,7 @@ STANDARD_INPUT = "/dev/stdin"
 
 _LAST_64 = 2**64 - 1
 LAST_32 = 2**31 - 1
+_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%?")
 
 
 def _integer(text: str) -> int:
@@ -52,6 +54,14 @@ def number(last: int = _LAST_64, first: int = 0) -> Callable[[str], int]:
         return value
 
     return read
+
+
+def share(text: str) -> float:
+    """Read a share in percent."""
+    found = _PERCENT.fullmatch(text)
+    if found is None or float(found[1]) > 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share: write a percentage, such as 0.5%")
+    return float(found[1]) / 100
 
 
 def kind(enum: type[IntEnum]) -> Callable[[str], str]:
@@ -157,8 +167,9 @@ def add_open_options(
         type=address_at,
         action="append",
         default=[],
-        help="names of functions, as nm, System.map, IDA, linkers, WinDbg, Volatility or perf list them; "
-        "BASE is the address of their module (default: where the trace has it); may be repeated",
+        help="names of functions, as nm, System.map, IDA, linkers, WinDbg, Volatility or perf list them, or "
+        "a PDB (needs llvm-pdbutil); BASE is the address of their module (default: where the trace has it); "
+        "may be repeated",
     )
     group.add_argument(
         "--binaries",
@@ -166,6 +177,14 @@ def add_open_options(
         action="append",
         default=[],
         help="folder with the programs and libraries that the recording names; may be repeated",
+    )
+    group.add_argument(
+        "--debug-path",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="folder with debug files, as /usr/lib/debug, or with PDBs; or a debug file, or a PDB; may be "
+        "repeated",
     )
     group.add_argument(
         "--range",
@@ -321,6 +340,7 @@ def open_trace(
             images=images or None,
             symbols=[path if base is None else (path, base) for path, base in options.symbols],
             binaries=options.binaries,
+            debug_path=options.debug_path,
             engine=options.engine,
             resync=options.resync,
             threads=options.threads,
@@ -334,7 +354,7 @@ def open_trace(
         )
     if warn:
         note_decimals(options, partial(_has_code, trace))
-    trace._segments.say = _say_warning if warn else _keep_warning
+    trace._say_with(_say_warning if warn else _keep_warning)
     names = getattr(options, "symbol", None) or ()
     for name in (names,) if isinstance(names, str) else names:
         trace._ranges.of_symbol(name)

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from ptkit._core import CallHow
 from ptkit.cli.outer_frames import OUTER, OuterFrames
 from ptkit.cli.output.progress import progress
+from ptkit.cli.output.rows import Losses
 from ptkit.decode import Query
 from ptkit.table import Table
 from ptkit.table.table import concatenate
 from ptkit.trace import Trace
 
-__all__ = ["FRAME_COLUMNS", "Window", "first_frames", "frame_names", "slowest_frames"]
+__all__ = ["FRAME_COLUMNS", "Smallest", "Window", "first_frames", "frame_names", "slowest_frames"]
 
 #: Columns that a printed call is made of.
 FRAME_COLUMNS = [
@@ -63,7 +64,7 @@ class Window:
     counted: bool
 
 
-class _Smallest:
+class Smallest:
     """Keeps the rows with the smallest keys of parts that come one after the other."""
 
     def __init__(self, most: int | None) -> None:
@@ -91,10 +92,12 @@ class _Smallest:
         return concatenate([part for part, _ in self._parts])[order], keys[order]
 
 
-def slowest_frames(trace: Trace, most: int, columns: list[str], chosen: dict[str, Any]) -> Table:
-    """The frames with most instructions, of all streams, in that order."""
-    kept = _Smallest(most)
-    for part in _parts(trace, columns, chosen):
+def slowest_frames(
+    trace: Trace, most: int, columns: list[str], chosen: dict[str, Any], losses: Losses
+) -> Table:
+    """The frames with most instructions, of all streams, in that order; counts what was not decoded."""
+    kept = Smallest(most)
+    for part in losses.counted(_parts(trace, columns, chosen)):
         keys = ~np.asarray(part["instructions"])
         first = np.argsort(keys, kind="stable")[:most]
         kept.add(part[first], keys[first])
@@ -110,6 +113,7 @@ def first_frames(
     *,
     depth: int | None,
     folds: bool,
+    losses: Losses,
 ) -> Window:
     """The first frames of a stream by entry.
 
@@ -125,16 +129,18 @@ def first_frames(
         Levels of frames: from the first frame of the trace, or from the selected ones.
     folds : bool
         A line may stand for many frames.
+    losses : Losses
+        Counts what was not decoded.
     """
     most = None if lines is None else lines * (_FRAMES_PER_LINE if folds else 1)
-    kept, counted = _Smallest(most), True
+    kept, counted = Smallest(most), True
     if not any(chosen.get(name) for name in OUTER):
-        for part in _parts(trace, columns, chosen):
+        for part in losses.counted(_parts(trace, columns, chosen)):
             found = part if depth is None else part[np.asarray(part["depth"]) < depth]
             kept.add(found, np.asarray(found["id"]))
     else:
         tops = OuterFrames(None if most is None else max(most, _ROWS))
-        for part in _parts(trace, ["id", "depth", "end_offset", "tid"], chosen):
+        for part in losses.counted(_parts(trace, ["id", "depth", "end_offset", "tid"], chosen)):
             tops.add(part)
         counted = not tops.left_out
         above = {name: value for name, value in chosen.items() if name not in OUTER}
@@ -155,7 +161,8 @@ def _parts(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Iterator
     for stream in streams:
         with progress(trace, "decoding", streams=[stream]) as at:
             for part in trace.iter_calls(rows=_ROWS, columns=columns, **chosen | {"stream": stream}):
-                at(int(part["end_offset"][-1]))
+                if len(part):
+                    at(int(part["end_offset"][-1]))
                 yield part
 
 

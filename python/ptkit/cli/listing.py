@@ -15,7 +15,7 @@ from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
 from ptkit.table import Table
 from ptkit.trace import Trace
 
-__all__ = ["Lines", "begin_rows", "notes_of", "print_rows"]
+__all__ = ["Lines", "begin_rows", "every_part", "notes_of", "print_rows"]
 
 
 class Lines(Protocol):
@@ -28,7 +28,8 @@ class Lines(Protocol):
         """Print rows; `sides`: with errors and gaps at their place."""
 
 
-def _all(parts: Iterable[Table]) -> Iterator[Table]:
+def every_part(parts: Iterable[Table]) -> Iterator[Table]:
+    """Parts as they are."""
     yield from parts
 
 
@@ -42,7 +43,7 @@ def print_rows(
     form: JsonRows,
     *,
     sides: bool,
-    kept: Callable[[Iterable[Table]], Iterator[Table]] = _all,
+    kept: Callable[[Iterable[Table]], Iterator[Table]] = every_part,
 ) -> None:
     """Print the selected rows stream by stream, or merged by time, as text or JSON.
 

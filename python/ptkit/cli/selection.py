@@ -132,6 +132,16 @@ def _interval(text: str) -> tuple[Moment, Moment]:
     return begin, end
 
 
+def moment(text: str) -> tuple[str, str]:
+    """Read one time, or a length of time: its number and its unit."""
+    found = re.fullmatch(_MOMENT, text)
+    if found is None or (not found[2] and not re.fullmatch(_TICKS, found[1].replace(",", ""))):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time: write 10ms, 0.1s, 10%, or TSC ticks (whole numbers)"
+        )
+    return found[1], found[2]
+
+
 def selection(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
     """Collect the selection as keyword arguments of the tables.
 
@@ -145,13 +155,14 @@ def selection(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
     if interval is not None:
         chosen["time"] = _ticks(trace, interval)
     # The plan says what is wrong before anything is printed.
-    trace._plan("branches" if "kind" in chosen else "events", Query(**chosen))  # type: ignore[typeddict-item]
+    table = "branches" if "kind" in chosen and options.verb != "events" else "events"
+    trace._plan(table, Query(**chosen))  # type: ignore[typeddict-item]
     return chosen
 
 
 def _ticks(trace: Trace, interval: tuple[Moment, Moment]) -> tuple[int | None, int | None]:
     """Turn an interval into TSC ticks; it must meet the trace's span."""
-    begin, end = (_tick(trace, moment) for moment in interval)
+    begin, end = (None if moment is None else tick(trace, moment, "--time") for moment in interval)
     if begin is not None and end is not None and begin > end:
         raise ConfigError("--time: FROM must be below TO")
     low, high = 0 if begin is None else begin, 2**64 - 1 if end is None else end
@@ -159,16 +170,21 @@ def _ticks(trace: Trace, interval: tuple[Moment, Moment]) -> tuple[int | None, i
     return begin, end
 
 
-def _tick(trace: Trace, moment: Moment) -> int | None:
-    if moment is None:
-        return None
+def tick(trace: Trace, moment: tuple[str, str], option: str) -> int:
+    """Turn a time into TSC ticks.
+
+    Raises
+    ------
+    ConfigError
+        If the trace has no times, or does not know its clock.
+    """
     text, unit = moment[0].replace(",", ""), moment[1]
     if not unit:
         return number()(text)
     value = float(int(text, 0)) if text[:2] in ("0x", "0X") else float(text)
     if unit == "%":
         if value > 100:
-            raise ConfigError(f"--time: {text}% is more than 100%")
+            raise ConfigError(f"{option}: {text}% is more than 100%")
         return trace._times.ticks("percent", value)
     return trace._times.ticks("seconds", value * _SECONDS[unit])
 

@@ -4,30 +4,61 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 
-import numpy as np
-
-from ptkit.cli import selection
+from ptkit.cli import common, selection
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import notices
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
+from ptkit.decode.call_table import FRAME_VIEWS
 from ptkit.info import EMULATED_TIMES, EMULATOR
 from ptkit.table import Table
 from ptkit.trace import Trace
 
-__all__ = ["decoding", "fit", "indentation", "line_width", "note", "print_sums_json", "report", "shown_name"]
+__all__ = [
+    "add_bound",
+    "add_frames_option",
+    "add_inlines",
+    "decoding",
+    "fit",
+    "indentation",
+    "line_width",
+    "note",
+    "print_sums_json",
+    "report",
+    "shown_name",
+]
 
 _LEAST_NAME = 8  # columns that a name keeps on a narrow terminal
 _INDENTED = 0.5  # of what is left of a line may be indentation
 _MOST_LEVELS = 60  # that are indented where lines are not cut
 _CUT = "..."
+_NAMES_OF_JIT_CODE = re.compile(r"perf-[0-9]+\.map|jit-[0-9]+\.dump")
+
+
+def add_bound(parser: argparse.ArgumentParser, name: str, default: int, text: str, all_text: str) -> None:
+    """Add an option for how many lines are printed, and ``--all``; `text` has the default as ``{}``."""
+    bound = parser.add_mutually_exclusive_group()
+    bound.add_argument(
+        name, metavar="N", type=common.number(first=1), default=default, help=text.format(default)
+    )
+    bound.add_argument("--all", action="store_true", help=all_text)
+
+
+def add_inlines(parser: argparse.ArgumentParser) -> None:
+    """Add the option for inlined functions."""
+    parser.add_argument(
+        "--inlines",
+        action="store_true",
+        help="also inlined functions, by the debug information of files (docs/calls.md)",
+    )
 
 
 def note(options: argparse.Namespace, text: str) -> None:
@@ -44,16 +75,22 @@ def decoding(trace: Trace) -> Iterator[None]:
         yield
 
 
-def report(trace: Trace, options: argparse.Namespace, rows: int) -> None:
+def add_frames_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--frames``."""
+    parser.add_argument(
+        "--frames",
+        choices=FRAME_VIEWS,
+        default=FRAME_VIEWS[0],
+        help="functions of a Python program (3.12 or later with -X perf): as they are (native, the default), "
+        "without CPython's evaluation of Python code (python), or without its trampolines only (mixed)",
+    )
+
+
+def report(trace: Trace, options: argparse.Namespace, rows: int, losses: Losses) -> None:
     """Say that nothing was selected, what the times are good for, and what was not decoded."""
     selection.report_no_rows(trace, options, rows)
     if rows and trace.info.recording.get("backend") == EMULATOR:
         note(options, EMULATED_TIMES)
-    losses = Losses()
-    streams = selection.chosen_streams(trace, options)
-    with decoding(trace):
-        for side, name in ((trace.errors, "errors"), (trace.gaps, "gaps")):
-            setattr(losses, name, int(np.isin(side["stream"], streams).sum()))
     if rows and (losses.errors or losses.gaps):
         note(options, "call stacks end at gaps: counts, instructions and times are at least what is printed")
     losses.report(options.path)
@@ -81,10 +118,14 @@ def indentation(level: int, used: int, width: int | None) -> str:
     return "  " * level if level <= most else f"{level}> ".rjust(2 * most)
 
 
-def shown_name(function: str | None, module: str | None) -> str:
-    """The function, and its file behind it unless its name has the file."""
+def shown_name(function: str | None, module: str | None, inlined: bool = False) -> str:
+    """The function, and its file behind it unless its name has the file, or it is JIT code."""
     name = function or "[unknown]"
-    return name if module is None or name.startswith(f"{module}!") else f"{name} ({module})"
+    if inlined:
+        name += " [inlined]"
+    if module is None or name.startswith(f"{module}!") or _NAMES_OF_JIT_CODE.fullmatch(module):
+        return name
+    return f"{name} ({module})"
 
 
 def print_sums_json(trace: Trace, sums: Table) -> None:
@@ -98,5 +139,5 @@ def print_sums_json(trace: Trace, sums: Table) -> None:
             writer.literal(f', "{name}": ')
             writer.texts([json.dumps(text).encode() for text in sums.named(name)])
 
-    stored = [name for name in sums.columns if name not in names]
+    stored = [name for name in sums.columns if name not in (*names, "code_tsc")]
     rows.print_lines(sums._with_columns(stored), [], more)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from ptkit.decode.calls import iterate_calls, read_calls, read_functions, read_tree
+from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, read_lines
+from ptkit.decode.merge import sorted_by_time
+from ptkit.decode.moments import overlapping, read_ptwrites, read_times
 from ptkit.decode.opened import Opened, OpenTrace, Settings
 from ptkit.decode.plan import Plan, Query, plan_of
 from ptkit.decode.read import iterate, read
 from ptkit.decode.scope import Range, Scope
 
 __all__ = [
+    "BLOCK_COLUMNS",
+    "EDGE_COLUMNS",
     "OpenTrace",
     "Opened",
     "Plan",
@@ -18,9 +23,14 @@ __all__ = [
     "Settings",
     "iterate",
     "iterate_calls",
+    "overlapping",
     "plan_of",
     "read",
     "read_calls",
     "read_functions",
+    "read_lines",
+    "read_ptwrites",
+    "read_times",
     "read_tree",
+    "sorted_by_time",
 ]

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from ptkit import _core
 from ptkit.arguments import integer
+from ptkit.decode.call_table import CallTable
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.plan import Plan
 from ptkit.errors import ConfigError, OutOfMemoryError
 from ptkit.schema import schema_of
 from ptkit.table import Table
+from ptkit.table.lengths import AWAY, LENGTHS
 from ptkit.table.table import from_core
 
 _MOST_ROWS = 2**48 - 1
-_TIMES = {"end_tsc", "end_tsc_error", "least", "most", "p50", "p99", "max"}
+_TIMES = {"end_tsc", "end_tsc_error", *LENGTHS["functions"], *(f"{name}_error" for name in AWAY)}
 
 
-def _query(plan: Plan, *, tails_replaced: bool = False, by: str = "function") -> _core.CallQuery:
+def call_query(
+    plan: Plan,
+    *,
+    tails_replaced: bool = False,
+    by: str = "function",
+    frames: str = "native",
+    inlines: bool = False,
+) -> _core.CallQuery:
     if plan.limits:
         raise ConfigError(f"offset: {plan.table} are not selected by stream offset; select them by time")
     if plan.raises:
         raise ConfigError('errors="raise": call stacks go on after errors; look at trace.errors')
-    return _core.CallQuery(
+    query = _core.CallQuery(
         plan.session,
         streams=list(plan.streams),
         selection=plan.selection,
@@ -32,7 +43,15 @@ def _query(plan: Plan, *, tails_replaced: bool = False, by: str = "function") ->
         time=plan.time or not _TIMES.isdisjoint(plan.stored),
         tails_replaced=tails_replaced,
         by=by,
+        frames=frames,
+        inlines=inlines,
     )
+    if frames != "native" and not query.names_python():
+        raise ConfigError(
+            f"frames={frames!r}: the recording has no names of Python functions; record python3 -X perf "
+            "(3.12 or later)"
+        )
+    return query
 
 
 def _too_large(plan: Plan) -> OutOfMemoryError:
@@ -42,27 +61,37 @@ def _too_large(plan: Plan) -> OutOfMemoryError:
     )
 
 
-def read_calls(plan: Plan) -> tuple[Table, Table]:
-    """Read all frames, and the anomalies.
+def _table(plan: Plan, name: str, rows: Any, sides: list[Any]) -> Table:
+    """Make a table, with its errors and gaps: those of all streams, unless they have to be selected."""
+    errors, gaps = (
+        None if plan.select_sides else from_core(side, found, context=plan.context)
+        for side, found in zip(("errors", "gaps"), sides, strict=True)
+    )
+    return from_core(name, rows, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps)
+
+
+def read_calls(plan: Plan, *, frames: str = "native", inlines: bool = False) -> tuple[CallTable, Table]:
+    """Read all frames, and the anomalies. `inlines`: also frames of inlined calls.
 
     Raises
     ------
     ConfigError
-        If they are selected by what frames do not have.
+        If they are selected by what frames do not have, or there are no Python functions.
     OutOfMemoryError
         If they do not fit into memory.
     """
+    stored = CallTable.stored(plan.stored, inlines)
     try:
-        frames, anomalies = _query(plan).calls(list(plan.stored))
+        (rows, anomalies, notes), *sides = call_query(plan, frames=frames, inlines=inlines).calls(stored)
     except MemoryError:
         raise _too_large(plan) from None
     plan.after()
-    calls = from_core("calls", frames, columns=plan.shown, context=plan.context)
+    calls = _table(plan, "calls", rows, sides)
     others = from_core("stack_anomalies", anomalies, context=plan.context)
-    return sorted_by_time(calls) if plan.merges else calls, others
+    return CallTable.of(sorted_by_time(calls) if plan.merges else calls, notes), others
 
 
-def iterate_calls(plan: Plan, rows: int) -> Iterator[Table]:
+def iterate_calls(plan: Plan, rows: int, *, inlines: bool = False) -> Iterator[Table]:
     """Read frames in the order in which they end, in parts of `rows` rows.
 
     Raises
@@ -73,24 +102,26 @@ def iterate_calls(plan: Plan, rows: int) -> Iterator[Table]:
     rows = integer("rows", rows, 1, _MOST_ROWS)
     if plan.by_time:
         raise ConfigError('order="time": iter_calls() gives frames as they end; use calls()')
-    reader = _core.CallReader(_query(plan), columns=list(plan.stored))
+    stored = dict.fromkeys([*plan.stored, *(["inline_level"] if inlines else [])])
+    reader = _core.CallReader(call_query(plan, inlines=inlines), columns=list(stored))
     return _parts(plan, reader, rows)
 
 
 def _parts(plan: Plan, reader: _core.CallReader, rows: int) -> Iterator[Table]:
     while True:
         try:
-            part = reader.read(rows)
+            part, *sides = reader.read(rows)
         except MemoryError:
             raise _too_large(plan) from None
         plan.after()
-        if part[0]:
-            yield from_core("calls", part, columns=plan.shown, context=plan.context)
+        # The last part may be empty but for errors and gaps.
+        if part[0] or any(side[0] for side in sides):
+            yield _table(plan, "calls", part, sides)
         if part[0] < rows:
             return
 
 
-def read_functions(plan: Plan, *, by: str, tails_replaced: bool) -> Table:
+def read_functions(plan: Plan, *, by: str, frames: str, tails_replaced: bool, inlines: bool = False) -> Table:
     """Read the frames, and sum them up by function, entry or module.
 
     Raises
@@ -100,14 +131,15 @@ def read_functions(plan: Plan, *, by: str, tails_replaced: bool) -> Table:
     """
     stored = schema_of("functions").names("stored")
     try:
-        rows = _query(plan, tails_replaced=tails_replaced, by=by).functions(list(stored))
+        query = call_query(plan, tails_replaced=tails_replaced, by=by, frames=frames, inlines=inlines)
+        rows, *sides = query.functions(list(stored))
     except MemoryError:
         raise _too_large(plan) from None
     plan.after()
-    return from_core("functions", rows, columns=plan.shown, context=plan.context)
+    return _table(plan, "functions", rows, sides)
 
 
-def read_tree(plan: Plan) -> Table:
+def read_tree(plan: Plan, *, frames: str, inlines: bool = False) -> Table:
     """Read the frames, and sum them up for each calling context.
 
     Raises
@@ -116,11 +148,12 @@ def read_tree(plan: Plan) -> Table:
         As for `read_calls`.
     """
     if set(plan.selection) & {"ips", "time"}:
-        raise ConfigError("call_tree: contexts have all their frames; select threads, processes and streams")
+        calls = replace(plan, table="calls", stored=CallTable.SUMMED, shown=CallTable.SUMMED, by_time=False)
+        return read_calls(calls, frames=frames, inlines=inlines)[0].tree(columns=plan.shown)
     stored = schema_of("call_tree").names("stored")
     try:
-        rows = _query(plan).tree(list(stored))
+        rows, *sides = call_query(plan, frames=frames, inlines=inlines).tree(list(stored))
     except MemoryError:
         raise _too_large(plan) from None
     plan.after()
-    return from_core("call_tree", rows, columns=plan.shown, context=plan.context)
+    return _table(plan, "call_tree", rows, sides)

@@ -57,9 +57,9 @@ class Query(TypedDict, total=False):
     module : str or sequence of str
         Programs and libraries, by path or by name without folders (``"libc.so.6"``): the addresses that they
         were mapped to.
-    kind : int, str, ptkit.BranchKind, or sequence of these
+    kind : int, str, ptkit.BranchKind, ptkit.EventKind, or sequence of these
         Branches and edges: only of these kinds, such as ``("CALL", "CALL_INDIRECT", "RETURN")``, in any case.
-        What is not selected costs no row.
+        Events: only of these kinds, such as ``"PTWRITE"``. What is not selected costs no row.
     taken : bool
         Branches and edges: only those that were taken, or only conditionals that fell through.
     order : str
@@ -271,9 +271,10 @@ def plan_of(
         raise TypeError(
             f"{table}() has no argument {unknown[0]!r}; there are {', '.join(Query.__annotations__)}"
         )
-    for name in ("kind", "taken"):
-        if query.get(name) is not None and table not in ("branches", "edges"):
-            raise ConfigError(f"{name} selects branches and edges, not {table}")
+    if query.get("kind") is not None and table not in ("branches", "edges", "events"):
+        raise ConfigError(f"kind selects branches, edges and events, not {table}")
+    if query.get("taken") is not None and table not in ("branches", "edges"):
+        raise ConfigError(f"taken selects branches and edges, not {table}")
     order: Any = query.get("order")
     order = "stream" if order is None else order
     check_choice("order", order, ("stream", "time"))
@@ -289,9 +290,9 @@ def plan_of(
         stored = tuple(name for name in every if name in {*stored, "tsc", "flags"})
     if table == "edges":
         stored = schema_of(table).names("stored")
-    selection = selection_of(query, scope)
+    selection = selection_of(query, scope, table)
     if bound is not None:
-        selection = bind(selection, selection_of(bound, scope))
+        selection = bind(selection, selection_of(bound, scope, table))
     runs = set(schema_of(table).names("run", "run flag"))
     plan = Plan(
         session=opened.session,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,8 @@ _NOWHERE = (1, 0, None)
 _NO_SPACE = 2**32 - 1
 
 
-def selection_of(query: Query, scope: Scope) -> dict[str, Any]:
-    """The selection of a query without its choice of streams.
+def selection_of(query: Query, scope: Scope, table: str) -> dict[str, Any]:
+    """The selection of a query of a table, without its choice of streams.
 
     Raises
     ------
@@ -42,7 +43,10 @@ def selection_of(query: Query, scope: Scope) -> dict[str, Any]:
     if query.get("time") is not None:
         selection["time"] = _time(query["time"], scope)
     if query.get("kind") is not None:
-        selection["kinds"] = _kinds(query["kind"])
+        if table == "events":
+            selection["event_kinds"] = _kinds(query["kind"], _core.EventKind)
+        else:
+            selection["kinds"] = _kinds(query["kind"], _core.BranchKind)
     if query.get("taken") is not None:
         selection["taken"] = flag("taken", query["taken"])
     return selection
@@ -153,12 +157,12 @@ def _time(value: Any, scope: Scope) -> tuple[int, int]:
     return low, high
 
 
-def _kinds(value: Any) -> int:
-    """Kinds of branches as bits."""
+def _kinds(value: Any, enum: type[IntEnum]) -> int:
+    """Kinds of branches or events as bits."""
     bits = 0
     for kind in [value] if isinstance(value, str) or not isinstance(value, Iterable) else value:
         if isinstance(kind, str):
-            bits |= 1 << member("kind", _core.BranchKind, kind)
+            bits |= 1 << member("kind", enum, kind)
         else:
-            bits |= 1 << integer("kind", kind, 0, max(_core.BranchKind), hint="see ptkit.BranchKind")
+            bits |= 1 << integer("kind", kind, 0, max(enum), hint=f"see ptkit.{enum.__name__}")
     return bits

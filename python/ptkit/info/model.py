@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.errors import TraceWarning
 from ptkit.info.lines import lines_of
-from ptkit.text import last_part, one_line
+from ptkit.text import last_part, module_name, one_line
 
 # What IP payloads of 16 and 32-bit code are: with the base of the code segment, and without.
 LINEAR, EFFECTIVE = "linear", "effective"
@@ -361,8 +361,14 @@ def modules_of(
         if file >= 0:
             key = space, (address - rva) % 2**64, file
             ends[key] = max(ends.get(key, 0), rva + size)
+    # The file of a module that a recording knows by name alone may be given as an image: one module.
+    in_turn = sorted(ends, key=lambda key: (bool(files[key[2]][1]), key[2]))
+    named = {(*key[:2], module_name(files[key[2]][0]).lower()): key for key in in_turn}
+    kept = {key for key in ends if files[key[2]][1]} | set(named.values())
     return tuple(
-        ModuleInfo(*files[file], base, size, space) for (space, base, file), size in sorted(ends.items())
+        ModuleInfo(*files[file], base, size, space)
+        for (space, base, file), size in sorted(ends.items())
+        if (space, base, file) in kept
     )
 
 

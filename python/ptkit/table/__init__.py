@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from ptkit.table.context import TableContext
 from ptkit.table.runs import Runs
-from ptkit.table.table import Table, TableContext, concatenate
+from ptkit.table.table import Table, concatenate
 
 __all__ = ["Runs", "Table", "TableContext", "concatenate"]

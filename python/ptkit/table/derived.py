@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, uniform
 from ptkit.table.labels import Labels
+from ptkit.table.lengths import LENGTHS, length_needs, length_ns, running, running_columns
 from ptkit.text import module_name
 
 if TYPE_CHECKING:
-    from ptkit.table.table import Table, TableContext
+    from ptkit.table.context import TableContext
+    from ptkit.table.table import Table
 
 __all__ = ["Derived", "derived_of", "symbol_column"]
 
@@ -64,7 +66,7 @@ class Derived:
 def derived_of(table: str) -> Mapping[str, Derived]:
     """Derived columns of a table, by name."""
     schema = schema_of(table)
-    found = [*_names(schema), *_nanoseconds(schema), *_files(schema), *_functions(schema)]
+    found = [*_names(schema), *_nanoseconds(schema), *_lengths(schema), *_files(schema), *_functions(schema)]
     return MappingProxyType({one.column.name: one for one in found})
 
 
@@ -81,6 +83,8 @@ def _nanoseconds(schema: TableSchema) -> list[Derived]:
 
 
 def _clock_column(table: str, name: str, ticks: str) -> Derived:
+    known_if = schema_of(table).validity.get(ticks)
+
     def values(table: Table) -> NDArray[np.int64]:
         assert table._context.to_ns is not None
         values = table._arrays[ticks]
@@ -93,8 +97,41 @@ def _clock_column(table: str, name: str, ticks: str) -> Derived:
         (ticks,),
         values,
         lambda table: table.known(ticks),
-        f"`{schema_of(table).validity[ticks]}`",
+        f"`{known_if}`" if known_if else "",
         lambda context: context.to_ns is not None,
+    )
+
+
+def _lengths(schema: TableSchema) -> list[Derived]:
+    """Return the running time of frames, and nanoseconds of all lengths of time."""
+    table = schema.name
+    flag = "end_time_known" if table == "calls" else "time_known"
+    found = [_running(table, column, flag) for column in running_columns(schema)]
+    return found + [_length_in_ns(table, name, flag) for name in LENGTHS.get(table, ())]
+
+
+def _running(table: str, column: Column, flag: str) -> Derived:
+    return Derived(
+        column,
+        length_needs(table, column.name),
+        lambda table: running(table, column.name),
+        lambda table: table[flag],
+        f"`{flag}`",
+        lambda context: True,
+    )
+
+
+def _length_in_ns(table: str, name: str, flag: str) -> Derived:
+    def values(table: Table) -> NDArray[np.int64]:
+        return length_ns(table, running(table, name) if name == "running" else table._arrays[name])
+
+    return Derived(
+        _column(f"{name}_ns", np.int64, "ns", f"`{name}` in nanoseconds of the recorder's clock"),
+        length_needs(table, name),
+        values,
+        lambda table: table[flag],
+        f"`{flag}`",
+        lambda context: context.length_ns is not None,
     )
 
 
@@ -131,7 +168,10 @@ def _names(schema: TableSchema) -> list[Derived]:
             for column in columns:
                 # Targets without a symbol have the name of the import that the branch goes through.
                 source = "from_ip" if column.name == "to_symbol" else None
-                found.append(_named(column, address, what, (address, "space", *times), source))
+                one = _named(column, address, what, (address, "space", *times), source)
+                if (address, what) == ("entry_ip", "symbol") and "inline_level" in schema.columns:
+                    one = replace(one, uses=("inline_level",))
+                found.append(one)
     return found
 
 
@@ -144,14 +184,15 @@ def _named(
     def labels_and_offsets(table: Table) -> tuple[Labels, NDArray[np.uint64]]:
         name_rows = table._context.name_rows
         assert name_rows is not None
-        spaces = table._arrays["space"] if table._runs is None else table._runs.spread("space")
-        times = _times(table)
+        spaces, times = _spaces(table), _times(table)
         labels, places = name_rows(
             what, table._arrays[address], spaces, table.known(address), times, wants_offset
         )
         if source is not None and source in table._arrays:
             rest = name_rows("import", table._arrays[source], spaces, table.known(source), times, False)
             labels = labels.filled(rest[0])
+        if (address, what) == ("entry_ip", "symbol"):
+            return _with_inlined(table, labels, places)
         return labels, places
 
     def values(table: Table) -> Values:
@@ -169,6 +210,20 @@ def _named(
         lambda context: context.name_rows is not None,
         () if source is None else (source,),
     )
+
+
+def _with_inlined(
+    table: Table, labels: Labels, places: NDArray[np.uint64]
+) -> tuple[Labels, NDArray[np.uint64]]:
+    """Put the names of inlined functions in place of those of the functions that have their code."""
+    levels = table._arrays.get("inline_level")
+    name_inlined = table._context.name_inlined
+    if levels is None or name_inlined is None or not levels.any():
+        return labels, places
+    inlined = levels > 0
+    where = table._arrays["entry_ip"], _spaces(table), table.known("entry_ip"), _times(table), levels
+    others = Labels(np.where(inlined, -1, labels.codes).astype(np.int32), labels.names)
+    return others.filled(name_inlined(*where)), places if not len(places) else np.where(inlined, 0, places)
 
 
 def _files(schema: TableSchema) -> list[Derived]:
@@ -200,31 +255,64 @@ def _file_column(name: str, doc: str, form: Callable[[str], str]) -> Derived:
 
 
 def _functions(schema: TableSchema) -> list[Derived]:
-    """Name of the function, and of its file, that sums are of."""
+    """Name of the function, and of its file, that sums or frames are of."""
     if "is_syscall" not in schema.columns:
         return []
+    of_frames = "frame_known" in schema.columns
     name = Derived(
         _column("function", object, "", "its name, demangled; without a symbol, file!RVA"),
-        ("entry_ip", "space", "flags"),
+        ("entry_ip", "space", "flags", *(("tsc", "tsc_error") if of_frames else ())),
         _function_names,
-        lambda table: None,
-        "",
+        lambda table: table.known("frame") if of_frames else None,
+        "`frame_known`" if of_frames else "",
         lambda context: context.name_rows is not None,
+        ("code_tsc",) if of_frames else ("code_tsc", "inline_level"),
     )
+    if of_frames:
+        return [name]
     module = _file_column("module", "name of the file, without its folders", module_name)
     # Among the default columns of sums, also where a trace has code and no files.
-    return [name, replace(module, offered=lambda context: True)]
+    return [name, replace(module, offered=lambda context: True), *_sources()]
+
+
+def _sources() -> list[Derived]:
+    """Source file and line of the code at `entry_ip`."""
+
+    def named(table: Table) -> tuple[Labels, NDArray[np.uint32]]:
+        name_lines = table._context.name_lines
+        assert name_lines is not None
+        return name_lines(table._arrays["entry_ip"], table._arrays["space"])
+
+    path = _column("source", object, "", "path of the source file that `entry_ip` comes from")
+    line = _column("line", np.uint32, "", "line of `entry_ip` in `source`")
+    return [
+        Derived(
+            column,
+            ("entry_ip", "space"),
+            values,
+            lambda table: named(table)[0].known(),
+            "debug information has it",
+            lambda context: context.name_lines is not None,
+        )
+        for column, values in (
+            (path, lambda table: named(table)[0]),
+            (line, lambda table: named(table)[1]),
+        )
+    ]
 
 
 def _function_names(table: Table) -> Labels:
     name_rows = table._context.name_rows
     assert name_rows is not None
-    where = table._arrays["entry_ip"], table._arrays["space"], table.known("entry_ip"), None
-    names = name_rows("symbol", *where, False)[0].texts()
+    where = table._arrays["entry_ip"], _spaces(table), table.known("entry_ip"), _times(table)
+    names = _with_inlined(table, *name_rows("symbol", *where, False))[0].texts()
     modules, offsets = name_rows("module", *where, True)
     files, flags = modules.texts(), table._arrays["flags"]
     columns = table._schema.columns
+    framed = table.known("frame") if "frame" in columns else None
     for row in np.flatnonzero(names == None):  # noqa: E711
+        if framed is not None and not framed[row]:
+            continue
         if flags[row] & columns["is_syscall"].mask:
             names[row] = "[syscall]"
         elif flags[row] & columns["is_interrupt"].mask:
@@ -235,12 +323,18 @@ def _function_names(table: Table) -> Labels:
             names[row] = f"{files[row]}!{offsets[row]:#x}"
         else:
             names[row] = f"{table._arrays['entry_ip'][row]:#x}"
-    distinct = list(dict.fromkeys(names.tolist()))
-    codes = {text: code for code, text in enumerate(distinct)}
+    distinct = [text for text in dict.fromkeys(names.tolist()) if text is not None]
+    codes = {None: -1} | {text: code for code, text in enumerate(distinct)}
     return Labels(np.array([codes[text] for text in names], np.int32), distinct)
 
 
+def _spaces(table: Table) -> NDArray[np.uint32]:
+    return table._arrays["space"] if table._runs is None else table._runs.spread("space")
+
+
 def _times(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]] | None:
+    if "code_tsc" in table._arrays:
+        return table._arrays["code_tsc"], np.zeros(len(table), np.uint32), np.ones(len(table), np.bool_)
     if "tsc" not in table._arrays:
         return None
     known = table.known("tsc")

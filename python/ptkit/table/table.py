@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -14,6 +13,7 @@ from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, join, read_only, where_set
 from ptkit.table.column_array import column_array
+from ptkit.table.context import TableContext
 from ptkit.table.derived import Derived, derived_of
 from ptkit.table.labels import Labels
 from ptkit.table.late import Arrays
@@ -23,35 +23,11 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from typing_extensions import Self
 
-__all__ = ["Table", "TableContext", "concatenate"]
+__all__ = ["Table", "concatenate"]
 
 _INDEX_BYTES = 16  # for each row that is copied, while its run is looked up
-
-
-@dataclass(frozen=True)
-class TableContext:
-    """What the derived columns and messages of a table need of its trace.
-
-    Attributes
-    ----------
-    files : tuple of str
-        Paths of the trace's files, by index.
-    name_rows : callable or None
-        Names of the code that rows executed, and offsets in it: `ptkit.trace.names.Names.name_rows`.
-    to_ns : callable or None
-        TSC ticks to nanoseconds; None if the clock is not known.
-    record_streams : frozenset of int
-        Streams of branch records.
-    annotated : bool
-        PTW packets are annotations of the recorder (DRAKVUF): PTWEn was 0.
-    """
-
-    files: tuple[str, ...] = ()
-    name_rows: Callable[..., tuple[Labels, NDArray[np.uint64]]] | None = None
-    to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
-    record_streams: frozenset[int] = frozenset()
-    annotated: bool = False
 
 
 class Table:
@@ -213,7 +189,7 @@ class Table:
     @overload
     def __getitem__(
         self, key: slice | NDArray[Any] | Sequence[int] | list[str] | tuple[str, ...]
-    ) -> Table: ...
+    ) -> Self: ...
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
@@ -244,23 +220,43 @@ class Table:
             raise ConfigError(f"a mask of {len(index)} does not fit a table of {self._rows} rows")
         return index if len(index) else slice(0, 0)
 
-    def _with_columns(self, names: Sequence[str]) -> Table:
+    def _with_columns(self, names: Sequence[str]) -> Self:
         for name in names:
             self.column(name)
-        return Table(
-            self._schema,
+        return self._part(
             self._rows,
             self._arrays,
             self._runs,
             columns=tuple(dict.fromkeys(names)),
-            context=self._context,
             errors=self.errors,
             gaps=self.gaps,
         )
 
+    def _part(
+        self,
+        rows: int,
+        arrays: Mapping[str, NDArray[Any] | _core.RunColumn],
+        runs: Runs | None,
+        *,
+        columns: Sequence[str],
+        errors: Table | None,
+        gaps: Table | None,
+    ) -> Self:
+        """Make a table of some of the rows or columns."""
+        return type(self)(
+            self._schema,
+            rows,
+            arrays,
+            runs,
+            columns=columns,
+            context=self._context,
+            errors=errors,
+            gaps=gaps,
+        )
+
     def _rows_of(
         self, index: slice | NDArray[Any], errors: Table | None = None, gaps: Table | None = None
-    ) -> Table:
+    ) -> Self:
         runs = None if self._runs is None else self._runs.take(index)
         rows = (
             len(range(*index.indices(self._rows)))
@@ -269,15 +265,8 @@ class Table:
             if index.dtype == np.bool_
             else len(index)
         )
-        return Table(
-            self._schema,
-            rows,
-            self._arrays.take(index, rows),
-            runs,
-            columns=self._columns,
-            context=self._context,
-            errors=errors,
-            gaps=gaps,
+        return self._part(
+            rows, self._arrays.take(index, rows), runs, columns=self._columns, errors=errors, gaps=gaps
         )
 
     def _ask(self, what: str, size: int) -> None:
@@ -387,7 +376,7 @@ class Table:
             values = [value if ok else None for value, ok in zip(values, known.tolist(), strict=True)]
         return values
 
-    def where(self, **conditions: Any) -> Table:
+    def where(self, **conditions: Any) -> Self:
         """Select rows by values of columns: ``table.where(kind="COND", stream=[0, 2])``.
 
         Parameters

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ptkit import decode as _decode
+from ptkit.arguments import flag
 from ptkit.decode import Query
-from ptkit.decode.plan import check_choice
+from ptkit.decode.call_table import TREE_COLUMNS, CallTable, check_frames, check_sums, function_columns
+from ptkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -16,20 +18,7 @@ if TYPE_CHECKING:
     from ptkit.table import Table
 
 _ROWS = 1_000_000
-# Columns of sums; those that begin with ``p50`` are of functions only.
-_SUMS = (
-    "module",
-    "count",
-    "instructions",
-    "self_instructions",
-    "branches",
-    "flags",
-    "least",
-    "most",
-    "p50",
-    "p99",
-    "max",
-)
+_OF_LINES = ("function", "module", "source", "line", "count", "instructions", "self_instructions")
 
 
 class Calls(ABC):
@@ -40,11 +29,17 @@ class Calls(ABC):
     @abstractmethod
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan: ...
 
-    def calls(self, **query: Unpack[Query]) -> Table:
+    def calls(self, *, frames: str = "native", inlines: bool = False, **query: Unpack[Query]) -> CallTable:
         """Every frame: one execution of a function, from its call to its end.
 
         Parameters
         ----------
+        frames : str
+            As for `functions`. Frames have the same numbers with each; depths and parents count those that
+            are shown.
+        inlines : bool
+            Also frames of inlined functions (`ptkit.CallHow.INLINED`), by the debug information of files;
+            see docs/calls.md.
         **query
             See `ptkit.decode.Query`. ``ip``, ``symbol`` and ``module`` select frames by ``entry_ip``,
             ``time`` those of which a part lies in it. ``offset``, ``kind`` and ``taken`` do not select
@@ -52,7 +47,8 @@ class Calls(ABC):
 
         Returns
         -------
-        Table
+        CallTable
+            A `Table` with the sums ``functions()`` and ``tree()`` over its rows, which do not decode again.
             Ordered by stream and ``id``. Columns of shape (rows,):
             ``id``, ``parent`` (uint64, numbers of frames; see ``parent_known``), ``entry_ip``, ``call_ip``,
             ``return_ip`` (uint64, address; see ``entry_known``, ``call_known``, ``return_known``),
@@ -60,7 +56,14 @@ class Calls(ABC):
             ``flags`` (uint16, `ptkit.CallFlag`), ``instructions``, ``self_instructions``, ``branches``
             (uint64), ``tsc``, ``end_tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error``,
             ``end_tsc_error`` (uint32, TSC ticks), ``offset``, ``end_offset`` (uint64, stream bytes),
-            ``continues`` (uint64, number of a frame; see ``continues_known``).
+            ``continues`` (uint64, number of a frame; see ``continues_known``), ``untraced``, ``switched``,
+            ``lost`` (uint64, TSC ticks: least possible time in which packets were disabled, another thread
+            or stack was executed, control flow is not known), ``untraced_error``, ``switched_error``,
+            ``lost_error`` (uint64, TSC ticks: what may come in addition). Made of them: ``running`` and
+            ``running_error``, the rest of the time. On demand: ``function`` (uint32, number of the function
+            in this table), ``instruction``, ``end_instruction`` (uint64, instructions of the stream before
+            its begin and its end), ``inline_level`` (uint8; of an inlined call, the number of inlined calls
+            that ``entry_ip`` is in, up to this one; else 0).
 
         Raises
         ------
@@ -79,15 +82,20 @@ class Calls(ABC):
         >>> int(calls["self_instructions"].sum()) == len(trace.instructions(columns=["cls"]))
         True
         """
-        return _decode.read_calls(self._plan("calls", query))[0]
+        check_frames(frames, flag("inlines", inlines))
+        return self._frames(query, frames, inlines=inlines)[0]
 
-    def iter_calls(self, *, rows: int | None = None, **query: Unpack[Query]) -> Iterator[Table]:
+    def iter_calls(
+        self, *, rows: int | None = None, inlines: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
         """Frames in the order in which they end, those that are still open last, in parts.
 
         Parameters
         ----------
         rows : int, optional
             Rows of each part, at least 1; the last part may have fewer. By default 1,000,000.
+        inlines : bool
+            As for `calls`.
         **query
             As for `calls`.
 
@@ -102,19 +110,37 @@ class Calls(ABC):
         ConfigError, SymbolError, ColumnError
             As for `branches`; also for ``order="time"``.
         """
-        return _decode.iterate_calls(self._plan("calls", query), _ROWS if rows is None else rows)
+        return self._frame_parts(query, _ROWS if rows is None else rows, inlines=flag("inlines", inlines))
 
-    def functions(self, by: str = "function", *, tails: str = "nested", **query: Unpack[Query]) -> Table:
+    def functions(
+        self,
+        by: str = "function",
+        *,
+        frames: str = "native",
+        tails: str = "nested",
+        inlines: bool = False,
+        **query: Unpack[Query],
+    ) -> Table:
         """Sums over the frames of each function, without a table of frames in memory.
 
         Parameters
         ----------
         by : str
             What a row stands for: a function of a file, wherever that is mapped (``"function"``), the address
-            of a function in an address space (``"entry"``), or a file (``"module"``).
+            of a function in an address space (``"entry"``), a file (``"module"``), or a line of source code
+            (``"line"``; of code without debug information, a function).
+        frames : str
+            Functions of a Python program (CPython 3.12 or later with ``-X perf``): as they are
+            (``"native"``); Python functions and those in C, without CPython's evaluation of Python code
+            (``"python"``); the same with the evaluation, but without trampolines (``"mixed"``). Instructions
+            of what is left out belong to the function below it.
         tails : str
             Tail calls: a function that ends by a jump to another one is below it until that one returns
             (``"nested"``), or ends at the jump (``"replaced"``).
+        inlines : bool
+            Also sums over inlined calls: a function that is called and inlined has two rows, of which the one
+            for inlined calls has ``is_inlined``. Not with ``by="line"``, which counts lines of inlined
+            functions anyway.
         **query
             As for `calls`.
 
@@ -128,13 +154,21 @@ class Calls(ABC):
             once), ``least``, ``most`` (uint64, TSC ticks: least and most possible time of all outermost
             frames), ``p50``, ``p99``, ``max`` (uint64, TSC ticks: median, 99th percentile and maximum of the
             times of frames, from begin to end, both at their earliest). p50 and p99 are exact up to 65,536
-            frames, then within 1 %: see ``exact``. Not among the default columns: ``entry_ip`` (uint64,
-            address, of the first call), ``space`` (uint32), ``file`` (int32, index in ``trace.info.files``).
+            frames, then within 1 %: see ``exact``. ``untraced``, ``untraced_error``, ``switched``,
+            ``switched_error``, ``lost``, ``lost_error`` (uint64, TSC ticks): as for `calls`, sums over the
+            outermost frames. ``p50_ns`` and so on are nanoseconds. Not among the default columns:
+            ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32), ``code_tsc`` (uint64, TSC
+            ticks: code and names of the space at the first call hold from then on), ``file`` (int32, index
+            in ``trace.info.files``), ``inline_level`` (uint8; as for `calls`), ``source`` (str) and
+            ``line`` (uint32) of ``entry_ip``.
+            With ``by="line"``, ``function``, ``module``, ``source``, ``line``, ``count`` (how often control
+            came to the line from another one, or called it), ``instructions`` and ``self_instructions``
+            (uint64, both those of the line alone); ``entry_ip`` is its lowest address that was executed.
 
         Raises
         ------
         ConfigError, SymbolError, ColumnError, OutOfMemoryError
-            As for `branches`.
+            As for `branches`; ConfigError also if there are no Python functions for `frames`.
 
         Notes
         -----
@@ -148,21 +182,39 @@ class Calls(ABC):
         >>> int(functions["self_instructions"].sum()) == len(trace.instructions(columns=["cls"]))
         True
         """
-        check_choice("by", by, ("function", "entry", "module"))
-        check_choice("tails", tails, ("nested", "replaced"))
+        check_sums(by, tails, more=("line",))
+        check_frames(frames, flag("inlines", inlines))
+        if by == "line":
+            if tails != "nested":
+                raise ConfigError('tails: lines are counted without calls; leave it out with by="line"')
+            if frames != "native":
+                raise ConfigError('frames: lines are counted without calls; leave it out with by="line"')
+            if inlines:
+                raise ConfigError('inlines: lines of inlined functions count; leave it out with by="line"')
+            return self._functions_by_line(query)
         if query.get("columns") is None:
-            first = {"function": ("function",), "entry": ("entry_ip", "function"), "module": ()}[by]
-            query["columns"] = (*first, *_SUMS)
-        plan = self._plan("functions", query)
-        return _decode.read_functions(plan, by=by, tails_replaced=tails == "replaced")
+            query["columns"] = function_columns(by)
+        return self._function_sums(query, by=by, frames=frames, tails=tails, inlines=inlines)
 
-    def call_tree(self, **query: Unpack[Query]) -> Table:
+    def _functions_by_line(self, query: Query) -> Table:
+        shown = query.pop("columns", None) or _OF_LINES
+        blocks = self._plan("blocks", {**query, "columns": _decode.BLOCK_COLUMNS})
+        edges = self._plan("edges", {**query, "columns": _decode.EDGE_COLUMNS})
+        plan = self._plan("functions", {**query, "columns": shown})
+        return _decode.read_lines(plan, blocks, edges)
+
+    def call_tree(self, *, frames: str = "native", inlines: bool = False, **query: Unpack[Query]) -> Table:
         """Sums over the frames of each calling context: a function, and all its callers.
 
         Parameters
         ----------
+        frames : str
+            As for `functions`.
+        inlines : bool
+            Inlined functions are contexts, too; see `functions`.
         **query
-            See `ptkit.decode.Query`. Threads, processes, processors, spaces and streams select frames.
+            See `ptkit.decode.Query`. Threads, processes, processors, spaces and streams select frames, and
+            ``time`` those of which a part lies in it.
 
         Returns
         -------
@@ -172,8 +224,9 @@ class Calls(ABC):
             ``parent_known``), ``depth`` (int32), ``function``, ``module`` (str), ``count``,
             ``instructions``, ``self_instructions``, ``branches`` (uint64), ``least``, ``most`` (uint64, TSC
             ticks), ``flags`` (uint8, `ptkit.FunctionFlag`). Not among the default columns: ``entry_ip``
-            (uint64, address, of the first call), ``space`` (uint32), ``file`` (int32, index in
-            ``trace.info.files``).
+            (uint64, address, of the first call), ``space`` (uint32), ``code_tsc`` (uint64, TSC ticks, as
+            for `functions`), ``file`` (int32, index in ``trace.info.files``), ``inline_level`` (uint8; as
+            for `calls`).
 
         Raises
         ------
@@ -193,8 +246,9 @@ class Calls(ABC):
         True
         """
         if query.get("columns") is None:
-            query["columns"] = ("node", "parent", "depth", "function", *_SUMS[:-3])
-        return _decode.read_tree(self._plan("call_tree", query))
+            query["columns"] = TREE_COLUMNS
+        check_frames(frames, flag("inlines", inlines))
+        return self._tree_sums(query, frames, inlines=inlines)
 
     @property
     def stack_anomalies(self) -> Table:
@@ -214,5 +268,22 @@ class Calls(ABC):
         The frame at the top is not exact then; docs/calls.md says what becomes of it.
         """
         if self._anomalies is None:
-            self._anomalies = _decode.read_calls(self._plan("calls", Query(columns=["id", "tsc"])))[1]
+            self._anomalies = self._frames(Query(columns=["id", "tsc"]), "native")[1]
         return self._anomalies
+
+    # What a part of a stream does in another way.
+
+    def _frames(self, query: Query, frames: str, *, inlines: bool = False) -> tuple[CallTable, Table]:
+        """All frames, and the anomalies."""
+        return _decode.read_calls(self._plan("calls", query), frames=frames, inlines=inlines)
+
+    def _frame_parts(self, query: Query, rows: int, *, inlines: bool = False) -> Iterator[Table]:
+        return _decode.iterate_calls(self._plan("calls", query), rows, inlines=inlines)
+
+    def _function_sums(self, query: Query, *, by: str, frames: str, tails: str, inlines: bool) -> Table:
+        plan = self._plan("functions", query)
+        replaced = tails == "replaced"
+        return _decode.read_functions(plan, by=by, frames=frames, tails_replaced=replaced, inlines=inlines)
+
+    def _tree_sums(self, query: Query, frames: str, *, inlines: bool) -> Table:
+        return _decode.read_tree(self._plan("call_tree", query), frames=frames, inlines=inlines)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Iterable
 
 from ptkit import _core
 from ptkit.arguments import integer
-from ptkit.errors import ConfigError, PtkitWarning, TraceWarning, UnsupportedError
+from ptkit.errors import ConfigError, TraceWarning, UnsupportedError
 from ptkit.info import EFFECTIVE, LINEAR, TraceInfo
+from ptkit.trace.late_warnings import warn_caller
 
 __all__ = ["CodeSegments", "set_cs_base"]
 
@@ -45,18 +44,6 @@ def set_cs_base(bundle: _core.Bundle, cs_base: int, engine: str) -> None:
     bundle.set_cs_base(cs_base)
 
 
-def _outside() -> int:
-    """Level of the frame that called ptkit, for `warnings.warn` of the caller."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ptkit":
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _warn(sentence: str) -> None:
-    warnings.warn(sentence, PtkitWarning, stacklevel=_outside())
-
-
 class CodeSegments:
     """Says once that addresses of 16 or 32-bit code are relative to the base of its code segment.
 
@@ -79,7 +66,7 @@ class CodeSegments:
 
     def __init__(self, session: _core.Session, info: TraceInfo, given: bool) -> None:
         self.warnings: tuple[TraceWarning, ...] = ()
-        self.say: Callable[[str], None] = _warn
+        self.say: Callable[[str], None] = warn_caller
         self._session = session
         self._source = info.source
         self._watched: Iterable[int] = ()

@@ -19,10 +19,13 @@ from ptkit.info import PacketCounts, StreamInfo, TraceInfo, complete, count_pack
 from ptkit.table import TableContext
 from ptkit.text import counted
 from ptkit.trace import index as _index
-from ptkit.trace.calls import Calls
+from ptkit.trace.clocks import Clocks, clock_sample
 from ptkit.trace.code import Code
 from ptkit.trace.code_segments import CodeSegments
+from ptkit.trace.comparing import Comparing
+from ptkit.trace.debug_files import DebugFiles, debug_folders
 from ptkit.trace.index import IndexInfo
+from ptkit.trace.moments import Moments
 from ptkit.trace.names import Names
 from ptkit.trace.ranges import CodeRanges
 from ptkit.trace.saving import save
@@ -47,7 +50,13 @@ def _span_of(info: TraceInfo) -> tuple[int, int] | None:
     return None if info.first_tsc is None or info.last_tsc is None else (info.first_tsc, info.last_tsc)
 
 
-class Trace(Code, Tables, Calls):
+def _look(segments: CodeSegments, debug_files: DebugFiles) -> None:
+    """Say what is odd with code that was met, or with files that name it."""
+    segments.look()
+    debug_files.look()
+
+
+class Trace(Code, Tables, Comparing, Moments):
     """A recording: its streams, its code, and its tables.
 
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword
@@ -70,12 +79,15 @@ class Trace(Code, Tables, Calls):
         settings: Settings,
         image_callback: ImageCallback | None = None,
         given: Collection[str] = (),
+        debug_path: Sequence[str | os.PathLike[str]] | None = None,
     ) -> None:
-        session = _core.Session(bundle, image_callback)
+        session = _core.Session(bundle, image_callback, debug_folders(debug_path))
         self._has_callback = image_callback is not None
         self._opened = OpenTrace(bundle, session, settings)
         self._info = info_of(bundle, settings.engine, given)
-        self._names = Names(session, len(self._info.spaces), [path for path, _ in bundle.files])
+        self._debug_files = DebugFiles(session)
+        paths = tuple(path for path, _ in bundle.files)
+        self._names = Names(session, len(self._info.spaces), paths, self._debug_files.look)
         to_ns = None
         if self._info.tsc_hz is not None or self._info.perf_time is not None:
             to_ns = session.tsc_to_ns
@@ -85,6 +97,7 @@ class Trace(Code, Tables, Calls):
         self._modules = cache(lambda: modules_of(_core.mappings(session), files))
         self._times = TimeScale(lambda: _span_of(timed()), to_ns)
         check_time = partial(self._times.check, hint="between() takes seconds=, ns= and percent=, too")
+        self._clocks = Clocks(self._times, clock_sample(self._info.recording))
         self._ranges = CodeRanges(session, bundle, self._info)
         self._scope = _decode.Scope(
             session,
@@ -95,10 +108,20 @@ class Trace(Code, Tables, Calls):
             check_time,
         )
         records = frozenset(i for i, one in enumerate(self._info.streams) if one.kind == "branch records")
-        paths = tuple(path for path, _ in files)
         annotated = bundle.configuration["ptw_disabled"]
-        self._context = TableContext(paths, self._names.name_rows, to_ns, records, annotated)
+        length_ns = None if to_ns is None else self._times.length_ns
+        self._context = TableContext(
+            paths,
+            self._names.name_rows,
+            self._names.name_lines,
+            to_ns,
+            records,
+            annotated,
+            length_ns,
+            self._names.name_inlined,
+        )
         self._segments = CodeSegments(session, self._info, settings.cs_base is not None)
+        self._look = partial(_look, self._segments, self._debug_files)  # refers to no trace
         self.recording: Recording | None = None
 
     # The trace's description.
@@ -112,7 +135,11 @@ class Trace(Code, Tables, Calls):
         return replace(self._timed_info(), modules=self._modules(), warnings=self._warnings())
 
     def _warnings(self) -> tuple[TraceWarning, ...]:
-        return (*self._info.warnings, *self._segments.warnings)
+        return (*self._info.warnings, *self._segments.warnings, *self._debug_files.warnings)
+
+    def _say_with(self, say: Callable[[str], None]) -> None:
+        """Let a function take late warnings."""
+        self._segments.say = self._debug_files.say = say
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:
@@ -152,7 +179,7 @@ class Trace(Code, Tables, Calls):
             scope=self._scope,
             sync=self._opened.settings.sync,
             bound=bound,
-            after=self._segments.look,
+            after=self._look,
             **more,
         )
 
@@ -341,7 +368,7 @@ class Trace(Code, Tables, Calls):
         """
         found, info = _index.make(self._opened, self.source, path, save=save, threads=threads)
         self._use_index(found)
-        self._segments.look()
+        self._look()
         return info
 
     def export(self, path: str | os.PathLike[str], format: str = "perf.data", **options: Any) -> Exported:

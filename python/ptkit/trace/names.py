@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -76,9 +76,20 @@ class SourceFrame(NamedTuple):
 class Names:
     """The symbols and files of a trace."""
 
-    def __init__(self, session: _core.Session, spaces: int, files: Sequence[str]) -> None:
+    def __init__(
+        self,
+        session: _core.Session,
+        spaces: int,
+        files: Sequence[str],
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
         self._session = session
+        self._look = look  # says what is odd with debug files that were used
         self._spaces = spaces
+        #: Spaces with code or lists of symbols of their own. The others have what all spaces have: that of
+        #: space 0, which is one of these then.
+        self.distinct_spaces = session.own_spaces
+        self.has_lists = session.has_lists
         self._paths = list(files)
         modules = [module_name(path) for path in files]
         self._modules = list(dict.fromkeys(modules))
@@ -136,6 +147,7 @@ class Names:
             codes, places, names = _core.name_symbols(
                 self._session, ips, spaces, known, times, offsets, what == "import"
             )
+            self._look()
             return Labels(codes, names), places
         files, places = _core.name_files(self._session, ips, spaces, known, times, offsets, what == "module")
         return Labels(self._module_of[files], self._modules), places
@@ -154,29 +166,67 @@ class Names:
         texts = _Texts(self, tsc, "symbol", offsets, modules).of(ips, space)
         if not lines:
             return texts
-        found = self.lines(ips, space, tsc)
-        known = zip(texts, found.file.tolist(), found.line.tolist(), strict=True)
+        codes, found, files = self._lines(ips, space, tsc)
+        sources = [*map(module_name, files), None]
+        known = zip(texts, codes.tolist(), found.tolist(), strict=True)
         return [
-            text if file is None else f"{text or '?'} ({module_name(file)}:{line})"
-            for text, file, line in known
+            text if (source := sources[code]) is None else f"{text or '?'} ({source}:{line})"
+            for text, code, line in known
         ]
+
+    def name_inlined(
+        self,
+        ips: NDArray[np.uint64],
+        spaces: NDArray[np.uint32],
+        known: NDArray[np.bool_] | None,
+        times: _Times | None,
+        levels: NDArray[np.uint8],
+    ) -> Labels:
+        """Name the functions of inlined calls, as `name_rows` names functions.
+
+        `levels`, of shape (rows,), says which of the calls that an address is in, from the outside; 0: none.
+        """
+        codes, names = _core.name_inlined(self._session, ips, spaces, known, times, levels)
+        self._look()
+        return Labels(codes, names)
+
+    def name_lines(
+        self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]
+    ) -> tuple[Labels, NDArray[np.uint32]]:
+        """Return the source files and lines of addresses, as the code is at the end of the recording."""
+        codes, lines, files = _core.name_lines(self._session, ips, spaces, None)
+        self._look()
+        return Labels(codes, files), lines.astype(np.uint32)
 
     def lines(
         self, ips: ArrayLike, space: int | ArrayLike | None = None, tsc: int | None = None
     ) -> SourceLines:
         """See `Trace.lines`."""
+        codes, lines, files = self._lines(ips, space, tsc)
+        return SourceLines(np.array([*files, None], object)[codes], lines.astype(np.uint32))
+
+    def _lines(
+        self, ips: ArrayLike, space: int | ArrayLike | None, tsc: int | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint64], list[str]]:
+        """Codes of files, lines, and the files; code -1: not known."""
         where = addresses("ips", ips)
         texts = _Texts(self, tsc, "module", True, False)
-        codes, lines, files = _core.name_lines(
-            self._session, where, texts.spaces_of(where, space), texts.times_of(len(where))
-        )
-        return SourceLines(np.array([*files, None], object)[codes], lines.astype(np.uint32))
+        spaces, times = texts.spaces_of(where, space), texts.times_of(len(where))
+        order = np.argsort(where) if (where[1:] < where[:-1]).any() else None  # neighbours have near lines
+        if order is not None:
+            where, spaces = where[order], spaces[order]
+        codes, lines, files = _core.name_lines(self._session, where, spaces, times)
+        if order is not None:
+            codes[order], lines[order] = codes.copy(), lines.copy()
+        self._look()
+        return codes, lines, files
 
     def inlines(self, ip: int, space: int | None = None, tsc: int | None = None) -> list[SourceFrame]:
         """See `Trace.inlines`."""
         where = addresses("ip", [integer("ip", ip, 0, LAST_ADDRESS)])
         texts = _Texts(self, tsc, "module", True, False)
         frames = _core.source_frames(self._session, where, texts.spaces_of(where, space), texts.times_of(1))
+        self._look()
         return [SourceFrame(function or None, file or None, line) for function, file, line in frames]
 
     def modules(
@@ -232,10 +282,10 @@ class _Texts:
         unique, inverse = np.unique(where, return_inverse=True)
         if space is None:
             found = self._agreed(unique)
-            return [found[i] for i in inverse]
+            return [found[i] for i in inverse.tolist()]
         if np.ndim(space) == 0:
             found = self._in_space(unique, self._names._space(cast("int", space)))
-            return [found[i] for i in inverse]
+            return [found[i] for i in inverse.tolist()]
         spaces = self._checked(space, len(where))
         texts: list[str | None] = [None] * len(where)
         for one in np.unique(spaces).tolist():
@@ -254,6 +304,9 @@ class _Texts:
         ConfigError
             If spaces have different code at an address, and none is given.
         """
+        distinct = self._names.distinct_spaces
+        if space is None and len(distinct) <= 1:
+            return np.full(len(ips), distinct[0] if distinct else 0, np.uint32)
         if space is None:
             unique, inverse = np.unique(ips, return_inverse=True)
             return np.maximum(self._owners(unique), 0).astype(np.uint32)[inverse]
@@ -310,12 +363,12 @@ class _Texts:
         """The first space that has code at each address; all others have the same name for it."""
         owner = np.full(len(ips), _NONE, np.int64)  # the first space that has code at the address
         files, places = np.full(len(ips), _NONE, np.int32), np.zeros(len(ips), np.uint64)
-        for space in range(self._names._spaces):
+        for space in self._names.distinct_spaces:
             labels, offsets = self._rows("module", ips, space)
             in_file = labels.known()
             mapped = in_file.copy()
             rest = np.flatnonzero(~in_file)
-            if len(rest):  # lists of symbols name code of no file
+            if len(rest) and self._names.has_lists:  # which name code of no file
                 mapped[rest] = self._rows("symbol", ips[rest], space)[0].known()
             differs = (labels.codes != files) | (offsets != places) | ~in_file
             other = mapped & (owner != _NONE) & differs

@@ -43,6 +43,7 @@ def open(
     images: Sequence[ImageItem] | Mapping[int, Buffer] | None = None,
     symbols: Sequence[SymbolItem] | str | os.PathLike[str] | None = None,
     binaries: Sequence[str | os.PathLike[str]] | None = None,
+    debug_path: Sequence[str | os.PathLike[str]] | None = None,
     image_callback: ImageCallback | None = None,
     ranges: Sequence[tuple[str, int, int]] | None = None,
     rtit_ctl: int | None = None,
@@ -88,13 +89,20 @@ def open(
     symbols : sequence, optional
         Names: paths of lists of symbols, or ``(path, base)``. The kind is found by the content: output of
         nm, System.map and kallsyms, maps of IDA, of Microsoft's linker and of GNU ld (``-Map``), output of
-        WinDbg's ``x`` and ``lm``, Volatility ISF and Rekall profiles (JSON, also .gz and .xz), and
-        ``perf-PID.map``. Lists that are relative to a module go wherever the trace has a module of this
-        name, and with `base`, the address of the module, there. See docs/modules.md.
+        WinDbg's ``x`` and ``lm``, Volatility ISF and Rekall profiles (JSON, also .gz and .xz),
+        ``perf-PID.map``, and PDBs, which LLVM's tools read where they are installed. Lists that are relative
+        to a module go wherever the trace has a module of this name (a PDB: of its GUID and age), and with
+        `base`, the address of the module, there. See docs/modules.md.
     binaries : sequence of paths, optional
         Folders where programs and libraries lie that a recording names and does not hold (`perf.data`): below
         their own paths, by their names alone, or by build-id (``.build-id/ab/cdef...``). They win over what
         lies at the recorded path; a file with another build-id is not taken.
+    debug_path : sequence of paths, optional
+        Where names and source lines are looked for that programs lack: folders with debug files as in
+        ``/usr/lib/debug``, with ``.dwo`` and ``.dwp`` files (split DWARF), or with PDBs (as they are, or as
+        symbol servers have them: ``NAME.pdb/GUIDAGE/NAME.pdb``), and such files themselves.
+        They come before the folders of ``$PTKIT_DEBUG_PATH`` and ``/usr/lib/debug``. A file of another build
+        is not taken. See docs/source-lines.md.
     image_callback : callable, optional
         ``callback(address, size, space)`` returns up to `size` bytes of code at an address that no image
         covers, or None. What it raises comes out of the method that decodes.
@@ -205,7 +213,7 @@ def open(
     if cs_base is not None:
         set_cs_base(bundle, cs_base, engine)
     settings = Settings(engine, resync, threads, errors, cs_base=cs_base, sync=sync)
-    trace = Trace(bundle, settings, image_callback, given)
+    trace = Trace(bundle, settings, image_callback, given, debug_path)
     if index is not False and image_callback is None and engine != "libipt":
         trace._find_index(None if index is True else index)
     for sentence in [*trace._warnings(), *differing_images(bundle, recorded)]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ def open_branches(
     tid: int | None = None,
     switches: Sequence[tuple[int, int | None, int | None]] = (),
     images: Sequence[ImageItem] | Mapping[int, Buffer] | None = None,
+    debug_path: Sequence[str | os.PathLike[str]] | None = None,
     image_callback: ImageCallback | None = None,
     threads: int | None = None,
     errors: str = "rows",
@@ -69,7 +71,7 @@ def open_branches(
         Context switches, in order: ``(record, pid, tid)``. From the record of this number on (0 is the
         first in the order of execution) this thread ran; an id may be None. Before the first switch `pid`
         and `tid` hold. Code at the target of a record does not go on in another thread's record.
-    images, image_callback, threads, errors, tsc_hz, perf_time : optional
+    images, debug_path, image_callback, threads, errors, tsc_hz, perf_time : optional
         As for `ptkit.open`.
 
     Returns
@@ -121,7 +123,7 @@ def open_branches(
     )
     add_images(bundle, images)
     apply_settings(bundle, tsc_hz=tsc_hz, perf_time=perf_time)
-    return Trace(bundle, Settings("ptkit", "ip", threads, errors), image_callback)
+    return Trace(bundle, Settings("ptkit", "ip", threads, errors), image_callback, debug_path=debug_path)
 
 
 def _switch_rows(

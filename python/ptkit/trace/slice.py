@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy as np
 from ptkit import decode as _decode
 from ptkit.arguments import LAST_ADDRESS
 from ptkit.decode import Query
+from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
 from ptkit.schema import schema_of
 from ptkit.table import Table
+from ptkit.trace.calls import Calls
 from ptkit.trace.tables import Tables
 
 if TYPE_CHECKING:
@@ -36,12 +39,14 @@ _PLACES = {
 _EDGE = ("space", "from_ip", "to_ip", "kind")
 
 
-class Slice(Tables):
+class Slice(Tables, Calls):
     """The tables of a trace between two events of one stream.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the rows of
     the slice, but ``iter_edges``. Instructions, branches and blocks are those that were executed between the
     events; events, errors and gaps those between them, without the two; packets those between their packets.
+    Frames are those of which a part lies between the packets of the events: ``calls``, ``functions`` by
+    function, and ``call_tree`` have them as a whole; there is no ``iter_calls``.
 
     Made by `Trace.slice`.
     """
@@ -83,6 +88,27 @@ class Slice(Tables):
     def _limit(self, table: str) -> Limits:
         place = _PLACES.get(table)
         return {} if place is None else {place: self._limits[place]}
+
+    def _frames(self, query: Query, frames: str, *, inlines: bool = False) -> tuple[CallTable, Table]:
+        plan = self._plan("calls", query)
+        places = ("offset", "end_offset")
+        whole = replace(plan, stored=(*{*plan.stored, *places},))
+        calls, anomalies = _decode.read_calls(whole, frames=frames, inlines=inlines)
+        low, high = self._limits["offset"]
+        begin, end = (calls._arrays[name] for name in places)
+        offset = np.asarray(anomalies["offset"])
+        return calls[(begin < high) & (end >= low)], anomalies[(offset >= low) & (offset < high)]
+
+    def _frame_parts(self, query: Query, rows: int, *, inlines: bool = False) -> Iterator[Table]:
+        raise ConfigError("a slice has no iter_calls(): ask calls(), or the trace's iter_calls()")
+
+    def _function_sums(self, query: Query, *, by: str, frames: str, tails: str, inlines: bool) -> Table:
+        shown = query.pop("columns", None)
+        return self._frames(query, frames, inlines=inlines)[0].functions(by, tails=tails, columns=shown)
+
+    def _tree_sums(self, query: Query, frames: str, *, inlines: bool) -> Table:
+        shown = query.pop("columns", None)
+        return self._frames(query, frames, inlines=inlines)[0].tree(columns=shown)
 
     def edges(
         self, *, by: str | None = None, bins: int | Sequence[int] | None = None, **query: Unpack[Query]

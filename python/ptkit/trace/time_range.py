@@ -56,7 +56,25 @@ class TimeScale:
         """Nanoseconds from the start of the trace."""
         if self.to_ns is None:
             raise self._no_clock()
-        return np.asarray(self.to_ns(tsc) - self._ns(self._known_span()[0]))
+        return np.asarray(self.to_ns(tsc) - self.ns(self._known_span()[0]))
+
+    @property
+    def start_ns(self) -> int:
+        """The first time of the trace, in nanoseconds of the recorder's clock."""
+        return self.ns(self._known_span()[0])
+
+    def line(self) -> tuple[tuple[int, int], float]:
+        """A tick of the trace with its nanoseconds, and about how many ticks a nanosecond has."""
+        low, last = self._known_span()
+        end = max(last, low + 1_000_000_000)
+        return (low, self.ns(low)), (end - low) / max(self.ns(end) - self.ns(low), 1)
+
+    def length_ns(self, ticks: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Nanoseconds that lengths of time are, given in ticks."""
+        if self.to_ns is None:
+            raise self._no_clock()
+        begin = np.uint64(0 if self.span is None else self.span[0])
+        return np.asarray(self.to_ns(ticks + begin) - self.ns(int(begin)))
 
     def ticks(self, unit: str, value: float) -> int:
         """The first tick at or after a time.
@@ -78,7 +96,7 @@ class TimeScale:
             return first + int((last + 1 - first) * value / 100)
         if unit == "ns":
             return self._tick_of_ns(int(value))
-        return self._tick_of_ns(self._ns(first) + round(value * _NS))
+        return self._tick_of_ns(self.ns(first) + round(value * _NS))
 
     def range(self, unit: str, bounds: Any) -> tuple[int | None, int | None]:
         """Turn ``(begin, end)`` of a unit into ticks; None leaves an end open.
@@ -119,7 +137,7 @@ class TimeScale:
         text = f"TSC {first:,} to {last:,}"
         if self.to_ns is None:
             return text
-        begin, end = self._ns(first), self._ns(last)
+        begin, end = self.ns(first), self.ns(last)
         return f"{text} ({(end - begin) / _NS:.9f} s; {begin:,} to {end:,} ns)"
 
     def _known_span(self) -> tuple[int, int]:
@@ -127,7 +145,8 @@ class TimeScale:
             raise ConfigError("no row can be selected by time: the trace has no times (no TSC packet)")
         return self.span
 
-    def _ns(self, tick: int) -> int:
+    def ns(self, tick: int) -> int:
+        """A tick in nanoseconds of the recorder's clock."""
         if self.to_ns is None:
             raise self._no_clock()
         return int(self.to_ns(np.array([tick], np.uint64))[0])
@@ -135,7 +154,7 @@ class TimeScale:
     def _tick_of_ns(self, ns: int) -> int:
         """The first tick of which `to_ns` is not below; outside the trace, about where it would be."""
         low, last = self._known_span()
-        begin, end = self._ns(low), self._ns(last)
+        begin, end = self.ns(low), self.ns(last)
         ticks_per_ns = (last - low) / (end - begin) if end > begin else 1.0
         if ns > end:
             return min(last + 1 + int((ns - end) * ticks_per_ns), LAST_ADDRESS)
@@ -144,7 +163,7 @@ class TimeScale:
         high = last
         while low < high:
             middle = (low + high) // 2
-            low, high = (middle + 1, high) if self._ns(middle) < ns else (low, middle)
+            low, high = (middle + 1, high) if self.ns(middle) < ns else (low, middle)
         return low
 
     @staticmethod

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from ptkit import decode as _decode
 from ptkit.decode import Query
+from ptkit.trace.calls import Calls
 from ptkit.trace.tables import Tables
 
 if TYPE_CHECKING:
     from ptkit.trace.facade import Trace
 
 
-class View(Tables):
+class View(Tables, Calls):
     """The tables of a trace between two times, or those that touch some code.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the
-    rows of the view. ``errors`` and ``gaps``, its own and those of its tables, are selected as well.
+    rows of the view. ``errors`` and ``gaps``, its own and those of its tables, are selected as well. Frames
+    are those of which a part lies in the time, or those of the functions; sums are of whole frames.
 
     Made by `Trace.between` and `Trace.touching`.
     """

@@ -76,7 +76,7 @@ void register_capture(py::module_& module) {
       "record_steps",
       [](std::vector<std::string> argv, std::string output, std::string truth, bool return_compression,
          bool tsc, bool mtc, bool cyc, bool tnt_64, std::uint32_t psb_period, std::uint8_t mtc_period,
-         std::uint8_t cyc_threshold, std::uint64_t max_instructions, bool quiet, bool redact,
+         std::uint8_t cyc_threshold, std::uint64_t max_instructions, bool quiet, bool redact, bool debug,
          const std::optional<OwnerTuple>& owner, const py::object& progress) {
         capture::RecordOptions options;
         options.argv = std::move(argv);
@@ -93,6 +93,7 @@ void register_capture(py::module_& module) {
         options.max_instructions = max_instructions;
         options.quiet = quiet;
         options.redact = redact;
+        options.debug = debug;
         if (owner) options.owner = owner_of(*owner);
         return record_steps(std::move(options), progress);
       },
@@ -100,8 +101,8 @@ void register_capture(py::module_& module) {
       py::arg("return_compression") = true, py::arg("tsc") = true, py::arg("mtc") = true,
       py::arg("cyc") = true, py::arg("tnt_64") = false, py::arg("psb_period") = 4096,
       py::arg("mtc_period") = 8, py::arg("cyc_threshold") = 0, py::arg("max_instructions") = 0,
-      py::arg("quiet") = false, py::arg("redact") = false, py::arg("owner") = py::none(),
-      py::arg("progress") = py::none(),
+      py::arg("quiet") = false, py::arg("redact") = false, py::arg("debug") = false,
+      py::arg("owner") = py::none(), py::arg("progress") = py::none(),
       "Runs a program by single steps and writes a bundle; gives what came of it. Ctrl-C ends the "
       "recording.");
 }

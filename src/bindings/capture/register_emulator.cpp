@@ -22,7 +22,7 @@ std::unique_ptr<EmulatorRecorder> make(std::vector<std::string> argv, std::strin
                                        bool return_compression, bool tsc, bool mtc, bool cyc, bool tnt_64,
                                        std::uint32_t psb_period, std::uint8_t mtc_period,
                                        std::uint8_t cyc_threshold, std::uint64_t max_instructions, bool quiet,
-                                       bool redact, const std::optional<OwnerTuple>& owner,
+                                       bool redact, bool debug, const std::optional<OwnerTuple>& owner,
                                        std::uint64_t ring_bytes, const std::vector<FilterTuple>& filters,
                                        const std::vector<TriggerTuple>& triggers) {
   RecordOptions options;
@@ -43,6 +43,7 @@ std::unique_ptr<EmulatorRecorder> make(std::vector<std::string> argv, std::strin
   options.max_instructions = max_instructions;
   options.quiet = quiet;
   options.redact = redact;
+  options.debug = debug;
   if (owner) options.owner = owner_of(*owner);
   options.ring_bytes = ring_bytes;
   for (const FilterTuple& filter : filters) options.filters.push_back(filter_of(filter));
@@ -60,9 +61,9 @@ void register_emulator(py::module_& module) {
            py::arg("return_compression") = true, py::arg("tsc") = true, py::arg("mtc") = true,
            py::arg("cyc") = false, py::arg("tnt_64") = false, py::arg("psb_period") = 4096,
            py::arg("mtc_period") = 8, py::arg("cyc_threshold") = 0, py::arg("max_instructions") = 0,
-           py::arg("quiet") = false, py::arg("redact") = false, py::arg("owner") = py::none(),
-           py::arg("ring_bytes") = 0, py::arg("filters") = std::vector<FilterTuple>(),
-           py::arg("triggers") = std::vector<TriggerTuple>())
+           py::arg("quiet") = false, py::arg("redact") = false, py::arg("debug") = false,
+           py::arg("owner") = py::none(), py::arg("ring_bytes") = 0,
+           py::arg("filters") = std::vector<FilterTuple>(), py::arg("triggers") = std::vector<TriggerTuple>())
       .def("run", &run_emulator, "Blocks until the recording has ended; gives what came of it. Once only.")
       .def("request_stop", &EmulatorRecorder::request_stop, "Ends it: SIGINT for the program.")
       .def("request_detach", &EmulatorRecorder::request_detach, "Ends it; the program runs on.")

@@ -55,6 +55,7 @@ std::unique_ptr<Recorder> make(const py::kwargs& given) {
   take("max_instructions", options.max_instructions);
   take("quiet", options.quiet);
   take("redact", options.redact);
+  take("debug", options.debug);
   std::optional<OwnerTuple> owner;
   take("owner", owner);
   if (owner) options.owner = owner_of(*owner);
@@ -94,7 +95,7 @@ std::unique_ptr<Recorder> make(const py::kwargs& given) {
 
 // Names of the driver's features.
 py::list names_of(std::uint64_t features) {
-  constexpr std::array<std::pair<std::uint64_t, const char*>, 10> kNames{{
+  constexpr std::array<std::pair<std::uint64_t, const char*>, 11> kNames{{
       {PTKIT_FEATURE_TOPA, "topa"},
       {PTKIT_FEATURE_SINGLE_RANGE, "single_range"},
       {PTKIT_FEATURE_PROCESS, "process"},
@@ -105,6 +106,7 @@ py::list names_of(std::uint64_t features) {
       {PTKIT_FEATURE_CHILDREN, "children"},
       {PTKIT_FEATURE_BTS, "bts"},
       {PTKIT_FEATURE_VMX, "vmx"},
+      {PTKIT_FEATURE_RESERVES, "reserves"},
   }};
   py::list out;
   for (const auto& [bit, name] : kNames) {

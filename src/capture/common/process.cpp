@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string_view>
 
 namespace ptkit::capture {
@@ -117,10 +118,36 @@ std::string thread_name(pid_t pid, pid_t tid) {
   return first_line("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/comm");
 }
 
-std::string program_path(pid_t pid) {
+namespace {
+
+// Where a link in the process's folder leads to.
+std::string link_of(pid_t pid, const char* name) {
   std::array<char, 4096> path{};
-  const ssize_t size = ::readlink((process_folder(pid) + "/exe").c_str(), path.data(), path.size());
+  const ssize_t size = ::readlink((process_folder(pid) + name).c_str(), path.data(), path.size());
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+}  // namespace
+
+std::string program_path(pid_t pid) { return link_of(pid, "/exe"); }
+
+std::string working_directory(pid_t pid) { return link_of(pid, "/cwd"); }
+
+std::optional<ProcessIdentity> identity_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  ProcessIdentity out;
+  out.own_pid = pid;
+  bool has_user = false;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    uid_t real = 0;
+    if (name == "Uid:") has_user = static_cast<bool>(words >> real >> out.user);
+    if (name != "NSpid:") continue;
+    for (pid_t one = 0; words >> one;) out.own_pid = one;  // the innermost namespace comes last
+  }
+  return has_user ? std::optional(out) : std::nullopt;
 }
 
 }  // namespace ptkit::capture

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +48,13 @@ struct Mapping {
 [[nodiscard]] bool is_thread_of(pid_t pid, pid_t tid);
 [[nodiscard]] std::string thread_name(pid_t pid, pid_t tid);
 [[nodiscard]] std::string program_path(pid_t pid);
+[[nodiscard]] std::string working_directory(pid_t pid);
+struct ProcessIdentity {
+  uid_t user = 0;     // effective
+  pid_t own_pid = 0;  // as the process sees it: in its PID namespace
+};
+// nullopt: the process has ended.
+[[nodiscard]] std::optional<ProcessIdentity> identity_of(pid_t pid);
 // The first line of a file; empty if the file cannot be read.
 [[nodiscard]] std::string first_line(const std::string& path);
 

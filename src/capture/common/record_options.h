@@ -113,6 +113,7 @@ struct RecordOptions {
   std::uint8_t cyc_threshold = 0;                          // CycThresh
   bool quiet = false;                                      // the program's standard output is discarded
   bool redact = false;                                     // no paths, no command line in the bundle
+  bool debug = false;                                      // keep source lines and inlined functions
   std::optional<base::Owner> owner = base::sudo_caller();  // owner of the complete bundle
   std::uint64_t max_instructions = 0;  // recording ends after so many, the program continues; 0: no limit
   std::uint64_t ring_bytes = 0;        // ring mode: size of the trace ring; 0: off

@@ -10,35 +10,36 @@
 namespace ptkit::capture {
 
 namespace {
-constexpr std::uint64_t kFirstMeasureNs = 10000000;
+constexpr std::int64_t kFirstMeasureNs = 10000000;
 constexpr std::uint16_t kMostTimeShift = 31;  // as in Linux
 
-struct Sample {
-  std::uint64_t tsc = 0;
-  std::uint64_t ns = 0;
-};
-
-// The narrowest of several samples: an interrupt can come between two readings of the TSC.
-Sample sample() {
-  Sample best;
-  std::uint64_t best_width = ~std::uint64_t{0};
-  for (int i = 0; i < 8; ++i) {
-    timespec now{};
-    const std::uint64_t before = read_tsc();
-    static_cast<void>(::clock_gettime(CLOCK_MONOTONIC, &now));
-    const std::uint64_t after = read_tsc();
-    if (after - before >= best_width) continue;
-    best_width = after - before;
-    best.tsc = before + best_width / 2;
-    best.ns = static_cast<std::uint64_t>(now.tv_sec) * trace::kNsPerSecond +
-              static_cast<std::uint64_t>(now.tv_nsec);
-  }
-  return best;
+std::int64_t read_ns(clockid_t clock) noexcept {
+  timespec now{};
+  static_cast<void>(::clock_gettime(clock, &now));
+  return static_cast<std::int64_t>(now.tv_sec) * static_cast<std::int64_t>(trace::kNsPerSecond) + now.tv_nsec;
 }
 
 }  // namespace
 
 std::uint64_t read_tsc() noexcept { return __rdtsc(); }
+
+// The narrowest of several samples: an interrupt can come between two readings of the TSC.
+formats::ClockSample sample_clocks() noexcept {
+  formats::ClockSample best;
+  std::uint64_t best_width = ~std::uint64_t{0};
+  for (int i = 0; i < 8; ++i) {
+    const std::uint64_t before = read_tsc();
+    const std::int64_t monotonic = read_ns(CLOCK_MONOTONIC);
+    const std::uint64_t after = read_tsc();
+    const std::int64_t realtime = read_ns(CLOCK_REALTIME);
+    const std::int64_t again = read_ns(CLOCK_MONOTONIC);
+    const std::uint64_t width = read_tsc() - before;
+    if (width >= best_width) continue;
+    best_width = width;
+    best = {before + (after - before) / 2, monotonic, realtime - (again - monotonic) / 2};
+  }
+  return best;
+}
 
 void set_rate(trace::Clock& clock, double ns_per_tick) {
   constexpr double kEnd = 4294967296.0;  // 2^32
@@ -49,21 +50,21 @@ void set_rate(trace::Clock& clock, double ns_per_tick) {
 }
 
 TscCalibration::TscCalibration() {
-  const Sample first = sample();
+  const formats::ClockSample first = sample_clocks();
   first_tsc_ = first.tsc;
-  first_ns_ = first.ns;
-  while (sample().ns - first_ns_ < kFirstMeasureNs) {
+  first_ns_ = first.monotonic_ns;
+  while (sample_clocks().monotonic_ns - first_ns_ < kFirstMeasureNs) {
   }
 }
 
 void TscCalibration::calibrate(trace::Clock& clock) const {
-  const Sample last = sample();
-  const double ns = static_cast<double>(std::max<std::uint64_t>(last.ns - first_ns_, 1));
+  const formats::ClockSample last = sample_clocks();
+  const double ns = static_cast<double>(std::max<std::int64_t>(last.monotonic_ns - first_ns_, 1));
   const double ticks = static_cast<double>(std::max<std::uint64_t>(last.tsc - first_tsc_, 1));
   clock.tsc_hz = static_cast<std::uint64_t>(ticks / ns * static_cast<double>(trace::kNsPerSecond));
   set_rate(clock, ns / ticks);
   clock.time_zero = 0;
-  clock.time_zero = last.ns - trace::perf_ns_from_tsc(clock, last.tsc);
+  clock.time_zero = static_cast<std::uint64_t>(last.monotonic_ns) - trace::perf_ns_from_tsc(clock, last.tsc);
   clock.perf_time_known = true;
 }
 

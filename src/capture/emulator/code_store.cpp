@@ -68,6 +68,12 @@ bool CodeStore::add_to_page(std::uint64_t address, base::Bytes bytes, std::uint6
   return changed;
 }
 
+bool CodeStore::is_of_file(std::uint64_t address) const {
+  const auto source = sources_.upper_bound(address);
+  return source != sources_.begin() && std::prev(source)->second.end > address &&
+         std::prev(source)->second.file >= 0;
+}
+
 bool CodeStore::has(std::uint64_t first, std::uint64_t last) const {
   return std::ranges::any_of(pages_, [&](const auto& one) {
     const auto& [address, page] = one;

@@ -23,6 +23,8 @@ class CodeStore {
   void map(std::uint64_t begin, std::uint64_t end, std::int32_t file, std::uint64_t file_offset);
   // Adds the bytes at `address` as of `tsc`. Returns true if the store had other bytes there.
   bool add(std::uint64_t address, base::Bytes bytes, std::uint64_t tsc);
+  // Whether the address is mapped to a file.
+  [[nodiscard]] bool is_of_file(std::uint64_t address) const;
   // Whether the store has any byte from `first` to `last`.
   [[nodiscard]] bool has(std::uint64_t first, std::uint64_t last) const;
   // Takes the code regions since the last call.

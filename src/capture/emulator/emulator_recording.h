@@ -13,6 +13,7 @@
 #include "capture/emulator/filter_ranges.h"
 #include "capture/files/symbol_finder.h"
 #include "capture/output/bundle_output.h"
+#include "capture/sideband/jit_names.h"
 #include "softpt/config.h"
 
 namespace ptkit::capture {
@@ -26,6 +27,7 @@ class EmulatorRecording {
   [[nodiscard]] const RecordOptions& options() const noexcept { return options_; }
   [[nodiscard]] const softpt::GeneratorConfig& generator_config() const noexcept { return generator_config_; }
   [[nodiscard]] BundleOutput& output() noexcept { return output_; }
+  [[nodiscard]] JitNames& jit_names() noexcept { return jit_names_; }
   // Whether the guest writes time and RSP of each block, for the execution logs.
   [[nodiscard]] bool block_times() const noexcept { return !options_.log_folder().empty(); }
 
@@ -84,6 +86,7 @@ class EmulatorRecording {
   const RecordOptions& options_;
   softpt::GeneratorConfig generator_config_;
   BundleOutput output_;
+  JitNames jit_names_{JitNames::Kinds::MAPS_AND_DUMPS};
   std::atomic<std::uint64_t> instructions_{0};
   std::atomic<std::uint64_t> branches_{0};
   std::atomic<std::uint64_t> trace_bytes_{0};

@@ -187,6 +187,7 @@ void GuestProcess::finish() {
     for (base::Bytes record = shared_.next_record(); !record.empty(); record = shared_.next_record())
       read_log_record(record);
     recording_.add_ranges(filter_triggers_.ranges());
+    recording_.jit_names().executed(space_, std::exchange(jit_executions_, {}));
   }
   write_code();
   warn_of_losses();
@@ -241,6 +242,7 @@ void GuestProcess::on_block(base::Bytes record) {
   if (!parse(record, block, &qemu::LogBlock::size)) return drop("its log has a block of a wrong size");
   const base::Bytes bytes = record.subspan(sizeof block, block.size);
   const bool changed = store_.add(block.pc, bytes, block.tsc);
+  if (!store_.is_of_file(block.pc)) jit_executions_.push_back({block.pc, block.tsc, changed});
   bytes_->add(block.pc, bytes);
   code_.add(block.pc, bytes, changed ? block.tsc : 0);
 }

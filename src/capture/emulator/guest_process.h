@@ -126,6 +126,7 @@ class GuestProcess {
   std::shared_ptr<BlockBytes> bytes_;
   CodeStore store_;
   std::vector<FileMapping> mappings_;
+  std::vector<JitExecution> jit_executions_;
   std::uint32_t inherited_;
   std::vector<std::atomic<bool>> inherited_seen_;
   FilterTriggers filter_triggers_;

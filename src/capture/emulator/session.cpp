@@ -56,6 +56,7 @@ base::Result<RecordResult> EmulatorRecorder::Session::run() {
   if (!writer.ok()) return writer.failure();
   const base::SignalsBlocked blocked(mask_);
   parser_.emplace();
+  parser_->keep_debug_information(options_.debug);
   recording_ = std::make_unique<EmulatorRecording>(options_, std::move(writer.value()), *parser_, paused_);
   workers_ = std::make_unique<Workers>(*recording_);
   auto result = record(program.value());
@@ -108,6 +109,7 @@ void EmulatorRecorder::Session::loop(ChannelServer& server) {
     remove_finished();
     reap_child();
     handle_requests();
+    look_at_names();
     heartbeat();
   }
 }
@@ -175,6 +177,8 @@ void EmulatorRecorder::Session::accept(const ChannelServer::Client& client) {
   tracked.process =
       std::make_shared<GuestProcess>(*recording_, std::move(shared.value()), std::move(origin),
                                      parent != nullptr ? parent->process.get() : nullptr, inherited);
+  recording_->jit_names().begin({client.pid, tracked.process->space(),
+                                 parent != nullptr ? parent->process->space() : trace::kAnySpace, hello.tsc});
   workers_->add(tracked.process);
   processes_.push_back(std::move(tracked));
 }
@@ -199,6 +203,7 @@ void EmulatorRecorder::Session::end(TrackedProcess& tracked, GuestProcess::End r
   tracked.ended_at = Clock::now();
   std::optional<int> status;
   if (reason == GuestProcess::End::EXITED) status = status_of_zombie(tracked.process->pid());
+  recording_->jit_names().end(tracked.process->space(), read_tsc());
   tracked.process->end(reason, tsc, status);
   workers_->wake();
 }
@@ -256,6 +261,12 @@ void EmulatorRecorder::Session::terminate_child() {
   }
 }
 
+void EmulatorRecorder::Session::look_at_names() {
+  if (Clock::now() - last_look_ < kRequestInterval) return;
+  last_look_ = Clock::now();
+  recording_->jit_names().look(read_tsc());
+}
+
 void EmulatorRecorder::Session::heartbeat() {
   if (Clock::now() - last_heartbeat_ < kHeartbeatInterval) return;
   last_heartbeat_ = Clock::now();
@@ -284,10 +295,14 @@ base::Result<RecordResult> EmulatorRecorder::Session::finish(const EmulatedProgr
   result.snapshots = recording_->snapshots();
   info_.machine = machine() + ", QEMU " + version;
   info_.end_ns = real_time_ns();
+  info_.clocks = sample_clocks();
   info_.exit_status = exit_status_;
   info_.instructions = counts.instructions;
   recording_->output().info(info_);
   write_configuration();  // again: the clock's frequency and the ranges are complete now
+  JitNames& names = recording_->jit_names();
+  recording_->output().names(names.read(recording_->output().reader(), read_tsc()));
+  for (trace::Warning& warning : names.warnings()) recording_->add_warning(std::move(warning));
   result.unmatched = recording_->warn_of_missing();
   for (trace::Warning& warning : recording_->output().reader().warnings())
     recording_->add_warning(std::move(warning));

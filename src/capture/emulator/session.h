@@ -57,6 +57,7 @@ class EmulatorRecorder::Session {
   void handle_requests();
   void end_recording();
   void terminate_child();
+  void look_at_names();
   void heartbeat();
   void write_configuration();
   [[nodiscard]] base::Result<RecordResult> finish(const EmulatedProgram& program);
@@ -86,6 +87,7 @@ class EmulatorRecorder::Session {
   bool interrupted_ = false;
   std::optional<Clock::time_point> signalled_;  // when SIGINT was sent to the program
   Clock::time_point last_heartbeat_;
+  Clock::time_point last_look_;
 };
 
 }  // namespace ptkit::capture

@@ -58,7 +58,8 @@ ConfinedProcesses::Limits FileParser::limits_of(const ParseRequest& request) con
           .time = std::min(own, std::max(kMaxLostTime - lost_time_, kMinParseTime))};
 }
 
-ParsedFile FileParser::parse(const ParseRequest& request, const Fd& file, const std::string& path) {
+ParsedFile FileParser::parse(ParseRequest request, const Fd& file, const std::string& path) {
+  request.debug = keeps_debug_ && request.kind == ParseRequest::Kind::SYMBOLS;
   ConfinedProcesses::Answer answer;
   const std::vector<std::uint8_t> asked = encode(request);
   if (confined_ == nullptr) {

@@ -30,7 +30,9 @@ class FileParser {
       : confined_(std::move(processes)) {}
 
   // `file` is a regular file that had at least request.file_bytes bytes. `path` is for warnings.
-  [[nodiscard]] ParsedFile parse(const ParseRequest& request, const Fd& file, const std::string& path);
+  [[nodiscard]] ParsedFile parse(ParseRequest request, const Fd& file, const std::string& path);
+  // Requests of symbols also ask for debug information from now on.
+  void keep_debug_information(bool keep) noexcept { keeps_debug_ = keep; }
   // Sets a function that the waiting thread calls every few milliseconds while a confined process parses.
   void while_waiting(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }
   // Warnings about files that were not parsed.
@@ -43,6 +45,7 @@ class FileParser {
 
   std::unique_ptr<confined::ConfinedProcesses> confined_;
   std::function<void()> on_wait_;
+  bool keeps_debug_ = false;
   mutable std::mutex mutex_;                             // guards what follows
   std::map<std::string, std::set<std::string>> missed_;  // paths by problem
   std::chrono::milliseconds lost_time_{0};               // waiting for processes that gave no answer

@@ -193,6 +193,13 @@ MappedFile locate_path(pid_t pid, const std::string& path) {
   return find_by_path(ProcFolder(pid), path, [](const Fd&) { return true; });
 }
 
+MappedFile locate_own_file(pid_t pid, const std::string& path, uid_t user) {
+  return find_by_path(ProcFolder(pid), path, [user](const Fd& file) {
+    struct stat info {};
+    return ::fstat(file.get(), &info) == 0 && info.st_uid == user && info.st_nlink == 1;
+  });
+}
+
 MappedFile reopened(MappedFile located) {
   if (located.found != Found::FILE) return located;
   Fd file = reopen(located.file);

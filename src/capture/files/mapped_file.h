@@ -48,6 +48,9 @@ using BuildIdOf = std::function<std::string(const Fd& file)>;
                                        const BuildIdOf& build_id_of);
 // Opens the file that a process has at a path by O_PATH. Only for programs with the rights of the recorder.
 [[nodiscard]] MappedFile locate_path(pid_t pid, const std::string& path);
+// Opens the file that a process has at a path by O_PATH, if it is the user's own: it belongs to `user`, and
+// has no other name.
+[[nodiscard]] MappedFile locate_own_file(pid_t pid, const std::string& path, uid_t user);
 // Opens a located file for reading.
 [[nodiscard]] MappedFile reopened(MappedFile located);
 

@@ -8,6 +8,7 @@
 #include "capture/files/mapped_file.h"
 #include "formats/perf_data/jit.h"
 #include "image/code_file.h"
+#include "image/debug_sections.h"
 #include "image/elf.h"
 #include "symbol/symbols.h"
 #include "trace/warning_codes.h"
@@ -25,6 +26,7 @@ void describe(Fields& fields, ParseRequest& request) {
   fields(request.file_bytes);
   fields.text(request.name);
   fields(request.tsc);
+  fields(request.debug);
 }
 
 template <typename Fields>
@@ -37,6 +39,7 @@ void describe(Fields& fields, ParsedFile& file) {
     fields(one.size);
   });
   base::list_fields(fields, file.unwind, [&](std::uint8_t& one) { fields(one); });
+  fields.text(file.debug);
   base::list_fields(fields, file.places, [&](FunctionPlace& one) {
     fields(one.offset);
     fields(one.size);
@@ -85,12 +88,22 @@ void read_jit_dump(const trace::TraceBuffer& contents, std::uint64_t tsc, Parsed
   if (!bundle.files.empty()) out.symbols = std::move(bundle.files.front().symbols);
 }
 
+void read_jit_map(base::Bytes contents, ParsedFile& out) {
+  const std::string_view text(reinterpret_cast<const char*>(contents.data()), contents.size());
+  for (const formats::perf::JitMapLine& one : formats::perf::read_jit_map_lines(text)) {
+    if (one.size == 0 || one.name.find('\0') != std::string_view::npos) continue;
+    out.functions.push_back({0, one.address, one.size, one.end});
+    out.symbols.push_back({std::string(one.name), 0, one.size});
+  }
+}
+
 void parse_contents(const ParseRequest& request, trace::TraceBuffer contents, ParsedFile& out) {
   using Kind = ParseRequest::Kind;
   switch (request.kind) {
     case Kind::SYMBOLS:
       out.symbols = image::read_symbols(contents.bytes());
       out.unwind = unwind::UnwindTable(contents.bytes()).encode();
+      if (request.debug) out.debug = image::debug_sections(contents.bytes());
       [[fallthrough]];
     case Kind::BUILD_ID:
       out.build_id = image::elf_build_id(contents.bytes());
@@ -104,6 +117,8 @@ void parse_contents(const ParseRequest& request, trace::TraceBuffer contents, Pa
       return;
     case Kind::JIT_DUMP:
       return read_jit_dump(contents, request.tsc, out);
+    case Kind::JIT_MAP:
+      return read_jit_map(contents.bytes(), out);
   }
 }
 
@@ -130,11 +145,16 @@ bool is_invalid(const ParseRequest& request, const ParsedFile& file) {
   const bool places = std::ranges::all_of(file.symbols, [&](const trace::SymbolEntry& one) {
     return one.file_offset < end && is_name(one.name);
   });
+  const bool is_map = request.kind == ParseRequest::Kind::JIT_MAP;
   const bool functions = std::ranges::all_of(file.functions, [&](const JitFunction& one) {
+    if (is_map) return one.size != 0 && one.file_offset <= end;
     return one.size != 0 && one.size <= end && one.file_offset <= end - one.size && one.tsc >= request.tsc;
   });
+  if (is_map && (file.functions.size() != file.symbols.size() ||
+                 !std::ranges::is_sorted(file.functions, {}, &JitFunction::file_offset)))
+    return true;
   const bool unwind = file.unwind.empty() || unwind::UnwindTable::decode(file.unwind, end).has_value();
-  return !ordered || !places || !functions || !unwind ||
+  return !ordered || !places || !functions || !unwind || (!request.debug && !file.debug.empty()) ||
          file.build_id.find_first_not_of("0123456789abcdef") != std::string::npos ||
          std::ranges::any_of(file.places, [&](const FunctionPlace& one) { return one.offset >= end; }) ||
          file.similar.size() > kMaxSimilar || !std::ranges::all_of(file.similar, is_name) ||

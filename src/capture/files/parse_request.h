@@ -21,19 +21,21 @@ struct ParseRequest {
     FUNCTIONS,  // the functions called `name`
     SIMILAR,    // symbols like `name`
     JIT_DUMP,
+    JIT_MAP,  // the lines of a perf-PID.map
   };
   Kind kind = Kind::BUILD_ID;
   std::uint64_t file_bytes = 0;  // how many bytes of the file to read
   std::string name{};
   std::uint64_t tsc = 0;  // JIT_DUMP: when the dump was mapped
+  bool debug = false;     // SYMBOLS: and debug information
 };
 
-// A JIT function in a jitdump.
+// A JIT function in a jitdump or a perf-PID.map.
 struct JitFunction {
-  std::uint64_t tsc = 0;  // valid from
+  std::uint64_t tsc = 0;  // JIT_DUMP: valid from
   std::uint64_t address = 0;
   std::uint64_t size = 0;
-  std::uint64_t file_offset = 0;  // of its code in the dump
+  std::uint64_t file_offset = 0;  // of its code in the dump, of the end of its line in the map
 };
 
 // A function in a file.
@@ -45,8 +47,9 @@ struct FunctionPlace {
 struct ParsedFile {
   bool shrunk = false;  // the file has fewer bytes than the request says
   std::string build_id;
-  std::vector<trace::SymbolEntry> symbols;  // SYMBOLS, JIT_DUMP
+  std::vector<trace::SymbolEntry> symbols;  // SYMBOLS, JIT_DUMP, JIT_MAP (of each function, in order)
   std::vector<std::uint8_t> unwind;         // SYMBOLS: as trace::ImageFile has it
+  std::string debug;                        // SYMBOLS: image::debug_sections()
   std::vector<FunctionPlace> places;        // FUNCTIONS
   std::vector<std::string> similar;
   std::vector<JitFunction> functions;

@@ -41,6 +41,7 @@ base::Result<RecordResult> HardwareRecorder::Session::run() {
   sigset_t mask{};
   const base::SignalsBlocked blocked(mask);
   parser_.emplace();
+  parser_->keep_debug_information(options_.debug);
   output_ = std::make_unique<BundleOutput>(std::move(writer.value()), 0, *parser_);
   auto result = record_and_finish(mask);
   // The recorder may outlive its recording, but the parser's process must not. Users of the parser are
@@ -87,7 +88,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::record(const sigse
   if (failure) warnings_.push_back(warn(WarningCode::RECORDING_FAILED, failure->detail));
   backend_->stop();
   apply_records(trace::kTscMax);
-  processes_->save_jit_code();
+  processes_->save_jit_code(read_tsc());
   write_switches();
   trace_bytes_ = backend_->trace_bytes();
   close_backend();
@@ -253,6 +254,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::drain() {
   // later record of another CPU is still read by this pass. Only records before the last pass are complete.
   apply_records(complete_before_);
   complete_before_ = now;
+  processes_->look_at_jit_names(now);
   return {};
 }
 
@@ -375,6 +377,7 @@ base::Result<RecordResult> HardwareRecorder::Session::finish() {
   result.interrupted = interrupted_;
   result.limited = limited_;
   info_.end_ns = real_time_ns();
+  info_.clocks = sample_clocks();
   info_.exit_status = target_.exit_status();
   write_info();  // with the TSC frequency measured over the whole recording
   align_switches_to_pips();

@@ -4,6 +4,13 @@
 
 namespace ptkit::capture {
 
+void NameList::number_files(const Add& add) {
+  std::vector<std::int32_t> numbers;
+  for (const trace::ImageFile& one : files)
+    numbers.push_back(add(one.path + '\n' + std::to_string(numbers.size()) + "\nnames", one));
+  for (trace::NameRange& range : ranges) range.file = numbers[static_cast<std::size_t>(range.file)];
+}
+
 BundleOutput::BundleOutput(formats::PtkWriter writer, std::uint64_t ring_bytes, FileParser& parser,
                            ReadLimits limits)
     : writer_(std::move(writer)),
@@ -69,6 +76,14 @@ void BundleOutput::loss(std::uint32_t stream, std::uint64_t bytes, base::Status 
 void BundleOutput::code(const std::vector<trace::CodeRegion>& regions) {
   write([&] {
     for (const trace::CodeRegion& region : regions) writer_.code(region);
+  });
+}
+
+void BundleOutput::names(NameList list) {
+  list.number_files(
+      [this](const std::string& key, const trace::ImageFile& one) { return file(key, [&] { return one; }); });
+  write([&] {
+    for (const trace::NameRange& range : list.ranges) writer_.names(range);
   });
 }
 

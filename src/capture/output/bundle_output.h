@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "capture/files/code_reader.h"
 #include "capture/files/file_table.h"
@@ -19,6 +20,17 @@ namespace ptkit::capture {
 
 // Maximum time between flushes of the bundle file.
 inline constexpr std::chrono::milliseconds kFlushInterval{1000};
+
+// Files with names of code, and the ranges that these name. Files of ranges are indices of `files`.
+struct NameList {
+  std::vector<trace::ImageFile> files;
+  std::vector<trace::NameRange> ranges;
+
+  // Gives files of ranges the numbers that they have in the bundle. `add` adds a file under a key of its own:
+  // its path may be there already, as PIDs are used again.
+  using Add = std::function<std::int32_t(const std::string& key, const trace::ImageFile& file)>;
+  void number_files(const Add& add);
+};
 
 class BundleOutput {
  public:
@@ -39,6 +51,7 @@ class BundleOutput {
   // Only without a ring. See PtkWriter::loss().
   void loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause);
   void code(const std::vector<trace::CodeRegion>& regions);
+  void names(NameList list);
   void sideband(const trace::Sideband& record);
   void warning(const trace::Warning& warning);
   // A file that process `pid` has mapped.

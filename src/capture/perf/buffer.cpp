@@ -15,6 +15,8 @@ constexpr std::uint64_t kGapFlags = PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLIS
 // Bytes: four records of intel_bts. With less room the kernel starts no tracing, and need not write an AUX
 // record.
 constexpr std::uint64_t kMinRoom = 96;
+// Bytes: an AUX record, and the LOST record that may precede it, with their sample_id and a byte of room.
+constexpr std::uint64_t kAuxRecordRoom = 128;
 
 base::Failure impossible(int cpu, const char* what) {
   return {base::Status::UNSUPPORTED, 0,
@@ -95,6 +97,7 @@ ParsedRecords PerfBuffer::read_records() {
   ParsedRecords parsed;
   const std::uint64_t head = records_.head();
   const std::uint64_t tail = records_.tail();
+  parsed.is_full = head - tail + kAuxRecordRoom > records_.size();
   if (!records_.holds(head)) {
     ++parsed.bad;
   } else if (head != tail) {
@@ -129,6 +132,12 @@ void PerfBuffer::add_unrecorded(std::uint64_t position) {
   recorded_to_ = position;
 }
 
+// The end of the AUX data that can be written now: data behind `recorded_to` have no AUX record yet.
+std::uint64_t PerfBuffer::settled_end(std::uint64_t head, std::uint64_t recorded_to, bool lost) {
+  const std::uint64_t awaited_to = std::exchange(awaited_to_, head);
+  return lost || recorded_to >= head ? head : std::max(recorded_to, awaited_to);
+}
+
 // Whether the buffer has no room left and no AUX record reports that (TRUNCATED). The kernel then traces the
 // next thread not at all, and writes no record.
 bool PerfBuffer::fills_silently(std::uint64_t head) const {
@@ -158,16 +167,16 @@ void PerfBuffer::find_untraced_threads(const ParsedRecords& parsed, bool fills_s
 }
 
 // Moves aux_tail, and computes the next state. A lost record may have been an AUX record with TRUNCATED.
-void PerfBuffer::release_room(std::uint64_t head, const ParsedRecords& parsed, bool fills_silently) {
+void PerfBuffer::release_room(std::uint64_t end, const ParsedRecords& parsed, bool fills_silently) {
   if (fills_silently) ++counts_.stops;
-  last_drain_.had_trace = head != trace_.tail();
-  trace_.release(head);
+  last_drain_.had_trace = end != trace_.tail();
+  trace_.release(end);
   may_be_disabled_ =
       may_be_disabled_ || fills_silently || parsed.lost != 0 ||
       std::any_of(parsed.aux_records.begin(), parsed.aux_records.end(),
                   [](const AuxRecord& aux) { return (aux.flags & PERF_AUX_FLAG_TRUNCATED) != 0; });
   find_untraced_threads(parsed, fills_silently);
-  last_drain_.full = may_be_disabled_ && losses_.empty() && pending_aux_.empty();
+  last_drain_.full = may_be_disabled_ && losses_.empty() && pending_aux_.empty() && end >= awaited_to_;
   last_drain_.was_full = last_drain_.was_full || last_drain_.full;
   // A thread may have been switched in while the buffer was full, until release() above. The next call reads
   // the thread's SWITCH record, so `full_since_` stays set for that call.
@@ -248,7 +257,9 @@ void PerfBuffer::write_aux_record(BundleOutput& output, const AuxRecord& aux,
 }
 
 // Writes only data that has AUX records. The kernel pads between records, and the padding has old data.
-void PerfBuffer::write_bts(BundleOutput& output, std::uint64_t head, std::vector<SystemRecord>& records) {
+// Returns the end of the data that the kernel may overwrite.
+std::uint64_t PerfBuffer::write_bts(BundleOutput& output, std::uint64_t head, bool lost,
+                                    std::vector<SystemRecord>& records) {
   std::uint64_t at = trace_.tail();
   auto aux = pending_aux_.begin();
   for (; aux != pending_aux_.end() && aux->begin <= head && aux->bytes <= head - aux->begin; ++aux) {
@@ -260,8 +271,10 @@ void PerfBuffer::write_bts(BundleOutput& output, std::uint64_t head, std::vector
     write_aux_record(output, *aux, records);
     at = aux->begin + aux->bytes;
   }
-  if (!BtsBuffer::is_padding(head - at)) add_loss(output, base::Status::BUFFER_FULL);
+  const std::uint64_t end = settled_end(head, at, lost);
+  if (!BtsBuffer::is_padding(end - at)) add_loss(output, base::Status::BUFFER_FULL);
   pending_aux_.erase(pending_aux_.begin(), aux);
+  return end;
 }
 
 std::optional<base::Failure> PerfBuffer::drain_bts(BundleOutput& output, std::uint64_t head,
@@ -284,10 +297,11 @@ std::optional<base::Failure> PerfBuffer::drain_bts(BundleOutput& output, std::ui
       ++counts_.bad_records;
   }
   if (!trace_.holds(head)) return impossible(cpu_, "buffer of trace");
-  const bool full = fills_silently(head);
-  write_bts(output, head, records);
+  const bool fills = fills_silently(head);
+  const std::uint64_t end = write_bts(output, head, parsed.lost != 0 || parsed.is_full, records);
+  const bool full = fills && end == head;
   if (full) add_loss(output, base::Status::BUFFER_FULL);
-  release_room(head, parsed, full);
+  release_room(end, parsed, full);
   return {};
 }
 
@@ -301,18 +315,18 @@ std::optional<base::Failure> PerfBuffer::drain_trace(BundleOutput& output, std::
   }
   if (!trace_.holds(head)) return impossible(cpu_, "buffer of trace");
   for (const AuxRecord& one : parsed.aux_records) on_aux_record(one);
-  add_unrecorded(head);  // the kernel writes AUX records before it moves aux_head
-  const bool full = fills_silently(head);
+  const std::uint64_t end = settled_end(head, recorded_to_, parsed.lost != 0 || parsed.is_full);
+  add_unrecorded(end);
+  const bool full = end == head && fills_silently(head);
   if (full) losses_.push_back({head, base::Status::BUFFER_FULL});
-  write_trace(output, trace_.tail(), head);
-  release_room(head, parsed, full);
+  write_trace(output, trace_.tail(), end);
+  release_room(end, parsed, full);
   return {};
 }
 
 std::optional<base::Failure> PerfBuffer::drain(BundleOutput& output, std::vector<SystemRecord>& records,
                                                std::vector<FiredEvent>& fired) {
-  // The kernel writes the AUX record of some AUX data before it moves aux_head past the data
-  // (perf_aux_output_end()), so aux_head is read first.
+  // aux_head is read first: the records of that data are read afterwards (drawn in buffer.h).
   const std::uint64_t head = memory_.empty() ? 0 : trace_.head();
   ParsedRecords parsed = read_records();
   counts_.lost_records += parsed.lost;

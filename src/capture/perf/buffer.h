@@ -20,7 +20,12 @@ namespace ptkit::capture {
 // kernel/events/ring_buffer.c; PERF_RECORD_AUX in include/uapi/linux/perf_event.h):
 //
 //   aux_tail                    recorded_to_              aux_head          aux_tail + size
-//      |  data with AUX records      |  data without (lost)   |      room          |
+//      |  data with AUX records      |  data without          |      room          |
+//
+// The kernel writes the AUX record of data before it moves aux_head past the data, but a record can become
+// readable later: data_head moves when the outermost record is complete, and the interrupt of the trace unit
+// may come while another record of the same ring is being written. So data without a record stay in the
+// buffer until the next drain(). If their record is still missing then, or records were lost, it was lost.
 //
 //   AUX record flag   trace is missing        loss is written
 //   TRUNCATED         after the data          at begin + bytes, BUFFER_FULL
@@ -116,7 +121,8 @@ class PerfBuffer {
   void on_aux_record(const AuxRecord& aux);
   void add_hole(const AuxRecord& aux);
   [[nodiscard]] bool fills_silently(std::uint64_t head) const;
-  void release_room(std::uint64_t head, const ParsedRecords& parsed, bool fills_silently);
+  [[nodiscard]] std::uint64_t settled_end(std::uint64_t head, std::uint64_t recorded_to, bool lost);
+  void release_room(std::uint64_t end, const ParsedRecords& parsed, bool fills_silently);
   void add_unrecorded(std::uint64_t position);
   void find_untraced_threads(const ParsedRecords& parsed, bool fills_silently);
   [[nodiscard]] bool is_plausible(const AuxRecord& aux) const noexcept;
@@ -125,7 +131,8 @@ class PerfBuffer {
                                                        std::vector<SystemRecord>& records);
   [[nodiscard]] std::optional<base::Failure> drain_trace(BundleOutput& output, std::uint64_t head,
                                                          const ParsedRecords& parsed);
-  void write_bts(BundleOutput& output, std::uint64_t head, std::vector<SystemRecord>& records);
+  [[nodiscard]] std::uint64_t write_bts(BundleOutput& output, std::uint64_t head, bool lost,
+                                        std::vector<SystemRecord>& records);
   void write_aux_record(BundleOutput& output, const AuxRecord& aux, std::vector<SystemRecord>& records);
   void write_branches(BundleOutput& output, const BranchChunk& chunk, std::vector<SystemRecord>& records);
   void add_loss(BundleOutput& output, base::Status cause);
@@ -145,6 +152,8 @@ class PerfBuffer {
   std::vector<Loss> losses_;  // not written yet
   // AUX data before this position has AUX records, or its records are known to be lost.
   std::uint64_t recorded_to_ = 0;
+  // aux_head at the last drain(): what has no AUX record at the next one has lost it.
+  std::uint64_t awaited_to_ = 0;
   DrainResult last_drain_;
   // The state MAYBE DISABLED.
   bool may_be_disabled_ = false;

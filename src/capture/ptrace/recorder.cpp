@@ -27,6 +27,7 @@ base::Result<RecordResult> StepRecorder::run() {
   static_cast<void>(::pthread_sigmask(SIG_SETMASK, &all, &mask));
   // Constructed here, so that its processes are no children of the tracer thread.
   FileParser parser;
+  parser.keep_debug_information(options_.debug);
   std::optional<base::Result<RecordResult>> result;
   std::thread tracer(
       [&] { result.emplace(StepSession(*this, std::move(writer.value()), parser).run(&mask)); });

@@ -109,9 +109,10 @@ void StepSession::flush_when_due() {
   writer_.flush();
 }
 
-std::shared_ptr<StepSession::Process> StepSession::make_process(pid_t pid) {
+std::shared_ptr<StepSession::Process> StepSession::make_process(pid_t pid, trace::SpaceId parent) {
   const trace::SpaceId space = next_space_++;
   writer_.space(space, {pid, 0, false});
+  jit_names_.begin({pid, space, parent, last_tsc_});
   return std::make_shared<Process>(Process{pid, CodePages(pid, space, writer_, files_, reader_)});
 }
 
@@ -210,11 +211,24 @@ void StepSession::wait_for_child() {
   }
 }
 
+// Names of JIT code, as JitNames found them.
+void StepSession::write_names() {
+  NameList list = jit_names_.read(reader_, now());
+  list.number_files([this](const std::string& key, const trace::ImageFile& one) {
+    const std::int32_t number = files_.find(key, one.path, [] { return ParsedFile(); }).number;
+    writer_.file(static_cast<std::uint32_t>(number), one);
+    return number;
+  });
+  for (const trace::NameRange& range : list.ranges) writer_.names(range);
+}
+
 base::Result<RecordResult> StepSession::finish() {
+  write_names();
   writer_.flush();
   wait_for_child();
   recorder_.wake_ = 0;
   info_.end_ns = real_time_ns();
+  info_.clocks = sample_clocks();
   info_.exit_status = result_.exit_status;
   info_.instructions = result_.instructions;
   writer_.info(info_);
@@ -222,6 +236,7 @@ base::Result<RecordResult> StepSession::finish() {
   auto size = writer_.finish();
   if (!size.ok()) return size.failure();
   result_.bundle_bytes = size.value();
+  for (trace::Warning& warning : jit_names_.warnings()) result_.warnings.push_back(std::move(warning));
   for (trace::Warning& warning : reader_.warnings()) result_.warnings.push_back(std::move(warning));
   if (log_failed_)
     result_.warnings.push_back(warn(trace::WarningCode::EXECUTION_LOG_FAILED).at(options_.truth_folder));

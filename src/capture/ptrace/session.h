@@ -13,6 +13,7 @@
 #include "capture/files/file_table.h"
 #include "capture/ptrace/code_pages.h"
 #include "capture/ptrace/recorder.h"
+#include "capture/sideband/jit_names.h"
 #include "formats/ptk/writer.h"
 
 namespace ptkit::capture {
@@ -65,7 +66,9 @@ class StepSession {
   void note(trace::SidebandKind kind, const Thread& thread, std::int64_t value, std::string text);
   void end_stream(Thread& thread);
   [[nodiscard]] ThreadEncoder& encoder(Thread& thread);
-  [[nodiscard]] std::shared_ptr<Process> make_process(pid_t pid);
+  // `parent`: the space that was forked; kAnySpace: a new image.
+  [[nodiscard]] std::shared_ptr<Process> make_process(pid_t pid, trace::SpaceId parent);
+  void write_names();
   [[nodiscard]] std::uint64_t now();
   void set_time(Thread& thread);
   void flush_when_due();
@@ -83,6 +86,7 @@ class StepSession {
   TscCalibration calibration_;
   FileTable files_;
   CodeReader reader_;
+  JitNames jit_names_{JitNames::Kinds::MAPS_AND_DUMPS};
   std::map<pid_t, Thread> threads_;
   std::set<pid_t> unannounced_;  // tasks that stopped before the fork, vfork or clone event of their parent
   pid_t child_ = 0;

@@ -43,6 +43,15 @@ bool changes_mappings(const Registers& registers) {
                                                   : std::any_of(kNumbers32.begin(), kNumbers32.end(), is);
 }
 
+// write, pwrite64, writev.
+bool writes(const Registers& registers) {
+  constexpr std::array kNumbers64{1, 18, 20};
+  constexpr std::array kNumbers32{4, 181, 146};
+  const auto is = [&](int number) { return registers.syscall == number; };
+  return registers.mode == insn::ExecMode::BITS64 ? std::any_of(kNumbers64.begin(), kNumbers64.end(), is)
+                                                  : std::any_of(kNumbers32.begin(), kNumbers32.end(), is);
+}
+
 bool is_far(const insn::Insn& insn) {
   return insn.cls == InsnClass::FAR_CALL || insn.cls == InsnClass::FAR_RETURN ||
          insn.cls == InsnClass::FAR_JUMP;
@@ -96,7 +105,7 @@ void StepSession::on_new_task(Thread& parent, pid_t tid, int event) {
   // clone() makes threads and processes; /proc/PID/task has only threads.
   const bool same_process = event == PTRACE_EVENT_CLONE && is_thread_of(parent.pid, tid);
   thread.pid = same_process ? parent.pid : tid;
-  thread.process = same_process ? parent.process : make_process(tid);
+  thread.process = same_process ? parent.process : make_process(tid, parent.process->code.space());
   trace::Sideband record;
   record.kind = same_process ? trace::SidebandKind::THREAD : trace::SidebandKind::PROCESS;
   record.tsc = now();
@@ -141,7 +150,8 @@ void StepSession::on_exec(Thread& stopped) {
   if (thread.insn_known && thread.encoder) on_retired(thread, thread.insn, thread.registers.ip);
   end_stream(thread);
   thread.begun = true;
-  thread.process = make_process(pid);
+  if (thread.process) jit_names_.end(thread.process->code.space(), last_tsc_);
+  thread.process = make_process(pid, trace::kAnySpace);
   thread.code_changes = 0;
   thread.restart.reset();
   note(trace::SidebandKind::EXEC, thread, 0, program_path(pid));
@@ -248,6 +258,7 @@ void StepSession::after_syscall(Thread& thread, const CodeInsn& insn, std::uint6
   if (!read_registers(thread.tid, registers)) return;  // the system call did not return
   if (may_restart(registers)) thread.restart.emplace(ip, insn);
   if (changes_mappings(registers)) thread.process->code.mappings_changed();
+  if (writes(registers)) jit_names_.look(last_tsc_, true);
 }
 
 void StepSession::step_next(Thread& thread, int signal) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/interval_map.h"
-#include "formats/perf_data/jit.h"
+#include "trace/module_names.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::capture {
@@ -54,7 +54,7 @@ void save_functions(BundleOutput& output, trace::SpaceId space, std::int32_t fil
 }  // namespace
 
 bool JitDumps::add(std::int64_t pid, trace::SpaceId space, std::uint64_t tsc, const Mapping& file) {
-  if (!formats::perf::is_jit_dump(file.path)) return false;
+  if (!trace::is_jit_dump(file.path)) return false;
   if (known_.emplace(space, file.path).second) dumps_.push_back({pid, space, tsc, file});
   return true;
 }

@@ -105,11 +105,13 @@ std::vector<trace::Warning> SystemProcesses::warnings() const {
   if (!without_dumps.empty()) out.push_back(warn(WarningCode::JIT_CODE_MISSING, list(without_dumps)));
   if (!replaced_files_.empty()) out.push_back(warn(WarningCode::FILES_REPLACED, list(replaced_files_)));
   out.insert(out.end(), dumps_.warnings().begin(), dumps_.warnings().end());
+  for (trace::Warning& warning : jit_names_.warnings()) out.push_back(std::move(warning));
   for (trace::Warning& warning : output_.reader().warnings()) out.push_back(std::move(warning));
   return out;
 }
 
-void SystemProcesses::save_jit_code() {
+void SystemProcesses::save_jit_code(std::uint64_t tsc) {
+  output_.names(jit_names_.read(output_.reader(), tsc));
   dumps_.save(output_, [this](std::int64_t pid, trace::SpaceId space) {
     std::vector<JitDumps::Mapped> files;
     const auto at = processes_.find(pid);
@@ -261,8 +263,11 @@ void SystemProcesses::save(std::int64_t pid, const Process& process, const CodeM
   write_mapping(pid, mapping, file.number);
   if (file.number < 0) {
     const bool is_special = !mapping.path.empty() && mapping.path.front() == '[';
-    if (!is_special && jit_spaces_.count(process.space) == 0)
+    if (!is_special && jit_spaces_.count(process.space) == 0) {
       jit_spaces_[process.space] = thread_name(static_cast<pid_t>(pid), static_cast<pid_t>(pid));
+      jit_names_.begin(
+          {static_cast<pid_t>(pid), process.space, trace::kAnySpace, mapping.tsc, /*begins=*/false});
+    }
     return;
   }
   trace::CodeRegion region;
@@ -416,6 +421,7 @@ void SystemProcesses::on_fork(const SystemRecord& record) {
 // MMAP records of the new program follow.
 void SystemProcesses::on_exec(const SystemRecord& record, std::uint32_t stream) {
   Process& process = process_of(record.pid, record.tsc);
+  jit_names_.end(process.space, record.tsc);
   // A process that process_of() has just added has mappings of /proc, which may be newer. They are discarded.
   new_space(record.pid, process);
   process.threads = {{record.tid, record.tsc}};
@@ -439,16 +445,17 @@ void SystemProcesses::on_mmap(const SystemRecord& record) {
 void SystemProcesses::on_exit(const SystemRecord& record) {
   if (const auto at = processes_.find(record.pid); at != processes_.end()) {
     at->second.threads.erase(record.tid);
-    if (at->second.threads.empty()) end(record.pid, at->second);
+    if (at->second.threads.empty()) end(record.pid, at->second, record.tsc);
   }
   write_record(trace::SidebandKind::EXIT, record, record.status, {});
 }
 
 // Mappings are in the bundle already, or were never executed. The process is kept for a while, as its records
 // may come late.
-void SystemProcesses::end(std::int64_t pid, Process& process) {
+void SystemProcesses::end(std::int64_t pid, Process& process, std::uint64_t tsc) {
   constexpr std::size_t kKept = 4096;
   process.threads.clear();
+  jit_names_.end(process.space, tsc);
   if (!dumps_.waits_for(process.space)) process.mappings = {};
   process.ended = true;
   ended_pids_.push_back(pid);

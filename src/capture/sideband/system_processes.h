@@ -15,6 +15,7 @@
 #include "capture/common/process.h"
 #include "capture/output/bundle_output.h"
 #include "capture/sideband/jit_dumps.h"
+#include "capture/sideband/jit_names.h"
 #include "capture/sideband/system_record.h"
 #include "sideband/switch_alignment.h"
 
@@ -52,8 +53,10 @@ class SystemProcesses {
   [[nodiscard]] bool alive(std::int64_t pid) const;
   // Finds processes that have exited without an EXIT record (kill(2): ESRCH).
   void forget_ended();
-  // At the end of a recording: saves JIT code from jit-PID.dump files.
-  void save_jit_code();
+  // Looks at what processes have written of their JIT code.
+  void look_at_jit_names(std::uint64_t tsc) { jit_names_.look(tsc); }
+  // At the end of a recording: saves JIT code from jit-PID.dump files, and names from perf-PID.map files.
+  void save_jit_code(std::uint64_t tsc);
   [[nodiscard]] std::vector<trace::Warning> warnings() const;
 
  private:
@@ -137,7 +140,7 @@ class SystemProcesses {
   void on_exec(const SystemRecord& record, std::uint32_t stream);
   void on_mmap(const SystemRecord& record);
   void on_exit(const SystemRecord& record);
-  void end(std::int64_t pid, Process& process);
+  void end(std::int64_t pid, Process& process, std::uint64_t tsc);
   void erase_process(std::int64_t pid);
   void mark_as_program(trace::SpaceId space);
   void write_record(trace::SidebandKind kind, const SystemRecord& record, std::int64_t value,
@@ -160,6 +163,7 @@ class SystemProcesses {
   std::set<std::string> replaced_files_;              // paths that name another file now
   std::map<trace::SpaceId, std::string> jit_spaces_;  // spaces with anonymous code: names
   JitDumps dumps_;
+  JitNames jit_names_{JitNames::Kinds::MAPS};
 };
 
 }  // namespace ptkit::capture

@@ -221,7 +221,8 @@ TableReader::Step TableReader::step(std::size_t rows) {
 bool TableReader::reads_all_rows() const noexcept {
   const Selection& selection = request_.selection;
   return request_.sync && request_.table != TableId::edges && selection.ips.empty() &&
-         !selection.by_context() && !selection.by_time && selection.branches == flow::BranchChoice{};
+         !selection.by_context() && !selection.by_time && selection.branches == flow::BranchChoice{} &&
+         selection.event_kinds == kEveryEvent;
 }
 
 std::optional<std::size_t> TableReader::known_rows(std::uint32_t index) const noexcept {

@@ -10,6 +10,9 @@ namespace {
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 16U;
 constexpr std::size_t kMostEvents = std::size_t{1} << 12U;
 constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two queries of times
+// Bits of the kinds of BulkEvent.
+constexpr std::uint64_t kBulkEvents = std::uint64_t{1} << static_cast<unsigned>(flow::EventKind::ENABLED) |
+                                      std::uint64_t{1} << static_cast<unsigned>(flow::EventKind::DISABLED);
 
 }  // namespace
 
@@ -20,7 +23,10 @@ bool BulkWriter::any() const noexcept {
   // Only rows with marks are numbered.
   const bool numbered = sink_.tables.table().table() == TableId::branches &&
                         sink_.tables.table().wants(Column::branches_number);
-  const bool by_row = numbered != request.marks || sink_.filter.by_ip() || by_direction || request.estimate;
+  const std::uint64_t events = request.selection.event_kinds & kBulkEvents;
+  const bool by_kind = request.table == TableId::events && events != kBulkEvents;
+  const bool by_row =
+      numbered != request.marks || sink_.filter.by_ip() || by_direction || by_kind || request.estimate;
   return !by_row && request.table != TableId::packets;
 }
 
@@ -55,6 +61,7 @@ bool BulkWriter::open(flow::BulkRoom& room) {
   if (room.number != nullptr) {
     room.first_branch = sink_.counts.branches;
     room.enabled = MARK_ENABLED;
+    room.disabled = MARK_DISABLED;
   }
   const PlaceCells cells = place_cells(batch);
   const bool needs_times = sink_.times.any() && cells.any_time();

@@ -40,7 +40,8 @@ bool RowFilter::selects(const flow::Branch& branch) const noexcept {
 }
 
 bool RowFilter::selects(const flow::Event& event) const noexcept {
-  if (!context_selected_) return false;
+  const bool is_chosen = (selection_.event_kinds >> static_cast<unsigned>(event.kind) & 1U) != 0;
+  if (!context_selected_ || !is_chosen) return false;
   return !by_ip() || selects_end((event.flags & flow::EV_IP_KNOWN) != 0, event.ip);
 }
 

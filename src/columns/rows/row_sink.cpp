@@ -14,10 +14,11 @@ namespace {
 
 RowSink::RowSink(const Request& request, const std::atomic<bool>& cancelled)
     : request_(request), cancelled_(cancelled) {
-  rows_need_time_ = request.selection.by_time || rows_have_time(tables_.table());
+  rows_need_time_ = request.selection.by_time || request.estimate || rows_have_time(tables_.table());
 }
 
-void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track) {
+void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track,
+                           bool is_continued) {
   continue_at({}, track);
   stream_ = &stream;
   next_switch_ = 0;
@@ -31,6 +32,7 @@ void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, tim
     context.pid = stream.pid;
     context.tid = stream.tid;
   }
+  if (is_continued) return on_continued(context);
   on_context(context);
 }
 
@@ -69,6 +71,11 @@ bool RowSink::full() const {
 void RowSink::on_context(const flow::Context& context) {
   const bool is_first = tables_.table().runs().empty() && tables_.table().rows() == 0;
   if (request_.marks && !is_first) add_mark(MARK_LEAVE, {context.offset, context.offset}, 0);
+  on_continued(context);
+  if (request_.marks) add_mark(MARK_CONTEXT, {context.offset, context.offset}, 0);
+}
+
+void RowSink::on_continued(const flow::Context& context) {
   run_.cpu = id_cell(context.cpu);
   run_.pid = id_cell(context.pid);
   run_.tid = id_cell(context.tid);
@@ -78,7 +85,6 @@ void RowSink::on_context(const flow::Context& context) {
   if (context.tid != trace::kNoId) run_.flags |= std::uint8_t{TID_KNOWN};
   filter_.follow(context);
   tables_.begin_run(run_);
-  if (request_.marks) add_mark(MARK_CONTEXT, {context.offset, context.offset}, 0);
 }
 
 // Adds a row that stands between branches.
@@ -148,8 +154,13 @@ void RowSink::on_block(const flow::Block& block) {
 }
 
 void RowSink::mark_event(const flow::Event& event) {
-  const bool is_status = event.kind == flow::EventKind::OVERFLOW || (event.flags & flow::EV_STATUS) != 0;
-  if (event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW)
+  using enum flow::EventKind;
+  const bool is_status = event.kind == OVERFLOW || (event.flags & flow::EV_STATUS) != 0;
+  if ((event.kind == DISABLED || event.kind == ASYNC_DISABLED) && !is_status)
+    add_mark(MARK_DISABLED, event.place, 0);
+  // A PSB+ that repeats what is known has no mark: the fast path passes over most of them.
+  if (is_status && event.kind != OVERFLOW && !event.finds_flow) return;
+  if ((event.kind == ENABLED || event.kind == OVERFLOW) && ip_known(event))
     add_mark(is_status ? MARK_STATUS : MARK_ENABLED, event.place, event.ip);
 }
 
@@ -208,7 +219,7 @@ void RowSink::on_event(const flow::Event& event) {
   estimates_.pass(event.place, counts_.instructions);
   const RowCounts before = counts_;
   ++counts_.order;
-  if (request_.marks && ip_known(event)) mark_event(event);
+  if (request_.marks) mark_event(event);
   Batch* batch = tables_.find(TableId::events);
   if (batch == nullptr || !filter_.selects(event)) return;
   const auto range = times_.at(event.place, *batch, *batch);

@@ -24,7 +24,9 @@ class RowSink final : public flow::FlowSink {
   RowSink& operator=(const RowSink&) = delete;
 
   // Starts a stream, which the following rows belong to. `track` is null if times are not selected.
-  void begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track);
+  // `is_continued`: rows of another sink come before.
+  void begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track,
+                    bool is_continued = false);
   // full() is true after this many rows of the main table, or after this many packets.
   void begin_slice(std::size_t row_limit, std::size_t packet_limit) noexcept {
     slice_ = {row_limit, packet_limit, 0};
@@ -42,6 +44,7 @@ class RowSink final : public flow::FlowSink {
   [[nodiscard]] packet::FilledPackets fill_packets(base::Bytes stream, packet::DecoderState& state,
                                                    const packet::Errata& errata);
   void on_context(const flow::Context& context) override;
+  void on_continued(const flow::Context& context) override;
   void on_block(const flow::Block& block) override;
   void on_branch(const flow::Branch& branch) override;
   void on_event(const flow::Event& event) override;

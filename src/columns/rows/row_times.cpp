@@ -16,14 +16,13 @@ bool rows_have_time(const Batch& batch) noexcept {
       return false;
     case TableId::branches:
       return wants_any<Column::branches_tsc, Column::branches_tsc_error, Column::branches_tsc_source,
-                       Column::branches_flags, Column::branches_tsc_estimate>(batch);
+                       Column::branches_flags>(batch);
     case TableId::blocks:
       return wants_any<Column::blocks_tsc, Column::blocks_tsc_error, Column::blocks_tsc_source,
-                       Column::blocks_flags, Column::blocks_tsc_estimate>(batch);
+                       Column::blocks_flags>(batch);
     case TableId::instructions:
       return wants_any<Column::instructions_tsc, Column::instructions_tsc_error,
-                       Column::instructions_tsc_source, Column::instructions_flags,
-                       Column::instructions_tsc_estimate>(batch);
+                       Column::instructions_tsc_source, Column::instructions_flags>(batch);
     default:
       return true;
   }

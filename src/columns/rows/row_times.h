@@ -63,8 +63,8 @@ class RowTimes {
   time::TimeRange last_range_;
 };
 
-// Whether each row of the table has a time. Otherwise rows do not query it, because rows in bulk do not,
-// either.
+// Whether each row of the table has a time, estimates of it not counted. Otherwise rows do not query it,
+// because rows in bulk do not, either.
 [[nodiscard]] bool rows_have_time(const Batch& batch) noexcept;
 
 }  // namespace ptkit::columns

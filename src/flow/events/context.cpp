@@ -51,7 +51,8 @@ void ContextTracker::set_state(const ContextState& state, std::uint64_t offset) 
   state_ = state;
   find_switch_at();
   look_up_code();
-  emit_row(offset);
+  state_.thread.offset = offset;
+  sink_.on_continued(state_.thread);
 }
 
 void ContextTracker::emit_row(std::uint64_t offset) {

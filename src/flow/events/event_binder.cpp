@@ -98,6 +98,7 @@ void EventBinder::status(bool enabled, std::uint64_t ip, bool first) {
   // Earlier findings are void: return compression does not span a PSB.
   walker_.calls().flush();
   if (state_.flow == Flow::LOST) {
+    event.finds_flow = true;
     if (enabled) {
       resync(ip);
     } else {

@@ -77,7 +77,7 @@ bool Pass<Rows, kPlaces>::take_mode(LoopPlace& place) {
   follow(*transition, place.base);
   tip_order_.other();
   since_ = last_ = static_cast<std::uint64_t>(at - base_);
-  if constexpr (Rows::kMarks) add_mark(ip, since_);
+  if constexpr (Rows::kMarks) mark_enabled(ip, since_);
   room_.events += state_.known.mode_events;  // ENABLED instead of EXEC_MODE; IFLAG
   state_.repeats = true;
   place.last_ip = ip;

@@ -315,7 +315,11 @@ FastStop Pass<Rows, kPlaces>::run() {
         if (packet != static_cast<std::uint8_t>(Packet::PGE)) add_place_run(rows_.rows, since_, offset);
         ++room_.events;
         if constexpr (Rows::kMarks) {
-          if (packet == static_cast<std::uint8_t>(Packet::PGE) && form.size != 1) add_mark(ip, offset);
+          if (packet != static_cast<std::uint8_t>(Packet::PGE)) {
+            mark_disabled(offset);
+          } else if (form.size != 1) {
+            mark_enabled(ip, offset);
+          }
         }
         if constexpr (Rows::kEvents) add_event(*transition, form.size != 1, ip, offset);
         watch_ = TipWatch::NONE;

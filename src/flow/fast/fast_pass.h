@@ -163,8 +163,13 @@ class Pass {
     calls_.call(paths_.pushed() + path.push, path.pushes, path.depth);
   }
   // Packets are enabled at `ip` by the packet at `offset`.
-  void add_mark(std::uint64_t ip, std::uint64_t offset) noexcept {
-    rows_.mark(ip);
+  void mark_enabled(std::uint64_t ip, std::uint64_t offset) noexcept {
+    rows_.mark_enabled(ip);
+    add_place_run(rows_.rows, offset, offset);
+  }
+  // Packets are disabled by the packet at `offset`.
+  void mark_disabled(std::uint64_t offset) noexcept {
+    rows_.mark_disabled();
     add_place_run(rows_.rows, offset, offset);
   }
   // After a TIP.PGE or TIP.PGD: see EventBinder::bind_enabled() and bind_disabled().

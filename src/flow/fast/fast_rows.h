@@ -14,7 +14,7 @@ struct NoRows {
   static constexpr bool kBounded = false;    // limited by the room's rows
   static constexpr bool kMayBeNone = false;  // a packet may have no rows
   static constexpr bool kEvents = false;     // has event()
-  static constexpr bool kMarks = false;      // has mark()
+  static constexpr bool kMarks = false;      // has mark_enabled()
   static constexpr bool kEdges = false;      // counts transitions as edges
   static constexpr bool kPhases = false;     // limited by the room's instructions
   static constexpr bool kCounts = false;     // counts transitions, so that no packet has rows of its own
@@ -96,7 +96,8 @@ struct NoBranchNumbers {
 };
 
 // kChosen: only the branches of the room's choice. kCounted: with the number of preceding instructions.
-// kMarked: with the number of preceding branches, and with rows for ENABLED events.
+// kMarked: with the number of preceding branches, and with rows for ENABLED and DISABLED
+// events.
 template <bool kChosen, bool kCounted, bool kMarked = false>
 struct BranchRows : std::conditional_t<kMarked, BranchNumbers, NoBranchNumbers> {
   using Numbers = std::conditional_t<kMarked, BranchNumbers, NoBranchNumbers>;
@@ -117,7 +118,8 @@ struct BranchRows : std::conditional_t<kMarked, BranchNumbers, NoBranchNumbers> 
         flags_(room.flags),
         instruction_(room.instruction),
         retired_(room.first_instruction),
-        enabled_(room.enabled) {}
+        enabled_(room.enabled),
+        disabled_(room.disabled) {}
   void begin(PathCache& paths) noexcept {
     paths_ = &paths;
     const PathRows& known = rows_of(paths);
@@ -137,15 +139,9 @@ struct BranchRows : std::conditional_t<kMarked, BranchNumbers, NoBranchNumbers> 
       to_[rows - 1] = transition.ip;
   }
   // Packets are enabled at `ip`.
-  void mark(std::uint64_t ip) noexcept {
-    from_[rows] = 0;
-    to_[rows] = ip;
-    kind_[rows] = enabled_;
-    flags_[rows] = TO_KNOWN;
-    instruction_[rows] = retired_;
-    this->number[rows] = this->first_branch + this->branches;
-    ++rows;
-  }
+  void mark_enabled(std::uint64_t ip) noexcept { mark(enabled_, ip, TO_KNOWN); }
+  void mark_disabled() noexcept { mark(disabled_, 0, 0); }
+
   [[nodiscard]] std::size_t before_target() const noexcept { return rows - (kChosen ? last_ : 1); }
   [[nodiscard]] std::size_t head(const Transition& transition) const noexcept {
     return parts_[transition.path].head;
@@ -153,6 +149,15 @@ struct BranchRows : std::conditional_t<kMarked, BranchNumbers, NoBranchNumbers> 
   std::size_t rows;
 
  private:
+  void mark(std::uint8_t kind, std::uint64_t ip, std::uint8_t flags) noexcept {
+    from_[rows] = 0;
+    to_[rows] = ip;
+    kind_[rows] = kind;
+    flags_[rows] = flags;
+    instruction_[rows] = retired_;
+    this->number[rows] = this->first_branch + this->branches;
+    ++rows;
+  }
   // Emits the rows of a path. Returns the number of rows of its last branch.
   std::size_t put(const Transition& transition) {
     if (transition.path >= parts_.size() || parts_[transition.path].first == 0) [[unlikely]]
@@ -205,6 +210,7 @@ struct BranchRows : std::conditional_t<kMarked, BranchNumbers, NoBranchNumbers> 
   std::uint64_t* instruction_;
   std::uint64_t retired_;  // instructions of the stream so far, if kCounted
   std::uint8_t enabled_;
+  std::uint8_t disabled_;
 };
 
 // Copies whole chunks. The next copy overwrites the excess.

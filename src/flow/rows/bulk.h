@@ -98,7 +98,9 @@ struct BulkRoom {
   std::uint64_t* instruction = nullptr;  // BRANCHES, BLOCKS: number of instructions before the row
   std::uint64_t* number = nullptr;       // BRANCHES: number of branches before the row
   std::uint64_t first_branch = 0;        // number of branches before the first row
-  std::uint8_t enabled = 0;             // BRANCHES: the kind of rows for ENABLED events; 0: they have no rows
+  // BRANCHES: the kinds of rows for ENABLED and DISABLED events; 0: they have no rows
+  std::uint8_t enabled = 0;
+  std::uint8_t disabled = 0;
   BulkEvent* event = nullptr;           // EVENTS: for the rows from `row` to `limit`
   std::uint64_t first_instruction = 0;  // number of instructions before the first row
   std::size_t row = 0;

@@ -161,6 +161,7 @@ struct Event {
   std::uint64_t payload3 = 0;
   EventKind kind = EventKind::ENABLED;
   std::uint16_t flags = 0;
+  bool finds_flow = false;  // with EV_STATUS: control flow was not known before
 };
 [[nodiscard]] constexpr bool ip_known(const Event& event) noexcept {
   return (event.flags & EV_IP_KNOWN) != 0;

@@ -10,6 +10,8 @@ class FlowSink {
  public:
   virtual ~FlowSink() = default;
   virtual void on_context(const Context&) {}
+  // Decoding goes on at a state, in this context: nothing changes in the stream.
+  virtual void on_continued(const Context& context) { on_context(context); }
   virtual void on_block(const Block&) {}
   virtual void on_branch(const Branch&) {}
   virtual void on_event(const Event&) {}

@@ -117,21 +117,14 @@ class Dump {
 
 }  // namespace
 
-bool is_jit_dump(std::string_view path) {
-  std::string_view name = path.substr(path.rfind('/') + 1);
-  if (!name.starts_with("jit-") || !name.ends_with(".dump")) return false;
-  name.remove_prefix(4);
-  name.remove_suffix(5);
-  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 std::optional<trace::Warning> read_jit_dump(trace::TraceBundle& bundle, const trace::TraceBuffer& dump,
                                             const Event& marker, std::vector<Event>& out) {
   return Dump(bundle, dump, marker, out).read();
 }
 
-std::vector<trace::SymbolEntry> read_jit_map(std::string_view text) {
-  std::vector<trace::SymbolEntry> out;
+std::vector<JitMapLine> read_jit_map_lines(std::string_view text) {
+  std::vector<JitMapLine> out;
+  const std::size_t size = text.size();
   const auto take_number = [](std::string_view& line, std::uint64_t& number) {
     if (line.starts_with("0x")) line.remove_prefix(2);
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number, 16);
@@ -145,11 +138,19 @@ std::vector<trace::SymbolEntry> read_jit_map(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    trace::SymbolEntry one;
-    if (!take_number(line, one.file_offset) || !take_number(line, one.size) || line.empty()) continue;
+    JitMapLine one;
+    if (!take_number(line, one.address) || !take_number(line, one.size) || line.empty()) continue;
     one.name = line;
-    out.push_back(std::move(one));
+    one.end = size - text.size();
+    out.push_back(one);
   }
+  return out;
+}
+
+std::vector<trace::SymbolEntry> read_jit_map(std::string_view text) {
+  std::vector<trace::SymbolEntry> out;
+  for (const JitMapLine& one : read_jit_map_lines(text))
+    out.push_back({std::string(one.name), one.address, one.size});
   return out;
 }
 

@@ -11,16 +11,21 @@
 
 namespace ptkit::formats::perf {
 
-// A JIT compiler maps a page of its jitdump as executable, so that an MMAP record names the file.
-[[nodiscard]] bool is_jit_dump(std::string_view path);
-
 // Functions of a dump become JIT_LOAD events of the process that has mapped it at `marker`; names and the
 // file go to the bundle. A warning has no place yet.
 [[nodiscard]] std::optional<trace::Warning> read_jit_dump(trace::TraceBundle& bundle,
                                                           const trace::TraceBuffer& dump, const Event& marker,
                                                           std::vector<Event>& out);
 
-// Parses lines "START SIZE name" with hexadecimal numbers. File offsets of the symbols are addresses.
+// A line of a perf-PID.map: "START SIZE name", with hexadecimal numbers.
+struct JitMapLine {
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::string_view name;
+  std::uint64_t end = 0;  // of the line in the file
+};
+[[nodiscard]] std::vector<JitMapLine> read_jit_map_lines(std::string_view text);
+// File offsets of the symbols are addresses.
 [[nodiscard]] std::vector<trace::SymbolEntry> read_jit_map(std::string_view text);
 
 }  // namespace ptkit::formats::perf

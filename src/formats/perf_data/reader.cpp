@@ -26,6 +26,7 @@
 #include "image/elf.h"
 #include "ptkit/rtit_regs.h"
 #include "sideband/switch_alignment.h"
+#include "trace/module_names.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats {
@@ -247,7 +248,7 @@ class Reader {
     std::set<std::pair<std::int64_t, std::string>> known;
     std::vector<perf::Event> loads;
     for (const perf::Event& event : sideband_.events()) {
-      if (!perf::is_jit_dump(event.text) || !known.emplace(event.pid, event.text).second) continue;
+      if (!trace::is_jit_dump(event.text) || !known.emplace(event.pid, event.text).second) continue;
       if (loads.size() > kMostLoads) {
         bundle_.warnings.push_back(warn(WarningCode::JIT_LIMIT, kMostLoads));
         break;

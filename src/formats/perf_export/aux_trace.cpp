@@ -11,7 +11,7 @@ namespace ptkit::formats::perf {
 
 namespace {
 
-constexpr std::size_t kChunkBytes = std::size_t{8} << 20U;  // a multiple of 8: only the last one is padded
+constexpr std::size_t kChunkBytes = std::size_t{8} << 20U;  // the least, if trace follows
 constexpr std::size_t kAuxPadding = 8;
 constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // bytes between two calls of go_on
 // After a loss perf's decoder continues as if nothing were missing, unless it finds an OVF. The padding
@@ -98,7 +98,7 @@ void PtWriter::split_stream(std::size_t number, ForwardReader& reader, std::uint
   std::size_t begin = 0;
   for (const trace::KnownLoss& loss : joined_losses(stream)) {
     const std::size_t end = loss.offset;
-    add_chunks(number, begin, end, offset);
+    add_chunks(number, begin, end, reader, offset);
     AuxChunk& last = chunks_.back();
     const bool size_known = loss.lost_bytes >= kLeastLost && loss.lost_bytes <= kMostLost;
     const bool hole = size_known && end != 0 && end != stream.data.size();
@@ -113,15 +113,19 @@ void PtWriter::split_stream(std::size_t number, ForwardReader& reader, std::uint
     if (hole) offset += loss.lost_bytes;
     begin = end;
   }
-  add_chunks(number, begin, stream.data.size(), offset);
+  add_chunks(number, begin, stream.data.size(), reader, offset);
   constexpr std::uint64_t kApart = 64;
   offset = (offset + kApart) / kApart * kApart + kApart;
 }
 
-// Adds at least one chunk, which may be empty, so that a loss at the beginning has an AUX record.
-void PtWriter::add_chunks(std::size_t number, std::size_t begin, std::size_t end, std::uint64_t& offset) {
+// Adds at least one chunk, which may be empty, so that a loss at the beginning has an AUX record. A chunk
+// ends before a PSB: perf 6.1 takes a packet that continues in the next AUXTRACE record for a bad one.
+void PtWriter::add_chunks(std::size_t number, std::size_t begin, std::size_t end, ForwardReader& reader,
+                          std::uint64_t& offset) {
   do {
-    AuxChunk chunk{number, begin, begin + std::min(end - begin, kChunkBytes), offset};
+    const bool last = end - begin <= kChunkBytes;
+    const std::size_t psb = last ? end : packet::find_psb(reader.data(number), begin + kChunkBytes, end);
+    AuxChunk chunk{number, begin, psb, offset};
     offset += chunk.end - chunk.begin;
     begin = chunk.end;
     chunks_.push_back(chunk);

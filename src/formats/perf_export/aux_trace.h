@@ -29,7 +29,8 @@ class PtWriter final : public AuxWriter {
     bool cut = false;  // trace is lost after the chunk
   };
   void split_stream(std::size_t number, ForwardReader& reader, std::uint64_t& offset);
-  void add_chunks(std::size_t number, std::size_t begin, std::size_t end, std::uint64_t& offset);
+  void add_chunks(std::size_t number, std::size_t begin, std::size_t end, ForwardReader& reader,
+                  std::uint64_t& offset);
   [[nodiscard]] bool write_chunk(Output& out, const AuxChunk& chunk, ForwardReader& reader);
   // Writes `bytes`, which begin at offset `begin` of the stream.
   void put_trace(Output& out, std::size_t stream, std::size_t begin, base::Bytes bytes) const;

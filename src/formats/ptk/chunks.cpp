@@ -113,6 +113,8 @@ std::uint64_t memory_factor(ChunkType type) {
       return 6;
     case ChunkType::UNWIND:
       return 8;
+    case ChunkType::DEBUG:
+      return 2;
     case ChunkType::DATA:
     case ChunkType::INDEX:
       break;

@@ -109,6 +109,8 @@ class Reader {
         return add_symbols(entry, bytes);
       case ChunkType::UNWIND:
         return add_unwind(entry, bytes);
+      case ChunkType::DEBUG:
+        return add_debug(entry, bytes);
       case ChunkType::DATA:
       case ChunkType::INDEX:
         return;
@@ -205,7 +207,8 @@ class Reader {
       region.shared = (flags & ptk::CODE_SHARED) != 0;
       at += ptk::kCodeRecordBytes;
       if ((flags & ptk::CODE_NAMES) != 0) {
-        bundle_.names.push_back({region.space, region.address, region.size, region.file, region.file_offset});
+        bundle_.names.push_back({region.space, region.address, region.size, region.file, region.file_offset,
+                                 region.tsc_from, region.tsc_to, (flags & ptk::CODE_MODULE) != 0});
         continue;
       }
       if (present) {
@@ -238,6 +241,13 @@ class Reader {
     unwind_[entry.header.id] = bytes;
   }
 
+  // Without one of its chunks, the debug information ends there.
+  void add_debug(const IndexEntry& entry, base::Bytes bytes) {
+    std::vector<std::uint8_t>& all = debug_[entry.header.id];
+    if (entry.header.place != all.size()) return warn_of_cut(entry);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+
   void warn_of_cut(const IndexEntry& entry) {
     add_warning(warn(WarningCode::CHUNK_RECORD_CUT, ptk::type_name(entry.header.type), entry.offset));
   }
@@ -263,6 +273,10 @@ class Reader {
     for (auto& [id, table] : unwind_) {
       if (const auto at = files_.find(id); at != files_.end())
         bundle_.files[at->second].unwind = std::move(table);
+    }
+    for (auto& [id, bytes] : debug_) {
+      if (const auto at = files_.find(id); at != files_.end())
+        bundle_.files[at->second].debug = trace::TraceBuffer::from_vector(std::move(bytes));
     }
     for (trace::CodeRegion& region : bundle_.code) {
       region.space = space_index(region.space);
@@ -350,6 +364,7 @@ class Reader {
   std::map<std::uint32_t, ptk::SwitchOffsets> switch_offsets_;
   std::map<std::uint32_t, std::vector<trace::SymbolEntry>> symbols_;
   std::map<std::uint32_t, std::vector<std::uint8_t>> unwind_;
+  std::map<std::uint32_t, std::vector<std::uint8_t>> debug_;
   std::set<std::uint32_t> unknown_types_;
   std::set<std::string> warned_;
   std::size_t missing_references_ = 0;

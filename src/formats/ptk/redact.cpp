@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "trace/module_names.h"
+
 namespace ptkit::formats::ptk {
 
 namespace {
@@ -33,6 +35,17 @@ bool is_one_of(const std::array<std::string_view, N>& names, std::string_view na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// JIT compilers put paths of source files behind names: "py::f:/srv/file.py", "JS:~f /srv/file.js:12:3".
+// Names of Java classes have slashes, too: "Ljava/lang/String;::charAt".
+std::string name_without_path(const std::string& name) {
+  const bool is_python = name.starts_with("py::");
+  const std::size_t path = is_python ? name.find(':', 4) : name.find('/');
+  const bool is_class = name.starts_with('L') && name.find(';') < name.find_first_of(" :");
+  if (path == std::string::npos || is_class) return name;
+  const std::size_t end = is_python ? path + 1 : name.find_last_of(" :", path);
+  return end == std::string::npos ? "[function]" : name.substr(0, end);
+}
+
 }  // namespace
 
 trace::Stream redacted(std::uint32_t id, trace::Stream stream) {
@@ -47,7 +60,11 @@ trace::Stream redacted(std::uint32_t id, trace::Stream stream) {
 }
 
 trace::ImageFile redacted(std::uint32_t id, trace::ImageFile file) {
+  if (trace::pid_of_jit_map(file.path) || trace::is_jit_dump(file.path)) {
+    for (trace::SymbolEntry& one : file.symbols) one.name = name_without_path(one.name);
+  }
   if (!is_one_of(kKernelNames, file.path)) file.path = "file-" + std::to_string(id);
+  file.debug = {};  // has the paths of source files
   return file;
 }
 

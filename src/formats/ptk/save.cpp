@@ -39,6 +39,7 @@ void save_files(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWr
     file.unwind = bundle.files[i].unwind;
     if (file.unwind.empty() && !is_left_out)
       file.unwind = unwind::UnwindTable(bundle.files[i].contents.bytes()).encode();
+    file.debug = bundle.files[i].debug;
     writer.file(static_cast<std::uint32_t>(i), file);
   }
 }

@@ -12,6 +12,7 @@ namespace ptkit::formats {
 namespace {
 
 constexpr std::size_t kDataChunkBytes = std::size_t{1} << 20U;
+constexpr std::size_t kDebugChunkBytes = std::size_t{16} << 20U;
 constexpr std::size_t kPendingBytes = std::size_t{16} << 20U;  // limit of buffered bytes of all streams
 constexpr std::size_t kCodeChunkBytes = std::size_t{1} << 18U;
 constexpr std::size_t kSidebandChunkBytes = std::size_t{1} << 16U;
@@ -51,6 +52,11 @@ void PtkWriter::info(const RecordingInfo& info) {
   if (info.end_ns != 0) object["end_ns"] = info.end_ns;
   if (info.exit_status) object["exit_status"] = *info.exit_status;
   if (info.instructions != 0) object["instructions"] = info.instructions;
+  if (info.clocks) {
+    object["clocks_tsc"] = info.clocks->tsc;
+    object["clocks_monotonic_ns"] = info.clocks->monotonic_ns;
+    object["clocks_realtime_ns"] = info.clocks->realtime_ns;
+  }
   chunk(ptk::ChunkType::META, 0, dump(options_.redact ? ptk::redacted_meta(object) : object));
 }
 
@@ -133,6 +139,10 @@ void PtkWriter::put_file(std::uint32_t id, const trace::ImageFile& file) {
   // Readers leave out larger chunks. A table that large is of 16 million functions.
   const std::size_t unwind = file.unwind.size();
   if (unwind != 0 && unwind <= ptk::kMaxPlainBytes) file_.append(ptk::ChunkType::UNWIND, id, 0, file.unwind);
+  const base::Bytes debug = file.debug.bytes();
+  for (std::size_t at = 0; at < debug.size(); at += kDebugChunkBytes)
+    file_.append(ptk::ChunkType::DEBUG, id, at,
+                 debug.subspan(at, std::min(kDebugChunkBytes, debug.size() - at)));
 }
 
 void PtkWriter::code(const trace::CodeRegion& region) {
@@ -160,7 +170,11 @@ void PtkWriter::names(const trace::NameRange& range) {
   region.address = range.address;
   region.file = range.file;
   region.file_offset = range.file_offset;
-  code_record(region, 0, range.size, ptk::CODE_NAMES);
+  region.tsc_from = range.tsc_from;
+  region.tsc_to = range.tsc_to;
+  code_record(region, 0, range.size,
+              std::uint32_t{ptk::CODE_NAMES} | (range.is_module ? std::uint32_t{ptk::CODE_MODULE} : 0U));
+  if (code_.size() >= kCodeChunkBytes) flush_code();
 }
 
 // The record of `size` bytes of a region from its byte `begin` on.

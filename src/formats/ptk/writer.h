@@ -12,6 +12,13 @@
 
 namespace ptkit::formats {
 
+// One moment by three clocks.
+struct ClockSample {
+  std::uint64_t tsc = 0;
+  std::int64_t monotonic_ns = 0;  // CLOCK_MONOTONIC
+  std::int64_t realtime_ns = 0;   // CLOCK_REALTIME
+};
+
 // Facts about a recording as a whole.
 struct RecordingInfo {
   std::string backend;               // "step", ...
@@ -21,6 +28,7 @@ struct RecordingInfo {
   std::int64_t end_ns = 0;           // CLOCK_REALTIME; 0: not ended
   std::optional<int> exit_status;    // of the program: 128 + signal if it was killed
   std::uint64_t instructions = 0;    // executed instructions; 0: the recorder does not count them
+  std::optional<ClockSample> clocks;
 };
 
 struct PtkOptions {

@@ -2,12 +2,11 @@
 // memory, as profiles of Linux have some hundred thousand types.
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "formats/symbols/readers.h"
 #include "formats/symbols/text.h"
+#include "pdb/pdb_file.h"
 
 namespace ptkit::formats::symbols {
 namespace {
@@ -90,18 +89,6 @@ class Profile : public nlohmann::json_sax<Json> {
   std::size_t error_at_ = 0;
 };
 
-// As ImageFile::build_id has it; empty if the text is no GUID.
-std::string pdb_id(std::string guid, std::uint64_t age) {
-  constexpr std::size_t kGuidDigits = 32;
-  if (guid.size() != kGuidDigits || !hex_number(std::string_view(guid).substr(0, 16)) ||
-      !hex_number(std::string_view(guid).substr(16)))
-    return {};
-  for (char& digit : guid) digit = static_cast<char>(std::tolower(static_cast<unsigned char>(digit)));
-  std::array<char, 20> text{};
-  std::snprintf(text.data(), text.size(), "-%llx", static_cast<unsigned long long>(age));
-  return guid + text.data();
-}
-
 }  // namespace
 
 ReadList read_json_profile(std::string_view text) {
@@ -118,7 +105,7 @@ ReadList read_json_profile(std::string_view text) {
   SymbolList list{.kind = profile.is_isf ? "Volatility ISF" : "Rekall profile"};
   list.symbols = std::move(profile.symbols);
   list.module = profile.database;
-  list.pdb = pdb_id(std::move(profile.guid), profile.age);
+  list.pdb = pdb::pdb_id(std::move(profile.guid), profile.age);
   const bool is_relative = std::ranges::all_of(
       list.symbols, [](const trace::SymbolEntry& one) { return one.file_offset <= 0xFFFF'FFFF; });
   if (is_relative) list.linked_base = 0;  // those of Windows' kernels and drivers

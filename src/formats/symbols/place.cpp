@@ -10,6 +10,7 @@
 #include "base/paths.h"
 #include "formats/common/interval_lookup.h"
 #include "image/segments.h"
+#include "pdb/pdb_file.h"
 #include "symbol/load_addresses.h"
 #include "trace/module_names.h"
 #include "trace/warning_codes.h"
@@ -51,6 +52,7 @@ class Placement {
   std::optional<base::Failure> place(std::optional<std::uint64_t> base) {
     if (base && list_.at_run_time) return has_own_addresses();
     if (!list_.at_run_time) find_loads();
+    if (list_.only_by_id && loads_.empty() && is_of_other_build(base)) return std::nullopt;
     if (base) {
       use_image();
       add_ranges({{trace::kAnySpace, *base, *base, -1}}, linked_base());
@@ -60,7 +62,7 @@ class Placement {
       use_image();
       const bool fits = lowest_ >= loads_[0].base && lowest_ < loads_[0].end;
       add_ranges(loads_, list_.linked_base || image_base_ || !fits ? linked_base() : loads_[0].base);
-    } else if (lowest_ >= kKernelAddresses || symbols_at_code() != 0) {
+    } else if (!list_.only_by_id && (lowest_ >= kKernelAddresses || symbols_at_code() != 0)) {
       add_as_they_are();
     } else {
       return failure();
@@ -82,7 +84,7 @@ class Placement {
     };
     if (!list_.pdb.empty()) add_files([&](const auto& file) { return file.build_id == list_.pdb; });
     for (const std::string_view name : {std::string_view(list_.module), without_extensions(path_)}) {
-      if (!files.empty() || name.empty()) continue;
+      if (!files.empty() || name.empty() || list_.only_by_id) continue;
       add_files([&](const auto& file) { return trace::is_same_module(name, file.path); });
     }
     const auto same = std::shared_ptr<const trace::TraceBundle>(&bundle_, [](const auto*) {});
@@ -95,6 +97,22 @@ class Placement {
       Load& load = loads_[at->second];
       load.end = std::max(load.end, one.address + one.size);
     }
+  }
+
+  // Whether a module at the base, or of the list's name, has the id of another PDB: a warning says so.
+  bool is_of_other_build(std::optional<std::uint64_t> base) {
+    const auto same = std::shared_ptr<const trace::TraceBundle>(&bundle_, [](const auto*) {});
+    for (const symbol::Mapping& one : symbol::LoadAddresses(same).mappings()) {
+      if (one.file < 0) continue;
+      const trace::ImageFile& file = bundle_.files[static_cast<std::size_t>(one.file)];
+      const bool is_it =
+          base ? one.address - one.rva == *base : trace::is_same_module(list_.module, file.path);
+      if (!is_it || !pdb::is_pdb_id(file.build_id)) continue;
+      bundle_.warnings.push_back(
+          warn(trace::WarningCode::PDB_DIFFERS, path_, list_.pdb, file.build_id).at(file.path));
+      return true;
+    }
+    return false;
   }
 
   // Takes the linked address and the places of segments from the module's image.
@@ -182,6 +200,11 @@ class Placement {
   }
 
   [[nodiscard]] base::Failure failure() const {
+    if (list_.only_by_id)
+      return {base::Status::BAD_CONFIG, 0,
+              path_ + ": is a PDB with GUID and age " + list_.pdb +
+                  ", which no module of the trace has: give the program or driver (--image PATH@ADDRESS, "
+                  "images=), or the address of the module (--symbols FILE@BASE, symbols=[(path, base)])"};
     const std::string name = list_.module.empty() ? std::string(without_extensions(path_)) : list_.module;
     return {base::Status::BAD_CONFIG, 0,
             path_ + ": is " + list_.kind + " with addresses from " + base::hexadecimal(lowest_) +
@@ -215,6 +238,7 @@ void add_modules(trace::TraceBundle& bundle, const SymbolList& list) {
 
 std::optional<base::Failure> add_symbols(trace::TraceBundle& bundle, const std::string& path, SymbolList list,
                                          std::optional<std::uint64_t> base) {
+  if (list.problem) bundle.warnings.push_back(*list.problem);
   if (list.symbols.empty()) return std::nullopt;
   return Placement(bundle, path, std::move(list)).place(base);
 }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <memory>
 
 #include "base/paths.h"
 #include "formats/common/files.h"
 #include "formats/symbols/readers.h"
+#include "pdb/pdb_file.h"
+#include "trace/module_names.h"
 
 namespace ptkit::formats {
 namespace {
@@ -14,21 +16,7 @@ namespace {
 constexpr std::string_view kKinds =
     "the output of nm, a System.map or kallsyms, a map of IDA, Microsoft's linker or GNU ld (-Map), the "
     "output of "
-    "WinDbg's x or lm, a Volatility ISF or Rekall profile (JSON), or a perf-PID.map";
-
-// The process of "perf-4711.map".
-std::int64_t pid_of(const std::string& path) {
-  std::string_view name = base::last_part(path);
-  constexpr std::string_view kBegin = "perf-";
-  constexpr std::string_view kEnd = ".map";
-  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return trace::kNoId;
-  name.remove_prefix(kBegin.size());
-  name.remove_suffix(std::min(kEnd.size(), name.size()));
-  std::int64_t pid = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-  const bool is_number = error == std::errc{} && end == name.data() + name.size() && pid >= 0;
-  return is_number ? pid : trace::kNoId;
-}
+    "WinDbg's x or lm, a Volatility ISF or Rekall profile (JSON), a perf-PID.map, or a PDB";
 
 // Why the file is no list, and what helps.
 std::string describe_other(base::Bytes contents) {
@@ -38,10 +26,25 @@ std::string describe_other(base::Bytes contents) {
                        "ELF") ||
       text.starts_with("MZ"))
     return "is a program, no list of symbols; give it as an image (--image PATH[@ADDRESS], images=)";
-  if (text.starts_with("Microsoft C/C++ MSF"))
-    return "is a PDB, which ptkit does not read; give the output of WinDbg's `x MODULE!*`, or a Volatility "
-           "ISF of it";
+  if (text.starts_with("Microsoft C/C++ program database 2.00"))
+    return "is a PDB of Visual C++ 6 or older, which LLVM's tools do not read; give the output of WinDbg's "
+           "`x MODULE!*`";
   return "is " + what + " and no list of symbols that ptkit knows; give " + std::string(kKinds);
+}
+
+// Names of a PDB; see `problem` where there are none. A file at the path is read once for all its uses.
+SymbolList read_pdb(const std::string& path, base::Bytes contents) {
+  std::shared_ptr<const pdb::PdbFile> file = pdb::shared_pdb(path);
+  if (!file || !std::ranges::equal(file->bytes(), contents))
+    file = std::make_shared<const pdb::PdbFile>(path, trace::TraceBuffer(contents, nullptr));
+  const auto names = file->names();
+  SymbolList list{.kind = "PDB", .symbols = names->symbols};
+  list.linked_base = 0;
+  list.module = base::last_part(path);
+  list.pdb = file->id()->id;
+  list.only_by_id = true;
+  list.problem = names->problem;
+  return list;
 }
 
 }  // namespace
@@ -61,6 +64,7 @@ void note_base(SymbolList& list, std::string_view name, std::uint64_t address) {
 
 base::Result<SymbolList> read_symbol_list(const std::string& path, base::Bytes contents) {
   const std::string_view text(reinterpret_cast<const char*>(contents.data()), contents.size());
+  if (pdb::is_pdb(contents)) return read_pdb(path, contents);
   const bool is_text = !text.empty() && text.find('\0') == std::string_view::npos;
   for (const auto read : {&symbols::read_json_profile, &symbols::read_gnu_map, &symbols::read_segment_map,
                           &symbols::read_windbg, &symbols::read_plain_list}) {
@@ -68,7 +72,7 @@ base::Result<SymbolList> read_symbol_list(const std::string& path, base::Bytes c
     symbols::ReadList found = read(text);
     if (!found.problem.empty()) return bad_file(path, found.problem);
     if (!found.list) continue;
-    if (found.list->at_run_time) found.list->pid = pid_of(path);
+    if (found.list->at_run_time) found.list->pid = trace::pid_of_jit_map(path).value_or(trace::kNoId);
     return std::move(*found.list);
   }
   return bad_file(path, describe_other(contents));

@@ -1,5 +1,6 @@
 // Lists of symbols that other tools write: nm, System.map and kallsyms, maps of IDA and of linkers, WinDbg,
-// JSON profiles of Volatility and Rekall, perf-PID.map. Their kind is found by content.
+// JSON profiles of Volatility and Rekall, perf-PID.map; and PDBs, which LLVM's tools read. Their kind is
+// found by content.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,10 @@ struct SymbolList {
   std::optional<std::uint64_t> linked_base{};  // the module's address in the list; not known: see place.h
   std::string module{};                        // name of the module; may be empty
   std::string pdb{};                           // GUID and age of its PDB, as ImageFile::build_id has them
+  bool only_by_id = false;                     // it is used for no module with another id
   std::vector<ListedSegment> segments{};       // with estimated begins; empty: addresses are exact
   std::int64_t pid = trace::kNoId;             // the only process that has them
+  std::optional<trace::Warning> problem{};     // why a PDB has no symbols
 };
 
 // `path` names the list in errors; some kinds have the process or the module in its name. BAD_FILE with what

@@ -11,6 +11,7 @@ import pytest
 from compare import assert_same, function, instructions_of, of_function, share_in_pieces
 from executed import Executed, merge
 from guest_programs import MIXED_WORKLOAD
+from kernel_visits import KERNEL, assert_visits, faults_at_once, true_visits
 from machine import Machine
 from numpy.typing import NDArray
 from perf_data import with_early_switch
@@ -100,6 +101,42 @@ def test_everything_that_is_hard_to_follow(recorded: Recorded, recording: Record
     executed = [recorded.executed(recording, cpu) for cpu in range(2)]
     executed = [one for one in executed if len(one.ip) > 0]
     assert assert_all_agree(recorded, recording, executed) > 250_000
+
+
+@pytest.mark.parametrize("recording", [one for one in WHOLE if one.cpl is None], ids=lambda one: one.name)
+def test_frames_of_user_code_and_kernel(recorded: Recorded, recording: Recording) -> None:
+    """Page faults within system calls, timers in user code, switches between threads."""
+    trace = recorded.opened(recorded.perf.path(recording.name))
+    calls, anomalies = trace.calls(), trace.stack_anomalies
+    assert calls["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
+    in_kernel = np.asarray(calls["entry_ip"] >= KERNEL)
+    row_of = {number: row for row, number in enumerate(calls["id"].tolist())}
+    parents = np.array([row_of.get(number, -1) for number in calls.named("parent")])
+    below_kernel = in_kernel[parents] & (parents >= 0)
+    interrupts, syscalls = (np.asarray(calls["how"] == how) for how in ("INTERRUPT", "SYSCALL"))
+    # The kernel's own interrupts are within its functions, all others above user code.
+    assert (interrupts & below_kernel).any()
+    assert (interrupts & ~below_kernel).sum() > 100
+    # The last one of a stream may be open.
+    ends = calls["end_how"][interrupts]
+    assert set(ends.tolist()) <= {ptkit.CallEnd.RETURN, ptkit.CallEnd.SWITCH, ptkit.CallEnd.END}
+    assert (ends == "END").sum() <= len(trace.streams)
+    assert syscalls.sum() > 300
+    # No code of a program is above the kernel's, and nothing is left by force.
+    assert not (below_kernel & ~in_kernel).any()
+    assert "UNWIND" not in calls.named("end_how")
+    assert len(anomalies) == 0, str(anomalies)
+
+
+@pytest.mark.parametrize("recording", [one for one in WHOLE if one.cpl is None], ids=lambda one: one.name)
+def test_frames_leave_the_kernel_where_the_thread_does(recorded: Recorded, recording: Recording) -> None:
+    """System calls and interrupts of user code, by the privilege levels that the machine has logged."""
+    trace = recorded.opened(recorded.perf.path(recording.name))
+    executed = [recorded.executed(recording, cpu) for cpu in range(len(trace.streams))]
+    columns = ["how", "end_how", "call_ip", "instruction", "end_instruction"]
+    visits = true_visits(trace, executed)
+    assert len(visits) > 500
+    assert_visits(trace.calls(columns=columns), visits, faults_at_once(executed))
 
 
 def test_perf_decodes_all_after_a_switch_that_is_recorded_early(recorded: Recorded) -> None:

@@ -102,6 +102,9 @@ def test_secure_boot_is_named(
 
 
 def test_other_interfaces_are_named() -> None:
+    reserves = driver.find({**ANSWER, "features": [*ANSWER["features"], "reserves"]})
+    assert "trace units reserved against perf's intel_pt" in reserves.abilities
+    assert "no intel_pt of perf to reserve trace units against" in driver.find(ANSWER).abilities
     older = driver.find({**ANSWER, "abi": 1})
     newer = driver.find({**ANSWER, "abi": 3})
     assert "load the driver" in older.remedy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -14,6 +15,7 @@ from test_json import ROWS, assert_fits
 
 import ptkit
 from ptkit.cli import frames, main, stacks
+from ptkit.cli.output import colours
 from ptkit.cli.output.durations import _readable
 
 FIB_CALLS = 3 * 67 + 6 * 5  # of tests/programs/calls.c
@@ -94,6 +96,25 @@ def test_tails_and_files(recording: str, capsys: pytest.CaptureFixture[str]) -> 
     assert {"calls", "libc.so.6"} <= {line.split()[-1] for line in lines}
     ((line,), _) = printed(capsys, "functions", recording, "--by", "entry", "--symbol", "fib")
     assert re.search(r" [0-9a-f]{16}  fib", line)
+
+
+def test_lines_are_those_of_functions_by_line(
+    recording: str, trace: ptkit.Trace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = trace.functions("line", symbol="fib", columns=["source", "line", "count", "self_instructions"])
+    found, _ = printed(capsys, "functions", recording, "--by", "line", "--symbol", "fib", "--all")
+    expected = sorted(zip(lines["self_instructions"].tolist(), lines["count"].tolist(), strict=True))
+    cells = [tuple(int(cell.replace(",", "")) for cell in line.split()[1:3]) for line in found]
+    assert sorted(cells) == expected
+    assert main(["functions", recording, "--by", "line", "--sort", "max"]) == 2
+    assert "--by line" in capsys.readouterr().err
+    with pytest.raises(ptkit.ConfigError, match="tails"):
+        trace.functions("line", tails="replaced")
+    header, *some = rows(capsys, "functions", recording, "--by", "line", "--sort", "name", "--top", "5")
+    assert header["rows"] == "source_lines"
+    assert len(some) == 5
+    for row in some:
+        assert_fits(ROWS, "source_lines", row)
 
 
 @pytest.mark.parametrize(
@@ -200,6 +221,26 @@ def test_tree_has_contexts_above_a_share(
     assert [node["node"] for node in nodes] == tree.named("node")
 
 
+def test_inlined_functions_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = build("inlines", tmp_path, "-g", "-O2")
+    path = str(tmp_path / "inlines.ptk")
+    ptkit.record([str(program), str(tmp_path / "counts")], output=path, with_debug=True)
+    functions, _ = printed(capsys, "functions", path, "--inlines", "--all")
+    names = [line.split("  ")[-1] for line in functions]
+    assert "leaf [inlined] (inlines)" in names
+    assert not any("[inlined]" in line for line in printed(capsys, "functions", path, "--all")[0])
+    tree, _ = printed(capsys, "tree", path, "--inlines", "--all")
+    assert any(line.endswith(" leaf [inlined] (inlines)") for line in tree)
+    calls, _ = printed(capsys, "calls", path, "--inlines", "--symbol", "main", "--all")
+    assert any("calling() /* inlined */ {" in line for line in calls)
+    *_, row = rows(capsys, "functions", path, "--inlines", "--all", "--sort", "name")
+    assert_fits(ROWS, "functions", row)
+    assert "inline_level" in row
+    for words in (["functions", path, "--by", "line"], ["calls", path, "--around", "1ms"]):
+        assert main([*words, "--inlines"]) == 2
+        assert "--inlines does not go with" in capsys.readouterr().err
+
+
 def test_stripped_programs_have_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines, _ = printed(capsys, "functions", recorded(tmp_path, "-s"), "--module", "calls", "--all")
     names = {line.split()[-1] for line in lines if "@plt" not in line}
@@ -280,3 +321,86 @@ def test_limits_count_calls_of_all_streams(
     assert len(lines) == 2
     assert "2 more streams: --limit N prints N calls" in errors
     assert len(rows(capsys, "calls", "ignored", "--all")) == 1 + len(spaces.calls())
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("slow")
+    ptkit.record([str(build("slow", folder, "-g"))], output=folder / "slow.ptk")
+    return str(folder / "slow.ptk")
+
+
+def test_slow_calls_are_compared(slow: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines, errors = printed(capsys, "functions", slow, "--slow", "handle", "--top", "3")
+    assert lines[0].startswith("handle: 5,000 calls; 5 slow ones, ")
+    assert "4,995 fast ones" in lines[0]
+    heads = [row for row, line in enumerate(lines) if line.lstrip().startswith("extra ")]
+    assert [lines[row].split()[-1] for row in heads] == ["function", "begin", "edge"]
+    assert [lines[heads[0] + row].split()[-1] for row in (1, 2)] == ["walk", "load_page"]
+    assert "slow.c:" in lines[heads[1] + 1]
+    assert "walk" in lines[heads[2] + 1]
+    commands = [line for line in lines if line.startswith("  ptkit branches ")]
+    assert len(commands) == 2
+    assert "load_page" in "\n".join(printed(capsys, *commands[0].split()[1:])[0])
+    assert "load_page" not in "\n".join(printed(capsys, *commands[1].split()[1:])[0])
+    assert "emulat" in errors
+
+
+def test_slow_calls_are_compared_in_json(slow: str, capsys: pytest.CaptureFixture[str]) -> None:
+    header, *found = rows(
+        capsys, "functions", slow, "--slow", "handle", "--slow-from", "300", "--fast-to", "90%"
+    )
+    assert header["rows"] == "call_differences"
+    assert [one["name"] for one in found[:2]] == ["walk", "load_page"]
+    assert {"function", "line", "edge"} <= {one["kind"] for one in found}
+    for one in found:
+        assert_fits(ROWS, "call_differences", one)
+    assert main(["functions", slow, "--slow", "handel"]) != 0
+    assert "did you mean 'handle'" in capsys.readouterr().err
+
+
+def test_calls_are_counted_by_length(slow: str, capsys: pytest.CaptureFixture[str]) -> None:
+    header, *found = rows(capsys, "functions", slow, "--histogram", "handle")
+    assert header["rows"] == "call_histogram"
+    for one in found:
+        assert_fits(ROWS, "call_histogram", one)
+    assert sum(one["count"] for one in found) == 5000
+    lines, _ = printed(capsys, "functions", slow, "--histogram", "handle")
+    bins = lines[: len(found)]
+    assert [int(line.split()[1].replace(",", "")) for line in bins] == [one["count"] for one in found]
+    assert [line.split()[0] for line in lines[len(found) :]] == ["call", "ptkit"] * 3
+    by_time, _ = printed(capsys, "functions", slow, "--histogram", "handle", "--of", "time")
+    assert any(line.split()[1] in ("ns", "us", "ms") for line in by_time)
+
+
+def test_colours_are_for_terminals(
+    slow: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verbs = (["functions"], ["tree"], ["calls", "--symbol", "handle", "--limit", "3"])
+    plain = [printed(capsys, *verb[:1], slow, *verb[1:])[0] for verb in verbs]
+    assert "\x1b" not in str(plain)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr(colours, "has_colours", lambda: True)
+    for verb, lines in zip(verbs, plain, strict=True):
+        painted = "\n".join(printed(capsys, *verb[:1], slow, *verb[1:])[0])
+        assert "\x1b[" in painted
+        assert len(re.sub(r"\x1b\[[0-9;]*m", "", painted).splitlines()) >= len(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [("NO_COLOR", "1", False), ("TERM", "dumb", False), ("TERM", "xterm", True)],
+)
+def test_colours_are_switched_off(
+    name: str, value: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: True))
+    assert colours.has_colours() is expected
+
+
+def test_names_of_a_recording_paint_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    colours.say_painted("a\x1b[31mb", ("c\x1bd", "dim"))
+    assert capsys.readouterr().out == "a\\x1b[31mbc\\x1bd\n"

@@ -69,6 +69,26 @@ def test_kind_selects_branches(open_trace: Any, loop: Any, kinds: Any, engine: s
         assert (some[name] == edges[name][np.isin(edges["kind"], wanted)]).all(), name
 
 
+@pytest.mark.parametrize(
+    "kinds", ["EXEC_MODE", ("enabled", "disabled"), [ptkit.EventKind.CBR, 0], "DISABLED", ()]
+)
+@pytest.mark.parametrize("engine", ["ptkit", "simple"])
+def test_kind_selects_events(open_trace: Any, loop: Any, packets: Any, kinds: Any, engine: str) -> None:
+    leaves = packets.pge(loop.BASE) + packets.tnt("111110") + packets.pgd(loop.BASE)
+    stream = loop.stream(40) + packets.pgd(loop.BASE) + (leaves * 30 + loop.header(None, 9000)) * 5
+    trace = open_trace(stream, images=loop.images(), engine=engine)
+    whole = trace.events()
+    wanted = [ptkit.EventKind[k.upper()] if isinstance(k, str) else k for k in np.atleast_1d(kinds)]
+    mask = np.isin(whole["kind"], wanted)
+    assert mask.any() or len(wanted) == 0
+    for part in (trace.events(kind=kinds), trace.events(kind=kinds)):  # the numbers of rows are known now
+        assert len(part) == mask.sum()
+        for name in whole.columns:
+            assert (part[name] == whole[name][mask]).all(), name
+    assert sum(len(one) for one in trace.iter_events(kind=kinds, reuse=True, rows=3)) == mask.sum()
+    assert len(trace.events()) == len(whole)
+
+
 def test_selections_combine(loop_trace: Any, loop: Any) -> None:
     part = loop_trace.branches(ip=(loop.JNZ, loop.JNZ + 1), taken=False, columns=["to_ip"])
     assert part["to_ip"].tolist() == [loop.JMP] * 200
@@ -116,7 +136,7 @@ def test_misspelt_arguments_are_type_errors(loop_trace: Any) -> None:
         loop_trace.branches(columns=["from"])
     with pytest.raises(ptkit.ConfigError, match="taken selects branches"):
         loop_trace.instructions(taken=True)
-    with pytest.raises(ptkit.ConfigError, match="kind selects branches"):
+    with pytest.raises(ptkit.ConfigError, match="kind selects branches, edges and events, not blocks"):
         loop_trace.blocks(kind="CALL")
 
 

@@ -114,6 +114,7 @@ def test_a_program_goes_where_the_recording_says(
     _windows_intelpt(folder, loop.stream(_ROUNDS), moved, loop.BASE)
     trace = open_trace(folder, images=[moved])
     assert len(trace.branches()) == 7 * _ROUNDS
+    assert [(module.path, module.base) for module in trace.info.modules] == [(str(moved), loop.BASE - 0x1000)]
     # The module is the range of the address filter.
     assert trace.info.ranges == (("filter", loop.BASE - 0x1000, loop.BASE + 0x2FFF),)
     assert open_trace(folder, ranges=[]).info.ranges == ()

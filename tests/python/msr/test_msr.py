@@ -235,9 +235,13 @@ def test_plan_that_a_processor_refuses(capsys: pytest.CaptureFixture[str], words
     assert status == 1
     assert [violation["field"] for violation in document["violations"]] == ["PTWEn"]
     assert document["sequences"] == {}
-    status, text = run(capsys, "plan", "--cpuid", words)
-    assert status == 0
-    assert "note: IA32_RTIT_CTL.OS, User: one of them must be 1 (nothing is traced; " in text
+
+
+def test_a_plan_without_anything_to_trace_is_an_error(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    for options in ([], ["--tsc", "--sequence", "stop"], ["--json"]):
+        assert "give --user, --os or both" in refused(capsys, "plan", *options, "--cpuid", words)
+    status, _ = run(capsys, "plan", "--power", "--cpuid", words)  # power events have no privilege level
+    assert status in (0, 1)
 
 
 @pytest.mark.parametrize(

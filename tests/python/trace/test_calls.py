@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import build
+from compiling import build, compiled_by
 
 import ptkit
 from ptkit import CallEnd, CallHow
@@ -216,3 +216,142 @@ def test_each_thread_has_its_stack(tmp_path: Path) -> None:
     thread_of = dict(zip(calls["id"].tolist(), calls["tid"].tolist(), strict=True))
     parents = [thread_of[number] for number in inner["parent"].tolist()]
     assert parents == inner["tid"].tolist()
+
+
+def same_sums(some: Any, others: Any) -> None:
+    assert some.columns == others.columns
+    assert len(some) == len(others)
+    for column in others.columns:
+        assert some.named(column) == others.named(column), column
+
+
+SUMS = [(by, tails) for by in ("function", "entry", "module") for tails in ("nested", "replaced")]
+
+
+@pytest.mark.parametrize(("by", "tails"), SUMS)
+def test_sums_over_rows_equal_those_of_a_decode(trace: Any, calls: Any, by: str, tails: str) -> None:
+    same_sums(calls.functions(by, tails=tails), trace.functions(by, tails=tails))
+
+
+def test_trees_of_rows_equal_those_of_a_decode(trace: Any, calls: Any) -> None:
+    same_sums(calls.tree(), trace.call_tree())
+
+
+@pytest.mark.parametrize("name", ["signals", "threads", "forks", "exceptions"])
+def test_sums_over_rows_of_other_programs(name: str, tmp_path: Path) -> None:
+    trace = ptkit.record([str(build(name, tmp_path))])
+    calls = trace.calls()
+    for by, tails in SUMS:
+        same_sums(calls.functions(by, tails=tails), trace.functions(by, tails=tails))
+    same_sums(calls.tree(), trace.call_tree())
+    tid = int(calls["tid"][-1])
+    same_sums(trace.calls(tid=tid).functions("module"), trace.functions("module", tid=tid))
+    same_sums(trace.calls(tid=tid).tree(), trace.call_tree(tid=tid))
+    same_sums(trace.calls(order="time").tree(), trace.call_tree())
+
+
+def test_sums_over_selected_rows(trace: Any, calls: Any) -> None:
+    span = int(calls["tsc"].min()), int(calls["end_tsc"].max())
+    middle = (span[0] + (span[1] - span[0]) // 3, span[0] + (span[1] - span[0]) // 2)
+    for query in ({"symbol": "fib"}, {"module": "libc.so.6"}, {"time": middle}):
+        selected = trace.calls(**query)
+        assert 0 < len(selected) < len(calls)
+        same_sums(selected.functions(), trace.functions(**query))
+    same_sums(trace.calls(time=middle).tree(), trace.call_tree(time=middle))
+    same_sums(of(calls, "fib").functions(), trace.functions(symbol="fib"))
+    shuffled = calls[np.random.default_rng(7).permutation(len(calls))]
+    same_sums(shuffled.functions("entry"), trace.functions("entry"))
+    same_sums(shuffled.tree(), trace.call_tree())
+
+
+def test_sums_that_lack_frames_name_the_remedy(trace: Any, calls: Any) -> None:
+    for table in (trace.calls(symbol="fib"), calls[1:]):
+        with pytest.raises(ptkit.ConfigError, match=r"ask trace\.functions\(\)"):
+            table.functions("module")
+    with pytest.raises(ptkit.ConfigError, match="frames lack their callers"):
+        of(calls, "fib").tree()
+    with pytest.raises(ptkit.ColumnError, match=r"lack columns parent.*ask trace\.functions\(\)"):
+        trace.calls(columns=["id", "tsc"]).functions()
+    with pytest.raises(ptkit.ConfigError, match="by='line'"):
+        calls.functions("line")
+    with pytest.raises(ptkit.ColumnError, match="no column 'nothing'"):
+        calls.functions(columns=["nothing"])
+
+
+def test_parts_of_a_trace_have_frames_and_sums(trace: Any, calls: Any) -> None:
+    view = trace.between(percent=(20, 40))
+    own = view.calls()
+    assert 0 < len(own) < len(calls)
+    same_sums(view.functions(), own.functions())
+    same_sums(view.call_tree(), own.tree())
+    assert sum(map(len, view.iter_calls())) == len(own)
+    same_sums(trace.touching("fib").functions(), trace.functions(symbol="fib"))
+    events = trace.events(stream=0)
+    first, last = len(events) // 3, 2 * len(events) // 3
+    part = trace.slice(after=events[first : first + 1], before=events[last : last + 1])
+    frames = part.calls()
+    assert 0 < len(frames) < len(calls)
+    low, high = (int(events["offset"][row]) for row in (first, last))
+    inside = (calls["stream"] == 0) & (calls["offset"] < high) & (calls["end_offset"] > low)
+    equal(frames, calls[inside])
+    same_sums(part.functions(), calls[inside].functions())
+    same_sums(part.call_tree(), calls[inside].tree())
+    assert len(part.stack_anomalies) == 0
+    with pytest.raises(ptkit.ConfigError, match="iter_calls"):
+        part.iter_calls()
+
+
+def test_frames_and_sums_know_what_was_not_decoded(trace: Any) -> None:
+    for table in (trace.calls(), trace.functions(), trace.call_tree(), *trace.iter_calls(stream=0)):
+        assert len(table.errors) == len(table.gaps) == 0
+
+
+def test_time_of_frames_has_parts(trace: Any, calls: Any) -> None:
+    known = calls[calls["time_known"] & calls["end_time_known"]]
+    assert len(known)
+    most = known["end_tsc"] + known["end_tsc_error"] - known["tsc"]
+    parts = ("untraced", "switched", "lost", "running")
+    assert (sum(known[name] for name in parts) <= most).all()
+    assert (known["running"] + known["running_error"] <= most).all()
+    # The emulator's streams are of one thread, and without losses.
+    assert not known["switched"].any()
+    assert not known["lost"].any()
+    main, write = of(known, "main"), known[known["how"] == "SYSCALL"]
+    assert len(write)
+    assert main["untraced"][0] > 0
+    leaf = write["untraced"] + write["untraced_error"]
+    assert (leaf <= write["end_tsc"] + write["end_tsc_error"] - write["tsc"]).all()
+    # What is untraced in a frame is so in the system calls above it.
+    row_of = {number: row for row, number in enumerate(known["id"].tolist())}
+    whole = np.zeros(len(known), np.uint64)
+    for row in np.flatnonzero(known["how"] == "SYSCALL").tolist():
+        length, at = known["untraced"][row], row
+        while known["parent_known"][at] and int(known["parent"][at]) in row_of:
+            at = row_of[int(known["parent"][at])]
+            whole[at] += length
+    assert (known["untraced"] >= whole).all()
+    functions = trace.functions(symbol="main")
+    assert functions["untraced"].tolist() == main["untraced"].tolist()
+    for name in ("p50", "untraced", "running"):
+        ns = functions[f"{name}_ns"]
+        assert ns.dtype == np.int64
+        assert (ns >= 0).all()
+    assert known["untraced_ns"].tolist()[0] >= 0
+
+
+@pytest.mark.slow
+def test_goroutines_have_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call is in the function of its caller's frame, however goroutines take turns."""
+    monkeypatch.setenv("GODEBUG", "asyncpreemptoff=1")
+    trace = ptkit.record([str(compiled_by("go", "calls/goroutines.go", tmp_path, "build"))])
+    calls = trace.calls()
+    assert len(trace.stack_anomalies) == 0
+    assert calls["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
+    inner = calls[(calls["how"] == CallHow.CALL) & calls["parent_known"]]
+    row_of = {number: row for row, number in enumerate(calls["id"].tolist())}
+    parents = calls[np.array([row_of[number] for number in inner["parent"].tolist()])]
+    known = parents["entry_known"]
+    assert known.sum() > 1000
+    callers = [str(name).partition("+")[0] for name in trace.symbolize(inner["call_ip"][known])]
+    assert callers == [str(name) for name in trace.symbolize(parents["entry_ip"][known])]
+    assert set(of(calls, "main.send")["end_how"].tolist()) <= {CallEnd.RETURN, CallEnd.TAIL, CallEnd.END}

@@ -114,6 +114,39 @@ def test_saved_traces_keep_lists(loop: Any, open_trace: Any, nm: Path, tmp_path:
     assert again.symbolize([loop.JMP]) == ["leave(int)"]
 
 
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("{:x} {:x} Ljava/lang/String;::charAt", "Ljava/lang/String;::charAt"),
+        ("0x{:016x} 0x{:016x} char java.lang.String.charAt(int)", "java.lang.String.charAt"),
+        ("{:016X} {:x} void [app] App.Program::Main(string[])[Tier0]", "App.Program::Main"),
+    ],
+    ids=["perf-map-agent", "DumpPerfMapAtExit", "PerfMapEnabled"],
+)
+def test_maps_of_jit_code_beside_a_recording(
+    form: str, name: str, tmp_path: Path, loop: Any, open_trace: Any
+) -> None:
+    bundle = ptkit._core.Bundle()
+    bundle.set_cpu(6, 142, 9)
+    for pid in (11, 22):
+        bundle.add_space(pid=pid, cr3=pid << 12)
+    bundle.add_code(loop.BASE, loop.CODE)
+    for space, pid in ((1, 11), (2, 22)):
+        bundle.add_stream(loop.stream(5), space=space, pid=pid, tid=pid)
+    ptkit.Trace(bundle, ptkit.decode.Settings()).save(tmp_path / "saved.ptk")
+    text = form.format(loop.BASE, len(loop.CODE))
+    (tmp_path / "perf-22.map").write_text(f"{text}\n{form.format(loop.BASE + 0x1000, 8)}\n")
+    trace = open_trace(tmp_path / "saved.ptk", symbols=[tmp_path / "perf-22.map"])
+    branches = trace.branches(symbol=name)
+    assert 0 < len(branches) == len(trace.branches(pid=22))
+    assert set(branches["pid"].tolist()) == {22}
+    others = trace.branches(pid=11, columns=["from_symbol"])["from_symbol"].tolist()
+    assert others == [None] * len(branches)
+    (shown,) = set(branches["from_symbol"].tolist())
+    assert text.endswith(shown)
+    assert shown in trace.functions(pid=22)["function"].tolist()
+
+
 def test_lists_that_cannot_be_used_are_refused(tmp_path: Path, loop: Any, open_trace: Any, nm: Path) -> None:
     def opened(symbols: Any) -> Any:
         return open_trace(loop.stream(2), images=loop.images(), symbols=symbols)

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "calls/stack_machine.h"
+#include "calls/stack/stack_machine.h"
 
 namespace ptkit::calls {
 
@@ -36,9 +36,15 @@ class GivenCode final : public CodeFacts {
     return std::nullopt;
   }
 
-  std::map<std::uint64_t, std::uint16_t> flags;  // by entry
+  std::map<std::uint64_t, std::uint32_t> flags;  // by entry
   std::map<std::uint64_t, std::uint64_t> pads;   // landing pads, and their calls
 };
+
+// Functions of GivenCode.
+inline constexpr std::uint64_t kMain = 0x1000;
+inline constexpr std::uint64_t kF = 0x2000;
+inline constexpr std::uint64_t kG = 0x3000;
+inline constexpr std::uint64_t kH = 0x4000;
 
 class Frames final : public FrameSink {
  public:
@@ -68,11 +74,22 @@ class Frames final : public FrameSink {
 // Executes branches. Before each, `insns` instructions are executed, the branch included.
 class Program {
  public:
-  explicit Program(Tails tails = Tails::NESTED) : machine(code, frames, tails) {}
+  explicit Program(Tails tails = Tails::NESTED, FrameGroups* groups = nullptr)
+      : machine(code, frames, tails, groups) {}
 
   void branch(flow::BranchKind kind, std::uint64_t from, std::optional<std::uint64_t> to,
               std::uint64_t insns = 10) {
-    place.instructions += insns - 1;
+    go_on(insns - 1);
+    machine.on_branch(step_of(kind, from, to));
+    end_branch();
+  }
+  // __switch_to() returns on the stack of `owner`.
+  void switch_task(std::uint64_t from, std::uint64_t to, const Owner& owner) {
+    machine.on_task_switch(step_of(flow::BranchKind::RETURN, from, to), owner);
+    end_branch();
+  }
+  [[nodiscard]] Step step_of(flow::BranchKind kind, std::uint64_t from,
+                             std::optional<std::uint64_t> to) const {
     Step step;
     step.place = place;
     step.from_ip = from;
@@ -81,8 +98,11 @@ class Program {
     step.flags = flow::FROM_KNOWN | flow::TAKEN;
     if (to) step.flags |= flow::TO_KNOWN;
     if (in_tx) step.flags |= flow::IN_TX;
-    machine.on_branch(step);
-    ++place.instructions;
+    return step;
+  }
+  // The next row comes after a branch.
+  void end_branch() {
+    go_on(1);
     ++place.branches;
     place.offset += 2;
   }
@@ -96,13 +116,19 @@ class Program {
   void async(std::uint64_t from) {
     --place.branches;
     --place.instructions;
+    --place.stream_instructions;
     branch(flow::BranchKind::ASYNC, from, std::nullopt, 1);
   }
   void enable(std::uint64_t ip) { machine.on_enabled(ip, place); }
   // `instructions` more were executed at the end.
   void finish(std::uint64_t instructions = 5) {
-    place.instructions += instructions;
+    go_on(instructions);
     machine.finish(place);
+  }
+  // Executes instructions.
+  void go_on(std::uint64_t instructions) {
+    place.instructions += instructions;
+    place.stream_instructions += instructions;
   }
   [[nodiscard]] std::uint64_t self_sum() const {
     std::uint64_t sum = 0;

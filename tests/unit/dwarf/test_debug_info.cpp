@@ -1,7 +1,10 @@
 // Chains of inlined functions, and DWARF that would keep a reader busy for ever.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "dwarf/debug_info.h"
+#include "image/debug_sections.h"
 #include "unit/support/dwarf_maker.h"
 
 namespace ptkit::dwarf {
@@ -47,6 +50,90 @@ TEST(DebugInfo, FindsInlinedFunctionsInnermostFirst) {
   EXPECT_EQ(names_at(*info, kText + 0x100), Names());
   EXPECT_EQ(names_at(*info, kText - 1), Names());
   EXPECT_FALSE(info->is_cut());
+}
+
+TEST(DebugInfo, KnowsWhereWhichCallsAreInlined) {
+  DwarfMaker maker;
+  const std::uint32_t inner = maker.named("inner");
+  const std::uint32_t middle = maker.named("middle");
+  maker.function("outer", kText, 0x100);
+  maker.inlined(middle, kText + 0x10, 0x40, 7);
+  maker.inlined(inner, kText + 0x20, 0x10, 8);
+  maker.end();
+  maker.end();
+  maker.inlined(inner, kText + 0x60, 0x10, 9);
+  maker.end();
+  maker.end();
+  const auto info = opened(maker);
+  const auto spans = [&](std::uint64_t address) {
+    const InlinedSpan span = info->inlined_at(kText + address);
+    return std::pair(span.first - kText, span.last - kText);
+  };
+  EXPECT_EQ(info->inlined_at(kText).call, InlinedCall::kNone);
+  EXPECT_EQ(spans(0x5), std::pair(0x0UL, 0xfUL));
+  EXPECT_EQ(spans(0x15), std::pair(0x10UL, 0x1fUL));
+  EXPECT_EQ(spans(0x20), std::pair(0x20UL, 0x2fUL));
+  EXPECT_EQ(spans(0x4f), std::pair(0x30UL, 0x4fUL));
+  EXPECT_EQ(spans(0x50), std::pair(0x50UL, 0x5fUL));
+  EXPECT_EQ(spans(0xff), std::pair(0x70UL, 0xffUL));
+  EXPECT_EQ(info->inlined_at(kText + 0x15).call, info->inlined_at(kText + 0x35).call);
+  const InlinedCall outer = info->inlined_call(info->inlined_at(kText + 0x15).call);
+  const InlinedCall nested = info->inlined_call(info->inlined_at(kText + 0x25).call);
+  const InlinedCall other = info->inlined_call(info->inlined_at(kText + 0x65).call);
+  EXPECT_EQ(outer.level, 1U);
+  EXPECT_EQ(outer.caller, InlinedCall::kNone);
+  EXPECT_EQ(nested.level, 2U);
+  EXPECT_EQ(nested.caller, info->inlined_at(kText + 0x15).call);
+  EXPECT_EQ(other.level, 1U);
+  EXPECT_EQ(other.function, nested.function);
+  EXPECT_NE(other.function, outer.function);
+  EXPECT_NE(info->inlined_at(kText + 0x65).call, info->inlined_at(kText + 0x25).call);
+}
+
+TEST(DebugInfo, NumbersOfCallsStayWhenFunctionsWithinFunctionsAreFound) {
+  DwarfMaker maker;
+  const std::uint32_t inner = maker.named("inner");
+  maker.function("outer", kText, 0x100);
+  maker.inlined(inner, kText + 0x10, 0x10, 7);
+  maker.end();
+  maker.function("nested", kText + 0x200, 0x40);
+  maker.end();
+  maker.end();
+  const auto info = opened(maker);
+  const std::uint32_t call = info->inlined_at(kText + 0x10).call;
+  EXPECT_EQ(info->inlined_at(kText + 0x210).call, InlinedCall::kNone);
+  EXPECT_EQ(info->inlined_at(kText + 0x10).call, call);
+  EXPECT_EQ(info->inlined_call(call).level, 1U);
+}
+
+TEST(DebugInfo, CallsThatAreTooDeepCountAsCodeOfTheirCallers) {
+  DwarfMaker maker;
+  const std::uint32_t inner = maker.named("inner");
+  maker.function("outer", kText, 0x1000);
+  for (std::uint32_t i = 1; i <= kMostLevels + 5; ++i) maker.inlined(inner, kText + i, 0x800, 1);
+  for (std::uint32_t i = 0; i <= kMostLevels + 5; ++i) maker.end();
+  const auto info = opened(maker);
+  EXPECT_EQ(info->inlined_call(info->inlined_at(kText + 7).call).level, 7U);
+  EXPECT_FALSE(info->is_cut());
+  EXPECT_EQ(info->inlined_call(info->inlined_at(kText + kMostLevels + 4).call).level, kMostLevels);
+  EXPECT_TRUE(info->is_cut());
+}
+
+TEST(DebugInfo, NeedsNoMoreThanTheSectionsThatAreKept) {
+  DwarfMaker maker;
+  const std::uint32_t inner = maker.named("inner");
+  maker.function("outer", kText, 0x100);
+  maker.inlined(inner, kText, 0x10, 1);
+  maker.end();
+  maker.end();
+  EXPECT_EQ(image::debug_sections(maker.make()), "");  // no lines
+  maker.has_line_section(true);
+  const std::string kept = image::debug_sections(maker.make());
+  const auto info = DebugInfo::open(trace::TraceBuffer::from_vector({kept.begin(), kept.end()}));
+  ASSERT_NE(info, nullptr);
+  EXPECT_EQ(names_at(*info, kText), Names({"inner", "outer"}));
+  EXPECT_EQ(names_at(*info, kText + 0x10), Names({"outer"}));
+  EXPECT_EQ(image::debug_sections(base::Bytes(maker.make()).first(100)), "");
 }
 
 TEST(DebugInfo, FindsFunctionsWithinFunctions) {
@@ -115,6 +202,29 @@ TEST(DebugInfo, StopsWhereManyFunctionsShareALongListOfRanges) {
   test::append(maker.ranges, std::uint64_t{0});
   const auto info = opened(maker);
   EXPECT_EQ(info->frames_at(kText + 0x500).size(), 0u);
+  EXPECT_TRUE(info->is_cut());
+}
+
+TEST(DebugInfo, DoesNotReadUnitsWithEndlessAbbreviations) {
+  DwarfMaker maker;
+  maker.function("outer", kText, 0x100);
+  maker.end();
+  maker.unused_abbreviation(1'000'000);
+  const auto info = opened(maker);
+  EXPECT_EQ(names_at(*info, kText), Names());
+  EXPECT_TRUE(info->is_cut());
+}
+
+// libdw would keep 20 GB of abbreviations in memory.
+TEST(DebugInfo, DoesNotReadManyUnitsThatShareManyAbbreviations) {
+  DwarfMaker maker;
+  maker.function("outer", kText, 0x100);
+  maker.end();
+  for (int i = 0; i < 10'000; ++i) maker.unused_abbreviation(0);
+  EXPECT_EQ(names_at(*opened(maker), kText), Names({"outer"}));
+  maker.empty_units(30'000);
+  const auto info = opened(maker);
+  EXPECT_EQ(names_at(*info, kText), Names());
   EXPECT_TRUE(info->is_cut());
 }
 

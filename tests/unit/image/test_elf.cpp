@@ -291,20 +291,22 @@ TEST(ReadSymbols, NamesPltStubsByTheirResolver) {
 }
 
 TEST(ReadSymbols, NamesPltStubsByTheirResolverIn32BitFiles) {
-  Elf32Maker maker;
-  ByteVector code(32, 0x90);
-  std::copy_n(ByteVector{0xFF, 0x25, 0x00, 0x40, 0x00, 0x00}.begin(), 6, code.begin());  // JMP [0x4000]
-  maker.add({".plt", SHT_PROGBITS, kCodeFlags, 0x1000, code, 0, 16, 0});
-  maker.segments.push_back({PT_LOAD, 0x1000, maker.sections[0].offset, code.size()});
-  maker.add({".got.plt", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, 0x4000, {0x10, 0x10, 0, 0}, 0, 4, 0});
-  maker.segments.push_back({PT_LOAD, 0x4000, maker.sections[1].offset, 4, 4, 0x1000, PF_R | PF_W});
-  maker.add_symbols(SHT_SYMTAB, {{"copy", 0x1010, 4, STT_GNU_IFUNC}});
-  ByteVector relocations;
-  test::append(relocations, Elf32_Rel{0x4000, ELF32_R_INFO(0, R_386_IRELATIVE)});
-  maker.add({".rel.plt", SHT_REL, 0, 0, relocations, 0, sizeof(Elf32_Rel), 0});  // as in static programs
-  const auto found = read_symbols(maker.make());
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].name, "copy@plt");
+  for (const char* const section : {".plt", ".iplt"}) {
+    Elf32Maker maker;
+    ByteVector code(32, 0x90);
+    std::copy_n(ByteVector{0xFF, 0x25, 0x00, 0x40, 0x00, 0x00}.begin(), 6, code.begin());  // JMP [0x4000]
+    maker.add({section, SHT_PROGBITS, kCodeFlags, 0x1000, code, 0, 16, 0});
+    maker.segments.push_back({PT_LOAD, 0x1000, maker.sections[0].offset, code.size()});
+    maker.add({".got.plt", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, 0x4000, {0x10, 0x10, 0, 0}, 0, 4, 0});
+    maker.segments.push_back({PT_LOAD, 0x4000, maker.sections[1].offset, 4, 4, 0x1000, PF_R | PF_W});
+    maker.add_symbols(SHT_SYMTAB, {{"copy", 0x1010, 4, STT_GNU_IFUNC}});
+    ByteVector relocations;
+    test::append(relocations, Elf32_Rel{0x4000, ELF32_R_INFO(0, R_386_IRELATIVE)});
+    maker.add({".rel.plt", SHT_REL, 0, 0, relocations, 0, sizeof(Elf32_Rel), 0});  // as in static programs
+    const auto found = read_symbols(maker.make());
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_EQ(found[0].name, "copy@plt");
+  }
 }
 
 // A thousand stubs of one slot. The slot's name is a third of the file.

@@ -73,6 +73,14 @@ class DwarfMaker {
     put<std::uint32_t>(0);
   }
   void end() { put<std::uint8_t>(0); }
+  // Adds an abbreviation with so many attributes, which take no bytes of an entry. No entry has it.
+  void unused_abbreviation(std::size_t attributes) {
+    constexpr Attribute kFlag{DW_AT_artificial, DW_FORM_flag_present};
+    abbreviation(kUnused, DW_TAG_variable, false, std::vector<Attribute>(attributes, kFlag));
+  }
+  void has_line_section(bool has) { has_line_section_ = has; }
+  // Adds units without an entry, which have the same abbreviations.
+  void empty_units(std::size_t count) { empty_units_ = count; }
 
   ByteVector make() {
     end();
@@ -81,11 +89,16 @@ class DwarfMaker {
     info[4] = 4;  // version
     info[kHeader - 1] = sizeof(std::uint64_t);
     abbreviations.push_back(0);
+    for (std::size_t i = 0; i < empty_units_; ++i) {
+      put<std::uint32_t>(kHeader - 4);
+      info.insert(info.end(), {4, 0, 0, 0, 0, 0, sizeof(std::uint64_t)});
+    }
     ElfMaker<Elf64Types> elf;
     elf.segments = {{PT_LOAD, kText, 0, kTextSize, kTextSize}};
     elf.add({".debug_abbrev", SHT_PROGBITS, 0, 0, abbreviations});
     elf.add({".debug_info", SHT_PROGBITS, 0, 0, info});
     elf.add({".debug_ranges", SHT_PROGBITS, 0, 0, ranges});
+    if (has_line_section_) elf.add({".debug_line", SHT_PROGBITS, 0, 0, {0}});
     ByteVector file = elf.make();
     file.resize(std::max<std::size_t>(file.size(), kTextSize));
     return file;
@@ -104,7 +117,8 @@ class DwarfMaker {
     kReference,
     kBlock,
     kSkipped,
-    kScattered
+    kScattered,
+    kUnused
   };
   struct Attribute {
     std::uint8_t name;
@@ -131,6 +145,8 @@ class DwarfMaker {
   }
 
   ByteVector abbreviations;
+  std::size_t empty_units_ = 0;
+  bool has_line_section_ = false;
 };
 
 }  // namespace ptkit::test

@@ -21,6 +21,17 @@ TEST(Demangle, KeepsOtherNames) {
   EXPECT_EQ(demangle(long_name), long_name);
 }
 
+TEST(Demangle, PythonFunctions) {
+  EXPECT_EQ(demangle("py::Class.f:/srv/app/file.py"), "Class.f (file.py)");
+  EXPECT_EQ(demangle("py::f.<locals>.<lambda>:<frozen importlib._bootstrap>"),
+            "f.<locals>.<lambda> (<frozen importlib._bootstrap>)");
+  EXPECT_EQ(demangle("py::load:/usr/lib/json/__init__.py"), "load (json/__init__.py)");
+  EXPECT_EQ(demangle("py::load:/__init__.py"), "load (__init__.py)");
+  EXPECT_EQ(demangle("py::f:script.py"), "f (script.py)");
+  EXPECT_EQ(demangle("py::f:"), "f");
+  EXPECT_EQ(demangle("py::object::cast"), "py::object::cast");
+}
+
 TEST(Demangle, RustWithoutHash) {
   EXPECT_EQ(demangle("_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE"),
             "core::fmt::Formatter::write_str");

@@ -1,6 +1,7 @@
 // Lists of symbols beside the symbols of files.
 #include <gtest/gtest.h>
 
+#include "image/image.h"
 #include "symbol/symbols.h"
 
 namespace ptkit::symbol {
@@ -52,9 +53,42 @@ TEST(SymbolsOfLists, SpacesSeeTheirOwnLists) {
   const Symbols symbols(bundle_of({{"own", kAddress + 0x200, 0}}, 2));
   EXPECT_EQ(name_at(symbols, kAddress + 0x200, 2), "own");
   EXPECT_EQ(name_at(symbols, kAddress + 0x200, 1), "-");
-  EXPECT_EQ(symbols.space_of_lists(2, kAddress), 2u);
-  EXPECT_EQ(symbols.space_of_lists(1, kAddress), trace::kAnySpace);
+  EXPECT_NE(symbols.lists_at(2, 0, kAddress), 0u);
+  EXPECT_EQ(symbols.lists_at(1, 0, kAddress), 0u);
   EXPECT_EQ(symbols.lookup("own").at(0).space, 2u);
+}
+
+// Two functions of JIT code, one after the other at one address, with code in between that has no file.
+TEST(SymbolsOfLists, NamesOfJitCodeHoldInTheirTime) {
+  constexpr std::uint64_t kPlace = std::uint64_t{1} << 47U;
+  auto bundle = std::make_shared<trace::TraceBundle>();
+  bundle->spaces.resize(2);
+  bundle->files = {{"/tmp/perf-1.map", "", {}, {{"old", kAddress, 8}, {"py::new:/a.py", kPlace, 8}}}};
+  bundle->names = {{1, kAddress, 8, 0, kAddress, 0, 100, true},
+                   {1, kAddress, 8, 0, kPlace, 100, trace::kTscMax, true}};
+  trace::CodeRegion region;
+  region.space = 1;
+  region.address = kAddress;
+  region.size = 8;
+  bundle->code = {region};
+  const Symbols symbols(bundle);
+  const image::Image image(bundle);
+  for (const auto& [tsc, name] : {std::pair(99, "old"), std::pair(100, "new (a.py)")}) {
+    // Names change between views of the code.
+    const image::CodeView& view = image.view(1, static_cast<std::uint64_t>(tsc));
+    const auto found = symbols.find(1, view.valid_from(), kAddress + 4);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->name, name);
+    EXPECT_EQ(found->address, kAddress);
+  }
+  EXPECT_EQ(symbols.module_at(1, 0, kAddress)->file, 0);
+  EXPECT_NE(symbols.module_at(1, 0, kAddress)->rva, symbols.module_at(1, 100, kAddress)->rva);
+  EXPECT_NE(symbols.lists_at(1, 0, kAddress), symbols.lists_at(1, 100, kAddress));
+  EXPECT_EQ(symbols.lookup("new").at(0).address, kAddress);
+  // Where a file is mapped, its own symbols count.
+  bundle->files.push_back({"file.so", "", {}, {{"f", 0, 8}}});
+  bundle->code[0].file = 1;
+  EXPECT_EQ(Symbols(bundle).find(1, 0, kAddress)->name, "f");
 }
 
 TEST(SymbolsOfLists, SurvivesInconsistentRanges) {

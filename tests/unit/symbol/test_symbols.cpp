@@ -120,6 +120,27 @@ TEST(SymbolsFind, LabelsEndWithTheirFunction) {
   EXPECT_EQ(symbols.lookup("init")[0].size, 0x20u);
 }
 
+// Recorded code has a region for each range that was executed.
+TEST(SymbolsFind, LabelsWithAKnownEndReachIntoOtherParts) {
+  auto bundle = bundle_of({{"thunk", 0x2000, 0}, {"label", 0x2040, 0}});
+  bundle->files[0].unwind = test::stored_functions({{0x2000, 0x2020}});
+  trace::CodeRegion whole = bundle->code[0];
+  bundle->code.clear();
+  for (const std::uint64_t offset : {0x0U, 0x10U, 0x40U, 0x50U}) {
+    trace::CodeRegion part = whole;
+    part.address += offset;
+    part.file_offset += offset;
+    part.size = 8;
+    bundle->code.push_back(part);
+  }
+  const Symbols symbols(bundle);
+  EXPECT_EQ(name_at(symbols, 0x7000'0010), "thunk");
+  EXPECT_EQ(symbols.find(0, 0, 0x7000'0010)->address, 0x7000'0000U);
+  EXPECT_EQ(symbols.find(0, 0, 0x7000'0000)->size, 0x20U);
+  EXPECT_EQ(name_at(symbols, 0x7000'0040), "label");
+  EXPECT_EQ(name_at(symbols, 0x7000'0050), "-");
+}
+
 TEST(SymbolsFind, PrefersInnermostSymbolsAndFirstNames) {
   const Symbols symbols(bundle_of(
       {{"outer", 0x2000, 0x100}, {"inner", 0x2010, 0x10}, {"alias", 0x2010, 0x10}, {"label", 0x2050, 0}}));

@@ -21,5 +21,13 @@ TEST(ModuleNames, ProgramsAndLibrariesOfOneNameDiffer) {
   EXPECT_FALSE(is_same_module(".exe", ""));
 }
 
+TEST(ModuleNames, FilesWithNamesOfJitCodeHaveThePid) {
+  EXPECT_EQ(pid_of_jit_map("/tmp/perf-4711.map"), 4711);
+  EXPECT_EQ(pid_of_jit_map("perf-0.map"), 0);
+  for (const char* const other : {"perf-.map", "/tmp/perf-1.map2", "perf-1x.map", "/a/xperf-1.map",
+                                  "perf--1.map", "jit-1.dump", "perf-99999999999999999999.map", ""})
+    EXPECT_FALSE(pid_of_jit_map(other).has_value()) << other;
+}
+
 }  // namespace
 }  // namespace ptkit::trace

@@ -19,23 +19,20 @@ class Durations:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self._to_ns = trace._times.to_ns if trace._times.knows_seconds else None
-        span = trace._times.span
-        self._begin = 0 if span is None else span[0]
+        self._length_ns = trace._times.length_ns if trace._times.knows_seconds else None
 
     @property
     def unit(self) -> str:
         """What stands behind the heading of a column: nothing where each time has its unit."""
-        return "" if self._to_ns is not None else " [ticks]"
+        return "" if self._length_ns is not None else " [ticks]"
 
     def text(self, ticks: int | None) -> str:
         """A duration; None: it is not known."""
         if ticks is None:
             return _UNKNOWN
-        if self._to_ns is None:
+        if self._length_ns is None:
             return f"{ticks:,}"
-        ends = self._to_ns(np.array([self._begin, self._begin + ticks], np.uint64))
-        return _readable(int(ends[1]) - int(ends[0]))
+        return _readable(int(self._length_ns(np.array([ticks], np.uint64))[0]))
 
 
 def _readable(ns: int) -> str:

@@ -13,7 +13,7 @@ from ptkit.schema import schema_of
 
 __all__ = ["info_document", "verify_document"]
 
-_HEXADECIMAL = frozenset({"id", "tsc"})  # members of `recording`, and of objects in it
+_HEXADECIMAL = frozenset({"id", "tsc", "clocks_tsc"})  # members of `recording`, and of objects in it
 
 
 def _object(names: Sequence[str], values: Sequence[Any] | None) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ptkit.schema import Column
+from ptkit.table.lengths import AWAY, LENGTHS
 
 __all__ = ["SCHEMA", "decimal", "form_of", "hexadecimal", "print_document", "with_hexadecimals"]
 
@@ -17,17 +18,25 @@ SCHEMA = 1
 # Columns of 64 bits that count rows: they stay below 2**53.
 _COUNTS = frozenset(
     {
+        "branch",
         "branches",
         "continues",
         "count",
+        "end_branch",
+        "end_instruction",
+        "frame",
         "id",
         "instruction",
         "instructions",
         "order",
         "parent",
         "self_instructions",
+        "time",
     }
 )
+
+# Lengths of time in TSC ticks, which stay below 2**53, too.
+_LENGTHS = frozenset({*LENGTHS["functions"], *(f"{name}_error" for name in AWAY)})
 
 
 def hexadecimal(value: int | None) -> str | None:
@@ -51,7 +60,8 @@ def form_of(column: Column) -> str:
     if column.unit == "ns":
         return "decimal"
     wide = column.dtype.kind in "iu" and column.dtype.itemsize == 8
-    return "hexadecimal" if wide and column.unit != "bytes" and column.name not in _COUNTS else "plain"
+    is_small = column.unit == "bytes" or column.name in _COUNTS or column.name in _LENGTHS
+    return "hexadecimal" if wide and not is_small else "plain"
 
 
 def with_hexadecimals(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

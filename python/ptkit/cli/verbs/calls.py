@@ -7,13 +7,16 @@ from shlex import quote
 from typing import Any
 
 from ptkit.cli import common, selection
+from ptkit.cli.around import print_around
 from ptkit.cli.call_lines import CallLines
 from ptkit.cli.frames import FRAME_COLUMNS, Window, first_frames, frame_names, slowest_frames
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows, json_columns
+from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
-from ptkit.cli.stacks import fit, line_width, note, report
+from ptkit.cli.stacks import add_bound, add_inlines, fit, line_width, note, report
+from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.text import counted
 from ptkit.trace import Trace
@@ -22,11 +25,14 @@ DESCRIPTION = """\
 Prints calls in the order of entry, callees indented below their caller: duration, instructions, name. Calls
 in a row that did the same are one line, "x 37", with the sums of all. A comment says how a call began or
 ended unless that was a call and a return. With a selection by name, address or file, those calls and what is
-below them are printed. Call stacks are rebuilt from the branches (docs/calls.md)."""
+below them are printed. With --around, what each thread was in at that time stands side by side, and what
+it called and left around it; "~": the line of another thread may have come first. Call stacks are rebuilt
+from the branches (docs/calls.md)."""
 EXAMPLES = """examples:
   ptkit calls sort.ptk --depth 8
   ptkit calls sort.ptk --symbol qsort --limit 50
   ptkit calls sort.ptk --slowest 10 --symbol malloc
+  ptkit calls sort.ptk --around 50% --window 10us
   ptkit calls sort.ptk --limit 1000 --json"""
 
 _LIMIT = 200
@@ -37,15 +43,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which calls", "Repeated options add up.")
     selection.add_choice_options(group)
     common.add_open_options(parser)
-    bound = parser.add_mutually_exclusive_group()
-    bound.add_argument(
-        "--limit",
-        metavar="N",
-        type=common.number(first=1),
-        default=_LIMIT,
-        help=f"print N calls at most (default: {_LIMIT})",
-    )
-    bound.add_argument("--all", action="store_true", help="print all calls: their number decides the memory")
+    all_text = "print all calls: their number decides the memory"
+    add_bound(parser, "--limit", _LIMIT, "print N calls at most (default: {})", all_text)
+    add_inlines(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--depth", metavar="N", type=common.number(first=1), help="print N levels of calls only"
@@ -56,6 +56,19 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         type=common.number(2**20, 1),
         help="print the N calls with most instructions instead, and the commands that print their branches",
     )
+    form.add_argument(
+        "--around",
+        metavar="TIME",
+        type=selection.moment,
+        help="print the open functions of each thread at a time side by side, and the calls around it: s, "
+        "ms, us or ns from the start of the trace, %% of its span, or TSC ticks",
+    )
+    parser.add_argument(
+        "--window",
+        metavar="LENGTH",
+        type=selection.moment,
+        help="with --around: calls up to so long before and after it (default: 1us)",
+    )
     common.add_json_option(
         parser, "one JSON object on each line: a header, then calls, none folded (docs/json.md)"
     )
@@ -63,8 +76,18 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the calls stream by stream, or the slowest of all."""
+    if options.window is not None and options.around is None:
+        raise ConfigError("--window goes with --around TIME")
+    if options.inlines and options.around is not None:
+        raise ConfigError("--inlines does not go with --around")
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
+    if options.inlines:
+        chosen["inlines"] = True
+    losses = Losses()
+    if options.around is not None:
+        report(trace, options, print_around(trace, options, chosen, losses), losses)
+        return 0
     if options.json:
         columns = json_columns("calls")
         form = JsonRows(trace, "calls")
@@ -72,15 +95,15 @@ def run(options: argparse.Namespace) -> int:
     else:
         columns = FRAME_COLUMNS
     if options.slowest is not None:
-        frames = slowest_frames(trace, options.slowest, columns, chosen)
+        frames = slowest_frames(trace, options.slowest, columns, chosen, losses)
         if options.json:
             form.print_lines(frames, [])
         else:
             _print_slowest(trace, frames, options)
-        report(trace, options, len(frames))
+        report(trace, options, len(frames), losses)
         return 0
-    rows = _print_streams(trace, options, columns, chosen, form if options.json else None)
-    report(trace, options, rows)
+    rows = _print_streams(trace, options, columns, chosen, form if options.json else None, losses)
+    report(trace, options, rows, losses)
     return 0
 
 
@@ -90,6 +113,7 @@ def _print_streams(
     columns: list[str],
     chosen: dict[str, Any],
     form: JsonRows | None,
+    losses: Losses,
 ) -> int:
     """Print the calls of one stream after the other, until the limit; how many there are."""
     streams = selection.chosen_streams(trace, options)
@@ -106,6 +130,7 @@ def _print_streams(
             chosen | {"stream": stream},
             depth=options.depth,
             folds=form is None,
+            losses=losses,
         )
         rows += window.count
         if not window.count:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import Any
 
 from ptkit._core import EventFlag, EventKind
 from ptkit.cli import common, selection
-from ptkit.cli.listing import begin_rows, notes_of, print_rows
+from ptkit.cli.listing import begin_rows, every_part, notes_of, print_rows
 from ptkit.cli.output.clock import Clock, print_heading
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.terminal import line_of
+from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -23,7 +25,7 @@ repeat the state in PSB+ are left out, unless --status is given. Errors and gaps
 place, unless rows are selected."""
 EXAMPLES = """examples:
   ptkit events sort.ptk --limit 20
-  ptkit events sort.ptk --kind PTWRITE
+  ptkit events sort.ptk --kind PTWRITE --functions
   ptkit events sort.ptk --kind ENABLED --kind DISABLED --time 0%-10%
   ptkit events sort.ptk --status --json"""
 
@@ -34,11 +36,15 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     common.add_open_options(parser)
     parser.add_argument(
         "--kind",
-        dest="event_kind",
         type=common.kind(EventKind),
         action="append",
         metavar="KIND",
         help="events of this kind only: PTWRITE, INTERRUPT, ...; may be repeated",
+    )
+    parser.add_argument(
+        "--functions",
+        action="store_true",
+        help="with --kind PTWRITE: the function that wrote each value; takes a second pass",
     )
     common.add_status_option(parser)
     common.add_file_offsets_option(parser)
@@ -47,32 +53,37 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the events stream by stream, or merged by time."""
+    if options.functions and set(options.kind or ()) != {EventKind.PTWRITE.name}:
+        raise ConfigError("--functions goes with --kind PTWRITE alone")
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
-    narrowed = bool(chosen.keys() - {"stream", "cpu"}) or options.event_kind is not None
-    form = JsonRows(trace, "events")
+    narrowed = bool(chosen.keys() - {"stream", "cpu"})
+    table = "ptwrites" if options.functions else "events"
     print_rows(
         trace,
         options,
-        trace.iter_events,
-        json_columns("events"),
+        partial(_ptwrites, trace) if options.functions else trace.iter_events,
+        json_columns(table),
         chosen,
         _Lines(trace, options),
-        form,
+        JsonRows(trace, table),
         sides=not narrowed,
-        kept=partial(_chosen, options=options),
+        kept=every_part if options.status or options.functions else _that_happened,
     )
     return 0
 
 
-def _chosen(parts: Iterable[Table], options: argparse.Namespace) -> Iterator[Table]:
-    """Parts without events of other kinds, and without those that repeat the state."""
+def _ptwrites(
+    trace: Trace, *, rows: int, columns: list[str], reuse: bool = False, kind: list[str], **chosen: Any
+) -> Iterator[Table]:
+    """The values that were written, with their functions, as one part."""
+    yield trace.ptwrites(columns=columns, **chosen)
+
+
+def _that_happened(parts: Iterable[Table]) -> Iterator[Table]:
+    """Parts without events that repeat the state."""
     for part in parts:
-        shown = part
-        if options.event_kind is not None:
-            shown = shown.where(kind=options.event_kind)
-        if not options.status:
-            shown = shown[(shown["flags"] & EventFlag.STATUS) == 0]
+        shown = part[(part["flags"] & EventFlag.STATUS) == 0]
         shown.errors, shown.gaps = part.errors, part.gaps
         yield shown
 
@@ -93,7 +104,12 @@ class _Lines:
         """Print events; `sides`: with errors and gaps at their place."""
         writer = self._writer
         begin_rows(writer, part, self._clock, merged=merged)
-        writer.texts([line_of(text) for text in part.messages()])
+        if part.name == "ptwrites":
+            writer.literal("ptwrite: ")
+            writer.number("value", "hex")
+            writer.texts([line_of(f"  in {name}" if name else "") for name in part["function"].tolist()])
+        else:
+            writer.texts([line_of(text) for text in part.messages()])
         known = part.known("ip")
         if known is not None:
             writer.label(known, [b"", b"  "])

@@ -8,10 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.cli import common, selection
+from ptkit.cli.call_reports import add_call_options, print_call_report
+from ptkit.cli.line_report import print_line_report
 from ptkit.cli.output.clock import print_heading
+from ptkit.cli.output.colours import say_painted, share_colour
 from ptkit.cli.output.durations import Durations
-from ptkit.cli.output.terminal import say
-from ptkit.cli.stacks import decoding, fit, line_width, note, print_sums_json, report, shown_name
+from ptkit.cli.output.rows import Losses
+from ptkit.cli.stacks import (
+    add_bound,
+    add_frames_option,
+    add_inlines,
+    decoding,
+    fit,
+    line_width,
+    note,
+    print_sums_json,
+    report,
+    shown_name,
+)
+from ptkit.errors import ConfigError
 from ptkit.schema import schema_of
 from ptkit.table import Table
 from ptkit.text import counted
@@ -26,6 +41,10 @@ EXAMPLES = """examples:
   ptkit functions sort.ptk
   ptkit functions sort.ptk --sort count --top 50
   ptkit functions sort.ptk --by module
+  ptkit functions sort.ptk --by line --top 50
+  ptkit functions sort.ptk --inlines
+  ptkit functions sort.ptk --histogram malloc
+  ptkit functions sort.ptk --slow malloc --top 5
   ptkit functions sort.ptk --symbol 'mem*' --all --json"""
 
 _TOP = 20
@@ -45,24 +64,18 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which calls", "Repeated options add up.")
     selection.add_choice_options(group)
     common.add_open_options(parser)
-    bound = parser.add_mutually_exclusive_group()
-    bound.add_argument(
-        "--top",
-        metavar="N",
-        type=common.number(first=1),
-        default=_TOP,
-        help=f"print the first N functions only (default: {_TOP})",
-    )
-    bound.add_argument("--all", action="store_true", help="print all functions")
+    add_bound(parser, "--top", _TOP, "print the first N functions only (default: {})", "print all functions")
     parser.add_argument(
         "--sort", choices=tuple(_SORTS), default="self", help="what comes first (default: self)"
     )
     parser.add_argument(
         "--by",
-        choices=("function", "entry", "module"),
+        choices=("function", "entry", "module", "line"),
         default="function",
-        help="what a line stands for: a function (default), its address in an address space, or a file",
+        help="what a line stands for: a function (default), its address in an address space, a file, or a "
+        "line of source code (docs/source-lines.md)",
     )
+    add_frames_option(parser)
     parser.add_argument(
         "--tails",
         choices=("nested", "replaced"),
@@ -70,6 +83,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="a function that ends by a jump to another one is below it until that one returns (nested, the "
         "default), or ends at the jump (replaced)",
     )
+    add_inlines(parser)
+    add_call_options(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then functions (docs/json.md)")
     parser.set_defaults(limit=None)
 
@@ -78,8 +93,22 @@ def run(options: argparse.Namespace) -> int:
     """Print the functions in the chosen order."""
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
+    if options.inlines and (options.histogram or options.slow or options.by == "line"):
+        raise ConfigError("--inlines does not go with --histogram, --slow and --by line")
+    if options.histogram or options.slow:
+        return print_call_report(trace, options, chosen)
+    if options.by == "line":
+        return print_line_report(trace, options, chosen)
     with decoding(trace):
-        functions = trace.functions(options.by, tails=options.tails, columns=_columns(options.by), **chosen)
+        columns = _columns(options.by, options.inlines)
+        functions = trace.functions(
+            options.by,
+            frames=options.frames,
+            tails=options.tails,
+            inlines=options.inlines,
+            columns=columns,
+            **chosen,
+        )
     order = _order(functions, options)
     shown = functions[order if options.all else order[: options.top]]
     if options.json:
@@ -89,16 +118,19 @@ def run(options: argparse.Namespace) -> int:
     if len(shown) < len(functions):
         more = counted(len(functions) - len(shown), "more line")
         note(options, f"{more}: --all prints them, --top N the first N")
-    report(trace, options, len(functions))
+    losses = Losses()
+    losses.count(functions)
+    report(trace, options, len(functions), losses)
     return 0
 
 
-def _columns(by: str) -> list[str]:
+def _columns(by: str, inlines: bool) -> list[str]:
     """All columns that a line may need; a file has no entry."""
-    stored = schema_of("functions").names("stored")
-    if by == "module":
-        return ["module", *(name for name in stored if name not in ("entry_ip", "space", "file"))]
-    return ["function", "module", *stored]
+    left_out = {"entry_ip", "space", "code_tsc", "file", "inline_level"} if by == "module" else set()
+    if not inlines:
+        left_out.add("inline_level")
+    stored = [name for name in schema_of("functions").names("stored") if name not in left_out]
+    return ["module", *stored] if by == "module" else ["function", "module", *stored]
 
 
 def _order(functions: Table, options: argparse.Namespace) -> NDArray[np.intp]:
@@ -129,11 +161,14 @@ def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Names
     heads = ["self", "total", "calls", *(f"{name}{durations.unit}" for name in ("p50", "p99", "max"))]
     widths = [max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
     names = _names(shown, options.by)
-    lines = [" ".join(map(str.rjust, row, widths)) for row in zip(*cells, strict=True)]
+    shares = [[amount / total for amount in shown[name].tolist()] for name in work]
     what = {"function": "function", "entry": "address and function", "module": "file"}[options.by]
     print_heading(f"{' '.join(map(str.rjust, heads, widths))}  {what}")
-    for line, name in zip(lines, names, strict=True):
-        say(f"{line}  {fit(name, len(line) + 2, width)}")
+    used = sum(widths) + len(widths) + 1
+    for row, name in enumerate(names):
+        texts = [f"{column[row]:>{wide}} " for column, wide in zip(cells, widths, strict=True)]
+        painted = [(texts[at], "" if narrowed else share_colour(shares[at][row])) for at in range(len(work))]
+        say_painted(*painted, *texts[len(work) :], f" {fit(name, used, width)}")
 
 
 def _amount(instructions: int, total: int | None) -> str:
@@ -144,7 +179,8 @@ def _amount(instructions: int, total: int | None) -> str:
 def _names(shown: Table, by: str) -> list[str]:
     if by == "module":
         return [name or "[unknown]" for name in shown.named("module")]
-    names = [*map(shown_name, shown.named("function"), shown.named("module"))]
+    columns = (shown.named("function"), shown.named("module"), shown["is_inlined"].tolist())
+    names = [*map(shown_name, *columns)]
     if by == "function":
         return names
     ips = ["-" if ip is None else f"{ip:016x}" for ip in shown.named("entry_ip")]

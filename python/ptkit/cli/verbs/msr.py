@@ -325,6 +325,8 @@ def _with_output(
 def _plan(options: argparse.Namespace) -> int:
     found, processor = _capabilities(options)
     config, memory = _with_output(_config(options), options, found)
+    if not (config.os or config.user or config.pwr_evt_en):
+        raise ConfigError("nothing would be traced: give --user, --os or both, or a perf event by --perf")
     violations = msr.check(config, found)
     refused = any(violation.refused for violation in violations)
     names = options.sequence or ["start", "stop"]

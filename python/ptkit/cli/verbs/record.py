@@ -78,6 +78,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--redact", action="store_true", help="leave paths and command lines out of the bundle"
     )
     parser.add_argument(
+        "--with-debug",
+        action="store_true",
+        help="keep source lines and inlined functions of programs in the bundle",
+    )
+    parser.add_argument(
         "--owner",
         metavar="USER",
         help=Rare("user that gets the finished bundle (default: you, also under sudo); root keeps it"),
@@ -268,6 +273,7 @@ def run(options: argparse.Namespace) -> int:
         triggers=options.trigger,
         ring=options.ring,
         redact=options.redact,
+        with_debug=options.with_debug,
         owner=options.owner,
         force=options.force,
         **hardware,

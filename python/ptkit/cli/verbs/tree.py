@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import re
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
-from ptkit.cli.output.terminal import say
-from ptkit.cli.stacks import decoding, fit, indentation, line_width, note, print_sums_json, report, shown_name
+from ptkit.cli.output.colours import say_painted, share_colour
+from ptkit.cli.output.rows import Losses
+from ptkit.cli.stacks import (
+    add_frames_option,
+    add_inlines,
+    decoding,
+    fit,
+    indentation,
+    line_width,
+    note,
+    print_sums_json,
+    report,
+    shown_name,
+)
 from ptkit.table import Table
 from ptkit.text import counted
 from ptkit.trace import Trace
@@ -27,7 +38,6 @@ EXAMPLES = """examples:
   ptkit tree sort.ptk --all --json"""
 
 _LEAST = "1%"
-_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%?")
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -39,24 +49,18 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     bound.add_argument(
         "--min",
         metavar="SHARE",
-        type=_share,
-        default=_share(_LEAST),
+        type=common.share,
+        default=common.share(_LEAST),
         help=f"leave out contexts with less than this share of the instructions (default: {_LEAST[:-1]}%%)",
     )
     bound.add_argument("--all", action="store_true", help="print contexts of any share")
     parser.add_argument(
         "--depth", metavar="N", type=common.number(first=1), help="print N levels of callers and callees only"
     )
+    add_frames_option(parser)
+    add_inlines(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then contexts (docs/json.md)")
     parser.set_defaults(limit=None)
-
-
-def _share(text: str) -> float:
-    """Read a share in percent."""
-    found = _PERCENT.fullmatch(text)
-    if found is None or float(found[1]) > 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share: write a percentage, such as 0.5%")
-    return float(found[1]) / 100
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     with decoding(trace):
-        tree = trace.call_tree(**chosen)
+        tree = trace.call_tree(frames=options.frames, inlines=options.inlines, **chosen)
     shown = tree[_kept(tree, options)]
     if options.json:
         print_sums_json(trace, shown)
@@ -72,7 +76,9 @@ def run(options: argparse.Namespace) -> int:
         _print(trace, tree, shown)
     if len(shown) < len(tree):
         note(options, f"{counted(len(tree) - len(shown), 'more context')}: {_remedy(options)}")
-    report(trace, options, len(tree))
+    losses = Losses()
+    losses.count(tree)
+    report(trace, options, len(tree), losses)
     return 0
 
 
@@ -106,8 +112,11 @@ def _print(trace: Trace, tree: Table, shown: Table) -> None:
     print_heading(f" total   self {'calls':>{wide}}  function")
     first = int(tree["depth"].min()) if len(tree) else 0
     columns = (shown[name].tolist() for name in ("instructions", "self_instructions", "depth"))
-    names = map(shown_name, shown.named("function"), shown.named("module"))
+    inlined = shown["is_inlined"].tolist()
+    names = map(shown_name, shown.named("function"), shown.named("module"), inlined)
     for count, whole, own, depth, name in zip(counts, *columns, names, strict=True):
-        line = f"{whole / total:6.1%} {own / total:6.1%} {count:>{wide}}  "
-        line += indentation(depth - first, len(line), width)
-        say(f"{line}{fit(name, len(line), width)}")
+        shares = [(f"{share:6.1%} ", share_colour(share)) for share in (whole / total, own / total)]
+        begin = f"{count:>{wide}}  "
+        used = sum(len(text) for text, _ in shares)
+        begin += indentation(depth - first, used + len(begin), width)
+        say_painted(*shares, begin, fit(name, used + len(begin), width))

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -93,6 +94,8 @@ struct FakeKernel {
     bool overwrite = false;
     std::uint64_t lost = 0;
     std::uint64_t unreported = 0;  // lost records that no LOST record has counted yet
+    // Another record is being written: data_head moves when that one is complete.
+    std::optional<std::uint64_t> nested_head;
 
     [[nodiscard]] perf_event_mmap_page& page() {
       return *reinterpret_cast<perf_event_mmap_page*>(first.data());
@@ -219,14 +222,27 @@ struct FakeKernel {
       const std::vector<std::uint8_t> lost = lost_record(to.unreported);
       record.insert(record.begin(), lost.begin(), lost.end());
     }
-    if (page.data_head - page.data_tail + record.size() > to.first.size() - kPerfPage) {
+    const std::uint64_t head = to.nested_head.value_or(page.data_head);
+    if (head - page.data_tail + record.size() > to.first.size() - kPerfPage) {
       ++to.lost;
       ++to.unreported;
       return;
     }
     to.unreported = 0;
-    store(to.first, kPerfPage, page.data_head, record);
-    __atomic_store_n(&page.data_head, page.data_head + record.size(), __ATOMIC_RELEASE);
+    store(to.first, kPerfPage, head, record);
+    if (to.nested_head)
+      to.nested_head = head + record.size();
+    else
+      __atomic_store_n(&page.data_head, head + record.size(), __ATOMIC_RELEASE);
+  }
+
+  // The interrupt of the trace unit comes while another record is being written: the records of this
+  // interrupt become readable when that one is complete (perf_output_put_handle()).
+  void begin_nested(int cpu) { buffer(cpu).nested_head = buffer(cpu).page().data_head; }
+  void end_nested(int cpu) {
+    Buffer& to = buffer(cpu);
+    __atomic_store_n(&to.page().data_head, to.nested_head.value(), __ATOMIC_RELEASE);
+    to.nested_head.reset();
   }
 
   // The trace unit writes until the buffer is full, or overwrites.

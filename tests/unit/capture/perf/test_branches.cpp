@@ -183,6 +183,23 @@ TEST_F(PerfBts, ReportsLostAuxRecordsAsLosses) {
   EXPECT_EQ(first_of(stream), (Places{0, 10}));
 }
 
+// The AUX record of data that can be seen already is not lost.
+TEST_F(PerfBts, WaitsForRecordsThatComeLater) {
+  of_this_process();
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    kernel.begin_nested(0);
+    FakeBts(kernel, 0).store({100, ::getpid(), ::getpid()}, jumps(0, 10));
+  });
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    EXPECT_EQ(kernel.buffer(0).page().aux_tail, 0U);
+    kernel.end_nested(0);
+  });
+  ASSERT_TRUE(record().ok());
+  const trace::Stream stream = read().streams[0];
+  EXPECT_EQ(branches_of(stream), jumps(0, 10));
+  EXPECT_TRUE(stream.losses.empty());
+}
+
 TEST_F(PerfBts, CountsImplausibleAuxRecords) {
   of_this_process();
   kernel_.script.emplace_back([](FakeKernel& kernel) {

@@ -229,6 +229,60 @@ TEST_F(PerfAux, ReportsLostAuxRecordsAsLosses) {
   EXPECT_TRUE(warns(result.value().warnings, WarningCode::SIDEBAND_LOST, 3));
 }
 
+// The AUX record of data that can be seen already is not lost.
+TEST_F(PerfAux, WaitsForRecordsThatComeLater) {
+  options_.hardware.buffer_bytes = 64 * 1024;
+  Bytes expected;
+  const auto write = [&](FakeKernel& kernel, const Bytes& bytes, std::uint64_t flags = 0) {
+    kernel.write(0, bytes, flags);
+    append(expected, bytes);
+  };
+  kernel_.script.emplace_back([&](FakeKernel& kernel) {
+    write(kernel, numbered(0, 100));
+    kernel.begin_nested(0);
+    write(kernel, numbered(1, 50));
+  });
+  kernel_.script.emplace_back([&](FakeKernel& kernel) {
+    EXPECT_EQ(kernel.buffer(0).page().aux_tail, 100U);  // the kernel must not overwrite the data yet
+    kernel.end_nested(0);
+    write(kernel, numbered(2, 30), PERF_AUX_FLAG_PARTIAL);
+  });
+  kernel_.script.emplace_back([&](FakeKernel& kernel) {  // until the buffer is full
+    EXPECT_EQ(kernel.buffer(0).page().aux_tail, 180U);
+    kernel.begin_nested(0);
+    write(kernel, numbered(3, 64 * 1024 + 1));
+    expected.pop_back();
+  });
+  kernel_.script.emplace_back([&](FakeKernel& kernel) { kernel.end_nested(0); });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const trace::Stream stream = read().streams[0];
+  EXPECT_EQ(data_of(stream), expected);
+  EXPECT_EQ(losses_of(stream),
+            (Losses{{150, base::Status::NOT_TRACED}, {180 + 64 * 1024, base::Status::BUFFER_FULL}}));
+  EXPECT_TRUE(warns_at(result.value().warnings, "CPU 0", WarningCode::AUX_TRUNCATED, 1));
+}
+
+// A record that is missing for two drains does not come any more.
+TEST_F(PerfAux, WaitsForRecordsOnce) {
+  kernel_.script.emplace_back([&](FakeKernel& kernel) {
+    kernel.write(0, numbered(0, 100));
+    perf_event_mmap_page& page = kernel.buffer(0).page();
+    FakeKernel::store(kernel.buffer(0).trace, 0, 100, numbered(1, 50));
+    __atomic_store_n(&page.aux_head, 150, __ATOMIC_RELEASE);
+  });
+  kernel_.script.emplace_back([&](FakeKernel& kernel) { kernel.write(1, numbered(0, 7)); });
+  kernel_.script.emplace_back([&](FakeKernel& kernel) {
+    EXPECT_EQ(kernel.buffer(0).page().aux_tail, 150U);
+    kernel.write(0, numbered(2, 30));
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(data_of(read().streams[0]).size(), 180U);
+  EXPECT_EQ(losses_of(read().streams[0]),
+            (Losses{{100, base::Status::BUFFER_FULL}, {150, base::Status::BUFFER_FULL}}));
+}
+
 TEST_F(PerfAux, CountsImplausibleAuxRecords) {
   kernel_.script.emplace_back([](FakeKernel& kernel) {
     kernel.write(0, numbered(0, 100));

@@ -1,5 +1,7 @@
 // JIT code of recorded programs: jit-PID.dump files.
 #include <array>
+#include <filesystem>
+#include <fstream>
 
 #include "image/image.h"
 #include "unit/capture/perf/recording.h"
@@ -108,6 +110,55 @@ TEST_F(JitDumps, SeparatesProcesses) {
   EXPECT_EQ(code(1, kJitCode, 200), "2222");
   EXPECT_EQ(code(2, kJitCode, 200), "");
   EXPECT_TRUE(warns(warnings_, WarningCode::JIT_CODE_MISSING));
+}
+
+// The recorded process is this one, as its files have to belong to its user.
+class PerfMaps : public JitDumps {
+ protected:
+  void run_with_map() {
+    run({{10, 0, "", ::getpid()}, {50, kJitCode, "//anon", ::getpid()}});
+    std::filesystem::remove(map_);
+  }
+  const std::string map_ = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+};
+
+TEST_F(PerfMaps, KeepTheirNames) {
+  std::ofstream(map_) << "70000000 10 first\n70000000 10 py::second:/a.py\n70000010 0 empty\nno line\n";
+  run_with_map();
+  ASSERT_EQ(bundle_->names.size(), 2U);
+  const trace::NameRange& last = bundle_->names[1];
+  EXPECT_EQ(last.address, kJitCode);
+  EXPECT_EQ(last.size, 16U);
+  EXPECT_EQ(last.tsc_from, bundle_->names[0].tsc_to);
+  EXPECT_TRUE(last.is_module);
+  EXPECT_EQ(last.space, bundle_->streams.at(0).switches.at(0).space);
+  const trace::ImageFile& file = bundle_->files.at(static_cast<std::size_t>(last.file));
+  EXPECT_EQ(file.path, map_);
+  ASSERT_EQ(file.symbols.size(), 2U);
+  EXPECT_EQ(file.symbols[1].name, "py::second:/a.py");
+  EXPECT_TRUE(warns(warnings_, WarningCode::JIT_CODE_MISSING));  // there are no bytes
+}
+
+TEST_F(PerfMaps, AreNotReadIfTheyAreLinksOrHaveSeveralNames) {
+  const std::string other = scratch_.write("other.map", "70000000 10 first\n");
+  std::filesystem::create_symlink(other, map_);
+  run_with_map();
+  EXPECT_TRUE(warns_at(warnings_, map_, WarningCode::JIT_NAMES_REFUSED));
+  EXPECT_TRUE(bundle_->names.empty());
+  std::ofstream(map_) << "70000000 10 first\n";
+  std::filesystem::create_hard_link(map_, scratch_.at("second-name.map"));
+  run_with_map();
+  EXPECT_TRUE(warns_at(warnings_, map_, WarningCode::JIT_NAMES_REFUSED));
+  EXPECT_TRUE(bundle_->names.empty());
+}
+
+TEST_F(PerfMaps, AreReadUpToALimit) {
+  constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20U;
+  std::ofstream(map_) << "70000000 10 first\n";
+  std::filesystem::resize_file(map_, kMostBytes + 1);
+  run_with_map();
+  EXPECT_TRUE(warns(warnings_, WarningCode::JIT_NAMES_LIMIT));
+  ASSERT_EQ(bundle_->names.size(), 1U);
 }
 
 TEST_F(JitDumps, WarnsOfDamagedDumps) {

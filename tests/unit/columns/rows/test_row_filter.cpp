@@ -33,6 +33,17 @@ TEST(RowFilter, SelectsThreadsOfProcesses) {
   }
 }
 
+TEST(RowFilter, SelectsEventsByKind) {
+  Selection selection;
+  selection.event_kinds = std::uint64_t{1} << static_cast<unsigned>(flow::EventKind::PTWRITE);
+  const RowFilter filter(selection);
+  flow::Event event;
+  EXPECT_FALSE(filter.selects(event));
+  event.kind = flow::EventKind::PTWRITE;
+  EXPECT_TRUE(filter.selects(event));
+  EXPECT_TRUE(filter.selects(flow::Gap{}));
+}
+
 TEST(RowFilter, ContinuesInTheContextOfAnother) {
   Selection selection;
   selection.tids = {7};

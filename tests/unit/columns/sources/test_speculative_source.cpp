@@ -70,6 +70,26 @@ TEST(SpeculativeSource, EqualsSequentialDecodeOfSeveralStreams) {
   expect_same_tables(bundle, 2000);
 }
 
+// Marks stand where something changes, and a mark has a time, on which that of the next row may depend.
+TEST(SpeculativeSource, HasNoMarksWhereSegmentsBegin) {
+  for (const bool changes : {false, true}) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      SCOPED_TRACE(seed);
+      const auto bundle = changes ? changing_recording(seed) : recording(seed, 0, seed % 3 != 0, seed != 4);
+      Request request = request_of(TableId::branches, true);
+      request.marks = true;
+      request.mask &= ~(ColumnMask{1} << index_of(Column::branches_tsc_estimate));  // marks have no estimates
+      request.selection.branches.not_taken = false;
+      Table plain = read(bundle, request, {});
+      for (const std::size_t segment : {1500U, 9000U}) {
+        Table cut = read(bundle, request, {.threads = 3, .segment = segment});
+        expect_equal(plain.rows.get(), cut.rows.get());
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
 // Parts in reused memory: rows stay in a segment's memory, start before it, or are merged.
 TEST(SpeculativeSource, PartsEqualWholeTable) {
   for (const std::uint64_t seed : {1U, 2U}) {

@@ -11,6 +11,7 @@
 #include "formats/perf_data/jit.h"
 #include "formats/registry.h"
 #include "image/image.h"
+#include "trace/module_names.h"
 #include "unit/support/elf_maker.h"
 #include "unit/support/jit_maker.h"
 #include "unit/support/missing.h"
@@ -207,10 +208,10 @@ TEST_F(PerfCode, NamesMalformedJitdumps) {
 }
 
 TEST(PerfJit, RecognisesJitdumpNames) {
-  EXPECT_TRUE(perf::is_jit_dump("/root/.debug/jit/jit-1234.dump"));
-  EXPECT_TRUE(perf::is_jit_dump("jit-1.dump"));
+  EXPECT_TRUE(trace::is_jit_dump("/root/.debug/jit/jit-1234.dump"));
+  EXPECT_TRUE(trace::is_jit_dump("jit-1.dump"));
   for (const char* const other : {"jit-.dump", "/a/jit-12.dump2", "/jit-12x.dump", "/a/xjit-1.dump", ""})
-    EXPECT_FALSE(perf::is_jit_dump(other)) << other;
+    EXPECT_FALSE(trace::is_jit_dump(other)) << other;
 }
 
 TEST(PerfJit, ParsesPerfMaps) {

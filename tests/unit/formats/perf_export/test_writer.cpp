@@ -235,14 +235,28 @@ TEST_F(PerfWrite, WritesAGuestWithoutNonRootPips) {
   EXPECT_EQ(text(write_and_read(bundle).streams.at(0).data), both);
 }
 
-TEST_F(PerfWrite, SplitsLongStreamsIntoChunks) {
+TEST_F(PerfWrite, SplitsLongStreamsBeforePsbs) {
   trace::TraceBundle bundle = small_bundle();
-  const std::string all = trace_of(1, (std::size_t{20} << 20U) + 5);
+  constexpr std::size_t kApart = 100'003;  // bytes; so that chunks have all sizes modulo eight
+  std::string all;
+  while (all.size() < std::size_t{20} << 20U) all += trace_of(1, kApart);
   bundle.streams[0].data = buffer(all);
   const trace::TraceBundle back = write_and_read(bundle);
   EXPECT_TRUE(text(back.streams.at(0).data) == all);
   EXPECT_TRUE(back.streams[0].losses.empty());
-  EXPECT_EQ(records(perf::AUXTRACE).size(), 3U);
+  const auto chunks = records(perf::AUXTRACE);
+  ASSERT_EQ(chunks.size(), 3U);
+  const std::string psb = trace_of(1, 0).substr(0, 16);
+  for (const auto& chunk : chunks)
+    EXPECT_EQ(std::string(chunk.payload.begin(), chunk.payload.begin() + 16), psb);
+}
+
+TEST_F(PerfWrite, KeepsStreamsWithoutPsbsInOneChunk) {
+  trace::TraceBundle bundle = small_bundle();
+  const std::string all = trace_of(1, (std::size_t{20} << 20U) + 5);
+  bundle.streams[0].data = buffer(all);
+  EXPECT_TRUE(text(write_and_read(bundle).streams.at(0).data) == all);
+  EXPECT_EQ(records(perf::AUXTRACE).size(), 1U);
 }
 
 TEST_F(PerfWrite, WritesSwitchesOfACpu) {

@@ -139,11 +139,11 @@ TEST(PlaceSymbols, ModulesHaveNamesWithoutCode) {
   list.modules = {{"srv2", 0xfffff806'85380000, 0xfffff806'85450000}};
   add_modules(bundle, list);
   const symbol::Symbols symbols(std::make_shared<TraceBundle>(bundle));
-  const auto module = symbols.module_at(0, 0xfffff806'85389310);
+  const auto module = symbols.module_at(0, 0, 0xfffff806'85389310);
   ASSERT_TRUE(module.has_value());
   EXPECT_EQ(module->rva, 0x9310u);
   EXPECT_EQ(bundle.files[static_cast<std::size_t>(module->file)].path, "srv2");
-  EXPECT_FALSE(symbols.module_at(0, 0xfffff806'85450000).has_value());
+  EXPECT_FALSE(symbols.module_at(0, 0, 0xfffff806'85450000).has_value());
   // A list of the module goes there.
   SymbolList of_module = list_of({{"f", 0x1010, 0}});
   of_module.module = "srv2.pdb";

@@ -88,6 +88,11 @@ TEST(SymbolList, ReadsMapsOfJitCode) {
   EXPECT_TRUE(list.at_run_time);
   EXPECT_EQ(list.pid, 4711);
   EXPECT_EQ(read(text, "perf-x.map").pid, trace::kNoId);
+  // .NET and the JVM have blanks in names, .NET capitals and leading zeros in addresses.
+  EXPECT_EQ(symbols_of(read("00007F3001000000 1a void [app] App::Main(string[])[Tier0]\n"
+                            "00007F3002000000 b void [app] App::F()[Tier1]\n")),
+            "void [app] App::Main(string[])[Tier0] 7f3001000000 +26, void [app] App::F()[Tier1] "
+            "7f3002000000 +11");
 }
 
 TEST(SymbolList, ReadsPairs) {
@@ -225,7 +230,7 @@ TEST(SymbolList, SaysWhatOtherFilesAre) {
                         "ELF\0\0",
                         6),
        "give it as an image");
-  says("Microsoft C/C++ MSF 7.00\r\n\x1a", "is a PDB");
+  says("Microsoft C/C++ program database 2.00\r\n\x1a", "is a PDB of Visual C++ 6 or older");
   says("{\"a\": {\"b\": 1}}", "is JSON without symbols");
   says("{\"symbols\": {\"f\": {\"address\": 4096}", "is no JSON at byte");
   says("                 U puts\n0000000000004010 D datum\n", "lists no function");

@@ -1,0 +1,218 @@
+"""What ``ptkit functions`` says of the calls of one function: lengths, and what makes slow ones slow."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from ptkit.analysis.slow_calls import CallComparison, CallDifference
+from ptkit.cli import common
+from ptkit.cli.output.clock import print_heading
+from ptkit.cli.output.colours import say_painted
+from ptkit.cli.output.durations import Durations
+from ptkit.cli.output.json_rows import JsonRows
+from ptkit.cli.output.rows import Losses
+from ptkit.cli.output.terminal import say, say_lines
+from ptkit.cli.parser import Rare
+from ptkit.cli.stacks import decoding, fit, line_width, note, report
+from ptkit.decode.call_table import CallTable
+from ptkit.errors import ConfigError
+from ptkit.table import Table
+from ptkit.text import counted
+from ptkit.trace import Trace
+
+__all__ = ["add_call_options", "print_call_report"]
+
+_BAR = 40  # columns of the longest bar
+_EXAMPLES = 3
+_HEADINGS = {"function": "function", "line": "source line, by where blocks begin", "edge": "edge"}
+
+
+def add_call_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the calls of one function."""
+    group = parser.add_argument_group("calls of one function")
+    what = group.add_mutually_exclusive_group()
+    what.add_argument(
+        "--histogram", metavar="NAME", help="print how long the calls of a function are, and the slowest ones"
+    )
+    what.add_argument(
+        "--slow", metavar="NAME", help="print what slow calls of a function did that fast ones did not"
+    )
+    group.add_argument(
+        "--of",
+        choices=("instructions", "time"),
+        default="instructions",
+        help="what calls are measured by (default: instructions)",
+    )
+    group.add_argument(
+        "--slow-from",
+        metavar="X",
+        type=_choice,
+        default=0.99,
+        help=Rare("slow calls: a share (99%%, the default, is the slowest 1%%), or a least number"),
+    )
+    group.add_argument(
+        "--fast-to",
+        metavar="X",
+        type=_choice,
+        default=0.5,
+        help=Rare("fast calls: a share (default: 50%%), or a largest number"),
+    )
+
+
+def _choice(text: str) -> float | int:
+    """Read a share in per cent, or a number of instructions or ticks."""
+    if text.endswith("%"):
+        return common.share(text)
+    return common.number()(text)
+
+
+def print_call_report(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
+    """Print what ``--histogram`` or ``--slow`` asks for."""
+    return _histogram(trace, options, chosen) if options.histogram else _slow(trace, options, chosen)
+
+
+def _histogram(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
+    with decoding(trace):
+        calls = trace.calls(frames=options.frames, **chosen | {"symbol": options.histogram})
+    found = calls.histogram(options.of)
+    bins = [
+        {"begin": begin, "end": end, "count": count, "total": total}
+        for begin, end, count, total in zip(
+            found.limits[:-1].tolist(),
+            found.limits[1:].tolist(),
+            found.counts.tolist(),
+            found.totals.tolist(),
+            strict=True,
+        )
+    ]
+    if options.json:
+        _print_json(trace, "call_histogram", [{"unit": found.unit, **one} for one in bins])
+    elif len(calls):
+        _print_bins(trace, bins, options)
+        _print_examples(trace, calls.slowest(_EXAMPLES, options.of), options)
+    if found.unknown:
+        note(options, f"{counted(found.unknown, 'call')} without known times: not among these")
+    report(trace, options, len(calls), _losses(calls))
+    return 0
+
+
+def _print_bins(trace: Trace, bins: list[dict[str, int]], options: argparse.Namespace) -> None:
+    """Print a line for each bin, with a bar for its calls."""
+    durations = Durations(trace)
+    by_time = options.of == "time"
+    total = max(sum(one["total"] for one in bins), 1)
+    most = max((one["count"] for one in bins), default=1)
+    unit = durations.unit if by_time else ""
+    print_heading(f"{'from' + unit:>15} {'calls':>12} {'of all':>6}  {options.of}")
+    for one in bins:
+        begin = durations.text(one["begin"]) if by_time else f"{one['begin']:,}"
+        bar = "#" * -(-one["count"] * _BAR // most)
+        say_painted(f"{begin:>15} {one['count']:12,} {one['total'] / total:6.1%}  ", (bar, "note"))
+
+
+def _print_examples(trace: Trace, calls: Table, options: argparse.Namespace) -> None:
+    """Print calls, each with the command that prints its branches."""
+    durations = Durations(trace)
+    names = ("id", "instructions", "tsc", "end_tsc", "end_tsc_error", "stream", "tid")
+    for number, instructions, begin, end, error, stream, tid in zip(*map(calls.named, names), strict=True):
+        ticks = None if begin is None or end is None else max(end - begin, 0)
+        say(f"call {number}: {instructions:,} instructions, {durations.text(ticks)}")
+        if ticks is not None:
+            thread = "" if tid is None else f" --tid {tid}"
+            where = f"--stream {stream}{thread} --time {begin}-{end + error + 1}"
+            say(f"  ptkit branches {quote(options.path)} {where}")
+
+
+def _slow(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
+    if options.frames != "native":
+        raise ConfigError("--slow: compares native frames, so that --frames says nothing of it")
+    slow, fast = options.slow_from, options.fast_to
+    with decoding(trace):
+        found = trace.compare(options.slow, slow=slow, fast=fast, by=options.of, **chosen)
+    parts = [found.functions, found.lines, found.edges, found.times]
+    if options.json:
+        rows = [_members(one) for part in parts for one in _bounded(part, options)]
+        _print_json(trace, "call_differences", rows)
+    else:
+        _print_comparison(trace, found, options)
+    report(trace, options, len(found.slow), _losses(found.slow))
+    return 0
+
+
+def _losses(calls: CallTable) -> Losses:
+    losses = Losses()
+    losses.count(calls)
+    return losses
+
+
+def _bounded(part: tuple[CallDifference, ...], options: argparse.Namespace) -> tuple[CallDifference, ...]:
+    """Those that are printed: with more instructions, or ticks, in slow calls."""
+    if options.all:
+        return part
+    return tuple(one for one in part if one.extra > 0)[: options.top]
+
+
+def _members(one: CallDifference) -> dict[str, Any]:
+    names = ("kind", "name", "extra", "slow", "fast", "slow_count", "fast_count")
+    return {name: getattr(one, name) for name in (*names, "slow_example", "fast_example")}
+
+
+def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Namespace) -> None:
+    lengths = [np.asarray(side.lengths(found.by)[0]) for side in (found.slow, found.fast)]
+    unit = "instructions" if found.by == "instructions" else "TSC ticks"
+    say(
+        f"{found.function}: {found.calls:,} calls; {len(found.slow):,} slow ones, "
+        f"{int(lengths[0].min()):,} {unit} or more; {len(found.fast):,} fast ones, "
+        f"{int(lengths[1].max()):,} or fewer"
+    )
+    width = line_width()
+    for part in (found.functions, found.lines, found.edges):
+        shown = _bounded(part, options)
+        if shown:
+            say("")
+            say(f"{'extra':>14} {'slow':>14} {'fast':>14} {'times':>17}  {_HEADINGS[shown[0].kind]}")
+        for one in shown:
+            times = f"{_mean(one.slow_count)} / {_mean(one.fast_count)}"
+            line = f"{_mean(one.extra):>14} {_mean(one.slow):>14} {_mean(one.fast):>14} {times:>17}  "
+            say_painted((line[:14], "hot"), line[14:], fit(one.name, len(line), width))
+    _print_times(trace, found)
+    _print_pair(trace, found, options)
+
+
+def _mean(value: float) -> str:
+    """A mean, with fractions where it is small."""
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.2f}"
+
+
+def _print_times(trace: Trace, found: CallComparison) -> None:
+    """Print a line for each kind of time that calls were away, and for gaps."""
+    durations = Durations(trace)
+    for one in found.times:
+        if one.kind == "gap":
+            say(f"{one.name}: {one.slow:.1%} of the slow ones, {one.fast:.1%} of the fast ones")
+            continue
+        slow, fast = (durations.text(round(value)) for value in (one.slow, one.fast))
+        say(
+            f"{one.name}: {slow}{durations.unit} in slow calls ({one.slow_count:.1%} have any), {fast} in "
+            f"fast ones ({one.fast_count:.1%})"
+        )
+
+
+def _print_pair(trace: Trace, found: CallComparison, options: argparse.Namespace) -> None:
+    """Print a slow and a fast call with the first difference."""
+    first = found.functions[0] if found.functions else None
+    for side, name in ((found.slow, "slow"), (found.fast, "fast")):
+        number = None if first is None else getattr(first, f"{name}_example")
+        say("")
+        say(f"a {name} one:")
+        _print_examples(trace, side[:1] if number is None else found.example(number), options)
+
+
+def _print_json(trace: Trace, table: str, rows: list[dict[str, Any]]) -> None:
+    JsonRows(trace, table).print_header()
+    say_lines(json.dumps({"table": table, **row}).encode() for row in rows)

@@ -1,0 +1,85 @@
+"""How long the calls of a function are: counts and sums by length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.errors import ConfigError
+
+__all__ = ["CallHistogram", "histogram"]
+
+_STEPS = (1, 2, 5)
+_LAST = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class CallHistogram:
+    """Calls by their lengths.
+
+    Attributes
+    ----------
+    unit : str
+        ``"instructions"`` or ``"TSC ticks"``.
+    limits : numpy.ndarray of uint64, shape (bins + 1,)
+        Bin i has the calls with a length in [limits[i], limits[i + 1]).
+    counts : numpy.ndarray of uint64, shape (bins,)
+        Calls.
+    totals : numpy.ndarray of uint64, shape (bins,)
+        Sums of their lengths, exact.
+    unknown : int
+        Calls of which the length is not known: they are in no bin.
+    """
+
+    unit: str
+    limits: NDArray[np.uint64]
+    counts: NDArray[np.uint64]
+    totals: NDArray[np.uint64]
+    unknown: int
+
+
+def histogram(
+    lengths: NDArray[np.uint64], unit: str, unknown: int, bins: Sequence[int] | None
+) -> CallHistogram:
+    """Count lengths in bins; by default between 1, 2, 5, 10, 20, 50 and so on.
+
+    Raises
+    ------
+    ConfigError
+        If `bins` are no ascending limits, or a length lies outside of them.
+    """
+    ordered = np.sort(lengths)
+    limits = _usual_limits(ordered) if bins is None else _checked(bins)
+    if len(ordered) and (ordered[0] < limits[0] or ordered[-1] >= limits[-1]):
+        raise ConfigError(
+            f"bins: the calls take {int(ordered[0]):,} to {int(ordered[-1]):,} {unit}, and the limits are "
+            f"{int(limits[0]):,} to {int(limits[-1]):,}"
+        )
+    places = np.searchsorted(ordered, limits)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(ordered, dtype=np.uint64)])
+    return CallHistogram(
+        unit, limits, np.diff(places).astype(np.uint64), np.diff(sums[places]).astype(np.uint64), unknown
+    )
+
+
+def _usual_limits(ordered: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Limits around all lengths, three for each power of ten."""
+    if not len(ordered):
+        return np.array([0, 1], np.uint64)
+    lowest, highest = int(ordered[0]), int(ordered[-1])
+    every = [0, *(step * 10**power for power in range(20) for step in _STEPS)]
+    every = [*(one for one in every if one <= _LAST), _LAST]
+    first = max(place for place, one in enumerate(every) if one <= lowest)
+    last = next(place for place, one in enumerate(every) if one > highest)
+    return np.array(every[first : last + 1], np.uint64)
+
+
+def _checked(bins: Sequence[int]) -> NDArray[np.uint64]:
+    limits = [int(one) for one in bins]
+    if len(limits) < 2 or limits[0] < 0 or limits[-1] > _LAST or any(a >= b for a, b in pairwise(limits)):
+        raise ConfigError("bins: give at least two ascending limits of 64 bits, such as [0, 100, 10_000]")
+    return np.array(limits, np.uint64)

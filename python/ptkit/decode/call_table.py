@@ -1,0 +1,269 @@
+"""The table of calls: its frames are summed up without another decode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit import _core
+from ptkit.decode.call_lengths import CallLengths
+from ptkit.decode.plan import check_choice
+from ptkit.errors import ColumnError, ConfigError
+from ptkit.table import Runs, Table
+from ptkit.table.table import from_core
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["FRAME_VIEWS", "TREE_COLUMNS", "CallTable", "check_frames", "check_sums", "function_columns"]
+
+#: What `Trace.calls` shows of a Python program; the first one is the default.
+FRAME_VIEWS = ("native", "python", "mixed")
+
+_SUMS = (
+    "module",
+    "count",
+    "instructions",
+    "self_instructions",
+    "branches",
+    "flags",
+    "least",
+    "most",
+)
+_OF_FUNCTIONS = (
+    "p50",
+    "p99",
+    "max",
+    "untraced",
+    "untraced_error",
+    "switched",
+    "switched_error",
+    "lost",
+    "lost_error",
+)
+#: Columns of `Trace.call_tree` by default.
+TREE_COLUMNS = ("node", "parent", "depth", "function", *_SUMS)
+
+
+def function_columns(by: str) -> tuple[str, ...]:
+    """Columns of `Trace.functions` by default."""
+    first = {"function": ("function",), "entry": ("entry_ip", "function"), "module": ()}[by]
+    return (*first, *_SUMS, *_OF_FUNCTIONS)
+
+
+def check_sums(by: str, tails: str, more: tuple[str, ...] = ()) -> None:
+    """Raise ConfigError if functions cannot be summed up so; `more`: what else they are summed up by."""
+    check_choice("by", by, ("function", "entry", "module", *more))
+    check_choice("tails", tails, ("nested", "replaced"))
+
+
+def check_frames(frames: str, inlines: bool) -> None:
+    """Raise ConfigError if there is no such view of frames, or none with inlined functions."""
+    check_choice("frames", frames, FRAME_VIEWS)
+    if inlines and frames != "native":
+        raise ConfigError(f"inlines: frames={frames!r} leaves out functions in C; leave one of them out")
+
+
+class CallTable(CallLengths):
+    """Frames of `Trace.calls`: a `Table` with sums over its rows.
+
+    What is cut out of it, by ``calls[mask]``, ``calls.where(...)`` and so on, has sums over the rows that are
+    left.
+    """
+
+    #: Columns that sums are made of.
+    SUMMED = (
+        "id",
+        "parent",
+        "entry_ip",
+        "how",
+        "flags",
+        "instructions",
+        "self_instructions",
+        "branches",
+        "tsc",
+        "tsc_error",
+        "end_tsc",
+        "end_tsc_error",
+        "untraced",
+        "untraced_error",
+        "switched",
+        "switched_error",
+        "lost",
+        "lost_error",
+    )
+    _FUNCTION = "function"
+    _LEVEL = "inline_level"  # of tables with inlined calls
+    _notes: _core.CallNotes
+
+    @classmethod
+    def stored(cls, columns: Sequence[str], inlines: bool = False) -> list[str]:
+        """Columns to read where these are asked for: with the number of the function, if there are sums."""
+        has_sums = set(cls.SUMMED) <= set(columns)
+        more = [cls._FUNCTION] * has_sums + [cls._LEVEL] * inlines
+        return list(dict.fromkeys([*columns, *more]))
+
+    @classmethod
+    def of(cls, table: Table, notes: _core.CallNotes) -> CallTable:
+        """Make one of a table of frames, and of what the core noted of them."""
+        calls = cls(
+            table._schema,
+            len(table),
+            table._arrays,
+            table._runs,
+            columns=table._columns,
+            context=table._context,
+            errors=table.errors,
+            gaps=table.gaps,
+        )
+        calls._notes = notes
+        return calls
+
+    def _part(
+        self,
+        rows: int,
+        arrays: Mapping[str, NDArray[Any] | _core.RunColumn],
+        runs: Runs | None,
+        *,
+        columns: Sequence[str],
+        errors: Table | None,
+        gaps: Table | None,
+    ) -> Self:
+        part = super()._part(rows, arrays, runs, columns=columns, errors=errors, gaps=gaps)
+        part._notes = self._notes
+        return part
+
+    def functions(
+        self, by: str = "function", *, tails: str = "nested", columns: Sequence[str] | None = None
+    ) -> Table:
+        """Sums over the frames of each function, as `Trace.functions` has them.
+
+        Parameters
+        ----------
+        by, tails : str
+            As for `Trace.functions`. Other values than the default need all frames that were read: a table
+            that something was cut out of, or that was selected by address or time, has them by function.
+        columns : sequence of str, optional
+            As for `Trace.functions`.
+
+        Returns
+        -------
+        Table
+            The same as `Trace.functions` gives, for the rows of this table.
+
+        Raises
+        ------
+        ConfigError
+            If frames are missing; `Trace.functions` decodes them.
+        ColumnError
+            If a column that the sums are made of was not asked for, or there is no such column.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> calls = ptkit.record(["true"]).calls()
+        >>> outer = calls[calls["depth"] < 3].functions()
+        >>> int(outer["count"].sum()) == int((calls["depth"] < 3).sum())
+        True
+        """
+        check_sums(by, tails)
+        rows = self._notes.functions(
+            self._summed("functions"), len(self), by=by, tails_replaced=tails == "replaced"
+        )
+        if rows is None:
+            raise ConfigError(
+                f"functions(by={by!r}, tails={tails!r}): recursion shows in all frames, and this table has "
+                "some of them: ask trace.functions() with the same selection"
+            )
+        names = function_columns(by) if columns is None else columns
+        return self._sums("functions", rows, names)
+
+    def tree(self, *, columns: Sequence[str] | None = None) -> Table:
+        """Sums over the frames of each calling context, as `Trace.call_tree` has them.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            As for `Trace.call_tree`.
+
+        Returns
+        -------
+        Table
+            The same as `Trace.call_tree` gives, for the rows of this table.
+
+        Raises
+        ------
+        ConfigError
+            If the caller of a frame is not in the table.
+        ColumnError
+            If a column that the sums are made of was not asked for, or there is no such column.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> calls = ptkit.record(["true"]).calls()
+        >>> tree = calls[calls["depth"] < 4].tree()
+        >>> int(tree["depth"].max()) < 4
+        True
+        """
+        rows = self._notes.tree(self._summed("tree"), len(self))
+        if rows is None:
+            raise ConfigError(
+                "tree: frames lack their callers: select by thread, process, stream, time or depth, not by "
+                "function"
+            )
+        return self._sums("call_tree", rows, TREE_COLUMNS if columns is None else columns)
+
+    # What comparisons of calls are made of.
+
+    def function_names(self) -> list[str]:
+        """Name of each function, by the number in column ``function``."""
+        names = from_core("functions", self._notes.names(), context=self._context)
+        return list(names.named("function"))
+
+    def outermost(self, functions: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Rows of frames of these functions that have no such frame below."""
+        chosen = np.isin(self._arrays[self._FUNCTION], functions).astype(np.uint8)
+        outer = self._notes.outermost(self._summed("compare"), len(self), {"chosen": chosen})
+        return np.flatnonzero(outer)
+
+    def parts(
+        self, kinds: NDArray[np.uint8], count: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+        """Sums over calls of some kinds and what is above them, by function.
+
+        Parameters
+        ----------
+        kinds : numpy.ndarray of uint8, shape (rows,)
+            Kind of each call, 1 to `count`; 0: none. No call of a kind is above another one.
+        count : int
+            How many kinds there are.
+
+        Returns
+        -------
+        tuple of numpy.ndarray, shape (count, functions)
+            Frames, their own instructions, and the row of the first call that has one (-1: none).
+        """
+        found = self._notes.parts(self._summed("compare"), len(self), {"kind": kinds}, count)
+        counts, instructions, first = found
+        return counts.reshape(count, -1), instructions.reshape(count, -1), first.reshape(count, -1)
+
+    def _summed(self, what: str) -> dict[str, NDArray[Any]]:
+        """Columns that sums are made of."""
+        missing = [name for name in (*self.SUMMED, self._FUNCTION) if name not in self._arrays]
+        if missing:
+            raise ColumnError(
+                f"{what}: the calls lack columns {', '.join(missing)}: read them without columns=[...], or "
+                f"ask trace.{'functions' if what == 'functions' else 'call_tree'}()"
+            )
+        assert self._runs is not None
+        more = (self._LEVEL,) if self._LEVEL in self._arrays else ()
+        arrays = {name: self._arrays[name] for name in (*self.SUMMED, self._FUNCTION, *more)}
+        return {**arrays, "space": self._runs.spread("space")}
+
+    def _sums(self, table: str, rows: Any, columns: Sequence[str]) -> Table:
+        sums = from_core(table, rows, context=self._context, errors=self.errors, gaps=self.gaps)
+        return sums[list(columns)]

@@ -1,0 +1,173 @@
+"""How often source lines were executed, and with how many instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit import _core
+from ptkit.decode.plan import Plan
+from ptkit.decode.read import iterate, read
+from ptkit.schema import schema_of
+from ptkit.table import Table
+
+__all__ = ["BLOCK_COLUMNS", "EDGE_COLUMNS", "read_lines"]
+
+BLOCK_COLUMNS = ("ip", "instructions", "mode", "space")
+EDGE_COLUMNS = ("from_ip", "to_ip", "kind", "count", "space")
+_ROWS = 1 << 16  # such a part stays in the second level cache
+_CALLS = tuple(
+    int(kind) for kind in (_core.BranchKind.CALL, _core.BranchKind.CALL_INDIRECT, _core.BranchKind.FAR_CALL)
+)
+_JUMPS = tuple(
+    int(kind) for kind in (_core.BranchKind.COND, _core.BranchKind.JUMP, _core.BranchKind.JUMP_INDIRECT)
+)
+_Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Instructions:
+    """The executed instructions, by space and address."""
+
+    ip: NDArray[np.uint64]
+    space: NDArray[np.uint32]
+    size: NDArray[np.uint8]
+    count: NDArray[np.uint64]
+    instructions: NDArray[np.uint64]
+
+    def find(self, ip: NDArray[np.uint64], space: NDArray[np.uint32]) -> _Indices:
+        """Return the index of each address, or -1."""
+        found = np.full(len(ip), -1, np.int64)
+        for one in np.unique(space):
+            begin, end = np.searchsorted(self.space, [one, int(one) + 1])
+            rows = np.flatnonzero(space == one)
+            at = np.searchsorted(self.ip[begin:end], ip[rows])
+            inside = at < end - begin
+            rows, at = rows[inside], at[inside] + begin
+            same = self.ip[at] == ip[rows]
+            found[rows[same]] = at[same]
+        return found
+
+    def before(self) -> _Indices:
+        """Return the index of the instruction that each one follows in memory, or -1."""
+        index = np.arange(len(self.ip), dtype=np.int64) - 1
+        if len(index) > 1:
+            follows = (self.space[1:] == self.space[:-1]) & (self.ip[:-1] + self.size[:-1] == self.ip[1:])
+            index[1:][~follows] = -1
+        return index
+
+
+def _count_blocks(parts: Iterator[Table]) -> _core.BlockCounts:
+    blocks = _core.BlockCounts()
+    for part in parts:
+        blocks.add(part["ip"], part["instructions"], part["mode"], part["space"])
+    return blocks
+
+
+def _selected(found: dict[str, NDArray[Any]], plan: Plan) -> _Instructions:
+    """Return the instructions at the selected addresses: blocks are selected where they overlap these."""
+    ranges = plan.selection.get("ips")
+    if ranges:
+        kept = np.zeros(len(found["ip"]), np.bool_)
+        for low, last, space in ranges:
+            inside = (found["ip"] >= np.uint64(low)) & (found["ip"] <= np.uint64(last))
+            kept |= inside if space is None else inside & (found["space"] == space)
+        found = {name: cells[kept] for name, cells in found.items()}
+    return _Instructions(**found)
+
+
+def _entries(code: _Instructions, line: _Indices, edges: Table) -> NDArray[np.uint64]:
+    """Return how often a line was executed from each of its instructions on.
+
+    Control came to it from another line, or called it, or jumped back within the line (a loop). A return
+    comes from the line of the call that it returns to: control did not leave that line for another one of the
+    caller.
+    """
+    before = code.before()
+    to = code.find(edges["to_ip"], edges["space"])
+    source = code.find(edges["from_ip"], edges["space"])
+    inside = to >= 0
+    to, source, kind, count = to[inside], source[inside], edges["kind"][inside], edges["count"][inside]
+    returns = kind == int(_core.BranchKind.RETURN)
+    source = np.where(returns, before[to], source)
+    loops = np.isin(kind, _JUMPS) & (to <= source)
+    other = (source < 0) | (line[source] != line[to]) | np.isin(kind, _CALLS) | loops
+    jumped = np.zeros(len(code.ip), np.uint64)
+    entered = np.zeros(len(code.ip), np.uint64)
+    np.add.at(jumped, to, count)
+    np.add.at(entered, to[other], count[other])
+    straight = code.count - np.minimum(jumped, code.count)
+    return entered + np.where((before < 0) | (line[before] != line), straight, np.uint64(0))
+
+
+def _lines(plan: Plan, code: _Instructions) -> tuple[_Indices, NDArray[np.int32]]:
+    """Number the lines of instructions, without a known line their functions; and return their files."""
+    sources, lines, _ = _core.name_lines(plan.session, code.ip, code.space, None)
+    files, _ = _core.name_files(plan.session, code.ip, code.space, None, None, False, False)
+    symbols, _, _ = _core.name_symbols(plan.session, code.ip, code.space, None, None, False, False)
+    unknown = sources < 0
+    keys = (files, sources, np.where(unknown, 0, lines), np.where(unknown, symbols, -1))
+    order = np.lexsort(keys)
+    is_new = np.zeros(len(order), np.bool_)
+    for key in keys:
+        is_new[1:] |= key[order][1:] != key[order][:-1]
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(is_new)
+    return numbers, files
+
+
+def _sums(numbers: _Indices, values: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
+    sums = np.zeros(size, np.uint64)
+    np.add.at(sums, numbers, values)
+    return sums
+
+
+def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
+    """Count the executions of source lines.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the table of functions, which has the columns of the result.
+    blocks, edges : Plan
+        Of the same selection, with `BLOCK_COLUMNS` and `EDGE_COLUMNS`.
+
+    Raises
+    ------
+    ConfigError, OutOfMemoryError
+        As for reading the blocks.
+    """
+    counted = _count_blocks(iterate(blocks, _ROWS, reuse=True))
+    code = _selected(counted.instructions(plan.session), blocks)
+    line, files = _lines(plan, code)
+    lines = int(line.max()) + 1 if len(line) else 0
+    instructions = _sums(line, code.instructions, lines)
+    branches = read(edges)
+    entries = _sums(line, _entries(code, line, branches), lines)
+    order = np.argsort(instructions, kind="stable")[::-1]
+    _, first = np.unique(line, return_index=True)
+    first = first[order]
+    known = schema_of("functions").columns["entry_known"].mask
+    arrays: dict[str, NDArray[Any]] = {
+        "entry_ip": code.ip[first],
+        "space": code.space[first],
+        "file": files[first].astype(np.int32),
+        "flags": np.full(lines, known, np.uint8),
+        "count": entries[order],
+        "instructions": instructions[order],
+        "self_instructions": instructions[order],
+    }
+    return Table(
+        schema_of("functions"),
+        lines,
+        arrays,
+        None,
+        columns=plan.shown,
+        context=plan.context,
+        errors=branches.errors,
+        gaps=branches.gaps,
+    )

@@ -1,0 +1,47 @@
+"""What the columns of a table need of its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.table.labels import Labels
+
+__all__ = ["TableContext"]
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """What the derived columns and messages of a table need of its trace.
+
+    Attributes
+    ----------
+    files : tuple of str
+        Paths of the trace's files, by index.
+    name_rows : callable or None
+        Names of the code that rows executed, and offsets in it: `ptkit.trace.names.Names.name_rows`.
+    name_inlined : callable or None
+        Functions of inlined calls: `ptkit.trace.names.Names.name_inlined`.
+    name_lines : callable or None
+        Source lines of addresses: `ptkit.trace.names.Names.name_lines`.
+    to_ns : callable or None
+        TSC ticks to nanoseconds; None if the clock is not known.
+    length_ns : callable or None
+        Lengths of time in TSC ticks to nanoseconds; None if the clock is not known.
+    record_streams : frozenset of int
+        Streams of branch records.
+    annotated : bool
+        PTW packets are annotations of the recorder (DRAKVUF): PTWEn was 0.
+    """
+
+    files: tuple[str, ...] = ()
+    name_rows: Callable[..., tuple[Labels, NDArray[np.uint64]]] | None = None
+    name_lines: Callable[..., tuple[Labels, NDArray[np.uint32]]] | None = None
+    to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
+    record_streams: frozenset[int] = frozenset()
+    annotated: bool = False
+    length_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
+    name_inlined: Callable[..., Labels] | None = None

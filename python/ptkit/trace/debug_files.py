@@ -1,0 +1,64 @@
+"""Where debug files are looked for, and what is said of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from ptkit import _core
+from ptkit.bundle import checked_paths
+from ptkit.errors import TraceWarning
+from ptkit.trace.late_warnings import warn_caller
+
+__all__ = ["DebugFiles", "debug_folders"]
+
+_SYSTEM = b"/usr/lib/debug"
+
+
+def debug_folders(given: Sequence[str | os.PathLike[str]] | None = None) -> list[bytes]:
+    """Where debug files are looked for, in order.
+
+    Parameters
+    ----------
+    given : sequence of paths, optional
+        Folders and files that the user gives. Those of `$PTKIT_DEBUG_PATH`, separated by colons, and the
+        system's folder follow.
+
+    Raises
+    ------
+    ConfigError
+        If it is no list of paths.
+    OpenError
+        If a path that is given cannot be read.
+    """
+    paths = checked_paths("debug_path", given, "folders and files", "debug file or folder of debug files")
+    own = os.environb.get(b"PTKIT_DEBUG_PATH", b"").split(b":")
+    return [*map(os.fsencode, paths), *filter(None, own), _SYSTEM]
+
+
+class DebugFiles:
+    """Says once what is odd with a debug file that names and lines come from.
+
+    Parameters
+    ----------
+    session : _core.Session
+        Knows which debug files were used.
+
+    Attributes
+    ----------
+    warnings : tuple of TraceWarning
+        What was said.
+    say : callable
+        Takes the sentence; by default it becomes a `PtkitWarning`.
+    """
+
+    def __init__(self, session: _core.Session) -> None:
+        self.warnings: tuple[TraceWarning, ...] = ()
+        self.say: Callable[[str], None] = warn_caller
+        self._session = session
+
+    def look(self) -> None:
+        """Warn of what came about since the last call."""
+        for warning in self._session.take_debug_problems():
+            self.warnings += (warning,)
+            self.say(warning)

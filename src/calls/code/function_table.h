@@ -1,0 +1,50 @@
+// Numbers of functions: one for each function of a file, whatever the address and the space it is mapped to.
+// Inlined calls of a function have another number than the function.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "calls/code/code_facts.h"
+
+namespace ptkit::calls {
+
+struct Function {
+  std::uint64_t entry_ip = 0;               // of the first call
+  trace::SpaceId space = trace::kAnySpace;  // of the first call
+  std::int32_t file = -1;                   // index in TraceBundle::files; -1: none
+  std::uint64_t offset = 0;                 // of the entry in the file
+  std::uint64_t code_tsc = trace::kTscMin;  // from when on the space had the function at `entry_ip`
+  std::uint64_t inlined = 0;  // inlined calls: which function of the file; 0: the function at entry_ip
+  std::uint8_t level = 0;     // inlined calls that entry_ip is in, up to that of the function
+};
+
+class FunctionTable {
+ public:
+  FunctionTable() : functions_(kFirstFunction) {}
+
+  [[nodiscard]] std::uint32_t number(const Function& function) {
+    const bool in_file = function.file >= 0;
+    const bool in_calls = in_file && function.inlined != 0;
+    const Key key{function.file, in_file ? trace::kAnySpace : function.space,
+                  in_calls  ? 0
+                  : in_file ? function.offset
+                            : function.entry_ip,
+                  function.inlined};
+    const auto [place, is_new] = numbers_.emplace(key, static_cast<std::uint32_t>(functions_.size()));
+    if (is_new) functions_.push_back(function);
+    return place->second;
+  }
+  [[nodiscard]] const Function& at(std::uint32_t number) const noexcept { return functions_[number]; }
+  [[nodiscard]] std::size_t size() const noexcept { return functions_.size(); }
+
+ private:
+  using Key = std::tuple<std::int32_t, trace::SpaceId, std::uint64_t, std::uint64_t>;
+
+  std::map<Key, std::uint32_t> numbers_;
+  std::vector<Function> functions_;
+};
+
+}  // namespace ptkit::calls

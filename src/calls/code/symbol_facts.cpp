@@ -1,0 +1,180 @@
+#include "calls/code/symbol_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/addresses.h"
+#include "insn/insn.h"
+#include "symbol/row_views.h"
+
+namespace ptkit::calls {
+namespace {
+
+using base::Bytes;
+using insn::Insn;
+
+constexpr std::size_t kLongestInsn = 15;
+
+[[nodiscard]] bool begins_with(Bytes code, std::initializer_list<std::uint8_t> bytes) noexcept {
+  return code.size() >= bytes.size() && std::equal(bytes.begin(), bytes.end(), code.begin());
+}
+
+[[nodiscard]] Bytes skip_endbr(Bytes code) noexcept {
+  constexpr std::size_t kSize = 4;
+  const bool any = begins_with(code, {0xf3, 0x0f, 0x1e, 0xfa}) || begins_with(code, {0xf3, 0x0f, 0x1e, 0xfb});
+  return any ? code.subspan(kSize) : code;
+}
+
+[[nodiscard]] Bytes skip_bnd(Bytes code) noexcept {
+  return begins_with(code, {0xf2}) ? code.subspan(1) : code;
+}
+
+// JMP through memory, by a register (of 32-bit code that does not depend on its address) or not.
+[[nodiscard]] bool is_jump_through_memory(Bytes code) noexcept {
+  code = skip_bnd(code);
+  return begins_with(code, {0xff, 0x25}) || begins_with(code, {0xff, 0xa3});
+}
+
+// The first entry of a PLT, which jumps to the resolver: PUSH and JMP through the GOT.
+[[nodiscard]] bool is_first_stub(Bytes code) noexcept {
+  constexpr std::size_t kPushSize = 6;
+  code = skip_endbr(code);
+  const bool pushes = begins_with(code, {0xff, 0x35}) || begins_with(code, {0xff, 0xb3});
+  return pushes && code.size() > kPushSize && is_jump_through_memory(code.subspan(kPushSize));
+}
+
+// The entries of a PLT: a jump through the GOT; or the number of a relocation and a jump to the first entry.
+[[nodiscard]] bool is_stub(Bytes code) noexcept {
+  constexpr std::size_t kPushSize = 5;
+  code = skip_endbr(code);
+  if (is_jump_through_memory(code)) return true;
+  return begins_with(code, {0x68}) && code.size() > kPushSize &&
+         begins_with(skip_bnd(code.subspan(kPushSize)), {0xe9});
+}
+
+[[nodiscard]] bool is_any_of(std::string_view name, std::initializer_list<std::string_view> names) noexcept {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+[[nodiscard]] std::uint32_t flags_of(std::string_view name) noexcept {
+  if (name.ends_with("@plt")) return CODE_STUB | CODE_ENTRY;
+  unsigned flags = 0;
+  if (name.find(".cold") != std::string_view::npos) flags |= CODE_COLD;
+  if (name.ends_with("return_thunk")) flags |= CODE_RETURN;
+  if (name.starts_with("_dl_runtime_resolve")) flags |= CODE_RESOLVER;
+  // Functions of the C library have several names, some with underscores, and versions.
+  std::string_view bare = name.substr(0, name.find('@'));
+  bare.remove_prefix(std::min(bare.find_first_not_of('_'), bare.size()));
+  if (is_any_of(bare, {"setjmp", "sigsetjmp", "getcontext"})) flags |= CODE_SETJMP;
+  // Go's scheduler: goroutines call it by mcall(), or where their stacks have to grow; it goes on by gogo().
+  if (bare.ends_with(".abi0")) bare.remove_suffix(std::string_view(".abi0").size());
+  if (is_any_of(bare, {"runtime.mcall", "runtime.morestack"})) flags |= CODE_PARK;
+  if (bare == "gogo") flags |= CODE_SWITCH | CODE_LEAVE;
+  if (bare == "runtime.goexit0") flags |= CODE_LEAVE;
+  if (is_any_of(bare, {"swapcontext", "setcontext", "jump_fcontext", "ontop_fcontext"})) flags |= CODE_SWITCH;
+  if (bare == "setcontext") flags |= CODE_LEAVE;
+  if (is_any_of(bare, {"clone", "clone3", "clone_internal", "fork", "libc_fork", "Fork", "vfork"}))
+    flags |= CODE_CLONE;
+  return flags;
+}
+
+[[nodiscard]] std::uint32_t kernel_flags_of(std::string_view name) noexcept {
+  if (is_any_of(name, {"__switch_to_asm", "__switch_to"})) return CODE_TASK_SWITCH;
+  if (name == "__schedule") return CODE_SCHEDULER;
+  if (name.starts_with("ret_from_fork")) return CODE_CLONE;
+  return name == "do_task_dead" ? std::uint32_t{CODE_TASK_END} : 0U;
+}
+
+}  // namespace
+
+CodeVersion SymbolFacts::follow(trace::SpaceId space, std::uint64_t tsc) {
+  view_ = &image_.view(space, tsc);
+  known_ = &places_[view_->id()];
+  return {view_->id(), view_->valid_to()};
+}
+
+SymbolFacts::FilePlace SymbolFacts::file_place(std::uint64_t ip) const {
+  const image::Provenance where = symbol::file_at(image_, *view_, ip);
+  if (where.file < 0 || where.region < 0) return {};
+  const trace::CodeRegion& region = image_.bundle().code[static_cast<std::size_t>(where.region)];
+  return {symbols_.unwind_of(where.file), where.file, ip - region.address + region.file_offset};
+}
+
+// The number of the function with this entry.
+std::uint32_t SymbolFacts::number_at(std::uint64_t entry) const {
+  const FilePlace place = file_place(entry);
+  Function function{entry, view_->space(), place.file, place.offset, view_->valid_from()};
+  if (place.file >= 0) return functions_.number(function);
+  if (const auto module = symbols_.module_at(view_->space(), view_->valid_from(), entry)) {
+    function.file = module->file;
+    function.offset = module->rva;
+  }
+  return functions_.number(function);
+}
+
+// What the unwind table says of an address in the function that begins at `begin`.
+std::uint32_t SymbolFacts::unwind_flags(const FilePlace& place, std::uint64_t begin) {
+  if (place.unwind == nullptr) return 0;
+  unsigned flags = 0;
+  if (place.unwind->is_landing_pad(place.offset)) flags |= CODE_LANDING_PAD;
+  if (place.unwind->is_stub(place.offset)) flags |= CODE_STUB | CODE_ENTRY;
+  const auto function = place.unwind->function_at(begin);
+  if (function && function->begin == begin && !place.unwind->is_entry(begin)) flags |= CODE_COLD;
+  return flags;
+}
+
+CodePlace SymbolFacts::find(std::uint64_t ip) const {
+  CodePlace place{ip, kUnknownFunction, 0};
+  if (const auto symbol = symbols_.find(view_->space(), view_->valid_from(), ip)) {
+    place.entry = symbol->address;
+    place.flags = flags_of(symbol->raw_name) | CODE_KNOWN;
+    if (ip >= base::kKernelHalf) place.flags |= kernel_flags_of(symbol->raw_name);
+    if (symbol->address == ip) place.flags |= CODE_ENTRY;
+    place.function = number_at(symbol->address);
+  }
+  const FilePlace where = file_place(ip);
+  place.flags |= unwind_flags(where, where.offset - (ip - place.entry));
+  if (place.is(CODE_KNOWN) && !place.is(CODE_ENTRY)) return place;
+  constexpr std::size_t kStubBytes = 16;
+  std::array<std::uint8_t, kStubBytes> bytes{};
+  const Bytes code = Bytes(bytes).first(view_->read(ip, bytes));
+  // A function may begin like a stub: where bounds are known, they decide.
+  const bool in_function = where.unwind != nullptr && where.unwind->function_at(where.offset).has_value();
+  const bool may_be_stub = place.is(CODE_STUB) || !in_function;
+  if (may_be_stub && is_stub(code)) place.flags |= CODE_STUB | CODE_ENTRY;
+  if (may_be_stub && is_first_stub(code)) place.flags |= CODE_STUB | CODE_ENTRY | CODE_LAZY;
+  constexpr std::uint8_t kRet = 0xc3;
+  const Bytes body = skip_endbr(code);
+  if (body.empty() || body[0] != kRet) place.flags &= ~std::uint32_t{CODE_RETURN};
+  return place;
+}
+
+CodePlace SymbolFacts::at(std::uint64_t ip) {
+  const auto [place, is_new] = known_->try_emplace(ip);
+  if (is_new) place->second = find(ip);
+  return place->second;
+}
+
+std::uint32_t SymbolFacts::function_at(std::uint64_t ip) {
+  const CodePlace place = at(ip);
+  return place.is(CODE_KNOWN) ? place.function : number_at(ip);
+}
+
+std::uint64_t SymbolFacts::end_of(std::uint64_t ip) {
+  std::array<std::uint8_t, kLongestInsn> bytes{};
+  const Bytes code = Bytes(bytes).first(view_->read(ip, bytes));
+  Insn found;
+  // Space 64 is right for the size of branches of 32-bit code, too, unless they have prefixes.
+  if (insn::decode(insn::ExecMode::BITS64, code, found) != base::Status::OK) return 0;
+  return ip + found.size;
+}
+
+std::optional<std::uint64_t> SymbolFacts::landing_pad_of(std::uint64_t ip) {
+  const FilePlace place = file_place(ip);
+  if (place.unwind == nullptr) return std::nullopt;
+  const auto pad = place.unwind->landing_pad_of(place.offset);
+  return pad ? std::optional(ip + (*pad - place.offset)) : std::nullopt;
+}
+
+}  // namespace ptkit::calls

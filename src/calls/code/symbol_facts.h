@@ -1,0 +1,48 @@
+// Facts of code by the symbols of its files. Each address is looked up once for each version of the code.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "calls/code/code_facts.h"
+#include "calls/code/function_table.h"
+#include "image/image.h"
+#include "symbol/symbols.h"
+#include "unwind/table.h"
+
+namespace ptkit::calls {
+
+class SymbolFacts final : public CodeFacts {
+ public:
+  // All must outlive this.
+  SymbolFacts(const image::Image& image, const symbol::Symbols& symbols, FunctionTable& functions)
+      : image_(image), symbols_(symbols), functions_(functions) {}
+
+  CodeVersion follow(trace::SpaceId space, std::uint64_t tsc) override;
+  [[nodiscard]] CodePlace at(std::uint64_t ip) override;
+  [[nodiscard]] std::uint32_t function_at(std::uint64_t ip) override;
+  [[nodiscard]] std::uint64_t end_of(std::uint64_t ip) override;
+  [[nodiscard]] std::optional<std::uint64_t> landing_pad_of(std::uint64_t ip) override;
+
+ private:
+  // A byte of a file.
+  struct FilePlace {
+    const unwind::UnwindTable* unwind = nullptr;  // of the file; null: the byte is of no file
+    std::int32_t file = -1;
+    std::uint64_t offset = 0;
+  };
+  [[nodiscard]] FilePlace file_place(std::uint64_t ip) const;
+  [[nodiscard]] static std::uint32_t unwind_flags(const FilePlace& place, std::uint64_t begin);
+  [[nodiscard]] CodePlace find(std::uint64_t ip) const;
+  [[nodiscard]] std::uint32_t number_at(std::uint64_t entry) const;
+
+  const image::Image& image_;
+  const symbol::Symbols& symbols_;
+  FunctionTable& functions_;
+  const image::CodeView* view_ = nullptr;
+  // By the number of the view.
+  std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, CodePlace>> places_;
+  std::unordered_map<std::uint64_t, CodePlace>* known_ = nullptr;
+};
+
+}  // namespace ptkit::calls

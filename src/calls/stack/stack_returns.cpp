@@ -1,0 +1,195 @@
+// Returns, and what else leaves frames: exceptions, longjmp(), signals, system calls, aborted transactions.
+#include <algorithm>
+
+#include "calls/stack/stack_machine.h"
+
+namespace ptkit::calls {
+
+void StackMachine::on_return(const Step& step, const Place& after) {
+  if (stack().empty()) return;
+  if (!step.to_known()) return stack().pop_chain(EndHow::RETURN, after);
+  if ((stack().top().open & OPEN_SWITCH) != 0) return switch_stack(step, after);
+  if (stack().top().returns_to(step.to_ip)) return end_call(step.to_ip, after);
+  return_elsewhere(step, after);
+}
+
+// The top frame returns to its caller, which is below it.
+void StackMachine::end_call(std::uint64_t to, const Place& after) {
+  const bool is_setjmp = (stack().top().open & OPEN_SETJMP) != 0;
+  stack().pop_chain(EndHow::RETURN, after);
+  if (stack().empty()) ensure_frame(to, after);
+  if (is_setjmp) stack().mark(to);
+}
+
+void StackMachine::return_elsewhere(const Step& step, const Place& after) {
+  if (leave_thunk(step, after)) return;
+  // Unwinding ends with a RET. The address behind a call that does not return may begin a landing pad.
+  if (go_below(step, after, true)) return;
+  const bool is_resumed = is_unseen();
+  if (is_resumed &&
+      facts_.at(step.to_ip).function == stack().at(stack().size() - 2 - stack().top().tails).function)
+    return stack().pop_chain(EndHow::RETURN, after);
+  if (return_deeper(step, after)) return;
+  if (is_resumed) return resume_caller(step, after);
+  if (stack().in_handler()) {
+    // A function that the kernel was made to call, at the place that was interrupted: Go's asyncPreempt().
+    if (stack().chain().call_ip == step.to_ip) return stack().pop_chain(EndHow::RETURN, after);
+    stack().top().open |= std::uint16_t{OPEN_RESTORER};
+    return;
+  }
+  if (is_bottom()) return return_to_unseen(step, after);
+  const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
+  if (edge.is(EDGE_TAIL)) return tail(step, edge, after);
+  if (go_below(step, after, false)) return;
+  note(AnomalyKind::RETURN_ELSEWHERE, step, after);
+  stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+  const OpenFrame top = stack().top();
+  stack().pop(EndHow::RETURN, after);
+  const CodePlace code = facts_.at(step.to_ip);
+  OpenFrame frame = frame_at(How::RESUMED, code.entry);
+  frame.flags =
+      static_cast<std::uint16_t>((code.is(CODE_KNOWN) ? FRAME_ENTRY : 0) | (top.flags & FRAME_RETURN));
+  frame.return_ip = top.return_ip;
+  push(frame, after);
+}
+
+// A retpoline calls within itself, and returns to the target of an indirect branch. A return thunk does so,
+// and returns for its caller. The call has no frame of its own.
+bool StackMachine::leave_thunk(const Step& step, const Place& after) {
+  if ((stack().top().open & OPEN_INNER) == 0 || !stack().cancel()) return false;
+  OpenFrame& thunk = stack().top();
+  if (thunk.returns_to(step.to_ip)) {
+    // A return thunk that was jumped to.
+    const bool is_tail = thunk.tails != 0 && stack().cancel();
+    static_cast<void>(is_tail);
+    end_call(step.to_ip, after);
+    return true;
+  }
+  const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
+  const CodePlace here = facts_.at(step.from_ip);
+  if (thunk.function != here.function || here.entry != thunk.entry_ip) {
+    // A retpoline within the function: an indirect jump.
+    on_jump(step, after, true);
+    return true;
+  }
+  const bool stays = thunk.tails != 0 && stack().size() > 1 &&
+                     stack().at(stack().size() - 2).function == edge.function && !edge.is(CODE_ENTRY);
+  if (stays && stack().cancel()) return true;
+  if (edge.is(CODE_STUB)) thunk.open |= std::uint16_t{OPEN_STUB};
+  stack().set_function(step.to_ip, edge.function);
+  return true;
+}
+
+// A return to the caller of a frame below the top.
+bool StackMachine::return_deeper(const Step& step, const Place& after) {
+  constexpr std::uint64_t kAlways = 64;
+  std::uint64_t left = kAlways + search_;
+  for (std::size_t i = stack().size(); i-- > 0 && left-- > 0;) {
+    if (i + kAlways < stack().size() && search_ != 0) --search_;
+    if (!stack().at(i).returns_to(step.to_ip)) continue;
+    note(AnomalyKind::SKIPPED_FRAMES, step, after);
+    // Frames that jumped share the address: the innermost one is the one that returns.
+    stack().pop_to(i + 1, EndHow::UNWIND, after, false);
+    end_call(step.to_ip, after);
+    return true;
+  }
+  return false;
+}
+
+// Only frames that share a return address are open, and it is not known.
+bool StackMachine::is_bottom() noexcept {
+  const OpenFrame& top = stack().top();
+  return (top.flags & FRAME_RETURN) == 0 && stack().size() == std::size_t{top.tails} + 1;
+}
+
+// The function at the top was called while packets were disabled, by functions above those that are known.
+bool StackMachine::is_unseen() noexcept {
+  const OpenFrame& top = stack().top();
+  return stack().chain().how == How::RESUMED && (top.flags & FRAME_RETURN) == 0 && !is_bottom();
+}
+
+// It returns to such a function.
+void StackMachine::resume_caller(const Step& step, const Place& after) {
+  stack().pop_chain(EndHow::RETURN, after);
+  const CodePlace code = facts_.at(step.to_ip);
+  OpenFrame frame = frame_at(How::RESUMED, code.entry);
+  frame.flags = code.is(CODE_KNOWN) ? FRAME_ENTRY : 0;
+  push(frame, after);
+}
+
+void StackMachine::return_to_unseen(const Step& step, const Place& after) {
+  const CodePlace code = facts_.at(step.to_ip);
+  OpenFrame caller = frame_at(How::ROOT, code.entry);
+  caller.flags = code.is(CODE_KNOWN) ? FRAME_ENTRY : 0;
+  if (!code.is(CODE_KNOWN)) caller.function = kUnknownFunction;
+  caller.open = kernel_open_flags(code.flags);
+  // After a gap: the return addresses of the frames that it ended come in their order.
+  auto& suspended = thread_->suspended;
+  while (!suspended.empty()) {
+    const Suspended last = suspended.back();
+    suspended.pop_back();
+    if (last.return_ip == step.to_ip) {
+      ++thread_->matched;
+      if (thread_->matched >= 2 && !suspended.empty()) {
+        caller.how = How::RESUMED;
+        caller.continues = suspended.back().id;
+        caller.flags |= FRAME_CONTINUES;
+      }
+      break;
+    }
+    thread_->matched = 0;
+  }
+  stack().return_below(caller, after);
+}
+
+// longjmp(): control goes on behind a call of setjmp().
+bool StackMachine::jump_to_mark(const Step& step, const Place& after) {
+  const std::vector<std::size_t> frames = stack().marked(step.to_ip);
+  if (frames.size() < 2) {
+    if (!frames.empty()) leave_to_mark(frames.front(), step, after, true);
+    return !frames.empty();
+  }
+  std::vector<Candidate> candidates;
+  candidates.reserve(frames.size());
+  for (const std::size_t frame : frames) candidates.emplace_back(stack(), frame + 1, frame);
+  Step cause = step;
+  cause.place = after;
+  choose(std::move(candidates), cause, Input::Kind::LONGJMP);
+  return true;
+}
+
+void StackMachine::leave_to_mark(std::size_t frame, const Step& step, const Place& after, bool is_certain) {
+  stack().pop_to(frame + 1, EndHow::LONGJMP, after, is_certain);
+  stack().use_mark(step.to_ip);
+}
+
+// Control goes on within a frame below the top: behind a call of setjmp(), or where an exception is caught.
+bool StackMachine::go_below(const Step& step, const Place& after, bool only_certain) {
+  if (jump_to_mark(step, after)) return true;
+  const CodePlace code = facts_.at(step.to_ip);
+  const bool is_pad = code.is(CODE_LANDING_PAD);
+  if (only_certain && !is_pad) return false;
+  constexpr std::size_t kMostBelow = 1U << 12U;
+  const std::size_t least = stack().size() - std::min(stack().size(), kMostBelow);
+  for (std::size_t i = stack().size() - 1; is_pad && i-- > least;) {
+    const OpenFrame& above = stack().at(i + 1);
+    if ((above.flags & FRAME_CALL) == 0 || above.how == How::TAIL) continue;
+    if (facts_.landing_pad_of(above.call_ip) != step.to_ip) continue;
+    stack().pop_to(i + 1, EndHow::UNWIND, after, true);
+    return true;
+  }
+  if (only_certain || !code.is(CODE_KNOWN) || code.is(CODE_ENTRY)) return false;
+  for (std::size_t i = stack().size() - 1; i-- > least;) {
+    if (stack().at(i).function != code.function) continue;
+    stack().pop_to(i + 1, EndHow::UNWIND, after, false);
+    return true;
+  }
+  return false;
+}
+
+void StackMachine::on_abort(const Step& step, const Place& after) {
+  static_cast<void>(step);
+  while (!stack().empty() && (stack().top().flags & FRAME_IN_TX) != 0) stack().pop(EndHow::ABORT, after);
+}
+
+}  // namespace ptkit::calls

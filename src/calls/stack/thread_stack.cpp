@@ -1,0 +1,267 @@
+#include "calls/stack/thread_stack.h"
+
+#include <algorithm>
+
+namespace ptkit::calls {
+
+ThreadStack::Use& ThreadStack::use_of(std::uint32_t group) {
+  if (group >= uses_.size()) uses_.resize(std::max<std::size_t>(group + 1, uses_.size() * 2));
+  Use& use = uses_[group];
+  if (use.segment != segment_) {
+    use.segment = segment_;
+    use.instructions = use.branches = 0;
+  }
+  return use;
+}
+
+std::uint32_t ThreadStack::group_of(const OpenFrame& frame) {
+  if (groups_ == nullptr) return frame.function;
+  const bool is_above = (frame.flags & FRAME_PARENT) != 0;
+  return groups_->of(frame.function, frame.entry_ip, owner_.space, frame.inline_level, is_above);
+}
+
+ThreadStack::Below ThreadStack::below() noexcept {
+  if (frames_.empty()) return {};
+  const OpenFrame& frame = innermost();
+  return {frame.id, frame.depth + 1, FRAME_PARENT};
+}
+
+// Numbers a new frame.
+void ThreadStack::enter(OpenFrame& frame, const Below& below) {
+  frame.id = ids_.next++;
+  if (below.flag != 0) {
+    frame.parent = below.parent;
+    frame.depth = below.depth;
+    frame.flags |= below.flag;
+  }
+  frame.away = away_.begin();
+  frame.group = group_of(frame);
+  frame.is_counted = false;
+  // The frame of a stub becomes that of the function, which may be of another group.
+  if ((frame.open & OPEN_STUB) == 0) count(frame);
+}
+
+// From now on frames of its group that begin are recursive. Frames that ended while it was a stub's are
+// counted on their own.
+void ThreadStack::count(OpenFrame& frame) {
+  Use& use = use_of(frame.group);
+  frame.flags &= static_cast<std::uint16_t>(~FRAME_RECURSIVE);
+  if (use.open++ != 0) frame.flags |= std::uint16_t{FRAME_RECURSIVE};
+  frame.is_counted = true;
+  if (interrupted_.empty() || interrupted_.back().id != frame.id) return;
+  const Sums& ended = interrupted_.back().ended[frame.group];
+  frame.known_instructions += ended.instructions;
+  frame.known_branches += ended.branches;
+  end_interrupted();
+}
+
+// What ended above the innermost one ended above the next one, too.
+void ThreadStack::end_interrupted() {
+  auto ended = std::move(interrupted_.back().ended);
+  interrupted_.pop_back();
+  if (interrupted_.empty()) return;
+  auto& all = interrupted_.back().ended;
+  if (all.size() < ended.size()) all.swap(ended);
+  for (const auto& [group, sums] : ended) {
+    all[group].instructions += sums.instructions;
+    all[group].branches += sums.branches;
+  }
+}
+
+void ThreadStack::discount(OpenFrame& frame) {
+  if (frame.is_counted) --use_of(frame.group).open;
+  frame.is_counted = false;
+}
+
+OpenFrame& ThreadStack::push(const OpenFrame& frame) {
+  const Below under = below();
+  const bool interrupts = !frames_.empty() && !top().is_counted;
+  if (interrupts && (interrupted_.empty() || interrupted_.back().id != top().id))
+    interrupted_.push_back({top().id, {}});
+  frames_.push_back(frame);
+  enter(frames_.back(), under);
+  return frames_.back();
+}
+
+// Where control comes back to the code of a call, the last execution goes on, unless the call begins again.
+// One that begins where it has begun already, without a branch since, is mixed with other code.
+void ThreadStack::open_inlined(const OpenFrame& frame, std::uint32_t call, bool begins) {
+  if (call >= visits_.size()) visits_.resize(std::max<std::size_t>(call + 1, visits_.size() * 2));
+  Visit last = visits_[call];
+  if (last.function != top().id) last = {};
+  const bool is_rest =
+      last.function == top().id && (!begins || !last.has_begun || last.branches == frame.begin.branches);
+  const Below under = below();
+  inlined_.push_back({frame, last, call, frames_.size(), begins});
+  Inlined& opened = inlined_.back();
+  enter(opened.frame, under);
+  opened.visit.function = top().id;
+  opened.visit.has_begun = begins || (is_rest && last.has_begun);
+  opened.visit.id = opened.frame.id;
+  if (!is_rest) return;
+  opened.frame.continues = last.id;
+  opened.frame.flags |= std::uint16_t{FRAME_CONTINUES};
+}
+
+void ThreadStack::close_inlined(EndHow how, const Place& end) {
+  const OpenFrame open = inlined_.back().frame;
+  Visit& visit = visits_[inlined_.back().call];
+  visit = inlined_.back().visit;
+  if (inlined_.back().begins) visit.branches = end.branches;
+  inlined_.pop_back();
+  innermost().inner_instructions += end.instructions - open.begin.instructions;
+  emit(open, how, end);
+  away_.keep(innermost().away + 1);
+}
+
+void ThreadStack::return_below(const OpenFrame& caller, const Place& end) {
+  frames_.front().parent = ids_.next;
+  frames_.front().flags |= std::uint16_t{FRAME_PARENT};
+  pop_chain(EndHow::RETURN, end);
+  push_below(caller);
+}
+
+// Opens the caller of all frames of the segment, which have ended. It began with the segment.
+void ThreadStack::push_below(OpenFrame frame) {
+  frame.begin = segment_begin_;
+  frame.depth = bottom_depth_ - 1;
+  frame.inner_instructions = bare_since_.instructions - segment_begin_.instructions;
+  const Use& use = use_of(group_of(frame));
+  frame.known_instructions = use.instructions;
+  frame.known_branches = use.branches;
+  push(frame).away = away_.begin_at(segment_away_);
+}
+
+void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
+  Frame frame;
+  frame.id = open.id;
+  frame.parent = open.parent;
+  frame.entry_ip = open.entry_ip;
+  frame.call_ip = open.call_ip;
+  frame.return_ip = open.return_ip;
+  frame.continues = open.continues;
+  frame.instructions = end.instructions - open.begin.instructions;
+  frame.self_instructions = frame.instructions - open.inner_instructions;
+  frame.branches = end.branches - open.begin.branches;
+  frame.begin = open.begin;
+  frame.end = end;
+  frame.away = away_.since(open.away);
+  frame.segment = segment_;
+  frame.function = open.function;
+  frame.group = open.group;
+  frame.depth = open.depth;
+  frame.how = open.how;
+  frame.end_how = how;
+  frame.flags = open.flags;
+  frame.inline_level = open.inline_level;
+  if (open.begin.time_known) frame.flags |= std::uint16_t{FRAME_TIME_KNOWN};
+  if (end.time_known) frame.flags |= std::uint16_t{FRAME_END_TIME_KNOWN};
+  if ((open.flags & FRAME_RECURSIVE) == 0) {
+    frame.new_instructions = frame.instructions - open.known_instructions;
+    frame.new_branches = frame.branches - open.known_branches;
+  }
+  Use& use = use_of(open.group);
+  --use.open;
+  use.instructions += frame.new_instructions;
+  use.branches += frame.new_branches;
+  if (!interrupted_.empty() && frame.new_instructions + frame.new_branches != 0) {
+    Sums& ended = interrupted_.back().ended[open.group];
+    ended.instructions += frame.new_instructions;
+    ended.branches += frame.new_branches;
+  }
+  sink_.on_frame(frame, owner_);
+}
+
+void ThreadStack::pop(EndHow how, const Place& end) {
+  while (has_inlined()) close_inlined(how, end);
+  if (!top().is_counted) count(top());
+  const OpenFrame open = frames_.back();
+  frames_.pop_back();
+  while (!marks_.empty() && marks_.back().frame >= frames_.size()) marks_.pop_back();
+  if (frames_.empty()) {
+    bare_since_ = end;
+    bottom_depth_ = open.depth;
+  } else {
+    innermost().inner_instructions += end.instructions - open.begin.instructions;
+  }
+  last_end_ = how;
+  emit(open, how, end);
+  away_.keep(frames_.empty() ? 0 : innermost().away + 1);
+}
+
+void ThreadStack::pop_chain(EndHow how, const Place& end) {
+  const std::uint32_t tails = top().tails;
+  pop(how, end);
+  for (std::uint32_t i = 0; i < tails && !frames_.empty(); ++i) pop(EndHow::TAIL, end);
+}
+
+void ThreadStack::pop_to(std::size_t size, EndHow how, const Place& end, bool exact) {
+  while (frames_.size() > size) {
+    if (!exact) innermost().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+    if (has_inlined()) {
+      close_inlined(how, end);
+    } else {
+      pop(how, end);
+    }
+  }
+}
+
+bool ThreadStack::cancel() {
+  if (top().id + 1 != ids_.next) return false;
+  --ids_.next;
+  ids_.cancelled = std::min(ids_.cancelled, ids_.next);
+  discount(top());
+  if (!interrupted_.empty() && interrupted_.back().id == top().id) end_interrupted();
+  frames_.pop_back();
+  return true;
+}
+
+void ThreadStack::begin_segment(const Place& begin) noexcept {
+  segment_ = ++ids_.segment;
+  segment_begin_ = bare_since_ = begin;
+  segment_away_ = away_.sum();
+  bottom_depth_ = 0;
+}
+
+void ThreadStack::mark(std::uint64_t ip) {
+  const std::size_t frame = frames_.size() - 1;
+  for (auto known = marks_.rbegin(); known != marks_.rend() && known->frame == frame; ++known) {
+    if (known->ip != ip) continue;
+    known->is_used = false;
+    return;
+  }
+  marks_.push_back({ip, frame});
+}
+
+std::vector<std::size_t> ThreadStack::marked(std::uint64_t ip) const {
+  constexpr std::size_t kMostMarks = 1U << 12U;
+  const std::size_t least = marks_.size() - std::min(marks_.size(), kMostMarks);
+  std::vector<std::size_t> found;
+  bool has_first = false;
+  for (std::size_t i = marks_.size(); i-- > least;) {
+    const Mark& mark = marks_[i];
+    if (mark.ip != ip) continue;
+    const bool is_first = !mark.is_used && !has_first;
+    found.insert(is_first ? found.begin() : found.end(), mark.frame);
+    has_first = has_first || is_first;
+  }
+  return found;
+}
+
+void ThreadStack::use_mark(std::uint64_t ip) noexcept {
+  for (auto mark = marks_.rbegin(); mark != marks_.rend() && mark->frame + 1 == frames_.size(); ++mark) {
+    if (mark->ip == ip) mark->is_used = true;
+  }
+}
+
+void ThreadStack::set_function(std::uint64_t entry_ip, std::uint32_t function) {
+  OpenFrame& frame = top();
+  discount(frame);
+  frame.entry_ip = entry_ip;
+  frame.function = function;
+  frame.flags |= std::uint16_t{FRAME_ENTRY};
+  frame.group = group_of(frame);
+  if ((frame.open & OPEN_STUB) == 0) count(frame);
+}
+
+}  // namespace ptkit::calls

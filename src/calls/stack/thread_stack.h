@@ -1,0 +1,209 @@
+// The open frames of one thread, innermost last. Gives frames to a FrameSink as they end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "calls/code/code_facts.h"
+#include "calls/code/inline_facts.h"
+#include "calls/stack/away_time.h"
+#include "calls/stack/frame.h"
+#include "calls/stack/frame_groups.h"
+
+namespace ptkit::calls {
+
+// Bits of an open frame beside those of FrameFlag.
+enum OpenFlag : std::uint16_t {
+  OPEN_STUB = 1,       // in a stub: the next jump leads to the function
+  OPEN_RESOLVER = 2,   // the dynamic linker looks up the function
+  OPEN_INNER = 4,      // called within its own function, as retpolines do
+  OPEN_SETJMP = 8,     // setjmp(): where it returns to can be reached again
+  OPEN_RESTORER = 16,  // a signal handler that has returned
+  OPEN_KERNEL = 32,    // entered from user code
+  OPEN_SWITCH = 64,    // continues on another stack
+  OPEN_LEAVE = 128,    // the same, and leaves this one for good
+  OPEN_PARK = 256,     // calls a function on another stack
+  // Of the kernel's functions.
+  OPEN_TASK_SWITCH = 512,  // returns on another thread's stack
+  OPEN_SCHEDULER = 1024,   // calls such a function
+  OPEN_TASK_END = 2048,    // the thread does not come back from it
+  OPEN_STUFFING = 4096,    // a call that only fills the return stack buffer
+};
+
+struct OpenFrame {
+  std::uint64_t id = 0;
+  std::uint64_t parent = 0;
+  std::uint64_t entry_ip = 0;
+  std::uint64_t call_ip = 0;
+  std::uint64_t return_ip = 0;
+  std::uint64_t restart_ip = 0;  // signals within a system call: where it may be repeated
+  std::uint64_t continues = 0;
+  std::uint64_t inner_instructions = 0;  // of the frames above that have ended
+  std::uint64_t known_instructions = 0;  // of those of the same function
+  std::uint64_t known_branches = 0;
+  Place begin;  // with counts of the thread
+  std::uint32_t function = kUnknownFunction;
+  std::uint32_t group = kUnknownFunction;
+  std::int32_t depth = 0;
+  std::uint32_t tails = 0;  // tail frames below that share the return address
+  std::uint32_t away = 0;   // number in an AwayClock
+  How how = How::ROOT;
+  std::uint16_t flags = 0;  // FrameFlag
+  std::uint16_t open = 0;   // OpenFlag
+  std::uint8_t inline_level = 0;
+  bool is_counted = false;  // among the open frames of its group
+
+  [[nodiscard]] bool returns_to(std::uint64_t ip) const noexcept {
+    return return_ip == ip && (flags & FRAME_RETURN) != 0;
+  }
+};
+
+// Numbers of frames and of segments, which the threads of a stream share.
+struct FrameIds {
+  std::uint64_t next = 0;
+  std::uint64_t cancelled = UINT64_MAX;  // the lowest one since cancelled() of the machine
+  std::uint32_t segment = 0;             // the last one
+};
+
+class ThreadStack {
+ public:
+  ThreadStack(FrameIds& ids, FrameGroups* groups, FrameSink& sink, const Owner& owner)
+      : ids_(ids), groups_(groups), sink_(sink), owner_(owner) {}
+
+  [[nodiscard]] bool empty() const noexcept { return frames_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return frames_.size(); }
+  [[nodiscard]] OpenFrame& top() noexcept { return frames_.back(); }
+  [[nodiscard]] const OpenFrame& top() const noexcept { return frames_.back(); }
+  // The frame that the functions at the top return for: the first of those that jumped to each other.
+  [[nodiscard]] const OpenFrame& chain() const noexcept {
+    return frames_[frames_.size() - 1 - frames_.back().tails];
+  }
+  // The top returns for a signal handler, or is one.
+  [[nodiscard]] bool in_handler() const noexcept { return chain().how == How::SIGNAL; }
+  [[nodiscard]] OpenFrame& at(std::size_t index) noexcept { return frames_[index]; }
+  [[nodiscard]] const OpenFrame& at(std::size_t index) const noexcept { return frames_[index]; }
+  [[nodiscard]] const Owner& owner() const noexcept { return owner_; }
+  void set_owner(const Owner& owner) noexcept { owner_ = owner; }
+  [[nodiscard]] AwayClock& away() noexcept { return away_; }
+
+  // Opens a frame at the top. Its id, parent and depth are set here.
+  OpenFrame& push(const OpenFrame& frame);
+  // Ends the frame at the top.
+  void pop(EndHow how, const Place& end);
+  // Ends the frame at the top and those that jumped to it: all share the return address.
+  void pop_chain(EndHow how, const Place& end);
+  // Ends the frames from the top down to `size` frames. Frames are not exact any more unless `exact`.
+  void pop_to(std::size_t size, EndHow how, const Place& end, bool exact);
+  // Removes the frame at the top as if it never was. False: other frames came after it.
+  [[nodiscard]] bool cancel();
+  // Ends the last frames, which share a return address. They return to `caller`, which began before the
+  // segment.
+  void return_below(const OpenFrame& caller, const Place& end);
+  // The following frames are of other executions: nothing is known of what is below them.
+  void begin_segment(const Place& begin) noexcept;
+
+  // Notes an address in the top frame that longjmp() may go to.
+  void mark(std::uint64_t ip);
+  // The frames with this mark. First comes the innermost one that longjmp() has not gone to since the mark
+  // was noted, as cleanup functions of cancelled threads go on outwards; the others follow, innermost first.
+  [[nodiscard]] std::vector<std::size_t> marked(std::uint64_t ip) const;
+  // longjmp() goes to this mark of the top frame.
+  void use_mark(std::uint64_t ip) noexcept;
+
+  // The innermost inlined call that the top frame is in; kNotInlined: it is in none.
+  [[nodiscard]] std::uint32_t inlined() const noexcept {
+    return has_inlined() ? inlined_.back().call : kNotInlined;
+  }
+  [[nodiscard]] std::size_t inlined_size() const noexcept { return inlined_.size(); }
+  // Opens a frame of an inlined call above the top frame and its inlined calls. `begins`: where the call
+  // begins.
+  void open_inlined(const OpenFrame& frame, std::uint32_t call, bool begins);
+  void close_inlined(EndHow how, const Place& end);
+  // How the last frame ended; from then on, RETURN.
+  [[nodiscard]] EndHow take_last_end() noexcept { return std::exchange(last_end_, EndHow::RETURN); }
+
+  // Changes the function of the top frame, which has just begun.
+  void set_function(std::uint64_t entry_ip, std::uint32_t function);
+  // Where the next frame at the bottom begins: at the end of the frames before it.
+  [[nodiscard]] const Place& bare_since() const noexcept { return bare_since_; }
+
+ private:
+  struct Mark {
+    std::uint64_t ip = 0;
+    std::size_t frame = 0;
+    bool is_used = false;
+  };
+  struct Use {
+    std::uint64_t instructions = 0;  // of frames that ended in the segment, each counted once
+    std::uint64_t branches = 0;
+    std::uint32_t segment = 0;
+    std::uint32_t open = 0;  // frames
+  };
+  struct Sums {
+    std::uint64_t instructions = 0;
+    std::uint64_t branches = 0;
+  };
+  // A stub that was interrupted, and what ended above it, by group.
+  struct Interrupted {
+    std::uint64_t id = 0;
+    std::unordered_map<std::uint32_t, Sums> ended;
+  };
+  // How a frame of an inlined call ended.
+  struct Visit {
+    std::uint64_t function = UINT64_MAX;  // `id` of the frame that has its code
+    std::uint64_t id = 0;
+    std::uint64_t branches = UINT64_MAX;  // of the thread, at the last end of a frame that began the call
+    bool has_begun = false;               // the execution has a frame that began the call
+  };
+  struct Inlined {
+    OpenFrame frame;
+    Visit visit;
+    std::uint32_t call = kNotInlined;
+    std::size_t size = 0;  // of frames_: it is above the last one of these
+    bool begins = false;   // it began where the call begins
+  };
+  [[nodiscard]] bool has_inlined() const noexcept {
+    return !inlined_.empty() && inlined_.back().size == frames_.size();
+  }
+  [[nodiscard]] OpenFrame& innermost() noexcept {
+    return has_inlined() ? inlined_.back().frame : frames_.back();
+  }
+  // What a new frame has of the innermost one.
+  struct Below {
+    std::uint64_t parent = 0;
+    std::int32_t depth = 0;
+    std::uint16_t flag = 0;  // FRAME_PARENT
+  };
+  [[nodiscard]] Below below() noexcept;
+  void enter(OpenFrame& frame, const Below& below);
+  void count(OpenFrame& frame);
+  void discount(OpenFrame& frame);
+  void end_interrupted();
+  [[nodiscard]] Use& use_of(std::uint32_t group);
+  [[nodiscard]] std::uint32_t group_of(const OpenFrame& frame);
+  void push_below(OpenFrame frame);
+  void emit(const OpenFrame& open, EndHow how, const Place& end);
+
+  FrameIds& ids_;
+  FrameGroups* groups_;  // null: by function
+  FrameSink& sink_;
+  Owner owner_;
+  std::vector<OpenFrame> frames_;
+  std::vector<Inlined> inlined_;          // outermost first: calls that are inlined in frames
+  std::vector<Visit> visits_;             // by inlined call
+  std::vector<Mark> marks_;               // by frame, innermost last
+  std::vector<Use> uses_;                 // by group
+  std::vector<Interrupted> interrupted_;  // innermost last
+  std::uint32_t segment_ = 0;
+  Place segment_begin_;
+  AwayClock away_;
+  AwayTime segment_away_;  // at the segment's begin
+  Place bare_since_;
+  std::int32_t bottom_depth_ = 0;
+  EndHow last_end_ = EndHow::RETURN;
+};
+
+}  // namespace ptkit::calls

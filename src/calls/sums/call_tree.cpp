@@ -1,0 +1,182 @@
+#include "calls/sums/call_tree.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace ptkit::calls {
+
+CallTree::CallTree() : nodes_(1) {}
+
+CallTree::NodeId CallTree::make_node() {
+  if (free_.empty()) {
+    nodes_.emplace_back();
+    return static_cast<NodeId>(nodes_.size() - 1);
+  }
+  const NodeId node = free_.back();
+  free_.pop_back();
+  nodes_[node] = {};
+  return node;
+}
+
+void CallTree::add(Node& to, const Node& from) const noexcept {
+  to.count += from.count;
+  to.instructions += from.instructions;
+  to.self_instructions += from.self_instructions;
+  to.branches += from.branches;
+  to.least += from.least;
+  to.most += from.most;
+  to.time_known = to.time_known || from.time_known;
+}
+
+void CallTree::merge(NodeId caller, NodeId node) {
+  std::vector<std::pair<NodeId, NodeId>> left{{caller, node}};
+  while (!left.empty()) {
+    const auto [to, from] = left.back();
+    left.pop_back();
+    auto& callees = nodes_[to].callees;
+    const std::uint32_t function = nodes_[from].function;
+    const auto place = std::lower_bound(callees.begin(), callees.end(), std::pair(function, NodeId{0}));
+    if (place == callees.end() || place->first != function) {
+      callees.insert(place, {function, from});
+      continue;
+    }
+    const NodeId known = place->second;
+    add(nodes_[known], nodes_[from]);
+    for (const auto& [unused, callee] : nodes_[from].callees) left.emplace_back(known, callee);
+    nodes_[from].callees.clear();
+    free_.push_back(from);
+  }
+}
+
+void CallTree::on_frame(const Frame& frame, const Owner&) {
+  NodeId node = 0;
+  if (const auto open = open_.find(frame.id); open != open_.end()) {
+    node = open->second;
+    open_.erase(open);
+  } else {
+    node = make_node();
+  }
+  Node& own = nodes_[node];
+  own.function = frame.function;
+  own.count = frame.is_rest() ? 0 : 1;
+  own.instructions = frame.instructions;
+  own.self_instructions = frame.self_instructions;
+  own.branches = frame.branches;
+  if ((frame.flags & FRAME_TIME_KNOWN) != 0 && (frame.flags & FRAME_END_TIME_KNOWN) != 0) {
+    own.time_known = true;
+    own.least = frame.end.tsc - std::min(frame.begin.tsc + frame.begin.tsc_error, frame.end.tsc);
+    own.most = frame.end.tsc + frame.end.tsc_error - std::min(frame.begin.tsc, frame.end.tsc);
+  }
+  if ((frame.flags & FRAME_PARENT) == 0) return merge(kTop, node);
+  merge(open_node(frame.parent), node);
+}
+
+CallTree::NodeId CallTree::open_node(std::uint64_t frame) {
+  const auto [open, is_new] = open_.try_emplace(frame, kTop);
+  if (is_new) open->second = make_node();
+  return open->second;
+}
+
+void CallTree::on_hidden(const Frame& frame) {
+  const auto open = open_.find(frame.id);
+  if (open == open_.end()) return;
+  const NodeId node = open->second;
+  open_.erase(open);
+  const NodeId parent = open_node(frame.parent);
+  for (const auto& [unused, callee] : std::exchange(nodes_[node].callees, {})) merge(parent, callee);
+  free_.push_back(node);
+}
+
+void CallTree::add_all(const CallTree& others, const FunctionTable& functions) {
+  struct Copy {
+    NodeId from;
+    NodeId to;
+  };
+  for (const auto& [function, root] : others.nodes_[kTop].callees) {
+    // Copies the tree below the root, and merges it as a whole.
+    std::vector<Copy> left{{root, make_node()}};
+    const NodeId copied = left.back().to;
+    while (!left.empty()) {
+      const Copy copy = left.back();
+      left.pop_back();
+      const Node& from = others.nodes_[copy.from];
+      const bool known = from.function < kFirstFunction;
+      nodes_[copy.to].function = known ? from.function : functions_.number(functions.at(from.function));
+      add(nodes_[copy.to], from);
+      for (const auto& [unused, callee] : from.callees) {
+        const NodeId node = make_node();
+        left.push_back({callee, node});
+        const std::uint32_t old = others.nodes_[callee].function;
+        nodes_[copy.to].callees.emplace_back(
+            old < kFirstFunction ? old : functions_.number(functions.at(old)), node);
+      }
+      std::sort(nodes_[copy.to].callees.begin(), nodes_[copy.to].callees.end());
+    }
+    merge(kTop, copied);
+  }
+}
+
+std::vector<CallTree::NodeId> CallTree::sorted_callees(NodeId node) const {
+  std::vector<NodeId> sorted;
+  for (const auto& [function, callee] : nodes_[node].callees) sorted.push_back(callee);
+  const auto key = [this](NodeId id) {
+    const Node& one = nodes_[id];
+    const Function& function = functions_.at(one.function);
+    return std::tuple(~one.instructions, function.file, function.offset, function.entry_ip, function.level,
+                      one.function);
+  };
+  std::sort(sorted.begin(), sorted.end(), [&](NodeId a, NodeId b) { return key(a) < key(b); });
+  return sorted;
+}
+
+std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
+  using enum columns::Column;
+  struct Row {
+    NodeId node;
+    std::uint32_t parent;
+    std::int32_t depth;
+  };
+  auto batch = std::make_unique<columns::Batch>(columns::TableId::call_tree, mask);
+  std::vector<Row> left;
+  const auto push_callees = [&](NodeId node, std::uint32_t parent, std::int32_t depth) {
+    const auto callees = sorted_callees(node);
+    for (std::size_t i = callees.size(); i-- > 0;) left.push_back({callees[i], parent, depth});
+  };
+  push_callees(kTop, 0, 0);
+  while (!left.empty()) {
+    const Row at = left.back();
+    left.pop_back();
+    if (!batch->reserve(1)) return nullptr;
+    const std::size_t row = batch->rows();
+    const Node& node = nodes_[at.node];
+    const Function& function = functions_.at(node.function);
+    unsigned flags = 0;
+    if (at.depth != 0) flags |= columns::FUNCTION_PARENT_KNOWN;
+    if (node.function >= kFirstFunction) flags |= columns::FUNCTION_ENTRY_KNOWN;
+    if (node.function == kSyscallFunction) flags |= columns::FUNCTION_SYSCALL;
+    if (node.function == kInterruptFunction) flags |= columns::FUNCTION_INTERRUPT;
+    if (function.file >= 0) flags |= columns::FUNCTION_FILE_KNOWN;
+    if (function.inlined != 0) flags |= columns::FUNCTION_INLINED;
+    if (node.time_known) flags |= columns::FUNCTION_TIME_KNOWN;
+    batch->put<call_tree_node>(row, static_cast<std::uint32_t>(row));
+    batch->put<call_tree_parent>(row, at.parent);
+    batch->put<call_tree_depth>(row, at.depth);
+    batch->put<call_tree_entry_ip>(row, function.entry_ip);
+    batch->put<call_tree_space>(row, function.space);
+    batch->put<call_tree_code_tsc>(row, function.code_tsc);
+    batch->put<call_tree_file>(row, function.file);
+    batch->put<call_tree_inline_level>(row, function.level);
+    batch->put<call_tree_flags>(row, static_cast<std::uint8_t>(flags));
+    batch->put<call_tree_count>(row, node.count);
+    batch->put<call_tree_instructions>(row, node.instructions);
+    batch->put<call_tree_self_instructions>(row, node.self_instructions);
+    batch->put<call_tree_branches>(row, node.branches);
+    batch->put<call_tree_least>(row, node.least);
+    batch->put<call_tree_most>(row, node.most);
+    batch->add_rows(1);
+    push_callees(at.node, static_cast<std::uint32_t>(row), at.depth + 1);
+  }
+  return batch;
+}
+
+}  // namespace ptkit::calls

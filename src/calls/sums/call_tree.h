@@ -1,0 +1,61 @@
+// Calling contexts: a node for each chain of functions from a root, with sums over its frames.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "calls/code/function_table.h"
+#include "calls/stack/frame.h"
+#include "columns/batch.h"
+
+namespace ptkit::calls {
+
+// Frames end before their parents, so the tree is built from its leaves: a frame that ends becomes a node
+// with the nodes of the frames above it, and is merged into its parent's nodes. Memory has the tree, and what
+// is above open frames.
+class CallTree final : public FrameSink {
+ public:
+  CallTree();
+
+  void on_frame(const Frame& frame, const Owner& owner) override;
+  void on_anomaly(const Anomaly&, const Owner&) override {}
+  void on_hidden(const Frame& frame) override;
+  // Adds the tree of another stream, of which `functions` has the numbers. All its frames have ended.
+  void add_all(const CallTree& others, const FunctionTable& functions);
+  // A row for each node, callers first; of the callees of one caller, those with most instructions first.
+  // Null: out of memory. For trees of add_all() only.
+  [[nodiscard]] std::unique_ptr<columns::Batch> rows(columns::ColumnMask mask) const;
+
+ private:
+  using NodeId = std::uint32_t;
+  struct Node {
+    std::uint64_t count = 0;
+    std::uint64_t instructions = 0;
+    std::uint64_t self_instructions = 0;
+    std::uint64_t branches = 0;
+    std::uint64_t least = 0;
+    std::uint64_t most = 0;
+    std::vector<std::pair<std::uint32_t, NodeId>> callees;  // by function, ascending
+    std::uint32_t function = 0;
+    bool time_known = false;
+  };
+
+  [[nodiscard]] NodeId make_node();
+  void add(Node& to, const Node& from) const noexcept;
+  // The node that has the callees of an open frame.
+  [[nodiscard]] NodeId open_node(std::uint64_t frame);
+  // Merges a node, which no other node has, into the callees of another one.
+  void merge(NodeId caller, NodeId node);
+  [[nodiscard]] std::vector<NodeId> sorted_callees(NodeId node) const;
+
+  static constexpr NodeId kTop = 0;  // the callees of which are the roots
+  std::vector<Node> nodes_;
+  std::vector<NodeId> free_;
+  std::unordered_map<std::uint64_t, NodeId> open_;  // by id of a frame that has not ended: has its callees
+  FunctionTable functions_;                         // of add_all()
+};
+
+}  // namespace ptkit::calls

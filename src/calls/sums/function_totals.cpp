@@ -1,0 +1,133 @@
+#include "calls/sums/function_totals.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace ptkit::calls {
+
+namespace {
+
+// Writes what a function is. Returns its flags.
+unsigned put_function(columns::Batch& batch, std::size_t row, const Function& function,
+                      std::uint32_t number) noexcept {
+  using enum columns::Column;
+  batch.put<functions_entry_ip>(row, function.entry_ip);
+  batch.put<functions_space>(row, function.space);
+  batch.put<functions_code_tsc>(row, function.code_tsc);
+  batch.put<functions_file>(row, function.file);
+  batch.put<functions_inline_level>(row, function.level);
+  unsigned flags = 0;
+  if (number == kSyscallFunction) flags |= columns::FUNCTION_SYSCALL;
+  if (number == kInterruptFunction) flags |= columns::FUNCTION_INTERRUPT;
+  if (number >= kFirstFunction) flags |= columns::FUNCTION_ENTRY_KNOWN;
+  if (function.file >= 0) flags |= columns::FUNCTION_FILE_KNOWN;
+  if (function.inlined != 0) flags |= columns::FUNCTION_INLINED;
+  return flags;
+}
+
+}  // namespace
+
+std::unique_ptr<columns::Batch> function_rows(const FunctionTable& functions) {
+  using enum columns::Column;
+  constexpr auto kMask = (columns::ColumnMask{1} << columns::index_of(functions_entry_ip)) |
+                         (columns::ColumnMask{1} << columns::index_of(functions_space)) |
+                         (columns::ColumnMask{1} << columns::index_of(functions_code_tsc)) |
+                         (columns::ColumnMask{1} << columns::index_of(functions_file)) |
+                         (columns::ColumnMask{1} << columns::index_of(functions_inline_level)) |
+                         (columns::ColumnMask{1} << columns::index_of(functions_flags));
+  auto batch = std::make_unique<columns::Batch>(columns::TableId::functions, kMask);
+  if (!batch->reserve(functions.size())) return nullptr;
+  for (std::uint32_t i = 0; i < functions.size(); ++i)
+    batch->put<functions_flags>(i, static_cast<std::uint8_t>(put_function(*batch, i, functions.at(i), i)));
+  batch->add_rows(functions.size());
+  return batch;
+}
+
+void Totals::add(const Frame& frame) {
+  has_frames = true;
+  if (!frame.is_rest()) ++count;
+  self_instructions += frame.self_instructions;
+  instructions += frame.new_instructions;
+  branches += frame.new_branches;
+  if ((frame.flags & FRAME_TIME_KNOWN) == 0 || (frame.flags & FRAME_END_TIME_KNOWN) == 0) return;
+  time_known = true;
+  if (!frame.is_rest()) durations.add(frame.end.tsc - std::min(frame.begin.tsc, frame.end.tsc));
+  if ((frame.flags & FRAME_RECURSIVE) != 0) return;
+  const std::uint64_t begun = frame.begin.tsc + frame.begin.tsc_error;
+  least += frame.end.tsc - std::min(begun, frame.end.tsc);
+  most += frame.end.tsc + frame.end.tsc_error - std::min(frame.begin.tsc, frame.end.tsc);
+  away.add(frame.away);
+}
+
+void Totals::add_all(const Totals& others) {
+  has_frames = has_frames || others.has_frames;
+  count += others.count;
+  instructions += others.instructions;
+  self_instructions += others.self_instructions;
+  branches += others.branches;
+  least += others.least;
+  most += others.most;
+  away.add(others.away);
+  time_known = time_known || others.time_known;
+  durations.add_all(others.durations);
+}
+
+void FunctionTotals::on_frame(const Frame& frame, const Owner& owner) {
+  if (!filter_.selects(frame, owner)) return;
+  if (frame.group >= totals_.size())
+    totals_.resize(std::max<std::size_t>(frame.group + 1, totals_.size() * 2));
+  totals_[frame.group].add(frame);
+}
+
+void FunctionTotals::add_all(const FunctionTotals& others, const FrameGroups& groups) {
+  by_ = groups.by();
+  for (std::uint32_t i = 0; i < others.totals_.size(); ++i) {
+    if (!others.totals_[i].has_frames) continue;
+    const std::uint32_t number = i < kFirstFunction ? i : groups_.number(groups.table().at(i));
+    if (number >= totals_.size()) totals_.resize(std::max<std::size_t>(number + 1, totals_.size() * 2));
+    totals_[number].add_all(others.totals_[i]);
+  }
+}
+
+std::unique_ptr<columns::Batch> FunctionTotals::rows(columns::ColumnMask mask) {
+  using enum columns::Column;
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < totals_.size(); ++i) {
+    if (totals_[i].has_frames) order.push_back(i);
+  }
+  const auto key = [this](std::uint32_t i) {
+    const Function& one = groups_.at(i);
+    return std::tuple(~totals_[i].instructions, one.file, one.offset, one.entry_ip, one.space, one.level, i);
+  };
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  auto batch = std::make_unique<columns::Batch>(columns::TableId::functions, mask);
+  if (!batch->reserve(order.size())) return nullptr;
+  for (std::size_t row = 0; row < order.size(); ++row) {
+    Totals& totals = totals_[order[row]];
+    unsigned flags = put_function(*batch, row, groups_.at(order[row]), order[row]);
+    if (by_ == By::MODULE) flags &= ~unsigned{columns::FUNCTION_ENTRY_KNOWN};
+    if (totals.durations.exact()) flags |= columns::FUNCTION_EXACT;
+    if (totals.time_known) flags |= columns::FUNCTION_TIME_KNOWN;
+    batch->put<functions_flags>(row, static_cast<std::uint8_t>(flags));
+    batch->put<functions_count>(row, totals.count);
+    batch->put<functions_instructions>(row, totals.instructions);
+    batch->put<functions_self_instructions>(row, totals.self_instructions);
+    batch->put<functions_branches>(row, totals.branches);
+    batch->put<functions_least>(row, totals.least);
+    batch->put<functions_most>(row, totals.most);
+    batch->put<functions_p50>(row, totals.durations.quantile(50));
+    batch->put<functions_p99>(row, totals.durations.quantile(99));
+    batch->put<functions_max>(row, totals.durations.max());
+    batch->put<functions_untraced>(row, totals.away.untraced.least);
+    batch->put<functions_untraced_error>(row, totals.away.untraced.error());
+    batch->put<functions_switched>(row, totals.away.switched.least);
+    batch->put<functions_switched_error>(row, totals.away.switched.error());
+    batch->put<functions_lost>(row, totals.away.lost.least);
+    batch->put<functions_lost_error>(row, totals.away.lost.error());
+  }
+  batch->add_rows(order.size());
+  return batch;
+}
+
+}  // namespace ptkit::calls

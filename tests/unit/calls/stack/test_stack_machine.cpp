@@ -1,0 +1,340 @@
+#include <gtest/gtest.h>
+
+#include "calls/stack/stack_machine.h"
+#include "unit/calls/machine.h"
+
+namespace ptkit::calls {
+namespace {
+
+using flow::BranchKind;
+
+TEST(StackMachine, MatchesReturnsOfRecursionByAddress) {
+  Program program;
+  program.call(kMain + 0x10, kF);
+  program.call(kF + 0x10, kF);
+  program.call(kF + 0x20, kF);
+  program.ret(kF + 0x40, kF + 0x24);
+  program.ret(kF + 0x40, kF + 0x14);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  const auto& frames = program.frames.frames;
+  ASSERT_EQ(frames.size(), 4U);
+  EXPECT_EQ(frames[0].id, 3U);
+  EXPECT_EQ(frames[0].parent, 2U);
+  EXPECT_EQ(frames[0].depth, 3);
+  EXPECT_EQ(frames[2].id, 1U);
+  EXPECT_EQ(frames[2].self_instructions, 20U);
+  EXPECT_EQ(frames[2].instructions, 50U);
+  EXPECT_EQ(frames[2].new_instructions, 50U);
+  EXPECT_EQ(frames[1].new_instructions, 0U);
+  EXPECT_EQ(frames[3].end_how, EndHow::END);
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+}
+
+TEST(StackMachine, OneReturnEndsAllTailFrames) {
+  Program program;
+  program.call(kMain + 0x10, kF);
+  program.jump(kF + 0x10, kG);
+  program.jump_indirect(kG + 0x10, kH);
+  program.ret(kH + 0x10, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kH).how, How::TAIL);
+  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kH).parent, program.frames.of(kG).id);
+  EXPECT_EQ(program.frames.of(kF).instructions, 30U);
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+}
+
+TEST(StackMachine, ReplacesFunctionsThatEndByATailCall) {
+  Program program(Tails::REPLACED);
+  program.call(kMain + 0x10, kF);
+  program.jump(kF + 0x10, kG);
+  program.ret(kG + 0x10, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kF).instructions, 10U);
+  EXPECT_EQ(program.frames.of(kG).parent, program.frames.of(kMain).id);
+}
+
+TEST(StackMachine, JumpsWithinAFunctionAndToItsColdPartAreNoCalls) {
+  Program program;
+  program.code.flags[kG] = CODE_COLD;
+  program.call(kMain + 0x10, kF);
+  program.jump(kF + 0x10, kF);
+  program.jump(kF + 0x20, kG);
+  program.jump(kG + 0x20, kF + 0x30);
+  program.jump_indirect(kF + 0x34, kG + 0x40);  // a switch
+  program.jump_indirect(kG + 0x44, kF + 0x40);
+  program.ret(kF + 0x44, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.frames.size(), 2U);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+}
+
+TEST(StackMachine, StubsBelongToTheFunction) {
+  Program program;
+  program.code.flags[kG] = CODE_STUB;
+  program.call(kMain + 0x10, kG);
+  program.jump_indirect(kG, kF);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  ASSERT_EQ(program.frames.frames.size(), 2U);
+  EXPECT_EQ(program.frames.frames[0].entry_ip, kF);
+  EXPECT_EQ(program.frames.frames[0].how, How::PLT);
+  EXPECT_EQ(program.frames.frames[0].instructions, 20U);
+}
+
+// The stub of F is interrupted by code that calls F: no frame of F is below that one.
+TEST(StackMachine, InstructionsAreCountedOnceWhereAStubIsInterrupted) {
+  Program program;
+  program.code.flags[kG] = CODE_STUB;
+  program.call(kMain + 0x10, kG);
+  program.branch(BranchKind::ASYNC, kG, kH, 1);
+  program.call(kH + 0x10, kF);
+  program.ret(kF + 0x40, kH + 0x14);
+  program.branch(BranchKind::IRET, kH + 0x20, kG);
+  program.jump_indirect(kG, kF);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  ASSERT_EQ(program.frames.frames.size(), 4U);
+  const Frame& inner = program.frames.frames[0];
+  const Frame& outer = program.frames.frames[2];
+  ASSERT_EQ(inner.entry_ip, kF);
+  ASSERT_EQ(outer.entry_ip, kF);
+  EXPECT_EQ(inner.flags & FRAME_RECURSIVE, 0);
+  EXPECT_EQ(inner.new_instructions, 10U);
+  EXPECT_EQ(outer.flags & FRAME_RECURSIVE, 0);
+  EXPECT_EQ(inner.new_instructions + outer.new_instructions, outer.instructions);
+  EXPECT_EQ(inner.new_branches + outer.new_branches, outer.branches);
+}
+
+TEST(StackMachine, ResolverEndsWhereTheFunctionBegins) {
+  Program program;
+  program.code.flags[kG] = CODE_STUB;
+  program.code.flags[kH] = CODE_RESOLVER;
+  program.call(kMain + 0x10, kG);
+  program.jump_indirect(kG, kH);
+  program.jump_indirect(kH + 0x80, kF);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kF).how, How::PLT);
+  EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
+}
+
+TEST(StackMachine, TheFirstEntryOfAPltLeadsToTheResolver) {
+  constexpr std::uint64_t kFirst = 0x5000;
+  Program program;
+  program.code.flags[kG] = CODE_STUB;
+  program.code.flags[kFirst] = CODE_STUB | CODE_LAZY;
+  program.call(kMain + 0x10, kG);
+  program.jump_indirect(kG, kG + 0x10);
+  program.jump(kG + 0x14, kFirst);
+  program.jump_indirect(kFirst + 0x10, kH + 0x40);  // no symbol says what this is
+  program.jump_indirect(kH + 0x80, kF);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  ASSERT_EQ(program.frames.frames.size(), 3U);
+  EXPECT_EQ(program.frames.of(kH + 0x40).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kF).how, How::PLT);
+  EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
+}
+
+TEST(StackMachine, CallOfTheNextInstructionIsNoFrame) {
+  Program program;
+  program.call(kMain + 0x10, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.frames.size(), 1U);
+  EXPECT_EQ(program.self_sum(), 15U);
+}
+
+TEST(StackMachine, RetpolineIsAnIndirectCall) {
+  Program program;
+  program.call(kMain + 0x10, kG);
+  program.call(kG, kG + 0x20);
+  program.ret(kG + 0x24, kF);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  ASSERT_EQ(program.frames.frames.size(), 2U);
+  EXPECT_EQ(program.frames.frames[0].entry_ip, kF);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+}
+
+TEST(StackMachine, ReturnThunkReturnsForItsCaller) {
+  Program program;
+  program.call(kMain + 0x10, kF);
+  program.jump(kF + 0x40, kG);
+  program.call(kG, kG + 0x20);
+  program.ret(kG + 0x24, kMain + 0x14);
+  program.finish();
+  ASSERT_EQ(program.frames.frames.size(), 2U);
+  EXPECT_EQ(program.frames.frames[0].entry_ip, kF);
+  EXPECT_EQ(program.frames.frames[0].end_how, EndHow::RETURN);
+}
+
+TEST(StackMachine, CallersThatWereNotSeenBeginWithTheStream) {
+  Program program;
+  program.ret(kF + 0x40, kG + 0x14);
+  program.call(kG + 0x20, kF);
+  program.ret(kF + 0x40, kG + 0x24);
+  program.ret(kG + 0x40, kMain + 0x14);
+  program.finish();
+  const auto& frames = program.frames.frames;
+  ASSERT_EQ(frames.size(), 4U);
+  EXPECT_EQ(frames[0].entry_ip, kF);
+  EXPECT_EQ(frames[0].parent, program.frames.of(kG).id);
+  EXPECT_EQ(program.frames.of(kG).depth, -1);
+  EXPECT_EQ(program.frames.of(kG).instructions, 40U);
+  EXPECT_EQ(program.frames.of(kMain).depth, -2);
+  EXPECT_EQ(program.frames.of(kMain).self_instructions, 5U);
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+}
+
+TEST(StackMachine, RecursionBelowTheBeginCountsInstructionsOnce) {
+  Program program;
+  program.ret(kF + 0x40, kF + 0x14);
+  program.ret(kF + 0x40, kF + 0x14);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  std::uint64_t sum = 0;
+  for (const Frame& frame : program.frames.frames) {
+    if (frame.entry_ip == kF) sum += frame.new_instructions;
+  }
+  EXPECT_EQ(sum, 30U);
+}
+
+TEST(StackMachine, ReturnToADeeperFrameSkipsThoseAbove) {
+  Program program;
+  program.call(kMain + 0x10, kF);
+  program.call(kF + 0x10, kG);
+  program.ret(kG + 0x40, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::UNWIND);
+  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  ASSERT_EQ(program.frames.anomalies.size(), 1U);
+  EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::SKIPPED_FRAMES);
+}
+
+TEST(StackMachine, ReturnToAnEntryIsAJump) {
+  Program program;
+  program.call(kMain + 0x10, kF);
+  program.ret(kF + 0x10, kG);
+  program.ret(kG + 0x10, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kG).how, How::TAIL);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+}
+
+TEST(StackMachine, ReturnThatFitsNothingIsAnAnomaly) {
+  Program program;
+  program.call(kMain + 0x10, kF);
+  program.ret(kF + 0x10, kG + 0x50);
+  program.ret(kG + 0x60, kMain + 0x14);
+  program.finish();
+  ASSERT_EQ(program.frames.anomalies.size(), 1U);
+  EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::RETURN_ELSEWHERE);
+  EXPECT_EQ(program.frames.anomalies[0].expected_ip, kMain + 0x14);
+  EXPECT_EQ(program.frames.of(kG).how, How::RESUMED);
+  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+}
+
+TEST(StackMachine, KernelFramesEndWithTheReturnToUserCode) {
+  constexpr std::uint64_t kKernel = 0xffff'ffff'8000'0000;
+  Program program;
+  program.call(kMain + 0x10, kF);
+  program.branch(BranchKind::SYSCALL, kF + 0x10, kKernel);
+  program.call(kKernel + 0x10, kKernel + 0x1000);
+  program.branch(BranchKind::ASYNC, kKernel + 0x1010, kKernel + 0x2000, 1);
+  program.branch(BranchKind::IRET, kKernel + 0x2010, kKernel + 0x1010);
+  program.ret(kKernel + 0x1020, kKernel + 0x14);
+  program.branch(BranchKind::SYSRET, kKernel + 0x20, kF + 0x14);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kKernel).how, How::SYSCALL);
+  EXPECT_EQ(program.frames.of(kKernel).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kKernel + 0x2000).how, How::INTERRUPT);
+  EXPECT_EQ(program.frames.of(kKernel + 0x2000).parent, program.frames.of(kKernel + 0x1000).id);
+  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+}
+
+TEST(StackMachine, EachThreadHasItsStack) {
+  Program program;
+  const Owner one{0, 1, 1, 0};
+  const Owner two{0, 1, 2, 0};
+  program.machine.on_owner(one, program.place);
+  program.call(kMain + 0x10, kF);
+  program.machine.on_owner(two, program.place);
+  program.call(kG + 0x10, kH);
+  program.machine.on_owner(one, program.place);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.machine.on_owner(two, program.place);
+  program.ret(kH + 0x40, kG + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kF).instructions, 10U);
+  EXPECT_EQ(program.frames.of(kH).instructions, 10U);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+}
+
+TEST(StackMachine, GapEndsFramesAndReturnsFindThemAgain) {
+  Program program;
+  program.call(kMain + 0x10, kF);
+  program.call(kF + 0x10, kG);
+  program.call(kG + 0x10, kH);
+  const std::uint64_t main = 0;
+  program.machine.on_gap(program.place, program.place);
+  program.ret(kH + 0x40, kG + 0x14);
+  program.ret(kG + 0x40, kF + 0x14);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.frames[0].end_how, EndHow::GAP);
+  const Frame& again = program.frames.of(kMain);
+  EXPECT_EQ(again.how, How::RESUMED);
+  EXPECT_EQ(program.frames.of(kF).how, How::RESUMED);
+  EXPECT_EQ(program.frames.of(kF).continues, 1U);
+  EXPECT_NE(again.id, main);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+}
+
+TEST(StackMachine, AbortedTransactionEndsItsFrames) {
+  Program program;
+  program.call(kMain + 0x10, kF);
+  program.in_tx = true;
+  program.call(kF + 0x10, kG);
+  program.branch(BranchKind::TX_ABORT, kG + 0x10, kF + 0x80, 1);
+  program.in_tx = false;
+  program.ret(kF + 0x90, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::ABORT);
+  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+}
+
+TEST(StackMachine, HasALimitForOpenFrames) {
+  Program program;
+  for (std::size_t i = 0; i < StackMachine::kMostFrames + 10; ++i) program.call(kF + 0x10, kF);
+  program.finish();
+  ASSERT_EQ(program.frames.anomalies.size(), 1U);
+  EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::TOO_DEEP);
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+}
+
+TEST(StackMachine, HasALimitForTailFrames) {
+  Program program;
+  program.call(kMain + 0x10, kF);
+  for (std::uint32_t i = 0; i < StackMachine::kMostTails * 2; ++i)
+    program.jump(kF + 0x10 + i % 2 * 0x1000, i % 2 == 0 ? kG : kF);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  EXPECT_LE(program.frames.of(kF).depth, static_cast<std::int32_t>(StackMachine::kMostTails) + 2);
+  EXPECT_EQ(program.frames.of(kMain).end_how, EndHow::END);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+}
+
+}  // namespace
+}  // namespace ptkit::calls
