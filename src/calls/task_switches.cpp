@@ -85,18 +85,18 @@ void TaskSwitches::follow(StreamRow& row) {
   row.owner = owner_;
   if (row.kind == columns::MARK_GAP) {
     pass(row);
-    is_held_ = false;
+    is_held_ = was_away_ = false;
     owner_ = noted_;
     return;
   }
   const bool returns = is_branch(row) && row.step.kind == BranchKind::RETURN && machine_.may_switch_task();
   if (returns) return switch_at(row, StreamRow::Switch::RETURN);
   const bool is_user = is_user_code(row);
-  if (is_held_ && !is_user && row.kind == columns::MARK_ENABLED)
+  if ((is_held_ || was_away_) && !is_user && row.kind == columns::MARK_ENABLED)
     return switch_at(row, StreamRow::Switch::ENABLED);
-  if (is_held_ && is_user) {
-    is_held_ = false;
-    row.owner = owner_ = noted_;
+  if (is_user) {
+    if (is_held_) row.owner = owner_ = noted_;
+    is_held_ = was_away_ = false;
   }
   pass(row);
 }
@@ -114,6 +114,7 @@ void TaskSwitches::follow_note(StreamRow& row) {
     return;
   }
   is_held_ = holds && !same_thread(noted_, owner_);
+  was_away_ = was_away_ || is_held_;
   if (is_held_) return;
   owner_ = noted_;
   pass(row);
@@ -132,13 +133,13 @@ void TaskSwitches::switch_at(const StreamRow& row, StreamRow::Switch how) {
   waiting_.front().switches = how;
   is_waiting_ = true;
   scheduler_ = machine_.scheduler();
-  if (is_held_ && names_thread(noted_)) resolve();
+  if ((is_held_ || how == StreamRow::Switch::ENABLED) && names_thread(noted_)) resolve();
 }
 
 // The rows that wait are of the thread that was noted last.
 void TaskSwitches::resolve() {
   std::vector<StreamRow> rows = std::exchange(waiting_, {});
-  is_waiting_ = is_held_ = false;
+  is_waiting_ = is_held_ = was_away_ = false;
   owner_ = noted_;
   rows.front().owner = owner_;
   pass(rows.front());

@@ -42,7 +42,7 @@ class TaskSwitches {
   TaskSwitches(const StackMachine& machine, Taker& taker) : machine_(machine), taker_(taker) {}
 
   void take(StreamRow& row) {
-    if (is_held_ || is_waiting_ || concerns(row)) [[unlikely]]
+    if (is_held_ || was_away_ || is_waiting_ || concerns(row)) [[unlikely]]
       return follow(row);
     pass(row);
   }
@@ -61,9 +61,10 @@ class TaskSwitches {
 
   const StackMachine& machine_;
   Taker& taker_;
-  Owner owner_;           // of the stack that is in use
-  Owner noted_;           // by the last note
-  bool is_held_ = false;  // that is another one
+  Owner owner_;            // of the stack that is in use
+  Owner noted_;            // by the last note
+  bool is_held_ = false;   // that is another one
+  bool was_away_ = false;  // a note was of another one since the last switch
   bool is_waiting_ = false;
   std::uint64_t ip_ = 0;  // where control flow is; 0: in code that is not traced
   std::uint64_t scheduler_ = 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,15 +76,17 @@ def _bounds(cpu: Executed) -> list[tuple[int, bool]]:
     return [(row, bool(user[row - 1])) for row in rows.tolist()]
 
 
-def faults_at_once(executed: list[Executed]) -> set[tuple[int, int]]:
+def faults_at_once(executed: list[Executed], kallsyms: str) -> set[tuple[int, int]]:
     """Stream and row where the kernel is entered behind a return of it, with no instruction in between.
 
-    User code that faults at its first instruction looks so, and kernel code that is interrupted at once.
+    User code that faults or is interrupted at its first instruction looks so, and kernel code that is
+    interrupted at once.
     """
     rows: set[tuple[int, int]] = set()
+    named = [int(one, 16) for one in re.findall(r"^([0-9a-f]+) \w asm_\w+$", kallsyms, re.MULTILINE)]
     for stream, cpu in enumerate(executed):
         bounds = _bounds(cpu)
-        entries = np.array([cpu.ip[row] for row, enters in bounds if enters], np.uint64)
+        entries = np.array([*named, *(cpu.ip[row] for row, enters in bounds if enters)], np.uint64)
         exits = np.array([cpu.ip[row - 1] for row, enters in bounds if not enters], np.uint64)
         found = np.isin(cpu.ip[1:], entries) & np.isin(cpu.ip[:-1], exits) & (cpu.cpl[:-1] != _USER)
         rows |= {(stream, row) for row in (np.flatnonzero(found) + 1).tolist()}

@@ -136,7 +136,8 @@ def test_frames_leave_the_kernel_where_the_thread_does(recorded: Recorded, recor
     columns = ["how", "end_how", "call_ip", "instruction", "end_instruction"]
     visits = true_visits(trace, executed)
     assert len(visits) > 500
-    assert_visits(trace.calls(columns=columns), visits, faults_at_once(executed))
+    kallsyms = recorded.run.files[f"{recording.name}.kallsyms"].decode()
+    assert_visits(trace.calls(columns=columns), visits, faults_at_once(executed, kallsyms))
 
 
 def test_perf_decodes_all_after_a_switch_that_is_recorded_early(recorded: Recorded) -> None:

@@ -200,24 +200,37 @@ TEST(TaskSwitches, IdleTaskHasAStackOfItsOwn) {
   EXPECT_EQ(processor.threads_of(kSchedule), (std::vector<std::int64_t>{0, 1, 0}));
 }
 
-// A recording of one program: packets are off while others are executed.
-TEST(TaskSwitches, PacketsAreOffDuringTheSwitch) {
-  Processor processor;
+// A recording of one program: packets are off while others are executed. The notes of the others, and of
+// thread 1 where it comes again, are in the stream before packets are enabled (`early`), or the latter
+// behind.
+void leave_and_come_again(Processor& processor, bool early) {
   processor.enter(kMain + 0x10);
   processor.call(kEntry + 0x10, kSchedule);
   processor.call(kSchedule + 0x20, kPerf);
   processor.note(kIdle);
   processor.call(kPerf + 0x20, kWrite);
   processor.mark(columns::MARK_DISABLED);
+  if (early) {
+    processor.note(3);
+    processor.note(1);
+  }
   processor.mark(columns::MARK_ENABLED, kWrite + 0x8);
   processor.ret(kWrite + 0x10, kPerf + 0x44);  // called from elsewhere
   processor.call(kPerf + 0x50, kWrite);
-  processor.note(1);
+  if (!early) processor.note(1);
   processor.ret(kWrite + 0x10, kPerf + 0x54);
   processor.ret(kPerf + 0x60, kSchedule + 0x64);
   processor.ret(kSchedule + 0x80, kEntry + 0x14);
   processor.leave(kMain + 0x14);
   processor.finish();
+}
+
+class PacketsAreOff : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(TaskSwitches, PacketsAreOff, testing::Bool());
+
+TEST_P(PacketsAreOff, DuringTheSwitch) {
+  Processor processor;
+  leave_and_come_again(processor, GetParam());
   processor.expect_returns({kSchedule, kEntry});
   EXPECT_EQ(processor.threads_of(kSchedule), std::vector<std::int64_t>{1});
   EXPECT_EQ(processor.threads_of(kPerf), (std::vector<std::int64_t>{1, 1}));
