@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime, timezone
 from pathlib import Path
 
-from emulated_sets import QUARTERS, QUICK, modules_for
+from emulated_sets import QUARTERS, QUICK, clock_for, modules_for
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -26,3 +27,9 @@ def test_four_commits_run_all() -> None:
     turns = [modules_for(f"{number:08x}" + 32 * "0") for number in range(4)]
     assert frozenset.union(*turns) == set(QUICK).union(*QUARTERS)
     assert all(set(QUICK) < turn for turn in turns)
+
+
+def test_clock_is_of_the_commit() -> None:
+    clocks = {clock_for(f"{number:08x}" + "0" * 32) for number in range(0, 1 << 32, 1 << 25)}
+    assert len(clocks) == 128
+    assert all(2023 <= datetime.fromtimestamp(clock, timezone.utc).year < 2033 for clock in clocks)

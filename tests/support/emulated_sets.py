@@ -1,6 +1,7 @@
 """Which tests of the emulated machine a change gets: `make emulated` runs all of them.
 
-CI runs the quick set and one of the quarters; the commit's hash says which one, so a run can be repeated.
+CI runs the quick set and one of the quarters; the commit's hash says which one, and what the machine's clock
+shows, so a run can be repeated.
 Modules are named by their path below tests/.
 """
 
@@ -40,3 +41,14 @@ def modules_for(commit: str) -> frozenset[str]:
         Hexadecimal digits.
     """
     return frozenset(QUICK + QUARTERS[int(commit[:8], 16) % len(QUARTERS)])
+
+
+def clock_for(commit: str) -> int:
+    """Return what the clock shows at power-on for a change of this hash, in seconds since 1970.
+
+    Parameters
+    ----------
+    commit : str
+        Hexadecimal digits.
+    """
+    return 1_700_000_000 + int(commit[:7], 16)
