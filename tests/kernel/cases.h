@@ -38,6 +38,9 @@ void goes_on_where_it_was_cleared(void);
 void reserves_units_against_perf(void);
 void traces_until_shutdown(void);
 
+/* sweep_test.c */
+void goes_on_beside_neighbours(void);
+
 /* limits_test.c */
 void asks_for_rights_again(void);
 void charges_locked_memory(void);

@@ -9,13 +9,12 @@
  */
 #include <linux/atomic.h>
 #include <linux/errno.h>
+#include <linux/hardirq.h>
 #include <linux/irq_work.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
-#include <linux/notifier.h>
 #include <linux/percpu.h>
-#include <linux/reboot.h>
 #include <linux/smp.h>
 #include <linux/sysfs.h>
 
@@ -212,7 +211,7 @@ static const struct kernel_param_ops register_ops = { .set = set_registers, .get
 module_param_cb(model_registers, &register_ops, NULL, 0644);
 MODULE_PARM_DESC(model_registers, "0: as after a reset; other numbers: as another tracer left them");
 
-static unsigned long enabled_units(void)
+unsigned long model_enabled_units(void)
 {
 	unsigned long enabled = 0;
 	unsigned int cpu;
@@ -227,7 +226,7 @@ static unsigned long enabled_units(void)
 
 static int get_enabled(char *text, const struct kernel_param *parameter)
 {
-	return sysfs_emit(text, "%lu\n", enabled_units());
+	return sysfs_emit(text, "%lu\n", model_enabled_units());
 }
 
 static const struct kernel_param_ops enabled_ops = { .get = get_enabled };
@@ -295,16 +294,19 @@ static void model_cpuid(u32 leaf, u32 subleaf, u32 words[4])
 }
 
 /* An interrupt; delivery masks it. */
-static void deliver(struct model_unit *unit)
+void model_deliver(struct model_unit *unit)
 {
+	const u64 topa = BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI);
 	int swallow = READ_ONCE(model_swallow);
 
 	unit->countdown = 0;
 	if (swallow)
-		unit->global_status &= ~BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI);
+		unit->global_status &= ~topa;
 	if (!unit->armed || swallow == 2)
 		return;
 	unit->armed = false;
+	if (!in_nmi()) /* otherwise it comes later: perf may have acknowledged it then */
+		unit->noticeable = !unit->in_access || unit->global_status & topa;
 	model_interrupts++;
 	apic->send_IPI(smp_processor_id(), NMI_VECTOR);
 }
@@ -314,7 +316,7 @@ static void deliver_late(struct irq_work *work)
 	struct model_unit *unit = this_cpu_ptr(&units);
 
 	if (unit->countdown)
-		deliver(unit);
+		model_deliver(unit);
 }
 
 static void deliver_here(void *unused)
@@ -322,8 +324,8 @@ static void deliver_here(void *unused)
 	deliver_late(NULL);
 }
 
-/* After each access. */
-static void tick(struct model_unit *unit)
+/* After each access, and when code was executed. */
+void model_tick(struct model_unit *unit)
 {
 	int after = READ_ONCE(model_interrupt_after);
 
@@ -335,10 +337,10 @@ static void tick(struct model_unit *unit)
 	}
 	unit->interrupt = false;
 	if (unit->countdown && !--unit->countdown)
-		deliver(unit);
+		model_deliver(unit);
 }
 
-static struct model_unit *this_unit(void)
+struct model_unit *model_this_unit(void)
 {
 	static DEFINE_PER_CPU(u64, written);
 	struct model_unit *unit = this_cpu_ptr(&units);
@@ -360,10 +362,13 @@ static int write_ctl(struct model_unit *unit, u64 value)
 
 	if (READ_ONCE(model_faulty) == smp_processor_id())
 		return -EIO;
+	if (unit->in_vmx && (value & TRACE_EN))
+		return -EIO;
 	/* CTL: a write that keeps TraceEn set and changes another bit faults. */
 	if ((before & TRACE_EN) && (value & TRACE_EN) && value != before)
 		return -EIO;
 	unit->ctl = value;
+	unit->cleared_by_vmxon = false;
 	if (writes_now(before & TRACE_EN, value & TRACE_EN)) {
 		unit->ctl = before | value;
 		model_write_packets(unit, READ_ONCE(model_bytes));
@@ -446,10 +451,10 @@ static bool faults(void)
 
 static int model_write(void *ctx, u32 msr, u64 value)
 {
-	struct model_unit *unit = this_unit();
+	struct model_unit *unit = model_this_unit();
 	int error = faults() ? -EIO : write_register(unit, msr, value);
 
-	tick(unit);
+	model_tick(unit);
 	return error;
 }
 
@@ -501,16 +506,16 @@ static int read_register(struct model_unit *unit, u32 msr, u64 *value)
 
 static int model_read(void *ctx, u32 msr, u64 *value)
 {
-	struct model_unit *unit = this_unit();
+	struct model_unit *unit = model_this_unit();
 	int error = faults() ? -EIO : read_register(unit, msr, value);
 
-	tick(unit);
+	model_tick(unit);
 	return error;
 }
 
 static void model_arm_interrupt(void)
 {
-	this_unit()->armed = true;
+	model_this_unit()->armed = true;
 }
 
 static unsigned int model_unknown;
@@ -544,63 +549,7 @@ static u64 model_late_ticks(void)
 	return (u64)READ_ONCE(model_late_us) * tsc_khz / 1000;
 }
 
-/*
- * KVM saves the registers, clears TraceEn, and loads those of a guest. Afterwards it restores what it
- * saved, whatever the driver did meanwhile.
- */
-static void enter_guest(void *saved)
-{
-	struct model_unit *unit = this_cpu_ptr(&units);
-
-	*(struct model_unit *)saved = *unit;
-	unit->ctl = 0;
-	unit->base = 0xbad000;
-}
-
-static void leave_guest(void *saved)
-{
-	struct model_unit *unit = this_cpu_ptr(&units);
-	const struct model_unit *before = saved;
-
-	unit->status = before->status;
-	unit->base = before->base;
-	unit->mask_ptrs = before->mask_ptrs;
-	unit->ctl = before->ctl;
-}
-
-static int set_guest(const char *text, const struct kernel_param *parameter)
-{
-	static struct model_unit saved;
-
-	return smp_call_function_single(0, *text == '1' ? enter_guest : leave_guest, &saved, 1);
-}
-
-static const struct kernel_param_ops guest_ops = { .set = set_guest };
-module_param_cb(model_guest, &guest_ops, NULL, 0200);
-MODULE_PARM_DESC(model_guest, "1: processor 0 runs a guest that has the trace unit; 0: no longer");
-
-/* What is traced when another kernel may get the machine; its priority is below that of the driver. */
-static int tell_at_shutdown(struct notifier_block *block, unsigned long action, void *data)
-{
-	pr_emerg("ptkit model: traced at shutdown: %lu\n", enabled_units());
-	return NOTIFY_DONE;
-}
-
-static struct notifier_block shutdown_teller = {
-	.notifier_call = tell_at_shutdown,
-	.priority = -1,
-};
-
-static int set_shutdown(const char *text, const struct kernel_param *parameter)
-{
-	return register_reboot_notifier(&shutdown_teller);
-}
-
-static const struct kernel_param_ops shutdown_ops = { .set = set_shutdown };
-module_param_cb(model_shutdown, &shutdown_ops, NULL, 0200);
-MODULE_PARM_DESC(model_shutdown, "written: the log gets what is traced at shutdown; never unload then");
-
-const struct ptkit_machine ptkit_machine = {
+const struct ptkit_machine model_machine = {
 	.cpuid = model_cpuid,
 	.arm_interrupt = model_arm_interrupt,
 	.late_ticks = model_late_ticks,

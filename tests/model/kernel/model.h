@@ -6,6 +6,10 @@
 #include <linux/irq_work.h>
 
 #include "common/pt_sequence.h"
+#include "machine/machine.h"
+
+/* What world.c puts the other users of the processor on. */
+extern const struct ptkit_machine model_machine;
 
 struct model_unit {
 	u64 ctl;
@@ -20,12 +24,24 @@ struct model_unit {
 	u64 *written; /* bytes; the next value depends on it */
 	bool armed; /* the interrupt is not masked */
 	bool interrupt; /* it is pending */
+	bool in_vmx; /* VMX operation, in which this processor cannot trace */
+	bool cleared_by_vmxon; /* TraceEn, and no write of CTL since */
+	unsigned int in_access; /* the driver is at work; NMIs count */
+	/* The last interrupt came while the driver was not at work, or with the bit of ToPA. */
+	bool noticeable;
 	struct irq_work late;
 	unsigned int countdown; /* accesses until it comes; 0: none */
 };
 
-/* model_output.c: write so many bytes of packets, or fewer if the buffer ends. */
-void model_write_packets(struct model_unit *unit, unsigned int bytes);
+/* Of the processor that calls it; interrupts are off. */
+struct model_unit *model_this_unit(void);
+void model_tick(struct model_unit *unit);
+void model_deliver(struct model_unit *unit);
+/* A bit for each processor that traces. */
+unsigned long model_enabled_units(void);
+
+/* model_output.c: write so many bytes of packets; returns how many found no room. */
+unsigned int model_write_packets(struct model_unit *unit, unsigned int bytes);
 /* Regions of the unit's tables whose end causes an interrupt. */
 unsigned int model_interrupt_entries(const struct model_unit *unit);
 /* The same as model_write_packets() for records of branches. */

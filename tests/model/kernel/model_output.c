@@ -78,10 +78,11 @@ static void write_byte(struct model_unit *unit)
 		next_region(unit, entry);
 }
 
-void model_write_packets(struct model_unit *unit, unsigned int bytes)
+unsigned int model_write_packets(struct model_unit *unit, unsigned int bytes)
 {
 	for (; bytes && !(unit->status & BIT(PT_STATUS_STOPPED)); bytes--)
 		write_byte(unit);
+	return bytes;
 }
 
 unsigned int model_interrupt_entries(const struct model_unit *unit)

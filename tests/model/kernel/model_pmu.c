@@ -1,13 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* A PMU as exclusive as perf's intel_pt; it counts nothing. */
+/*
+ * A PMU as exclusive as perf's intel_pt; it counts nothing. The world has events of tasks that the
+ * kernel does not know: their rules are here.
+ */
+#include <linux/atomic.h>
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/perf_event.h>
 
+#include "world.h"
+
+static atomic_t of_processors = ATOMIC_INIT(0); /* events; less than 0: the world's tasks */
+
+bool model_pmu_add_task(void)
+{
+	return atomic_dec_unless_positive(&of_processors);
+}
+
+void model_pmu_remove_task(void)
+{
+	atomic_inc(&of_processors);
+}
+
+static void pmu_destroy_event(struct perf_event *event)
+{
+	atomic_dec(&of_processors);
+}
+
 static int pmu_init_event(struct perf_event *event)
 {
-	return event->attr.type == event->pmu->type ? 0 : -ENOENT;
+	if (event->attr.type != event->pmu->type)
+		return -ENOENT;
+	if (event->cpu < 0)
+		return 0;
+	if (!atomic_inc_unless_negative(&of_processors))
+		return -EBUSY;
+	event->destroy = pmu_destroy_event;
+	return 0;
 }
 
 static int pmu_add_event(struct perf_event *event, int flags)
