@@ -98,6 +98,7 @@ PYTHON_RANKS = {
     "export": 6,
     "trace": 7,
     "notebook": 8,
+    "selftest": 8,
     "cli": 9,
 }
 

@@ -34,6 +34,7 @@ VERBS = {
     "bench": "measure how fast this machine decodes, and compare with libipt",
     "cache": "no longer does anything: decoded code is not kept on disk",
     "msr": "explain and plan registers of Processor Trace",
+    "selftest": "check this processor's tracing against single steps, and write a report to send",
     "doctor": "say which ways of recording work here, and what others need",
 }
 

@@ -229,6 +229,7 @@ def test_other_documents_fit_the_schema(
     stream = kernel[0]
     commands = {
         "doctor": ["doctor"],
+        "selftest": ["selftest", "--backend", "step"],
         "cache": ["cache"],
         "index": ["index", *kernel, "-o", str(tmp_path / "x.ptindex")],
         "redact": ["redact", stream, "-o", str(tmp_path / "redacted.ptk")],

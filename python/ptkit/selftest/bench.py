@@ -1,0 +1,163 @@
+"""Where checks record: programs in a temporary folder, one processor, one back end."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import ptkit
+from ptkit.selftest.compare import Rows
+from ptkit.selftest.outcome import CheckFailed, NotHere
+from ptkit.selftest.programs import Program
+
+__all__ = ["Bench", "Taken"]
+
+_NO_LOSS = (ptkit.GapCause.START,)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A recording of a program.
+
+    Attributes
+    ----------
+    program : Program
+    trace : ptkit.Trace
+    recording : ptkit.capture.Recording
+    """
+
+    program: Program
+    trace: ptkit.Trace
+    recording: ptkit.capture.Recording
+
+    def rows(self) -> Rows:
+        """Return the instructions of the program's own code."""
+        table = self.trace.instructions(columns=["ip"])
+        ips = table["ip"]
+        own = np.zeros(len(ips), dtype=bool)
+        for begin, end in self.program.regions:
+            own |= (ips >= begin) & (ips < end)
+        before = np.concatenate([[0], np.cumsum(own)])
+        assert table.gaps is not None
+        assert table.errors is not None
+        gaps = table.gaps["instruction"][~np.isin(table.gaps["cause"], _NO_LOSS)]
+        cuts = sorted({int(before[min(int(gap), len(ips))]) for gap in gaps})
+        return Rows(ips[own], tuple(cuts), _errors(table.errors))
+
+
+def _errors(errors: ptkit.Table) -> tuple[str, ...]:
+    return tuple(
+        f"{ptkit.ErrorCode(code).name} at byte {offset}"
+        for code, offset in zip(errors["code"].tolist(), errors["offset"].tolist(), strict=True)
+    )
+
+
+@dataclass
+class Bench:
+    """A back end and the processor that programs run on.
+
+    Attributes
+    ----------
+    backend : str
+    cpu : int
+    folder : Path
+        For programs and recordings.
+    seed : int
+        Of programs that are made by chance.
+    truths : dict
+        What programs execute by single steps; kept from round to round.
+    shared : dict
+        Recordings of this round that several checks look at.
+    """
+
+    backend: str
+    cpu: int
+    folder: Path
+    seed: int = 1
+    truths: dict[bytes, NDArray[np.uint64]] = field(default_factory=dict)
+    shared: dict[str, Any] = field(default_factory=dict)
+
+    def place(self, program: Program) -> Path:
+        """Write a program's file."""
+        path = self.folder / f"ptkit-{program.name}"
+        if not path.exists() or path.read_bytes() != program.image:
+            path.unlink(missing_ok=True)
+            path.write_bytes(program.image)
+            path.chmod(0o755)
+        return path
+
+    def executed(self, program: Program) -> NDArray[np.uint64]:
+        """Return the address of each instruction that single steps see."""
+        if program.image not in self.truths:
+            self.truths[program.image] = self.step(program)
+        return self.truths[program.image]
+
+    def step(self, program: Program) -> NDArray[np.uint64]:
+        """Run a program by single steps."""
+        log = self.folder / "steps"
+        log.mkdir(exist_ok=True)
+        taken = self._record("step", program, truth=log)
+        executed = np.fromfile(log / "stream-0.u64", dtype=np.uint64)
+        if taken.recording.exit_status != 0 or not len(executed):
+            raise CheckFailed(
+                f"the program {program.name} ended with status {taken.recording.exit_status} by single steps"
+            )
+        return executed
+
+    def record(self, program: Program, **options: Any) -> Taken:
+        """Record a program with this back end.
+
+        Raises
+        ------
+        NotHere
+            If the processor or the kernel cannot do what the options ask for.
+        CheckFailed
+            If recording fails, or the program does not end as it should.
+        """
+        return self.record_by(self.backend, program, **options)
+
+    def record_by(self, backend: str, program: Program, **options: Any) -> Taken:
+        """Record a program with another back end, as `record`."""
+        taken = self._record(backend, program, **options)
+        if taken.recording.exit_status != 0:
+            raise CheckFailed(f"the program ended with status {taken.recording.exit_status}, 0 is right")
+        return taken
+
+    def _record(self, backend: str, program: Program, **options: Any) -> Taken:
+        output = self.folder / f"{backend}.ptk"
+        output.unlink(missing_ok=True)
+        try:
+            recorder = ptkit.Recorder(
+                [self.place(program)], output, backend=backend, quiet=True, force=True, **options
+            )
+            with _on_cpu(self.cpu):
+                recorder.start()
+            recorder.wait()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ptkit.PtkitWarning)  # checks compare instructions instead
+                return Taken(program, recorder.trace, recorder.recording)
+        except (ptkit.ConfigError, ptkit.UnsupportedError) as error:
+            raise NotHere(str(error)) from error
+        except ptkit.PtkitError as error:
+            raise CheckFailed(f"recording failed: {error}") from error
+
+
+@contextmanager
+def _on_cpu(cpu: int) -> Iterator[None]:
+    """Start a program on one processor; threads of this process go where they like after that."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        for task in Path("/proc/self/task").iterdir():
+            with suppress(OSError):  # a thread that has ended
+                os.sched_setaffinity(int(task.name), before)

@@ -1,0 +1,47 @@
+"""Results of checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["FAILED", "NOT_HERE", "PASSED", "CheckFailed", "NotHere", "Outcome"]
+
+PASSED, FAILED, NOT_HERE = "passed", "FAILED", "not here"
+
+
+class CheckFailed(Exception):
+    """The trace contradicts what was executed, or itself; the message says how."""
+
+
+class NotHere(Exception):
+    """The check cannot be made here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a check.
+
+    Attributes
+    ----------
+    check : str
+        Its name.
+    backend : str
+        The back end that recorded.
+    result : str
+        `PASSED`, `FAILED` or `NOT_HERE`.
+    detail : str
+        What was compared, what differs, or why it was not done.
+    suggests : str
+        Where to look after a failure; empty otherwise.
+    follows : tuple of str
+        Failures of other checks of this back end that may have caused this one.
+    seconds : float
+    """
+
+    check: str
+    backend: str
+    result: str
+    detail: str
+    suggests: str = ""
+    follows: tuple[str, ...] = ()
+    seconds: float = 0.0

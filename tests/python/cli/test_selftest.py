@@ -1,0 +1,68 @@
+"""`ptkit selftest` on a machine without Processor Trace: what it checks, and what it says of the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ptkit import capture
+from ptkit.capture import ptrace
+from ptkit.cli import main
+
+pytestmark = [
+    pytest.mark.skipif(
+        bool(ptrace.refused()[0]), reason="no single stepping here; `ptkit doctor` says what is missing"
+    ),
+]
+TRACES = any(one.available for one in capture.probe() if one.name in ("perf", "driver"))
+ABSENT = 3
+
+
+def test_programs_are_the_same_in_each_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["selftest", "--backend", "step"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["step", "programs", "passed"]
+    assert lines[-1].endswith("0 failed, 0 not here (1 round)") or "not here" in lines[1]
+
+
+@pytest.mark.skipif(TRACES, reason="this processor traces")
+def test_exit_status_says_that_nothing_was_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.json"
+    assert main(["selftest", "--report", str(path)]) == ABSENT
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1].startswith("No tracing by the processor itself was checked")
+    document = json.loads(path.read_text())
+    missing = [one for one in document["checks"] if one["backend"] != "step"]
+    assert len(missing) > 20
+    assert all(one["result"] == "not here" and one["detail"] for one in missing)
+    assert document["failed"] == 0
+    assert str(tmp_path) not in path.read_text()
+
+
+def test_again_until_the_time_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["selftest", "--backend", "step", "--check", "programs", "--seconds", "2", "--json"]
+    assert main(words) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["rounds"] > 1
+    assert document["passed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--check", "nothing"], "there are"),
+        (["--cpu", "65535"], "may not use processor 65535"),
+        (["--report", "."], "this is a folder; name a file"),
+    ],
+)
+def test_wrong_options(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["selftest", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_seconds_must_be_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["selftest", "--seconds", "soon"])
+    assert "'soon' is no number of seconds" in capsys.readouterr().err
