@@ -21,13 +21,13 @@
 #define UNTIL_IT_LEAVES 1000000 /* insertion points */
 
 /* world.h of the model has the same numbers. */
-enum neighbour { ALONE, COUNTER, PERF_TRACE, VMX, FIRMWARE };
+enum neighbour { ALONE, COUNTER, PERF_TRACE, VMX, FIRMWARE, CODE };
 
 struct variant {
   const char* name;
   enum neighbour neighbour;
-  int inside; /* bytes that the unit writes in perf's handler */
-  int lasts;  /* insertion points until VMXOFF */
+  int bytes; /* that the unit writes because of the neighbour */
+  int lasts; /* insertion points until VMXOFF */
   bool reraises;
   bool reserves; /* perf has its PMU intel_pt */
   bool late;     /* interrupts of the unit, by so many insertion points */
@@ -36,21 +36,23 @@ struct variant {
 
 static const struct variant variants[] = {
     {.name = "perf's counter", .neighbour = COUNTER},
-    {.name = "perf's counter, traced for a region", .neighbour = COUNTER, .inside = 5000},
-    {.name = "perf's counter, traced until STOP", .neighbour = COUNTER, .inside = 40000},
-    {.name = "perf's counter, ring", .neighbour = COUNTER, .inside = 5000, .ring = true},
+    {.name = "perf's counter, traced for a region", .neighbour = COUNTER, .bytes = 5000},
+    {.name = "perf's counter, traced until STOP", .neighbour = COUNTER, .bytes = 40000},
+    {.name = "perf's counter, ring", .neighbour = COUNTER, .bytes = 5000, .ring = true},
     {.name = "interrupts that come again", .neighbour = COUNTER, .reraises = true},
-    {.name = "interrupts that come again, and STOP", .neighbour = COUNTER, .inside = 40000, .reraises = true},
+    {.name = "interrupts that come again, and STOP", .neighbour = COUNTER, .bytes = 40000, .reraises = true},
     {.name = "late interrupts", .late = true},
-    {.name = "perf's intel_pt", .neighbour = PERF_TRACE, .reserves = true},
-    {.name = "perf's intel_pt, ring", .neighbour = PERF_TRACE, .reserves = true, .ring = true},
-    {.name = "a tracer that reserves nothing", .neighbour = PERF_TRACE},
-    {.name = "a tracer that reserves nothing, ring", .neighbour = PERF_TRACE, .ring = true},
+    {.name = "perf's intel_pt", .neighbour = PERF_TRACE, .bytes = 100, .reserves = true},
+    {.name = "perf's intel_pt, ring", .neighbour = PERF_TRACE, .bytes = 100, .reserves = true, .ring = true},
+    {.name = "a tracer that reserves nothing", .neighbour = PERF_TRACE, .bytes = 100},
+    {.name = "a tracer that reserves nothing, ring", .neighbour = PERF_TRACE, .bytes = 100, .ring = true},
     {.name = "VMXON and VMXOFF", .neighbour = VMX},
     {.name = "VMXON, VMXOFF soon", .neighbour = VMX, .lasts = 5},
     {.name = "VMXON, VMXOFF late", .neighbour = VMX, .lasts = UNTIL_IT_LEAVES},
     {.name = "VMXON, VMXOFF late, ring", .neighbour = VMX, .lasts = UNTIL_IT_LEAVES, .ring = true},
     {.name = "firmware", .neighbour = FIRMWARE},
+    {.name = "the driver's own code, for a region", .neighbour = CODE, .bytes = 5000},
+    {.name = "the driver's own code until STOP", .neighbour = CODE, .bytes = 40000},
 };
 
 static long number_of(const char* parameter) {
@@ -235,7 +237,7 @@ static void check_neighbours(void) {
 
 static void set_variant(const struct variant* variant, int point) {
   set_parameter("world_neighbour", variant->neighbour);
-  set_parameter("world_inside", variant->inside);
+  set_parameter("world_bytes", variant->bytes);
   set_parameter("world_lasts", variant->lasts);
   set_parameter("world_reraises", variant->reraises);
   set_parameter("world_looks", !variant->reserves);
@@ -276,7 +278,7 @@ static int sweep(const struct variant* variant) {
                                                                : "model_vmx=0 world_perf=1"),
               0);
   set_parameter("model_bytes", 0);
-  while (failures == 0 && point < MOST_POINTS && use_with(variant, point)) point++;
+  while (point < MOST_POINTS && use_with(variant, point) && failures == 0) point++;
   if (failures) printf("# %s at insertion point %d\n", variant->name, point);
   CHECK(point < MOST_POINTS);
   set_parameter("world_tracer", 0);
@@ -293,7 +295,7 @@ void goes_on_beside_neighbours(void) {
   for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]) && failures == 0; i++) {
     int of_variant = sweep(&variants[i]);
     printf("# %d insertion points in all requests: %s\n", of_variant, variants[i].name);
-    CHECK(of_variant > 20);
+    CHECK(failures != 0 || of_variant > 20);
     points += of_variant;
   }
   printf("# %d insertion points in all requests\n", points);

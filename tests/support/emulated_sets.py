@@ -16,7 +16,11 @@ QUICK = (
 )
 QUARTERS = (
     ("emulated/ptkit_record/test_mixed_workload.py", "emulated/stock_perf/test_aux_overrun.py"),
-    ("emulated/stock_perf/test_stock_recordings.py", "emulated/stock_perf/test_perf_samples.py"),
+    (
+        "emulated/stock_perf/test_stock_recordings.py",
+        "emulated/stock_perf/test_perf_samples.py",
+        "kernel/test_sweep.py",
+    ),
     (
         "emulated/ptkit_driver/test_tasks.py",
         "emulated/ptkit_record/test_recipes.py",

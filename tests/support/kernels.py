@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,10 +96,13 @@ def find_busybox() -> Path:
     return root / "bin/busybox"
 
 
-def build_module(kernel: Kernel, folder: Path, *options: str) -> tuple[Path, str]:
+def build_module(
+    kernel: Kernel, folder: Path, *options: str, change: Callable[[Path], None] | None = None
+) -> tuple[Path, str]:
     """Builds the driver from a copy of its sources in `folder`; the module, and the output of make.
 
-    With the option PTKIT_TEST_MODEL=1 it is built with the model of the processor.
+    With the option PTKIT_TEST_MODEL=1 it is built with the model of the processor. `change` changes the
+    sources in that folder.
 
     Raises
     ------
@@ -108,6 +111,8 @@ def build_module(kernel: Kernel, folder: Path, *options: str) -> tuple[Path, str
     """
     for name in ("kernel", "tests/model/kernel"):
         shutil.copytree(ROOT / name, folder / name)
+    if change is not None:
+        change(folder)
     place = folder / "kernel" / "linux"
     return place / "ptkit.ko", _make(place, kernel, f"-j{os.cpu_count()}", "W=1", *options)
 

@@ -26,9 +26,15 @@ static unsigned int world_lasts;
 module_param(world_lasts, uint, 0644);
 MODULE_PARM_DESC(world_lasts, "insertion points until VMXOFF");
 
-static unsigned int world_task_bytes = 100;
-module_param(world_task_bytes, uint, 0644);
-MODULE_PARM_DESC(world_task_bytes, "what perf's intel_pt traces of a task that runs once");
+static unsigned int world_bytes;
+module_param(world_bytes, uint, 0644);
+MODULE_PARM_DESC(world_bytes,
+		 "what the unit writes in perf's handler, of perf's traced task, of the driver's own code");
+
+unsigned int world_bytes_of_neighbour(void)
+{
+	return READ_ONCE(world_bytes);
+}
 
 static atomic_t points_left = ATOMIC_INIT(-1); /* until the neighbour comes; -1: it was here */
 static atomic_t points_to_end = ATOMIC_INIT(-1); /* until it goes */
@@ -102,12 +108,13 @@ static bool has_room(const struct ptkit_trace *owner)
 	return stream_bytes < tail - tail % PAGE_SIZE + owner->memory.bytes;
 }
 
-/* Code that interrupts the driver's handler of interrupts is not traced; perf's is not, either. */
+/* The driver's own code, and code that interrupts it, may come while TraceEn is clear. */
 static bool is_wanted(const struct model_unit *unit, const struct ptkit_trace *owner)
 {
 	if (!owner || !READ_ONCE(owner->wanted))
 		return false;
-	return !in_nmi() || unit->status & BIT(PT_STATUS_STOPPED) || unit->cleared_by_vmxon;
+	return (!in_nmi() && !unit->in_access) || unit->status & BIT(PT_STATUS_STOPPED) ||
+	       unit->cleared_by_vmxon;
 }
 
 static void note_dropped(const struct model_unit *unit, unsigned int bytes)
@@ -117,7 +124,8 @@ static void note_dropped(const struct model_unit *unit, unsigned int bytes)
 	if (!bytes || !is_wanted(unit, owner))
 		return;
 	add_loss(bytes);
-	if (unit->status & BIT(PT_STATUS_STOPPED) && unit->noticeable && !in_nmi() && has_room(owner))
+	if (unit->status & BIT(PT_STATUS_STOPPED) && unit->noticeable && !in_nmi() && !unit->in_access &&
+	    has_room(owner))
 		world_idle += bytes;
 }
 
@@ -173,7 +181,7 @@ static void come(void)
 		world_overflow();
 		break;
 	case WORLD_PERF_TRACE:
-		world_run_task(READ_ONCE(world_task_bytes));
+		world_run_task(world_bytes_of_neighbour());
 		break;
 	case WORLD_VMX:
 		world_vmxon();
@@ -183,6 +191,9 @@ static void come(void)
 		break;
 	case WORLD_FIRMWARE:
 		model_this_unit()->global_status |= BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI);
+		break;
+	case WORLD_CODE:
+		world_execute(world_bytes_of_neighbour());
 		break;
 	default:
 		break;

@@ -16,10 +16,13 @@ enum world_neighbour {
 	WORLD_PERF_TRACE, /* perf's intel_pt traces a task that runs once */
 	WORLD_VMX, /* VMXON, and VMXOFF later */
 	WORLD_FIRMWARE, /* leaves the bit of an interrupt */
+	WORLD_CODE, /* none: the driver's own code is traced */
 };
 
 /* Traced code is executed: the unit writes so many bytes. */
 void world_execute(unsigned int bytes);
+/* What the unit writes because of the neighbour. */
+unsigned int world_bytes_of_neighbour(void);
 
 /* world_perf.c */
 void world_overflow(void);

@@ -16,10 +16,6 @@
 #define COUNTER BIT_ULL(0) /* of GLOBAL_STATUS */
 #define TOPA BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI)
 
-static unsigned int world_inside;
-module_param(world_inside, uint, 0644);
-MODULE_PARM_DESC(world_inside, "bytes that the unit writes while perf's handler serves its counter");
-
 static bool world_reraises;
 module_param(world_reraises, bool, 0644);
 MODULE_PARM_DESC(world_reraises, "an interrupt comes when it is unmasked while a bit is set");
@@ -79,7 +75,7 @@ static int handle_interrupt(unsigned int command, struct pt_regs *registers)
 	u64 status;
 
 	if (unit->global_status & COUNTER)
-		world_execute(READ_ONCE(world_inside));
+		world_execute(world_bytes_of_neighbour());
 	for (status = unit->global_status; status; status = unit->global_status) {
 		unit->global_status &= ~status;
 		world_counted += !!(status & COUNTER);

@@ -1,0 +1,87 @@
+"""The sweep over insertion points (sweep_test.c) fails where the driver lacks one of its precautions.
+
+Each case takes one of them out of a copy of the driver's sources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from driver_machine import boot, make_image, require_qemu
+from kernels import Kernel
+
+CASE = "goes_on_beside_neighbours"
+
+pytestmark = [pytest.mark.emulated, pytest.mark.slow]
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A precaution: its file, its text, what stands there without it, and what the sweep finds then."""
+
+    file: str
+    text: str
+    without: str
+    found: str
+
+    def remove(self, folder: Path) -> None:
+        path = folder / "kernel/linux/unit" / self.file
+        source = path.read_text(encoding="utf-8")
+        assert source.count(self.text) == 1, f"{self.file} has not one place with {self.text!r}"
+        path.write_text(source.replace(self.text, self.without), encoding="utf-8")
+
+
+REMOVALS = {
+    # perf skips writes of registers that its copies say are right.
+    "registers are not put back": Removal(
+        "running.c",
+        "\tpt_seq_put_back(&ptkit_machine.ops, &trace->state, this_cpu_ptr(&found_here.registers));\n",
+        "",
+        "registers_are(&before)",
+    ),
+    "perf's PMU is not reserved": Removal(
+        "reserve.c",
+        "\t\tpmu_type = ((struct pmu *)dev_get_drvdata(device))->type;\n",
+        "\t\tpmu_type = 0;\n",
+        "world_misplaced",
+    ),
+    # perf acknowledges interrupts of the trace unit.
+    "nothing runs after perf's handler": Removal(
+        "running.c",
+        "\tif (trace && !this_cpu_read(guards.at_work) && has_stopped(trace))\n",
+        "\tif (trace && false)\n",
+        "world_idle",
+    ),
+    "a status request does not look at the unit": Removal(
+        "units.c",
+        "\tif (trace->wakes_up && trace->running && trace->head == trace->reported)\n",
+        "\tif (false)\n",
+        "world_written",
+    ),
+    "a deferred interrupt has to be pending": Removal(
+        "running.c",
+        "\t\tif (trace->running)\n\t\t\ttake_early(trace);\n",
+        "\t\tif (trace->running) {\n"
+        "\t\t\tu64 bits = 0;\n\n"
+        "\t\t\tptkit_machine.ops.read(NULL, PT_MSR_PERF_GLOBAL_STATUS, &bits);\n"
+        "\t\t\tif (bits & BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI))\n"
+        "\t\t\t\ttake_early(trace);\n"
+        "\t\t}\n",
+        "world_idle",
+    ),
+    "stops are not counted": Removal("running.c", "\ttrace->stops++;\n", "", "has_loss"),
+}
+
+
+@pytest.mark.parametrize("name", REMOVALS)
+def test_sweep_fails_where(name: str, kernel: Kernel, tmp_path: Path) -> None:
+    """The machine goes on: a neighbour finds what is wrong, not the kernel."""
+    require_qemu()
+    removal = REMOVALS[name]
+    results, _ = boot(kernel, make_image(kernel, tmp_path, removal.remove), f"cases={CASE}")
+    print(results)
+    assert f"not ok {CASE}" in results.splitlines()
+    found = [line for line in results.splitlines() if line.startswith("# ") and "sweep_test.c" in line]
+    assert any(removal.found in line for line in found), results
