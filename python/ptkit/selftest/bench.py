@@ -18,7 +18,10 @@ from ptkit.selftest.compare import Rows
 from ptkit.selftest.outcome import CheckFailed, NotHere
 from ptkit.selftest.programs import Program
 
-__all__ = ["Bench", "Taken"]
+__all__ = ["Bench", "Taken", "Truths"]
+
+#: By the name of a program: its file, and what it executes by single steps.
+Truths = dict[str, tuple[bytes, NDArray[np.uint64]]]
 
 _NO_LOSS = (ptkit.GapCause.START,)
 
@@ -73,7 +76,7 @@ class Bench:
     seed : int
         Of programs that are made by chance.
     truths : dict
-        What programs execute by single steps; kept from round to round.
+        File and instructions of the last program of each name, by single steps; kept from round to round.
     shared : dict
         Recordings of this round that several checks look at.
     """
@@ -82,7 +85,7 @@ class Bench:
     cpu: int
     folder: Path
     seed: int = 1
-    truths: dict[bytes, NDArray[np.uint64]] = field(default_factory=dict)
+    truths: Truths = field(default_factory=dict)
     shared: dict[str, Any] = field(default_factory=dict)
 
     def place(self, program: Program) -> Path:
@@ -96,9 +99,11 @@ class Bench:
 
     def executed(self, program: Program) -> NDArray[np.uint64]:
         """Return the address of each instruction that single steps see."""
-        if program.image not in self.truths:
-            self.truths[program.image] = self.step(program)
-        return self.truths[program.image]
+        image, executed = self.truths.get(program.name, (b"", None))
+        if executed is None or image != program.image:
+            executed = self.step(program)
+            self.truths[program.name] = program.image, executed
+        return executed
 
     def step(self, program: Program) -> NDArray[np.uint64]:
         """Run a program by single steps."""

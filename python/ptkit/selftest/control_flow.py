@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _INSTRUCTIONS = 4000
 _ROUNDS = 40
 _RETURNS = 14_000  # seven bytes of trace each
 _RING = "64K"
+_KERNEL_CODE = "/proc/kcore"
 _KERNEL = np.uint64(1 << 63)
 _OFFSET = 0x400000 - 0x1000  # of code, from its place in the file
 
@@ -105,12 +107,14 @@ def compare_returns(bench: Bench) -> str:
 
 def compare_kernel(bench: Bench) -> str:
     """Compare user code that is traced with the kernel, and decode the kernel's code without errors."""
+    _expect_kernel_code()
     words, taken = _compare(bench, programs.branches(bench.seed, _INSTRUCTIONS), levels="both")
     return f"{words}, and {_kernel_rows(taken)} of the kernel"
 
 
 def compare_kernel_alone(bench: Bench) -> str:
     """Decode the kernel's code without errors, and find no user code."""
+    _expect_kernel_code()
     taken = bench.record(programs.branches(bench.seed, _INSTRUCTIONS), levels="kernel")
     table = taken.trace.instructions(columns=["ip"])
     user = int(np.count_nonzero(table["ip"] < _KERNEL))
@@ -119,6 +123,11 @@ def compare_kernel_alone(bench: Bench) -> str:
             f"{counted(user, 'instruction')} of user code, and the kernel alone was to be traced"
         )
     return f"{_kernel_rows(taken)} of the kernel"
+
+
+def _expect_kernel_code() -> None:
+    if not os.access(_KERNEL_CODE, os.R_OK):
+        raise NotHere(f"the kernel's code cannot be read ({_KERNEL_CODE}): run as root, without lockdown")
 
 
 def _kernel_rows(taken: Taken) -> str:

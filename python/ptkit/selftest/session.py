@@ -8,11 +8,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from ptkit.capture import Backend, probe
 from ptkit.errors import ConfigError, PtkitError
-from ptkit.selftest.bench import Bench
+from ptkit.selftest.bench import Bench, Truths
 from ptkit.selftest.checks import BACKENDS, CHECKS, Check
 from ptkit.selftest.machine import without_names
 from ptkit.selftest.outcome import FAILED, NOT_HERE, PASSED, CheckFailed, NotHere, Outcome
@@ -82,12 +81,15 @@ class Session:
     outcomes : dict
         By back end and check: the first failure, or else the last outcome.
     rounds : int
+    truths : dict
+        What the last program of each name executes by single steps.
     """
 
     plan: Plan
     show: Callable[[Outcome], object]
     outcomes: dict[tuple[str, str], Outcome] = field(default_factory=dict)
     rounds: int = 0
+    truths: Truths = field(default_factory=dict)
 
     def run(self) -> None:
         """Make all checks."""
@@ -103,11 +105,12 @@ class Session:
 
     def _round(self, folder: Path) -> None:
         open_checks = set(self._open())
-        truths: dict[bytes, Any] = {}
         there = {backend.name: backend for backend in probe()}
         for name in self.plan.backends:
             backend = there[name]
-            bench = Bench(backend.name, self.plan.processor, folder, self.plan.seed + self.rounds, truths)
+            bench = Bench(
+                backend.name, self.plan.processor, folder, self.plan.seed + self.rounds, self.truths
+            )
             for check in self._wanted(backend.name):
                 key = (backend.name, check.name)
                 if self.rounds == 0 or key in open_checks:

@@ -19,6 +19,7 @@ _TSC_BITS = 56
 _CTC_BITS = 16
 _MTC_BITS = 8
 _CYCLE_TOLERANCE = 0.2  # frequencies change a little before CBR says so
+_MISSING_TOLERANCE = 0.1
 _LEAST_INTERVALS = 16
 _UNCERTAIN = (PacketKind.TIP_PGD, PacketKind.OVF)  # clocks may stop, or packets are missing
 
@@ -71,7 +72,7 @@ def contradictions(packets: Packets, clock: Clock) -> list[str]:
     list of str
         The first contradiction of each kind.
     """
-    found = [_tsc_goes_back(packets), _mtc_steps(packets)]
+    found = [_tsc_goes_back(packets), _first_mtc(packets, clock.mtc_period), _mtc_steps(packets)]
     if clock.ratio is not None:
         found += [_crystal_clock(packets, clock.ratio), _mtc_count(packets, clock.ratio, clock.mtc_period)]
         if clock.max_nonturbo_ratio:
@@ -154,23 +155,45 @@ def _mtc_steps(packets: Packets) -> str:
     return f"MTC packet {at + 1} has the counter {int(values[at + 1])}, and {expected} is next"
 
 
-def _mtc_count(packets: Packets, ratio: tuple[int, int], period: int) -> str:
-    """MTC packets between two TSC packets against the time between them."""
-    if period > _MTC_BITS or not packets.of(PacketKind.MTC).any():
-        return ""
-    anchors = _anchors(packets)
-    if len(anchors.place) < 2:
-        return ""
-    due = ((anchors.ctc[:-1] + _due(anchors, ratio)) >> period) - (anchors.ctc[:-1] >> period)
-    there = np.diff(np.cumsum(packets.of(PacketKind.MTC))[anchors.place])
-    certain = np.diff(np.cumsum(packets.of(*_UNCERTAIN))[anchors.place]) == 0
-    at = _first((there > due + 1) | (certain & (there < due - 1)))
+def _first_mtc(packets: Packets, period: int) -> str:
+    """The first MTC packet after a TMA packet against its CTC."""
+    if period > _MTC_BITS:
+        return ""  # CTC has bits of it that TMA packets do not have
+    places = np.flatnonzero(packets.of(PacketKind.TMA, PacketKind.MTC, PacketKind.TSC, *_UNCERTAIN))
+    kinds = packets.kind[places]
+    pairs = np.flatnonzero((kinds[:-1] == int(PacketKind.TMA)) & (kinds[1:] == int(PacketKind.MTC)))
+    ctc = _signed(packets.payload[places[pairs]]) >> period
+    values = _signed(packets.payload[places[pairs + 1]])
+    at = _first((values - ctc) % (1 << _MTC_BITS) > 1)
     if at is None:
         return ""
     return (
-        f"between TSC packets {at} and {at + 1} that have a TMA packet there are {int(there[at])} MTC"
-        f" packets, and {int(due[at])} are due by the TSC, CPUID 15H and MTCFreq {period}"
+        f"after TMA packet {at} the first MTC packet has the counter {int(values[at])}, and by CTC and"
+        f" MTCFreq {period} {(int(ctc[at]) + 1) % (1 << _MTC_BITS)} is due"
     )
+
+
+def _mtc_count(packets: Packets, ratio: tuple[int, int], period: int) -> str:
+    """MTC packets between two TSC packets against the time between them.
+
+    They may be too few, as tracing may have been off, but not mostly.
+    """
+    if period > _MTC_BITS or not packets.of(PacketKind.MTC).any():
+        return ""
+    anchors = _anchors(packets)
+    due = ((anchors.ctc[:-1] + _due(anchors, ratio)) >> period) - (anchors.ctc[:-1] >> period)
+    there = np.diff(np.cumsum(packets.of(PacketKind.MTC))[anchors.place])
+    at = _first(there > due + 1)
+    if at is not None:
+        return (
+            f"between TSC packets {at} and {at + 1} that have a TMA packet there are {int(there[at])} MTC"
+            f" packets, and {int(due[at])} are due by the TSC, CPUID 15H and MTCFreq {period}"
+        )
+    long = due >= _LEAST_INTERVALS
+    share = float(np.median(there[long] / due[long])) if long.any() else 1.0
+    if share > 1 - _MISSING_TOLERANCE:
+        return ""
+    return f"MTC packets come at {share:.2f} of the rate that the TSC, CPUID 15H and MTCFreq {period} say"
 
 
 def _cycles(packets: Packets, ratio: tuple[int, int], period: int, max_nonturbo: int) -> str:

@@ -82,18 +82,37 @@ def test_crystal_clock_at_another_rate() -> None:
     assert any("crystal clock advanced by" in sentence for sentence in found)
 
 
-def test_mtc_packets_that_are_too_few() -> None:
+def test_mtc_packets_that_are_too_many() -> None:
     rows = stream()
-    first, last = places(rows, PacketKind.MTC)[30], places(rows, PacketKind.TSC)[1]
-    found = contradictions(packets(rows[:first] + rows[last:]), CLOCK)
+    place = places(rows, PacketKind.TSC)[1]
+    (_, last, _) = rows[place - 1]
+    more: list[Row] = [(PacketKind.MTC, (last + number) % 256, 0) for number in range(1, 4)]
+    found = contradictions(packets(rows[:place] + more + rows[place:]), CLOCK)
     assert len(found) == 1
-    assert "30 MTC packets" in found[0]
+    assert found[0].startswith("between TSC packets 0 and 1 that have a TMA packet there are 43 MTC packets")
+
+
+def test_mtc_packets_that_are_mostly_too_few() -> None:
+    rows = stream()
+    kept = [place for place in places(rows, PacketKind.MTC) if place % 120 < 70]
+    few = [row for place, row in enumerate(rows) if row[0] != PacketKind.MTC or place in kept]
+    found = [one for one in contradictions(packets(few), CLOCK) if one.startswith("MTC packets come at 0.")]
+    assert len(found) == 1
 
 
 def test_mtc_packets_may_be_missing_while_tracing_was_off() -> None:
     rows = stream()
     first, last = places(rows, PacketKind.MTC)[30], places(rows, PacketKind.TSC)[1]
-    assert contradictions(packets([*rows[:first], (PacketKind.TIP_PGD, 0, 0), *rows[last:]]), CLOCK) == []
+    assert contradictions(packets(rows[:first] + rows[last:]), CLOCK) == []
+
+
+def test_first_mtc_after_a_tma_packet() -> None:
+    rows = stream()
+    place = places(rows, PacketKind.TMA)[1]
+    rows[place] = (PacketKind.TMA, rows[place][1] + (3 << PERIOD), rows[place][2])
+    found = contradictions(packets(rows), Clock(None, PERIOD, None))
+    assert len(found) == 1
+    assert found[0].startswith("after TMA packet 1 the first MTC packet has the counter")
 
 
 def test_cycles_against_the_core_bus_ratio() -> None:
