@@ -7,6 +7,7 @@
 void tells_what_threads_do(void);
 void tells_of_one_process(void);
 void tells_of_one_thread(void);
+void tells_of_threads_that_a_thread_begins(void);
 void tells_of_children(void);
 void numbers_threads_as_the_opener_does(void);
 void tells_of_modules(void);
@@ -21,6 +22,8 @@ void stores_branches_where_it_can(void);
 void keeps_the_newest_branches(void);
 void stores_branches_until_it_is_full(void);
 void ends_branches_by_an_interrupt(void);
+void hands_branches_over(void);
+void names_threads_of_branches(void);
 void shares_no_branches(void);
 
 /* interrupts_test.c */

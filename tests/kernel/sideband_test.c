@@ -221,6 +221,36 @@ void tells_of_one_thread(void) {
   close(session);
 }
 
+static void* note_thread(void* tid) {
+  *(pid_t*)tid = (pid_t)syscall(SYS_gettid);
+  return NULL;
+}
+
+/* They are not traced; a child is no thread of the process. */
+void tells_of_threads_that_a_thread_begins(void) {
+  struct records records = {NULL, 0};
+  struct ptkit_config config = sideband_config(1 << 20);
+  pthread_t thread;
+  pid_t tid = 0;
+  config.target = PTKIT_TARGET_TASK;
+  config.task = getpid();
+  int session = open_session(config);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(pthread_create(&thread, NULL, note_thread, &tid), 0);
+  pthread_join(thread, NULL);
+  run_child();
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  read_ring(session, 0, &records);
+  size_t fork = find_only(&records, PTKIT_RECORD_FORK, 0);
+  CHECK_EQUAL(records.all[fork].head.pid, getpid());
+  CHECK_EQUAL(records.all[fork].head.tid, tid);
+  CHECK_EQUAL(records.all[fork].fork.parent_tid, getpid());
+  for (size_t i = 0; i < records.count; i++)
+    CHECK(i == fork || records.all[i].head.tid == getpid() || records.all[i].head.tid == -1);
+  free_records(&records);
+  close(session);
+}
+
 /* This process, and what it begins. */
 void tells_of_children(void) {
   struct ptkit_config config = sideband_config(1 << 20);

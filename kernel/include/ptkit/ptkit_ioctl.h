@@ -72,8 +72,9 @@ struct ptkit_query {
 #define PTKIT_OUTPUT_SINGLE_RANGE 1 /* contiguous memory; needs PTKIT_MODE_RING */
 /*
  * Branch Trace Store instead of Processor Trace: records of 24 bytes (from, to, flags), as many as
- * fit, from the beginning of the buffer. Accepted flags are USER, KERNEL (at least one of the two)
- * and BRANCHES; ranges, wake-ups and a process are not accepted.
+ * fit, from the beginning of the buffer. Marks (struct ptkit_branch_mark) are among them. With
+ * wake-ups the buffer is filled again and again, and a record may wrap at its end. Accepted flags are
+ * USER, KERNEL (at least one of the two), BRANCHES and CHILDREN; ranges and a task are not accepted.
  */
 #define PTKIT_OUTPUT_BTS 2
 
@@ -130,7 +131,7 @@ struct ptkit_config {
   /*
    * A power of two from 4096 on, at most a quarter of buffer_bytes; 0: none. The buffer is filled
    * again and again as PTKIT_CONSUME makes room, and poll() returns at least as often as so many
-   * bytes were written. With PTKIT_MODE_FULL and PTKIT_OUTPUT_TOPA.
+   * bytes were written. With PTKIT_MODE_FULL, and PTKIT_OUTPUT_TOPA or PTKIT_OUTPUT_BTS.
    */
   uint64_t wake_up_bytes;
   uint64_t flags;      /* PTKIT_TRACE_*; of USER and KERNEL at least one */
@@ -140,6 +141,18 @@ struct ptkit_config {
   uint8_t range_count; /* of ranges[]; the others are zero */
   uint32_t refused;    /* out, on EINVAL and EOPNOTSUPP: offset of the field that was refused */
   struct ptkit_range ranges[PTKIT_MOST_RANGES];
+};
+
+/*
+ * Where the processor begins or ends to store branches: at context switches, at exec(), at a stop or
+ * pause, and where the driver lays out the buffer anew. Has the size of a record of a branch, and no
+ * branch has these values: `from` is 0, and a TSC is larger than the flags of a branch.
+ */
+struct ptkit_branch_mark {
+  uint64_t from; /* 0 */
+  int32_t pid;   /* the thread of the branches that follow, as in struct ptkit_record; -1: they end */
+  int32_t tid;
+  uint64_t tsc;
 };
 
 /* Where a processor's buffers can be mapped: PROT_READ, MAP_SHARED, from their beginning. */
@@ -206,7 +219,11 @@ struct ptkit_consume {
  * precedes the next record. poll() returns when a quarter of a ring was written.
  */
 #define PTKIT_RECORD_SWITCH 1 /* the thread runs on this processor; pid, tid -1: it is not followed */
-#define PTKIT_RECORD_FORK 2   /* process or thread (pid, tid) began: struct ptkit_record_fork */
+/*
+ * Process or thread (pid, tid) began: struct ptkit_record_fork. With PTKIT_TARGET_TASK: threads that the
+ * task began, which are not traced.
+ */
+#define PTKIT_RECORD_FORK 2
 #define PTKIT_RECORD_EXEC 3   /* struct ptkit_record_space; MMAP records follow */
 #define PTKIT_RECORD_EXIT 4   /* of a thread: struct ptkit_record_exit */
 #define PTKIT_RECORD_MMAP 5   /* executable memory: struct ptkit_record_mmap */

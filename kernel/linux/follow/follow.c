@@ -37,7 +37,7 @@ bool ptkit_follow_switches(const struct ptkit_caps *caps, const struct ptkit_con
 	const u64 both = PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL;
 
 	return (config->flags & PTKIT_TRACE_CHILDREN) || (config->flags & both) == both ||
-	       caps->address_masking ||
+	       config->output == PTKIT_OUTPUT_BTS || caps->address_masking ||
 	       !(caps->cpuid_14_0[1] & BIT(PT_CPUID_14_EBX_CR3_FILTER));
 }
 

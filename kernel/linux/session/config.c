@@ -62,7 +62,7 @@ u64 ptkit_features(const struct ptkit_caps *caps)
 	if (ptkit_tasks_available())
 		features |= PTKIT_FEATURE_PROCESS | PTKIT_FEATURE_PROCESS_BOTH |
 			    PTKIT_FEATURE_TASK | PTKIT_FEATURE_CHILDREN;
-	if (caps->bts)
+	if (caps->bts && ptkit_tasks_available())
 		features |= PTKIT_FEATURE_BTS;
 	if (caps->in_vmx)
 		features |= PTKIT_FEATURE_VMX;
@@ -273,13 +273,14 @@ static int check_target(struct ptkit_config *config)
 static int check_wake_up(const struct ptkit_caps *caps, struct ptkit_config *config)
 {
 	u64 bytes = config->wake_up_bytes;
+	bool branches = config->output == PTKIT_OUTPUT_BTS;
 
 	if (!bytes)
 		return 0;
-	if (!(ptkit_features(caps) & PTKIT_FEATURE_WAKE_UP))
+	if (!branches && !(ptkit_features(caps) & PTKIT_FEATURE_WAKE_UP))
 		return REFUSE(config, wake_up_bytes, -EOPNOTSUPP);
 	if (bytes < PAGE_SIZE || (bytes & (bytes - 1)) || bytes > config->buffer_bytes / 4 ||
-	    config->mode != PTKIT_MODE_FULL || config->output != PTKIT_OUTPUT_TOPA)
+	    config->mode != PTKIT_MODE_FULL || (!branches && config->output != PTKIT_OUTPUT_TOPA))
 		return REFUSE(config, wake_up_bytes, -EINVAL);
 	return 0;
 }
@@ -319,13 +320,11 @@ static int check_bts(const struct ptkit_caps *caps, struct ptkit_config *config)
 	const u64 levels = PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL;
 	u64 wanted = config->flags & levels;
 
-	if (!caps->bts)
+	if (!caps->bts || !ptkit_tasks_available())
 		return REFUSE(config, output, -EOPNOTSUPP);
 	if (config->target == PTKIT_TARGET_TASK)
 		return REFUSE(config, target, -EINVAL);
-	if (config->process)
-		return REFUSE(config, process, -EINVAL);
-	if (!wanted || (config->flags & ~(levels | PTKIT_TRACE_BRANCHES)))
+	if (!wanted || (config->flags & ~(levels | PTKIT_TRACE_BRANCHES | PTKIT_TRACE_CHILDREN)))
 		return REFUSE(config, flags, -EINVAL);
 	if (wanted != levels && !caps->bts_levels)
 		return REFUSE(config, flags, -EOPNOTSUPP);

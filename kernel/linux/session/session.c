@@ -215,10 +215,16 @@ static int begin_following(struct ptkit_session *session)
 	struct ptkit_trace *first = session->traces;
 	int error = 0;
 
+	if (first->bts)
+		error = ptkit_tasks_begin_branches();
+	if (error)
+		return error;
 	if (session->follow)
 		error = ptkit_tasks_begin(session->follow, first->roams ? first : NULL);
 	if (!error)
 		set_state(session, PTKIT_SESSION_FOLLOWING);
+	else if (first->bts)
+		ptkit_tasks_end_branches();
 	return error;
 }
 
@@ -226,6 +232,8 @@ static void end_following(struct ptkit_session *session)
 {
 	if (session->follow)
 		ptkit_tasks_end(session->follow);
+	if (session->traces->bts)
+		ptkit_tasks_end_branches();
 	set_state(session, PTKIT_SESSION_CONFIGURED);
 }
 

@@ -114,6 +114,13 @@ static void on_switch(void *data, bool preempt, struct task_struct *from, struct
 	}
 }
 
+/* Whether a thread that is followed alone begins another thread of its process. */
+static bool begins(const struct ptkit_sideband *sideband, const struct task_struct *parent,
+		   const struct task_struct *child)
+{
+	return sideband->anywhere && parent->signal == child->signal && follows(sideband, parent);
+}
+
 static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
 {
 	const struct ptkit_sideband *sideband;
@@ -123,7 +130,7 @@ static void on_fork(void *data, struct task_struct *parent, struct task_struct *
 		struct ptkit_record_fork fork = {};
 		struct ptkit_ring *ring = ring_here(sideband);
 
-		if (!ring || !follows(sideband, child))
+		if (!ring || !(follows(sideband, child) || begins(sideband, parent, child)))
 			continue;
 		set_thread(sideband, &fork.record, PTKIT_RECORD_FORK, parent);
 		fork.parent_pid = fork.record.pid;

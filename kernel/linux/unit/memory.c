@@ -130,11 +130,14 @@ static int build_tables(struct ptkit_memory *memory, const struct ptkit_caps *ca
 	return error ? -ENOMEM : 0;
 }
 
-/* Maps all regions one after the other: Branch Trace Store uses linear addresses. */
+/*
+ * Maps all regions one after the other: Branch Trace Store uses linear addresses. They are mapped
+ * twice: memory that goes on at the beginning of the buffer is contiguous, too.
+ */
 static int map_linear(struct ptkit_memory *memory)
 {
 	u64 count = memory->bytes >> PAGE_SHIFT;
-	struct page **pages = kvmalloc_array(count, sizeof(*pages), GFP_KERNEL);
+	struct page **pages = kvmalloc_array(2 * count, sizeof(*pages), GFP_KERNEL);
 	u64 filled = 0;
 	u32 i;
 
@@ -147,7 +150,8 @@ static int map_linear(struct ptkit_memory *memory)
 		for (; first < end; first++)
 			pages[filled++] = pfn_to_page(first);
 	}
-	memory->linear = vmap(pages, count, VM_MAP, PAGE_KERNEL);
+	memcpy(pages + count, pages, count * sizeof(*pages));
+	memory->linear = vmap(pages, 2 * count, VM_MAP, PAGE_KERNEL);
 	kvfree(pages);
 	return memory->linear ? 0 : -ENOMEM;
 }

@@ -15,7 +15,7 @@
 struct ptkit_memory {
 	u64 bytes;
 	u64 used; /* bytes that can be written */
-	void *linear; /* with Branch Trace Store: all regions, mapped one after the other */
+	void *linear; /* with Branch Trace Store: all regions, mapped one after the other, twice */
 	struct pt_region *regions;
 	u32 region_count;
 	struct pt_table *tables; /* with ToPA */

@@ -21,6 +21,13 @@
 #include "unit/bts.h"
 #include "unit/running.h"
 
+void ptkit_count_stop(struct ptkit_trace *trace)
+{
+	trace->stops++;
+	trace->stopped_at[1] = trace->stopped_at[0];
+	trace->stopped_at[0] = trace->head;
+}
+
 static void count_bytes(struct ptkit_trace *trace, u64 before)
 {
 	u64 size = trace->memory.bytes;
@@ -31,11 +38,8 @@ static void count_bytes(struct ptkit_trace *trace, u64 before)
 	    trace->head + size == trace->limit)
 		bytes = size;
 	WRITE_ONCE(trace->head, trace->head + bytes);
-	if (!(trace->state.status & BIT(PT_STATUS_STOPPED)) || trace->head != trace->limit)
-		return;
-	trace->stops++;
-	trace->stopped_at[1] = trace->stopped_at[0];
-	trace->stopped_at[0] = trace->head;
+	if ((trace->state.status & BIT(PT_STATUS_STOPPED)) && trace->head == trace->limit)
+		ptkit_count_stop(trace);
 }
 
 /*
@@ -89,8 +93,7 @@ static bool is_cleared(void)
 	       !(ctl & BIT_ULL(PT_CTL_TRACE_EN));
 }
 
-/* After settle(). */
-static void note_cleared(struct ptkit_trace *trace)
+void ptkit_note_cleared(struct ptkit_trace *trace)
 {
 	trace->clears++;
 	trace->cleared_at = trace->wakes_up ? trace->head : trace->position;
@@ -202,14 +205,32 @@ struct guard {
 
 static DEFINE_PER_CPU(struct guard, guards);
 
-/* The buffer has reached its threshold. */
-static void end_branches(struct ptkit_trace *trace)
+static void record_branches(struct ptkit_trace *trace)
+{
+	if (!ptkit_bts_make_room(trace)) {
+		if (!trace->stops || trace->stopped_at[0] != trace->head)
+			ptkit_count_stop(trace);
+		return;
+	}
+	if (trace->interrupts)
+		ptkit_machine.arm_interrupt();
+	trace->error = ptkit_bts_start(trace);
+	trace->running = !trace->error;
+	if (trace->error)
+		irq_work_queue(&trace->work);
+}
+
+/* The index has reached the threshold. */
+static void turn_over_branches(struct ptkit_trace *trace)
 {
 	if (!ptkit_bts_pends(trace))
 		return;
 	trace->error = ptkit_bts_stop(trace);
 	trace->running = trace->error;
-	ptkit_machine.arm_interrupt();
+	if (!trace->error && trace->wanted)
+		record_branches(trace);
+	if (!trace->running)
+		ptkit_machine.arm_interrupt();
 }
 
 /* Moves STOP, and continues tracing. */
@@ -221,7 +242,7 @@ static void turn_over(struct ptkit_trace *trace)
 	trace->running = trace->error;
 	settle(trace);
 	if (cleared)
-		note_cleared(trace);
+		ptkit_note_cleared(trace);
 	if (!trace->error && trace->wanted && make_room(trace)) {
 		set_running(trace);
 		return;
@@ -234,7 +255,7 @@ static void turn_over(struct ptkit_trace *trace)
 static void take_interrupt(struct ptkit_trace *trace)
 {
 	if (trace->bts)
-		end_branches(trace);
+		turn_over_branches(trace);
 	else
 		turn_over(trace);
 	if (!trace->running)
@@ -392,14 +413,6 @@ int ptkit_trace_reset(struct ptkit_trace *trace)
 	return ptkit_memory_output(&trace->memory, 0, &trace->state);
 }
 
-static void record_branches(struct ptkit_trace *trace)
-{
-	if (trace->interrupts)
-		ptkit_machine.arm_interrupt();
-	trace->error = ptkit_bts_start(trace);
-	trace->running = !trace->error;
-}
-
 void ptkit_run(struct ptkit_trace *trace)
 {
 	begin_work(trace);
@@ -421,7 +434,7 @@ static void stop_tracing(struct ptkit_trace *trace)
 	trace->running = trace->error; /* the unit may still write to the buffer */
 	settle(trace);
 	if (cleared)
-		note_cleared(trace);
+		ptkit_note_cleared(trace);
 	if (!trace->running)
 		end_use(trace);
 }
@@ -450,7 +463,8 @@ void ptkit_serve(struct ptkit_trace *trace)
 {
 	/* A hypervisor that runs a guest has interrupts off: it does not hide TraceEn here. */
 	begin_work(trace);
-	if (trace->running && (interrupt_pends(trace) || has_stopped(trace) || is_cleared()))
+	if (trace->running &&
+	    (interrupt_pends(trace) || has_stopped(trace) || (!trace->bts && is_cleared())))
 		take_early(trace);
 	end_work(trace);
 }

@@ -28,11 +28,10 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 	struct ptkit_trace *owner = ptkit_unit_owner();
 	const struct ptkit_follow *follow;
 
-	if (owner && owner->follow) {
-		if (ptkit_follow_allows(owner->follow, next))
-			ptkit_unit_enter(owner, next);
-		else
+	if (owner && (owner->follow || owner->bts)) {
+		if (owner->bts || !ptkit_follow_allows(owner->follow, next))
 			ptkit_unit_leave(owner);
+		ptkit_unit_enter(owner, next);
 	}
 	list_for_each_entry_rcu(follow, &begun, node) {
 		if (follow->roaming && follow->task == next)
@@ -65,6 +64,17 @@ static void renew_here(void *follow)
 	ptkit_unit_enter(trace, current);
 }
 
+/* Branches of two programs are told apart by the marks between them. */
+static void mark_here(void *task)
+{
+	struct ptkit_trace *owner = ptkit_unit_owner();
+
+	if (!owner || !owner->bts || !owner->running)
+		return;
+	ptkit_unit_leave(owner);
+	ptkit_unit_enter(owner, task);
+}
+
 /* After exec() the process has one thread, `task`, which has not left the kernel yet. */
 static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
 {
@@ -72,6 +82,7 @@ static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct 
 	struct mm_struct *old;
 
 	preempt_disable();
+	smp_call_function_single(smp_processor_id(), mark_here, task, 1);
 	list_for_each_entry_rcu(follow, &begun, node) {
 		if (follow->switches || !ptkit_follows(follow, task))
 			continue;
@@ -128,6 +139,18 @@ static unsigned int events_of(const struct ptkit_follow *follow)
 	if (follow->with_children)
 		wanted |= BIT(FORK) | BIT(FREE);
 	return wanted;
+}
+
+#define BRANCH_EVENTS (BIT(SWITCH) | BIT(EXEC))
+
+int ptkit_tasks_begin_branches(void)
+{
+	return ptkit_events_begin(&events, BRANCH_EVENTS);
+}
+
+void ptkit_tasks_end_branches(void)
+{
+	ptkit_events_end(&events, BRANCH_EVENTS);
 }
 
 void ptkit_tasks_init(void)

@@ -19,6 +19,9 @@ bool ptkit_tasks_available(void);
  */
 int ptkit_tasks_begin(struct ptkit_follow *follow, struct ptkit_trace *roaming);
 void ptkit_tasks_end(struct ptkit_follow *follow);
+/* Around Branch Trace Store: marks at context switches and at exec(). */
+int ptkit_tasks_begin_branches(void);
+void ptkit_tasks_end_branches(void);
 /* Whether any session is on the list. */
 bool ptkit_tasks_any(void);
 

@@ -21,6 +21,7 @@
 #include <linux/string.h>
 
 #include "follow/follow.h"
+#include "unit/bts.h"
 #include "unit/reserve.h"
 #include "unit/running.h"
 #include "unit/units.h"
@@ -53,7 +54,7 @@ static bool may_run(const struct ptkit_trace *trace, const struct task_struct *t
 	return !trace->follow || ptkit_follow_allows(trace->follow, task);
 }
 
-void ptkit_unit_enter(struct ptkit_trace *trace, const struct task_struct *task)
+void ptkit_unit_enter(struct ptkit_trace *trace, struct task_struct *task)
 {
 	unsigned int cpu = smp_processor_id();
 	bool refused = !trace->bts && ptkit_is_refused(cpu);
@@ -69,6 +70,8 @@ void ptkit_unit_enter(struct ptkit_trace *trace, const struct task_struct *task)
 	}
 	if (trace->follow)
 		trace->state.cr3_match = ptkit_follow_cr3(trace->follow);
+	if (trace->bts)
+		ptkit_bts_set_thread(trace, task);
 	ptkit_run(trace);
 	if (trace->roams && !trace->running)
 		this_cpu_write(unit_owner, NULL);
@@ -292,7 +295,7 @@ int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count)
 static int go_on(struct ptkit_trace *trace, bool restart)
 {
 	/* Context switches start and stop the trace: stop it before its state is changed. */
-	if (restart && trace->follow && trace->wanted)
+	if (restart && (trace->follow || trace->bts) && trace->wanted)
 		unload(trace);
 	if (restart && !trace->running) {
 		trace->state.status = pt_status_restarted(trace->state.status);

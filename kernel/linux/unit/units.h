@@ -43,7 +43,7 @@ void ptkit_units_shut_down(void);
  * traced. ptkit_unit_leave() stops it, as the traced task no longer runs.
  */
 struct ptkit_trace *ptkit_unit_owner(void);
-void ptkit_unit_enter(struct ptkit_trace *trace, const struct task_struct *task);
+void ptkit_unit_enter(struct ptkit_trace *trace, struct task_struct *task);
 void ptkit_unit_leave(struct ptkit_trace *trace);
 
 #endif /* PTKIT_LINUX_UNITS_H */

@@ -6,6 +6,7 @@ import subprocess
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from executed import Executed
@@ -69,7 +70,9 @@ def _gaps(gaps: ptkit.Table) -> list[str]:
     ]
 
 
-def records(stored: bytes, code: dict[int, bytes], level: str) -> tuple[ptkit.Table, ptkit.Table]:
+def records(
+    stored: bytes | NDArray[Any], code: dict[int, bytes], level: str
+) -> tuple[ptkit.Table, ptkit.Table]:
     """Instructions of a buffer of Branch Trace Store, and the gaps between them; no error.
 
     Of one level there is only the code: each record that comes from the other one tells an instruction there.
