@@ -30,7 +30,6 @@
 #include "ptkit/rtit_regs.h"
 #include "unit/bts.h"
 #include "unit/reserve.h"
-#include "unit/running.h"
 
 #define RECORD_BYTES sizeof(struct pt_bts_record)
 

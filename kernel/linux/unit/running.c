@@ -21,13 +21,6 @@
 #include "unit/bts.h"
 #include "unit/running.h"
 
-void ptkit_count_stop(struct ptkit_trace *trace)
-{
-	trace->stops++;
-	trace->stopped_at[1] = trace->stopped_at[0];
-	trace->stopped_at[0] = trace->head;
-}
-
 static void count_bytes(struct ptkit_trace *trace, u64 before)
 {
 	u64 size = trace->memory.bytes;
@@ -91,12 +84,6 @@ static bool is_cleared(void)
 
 	return !ptkit_machine.ops.read(ptkit_machine.ops.ctx, PT_MSR_RTIT_CTL, &ctl) &&
 	       !(ctl & BIT_ULL(PT_CTL_TRACE_EN));
-}
-
-void ptkit_note_cleared(struct ptkit_trace *trace)
-{
-	trace->clears++;
-	trace->cleared_at = trace->wakes_up ? trace->head : trace->position;
 }
 
 /*

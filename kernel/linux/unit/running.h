@@ -21,9 +21,6 @@ void ptkit_halt(struct ptkit_trace *trace);
 void ptkit_serve(struct ptkit_trace *trace);
 /* Whether the unit writes to the buffer. trace->running may differ: KVM restores what it saved. */
 bool ptkit_is_live(struct ptkit_trace *trace);
-/* After the counts of the buffer: tracing waits for room, or another user ended it. */
-void ptkit_count_stop(struct ptkit_trace *trace);
-void ptkit_note_cleared(struct ptkit_trace *trace);
 /* From now on no interrupt of this processor is for the trace. */
 void ptkit_forget(const struct ptkit_trace *trace);
 

@@ -49,4 +49,19 @@ struct ptkit_trace {
 	wait_queue_head_t *wait; /* woken up when tracing ends without a request */
 };
 
+/* Tracing waits for room; the position is known. */
+static inline void ptkit_count_stop(struct ptkit_trace *trace)
+{
+	trace->stops++;
+	trace->stopped_at[1] = trace->stopped_at[0];
+	trace->stopped_at[0] = trace->head;
+}
+
+/* Another user ended tracing; the position is known. */
+static inline void ptkit_note_cleared(struct ptkit_trace *trace)
+{
+	trace->clears++;
+	trace->cleared_at = trace->wakes_up ? trace->head : trace->position;
+}
+
 #endif /* PTKIT_LINUX_TRACE_H */
