@@ -90,13 +90,12 @@ def _perf() -> Backend:
 
 
 def _driver() -> Backend:
-    store = "ptkit's kernel driver with Branch Trace Store: each taken branch"
-    unused = driver.Found("programs can use it (PTKIT_OUTPUT_BTS), `ptkit record` does not", "use perf")
+    store = "ptkit's kernel driver with Branch Trace Store: each taken branch, many times slower than native"
     return _seen(
         "driver",
         "ptkit's kernel driver: the processor itself traces, user and kernel code",
         driver.find(),
-        _seen("driver", store, unused, records="bts"),
+        _seen("driver", store, driver.find(what="bts"), records="bts"),
     )
 
 

@@ -111,13 +111,24 @@ def _abilities(answer: dict[str, Any]) -> str:
     return "version {}.{}.{}: {}".format(*answer["version"], ", ".join(words))
 
 
-def find(answer: dict[str, Any] | None = None) -> Found:
+def _of_branches(answer: dict[str, Any]) -> Found:
+    if "bts" in answer["features"]:
+        return Found(abilities="the kernel and whole processors, too")
+    return Found(
+        "there is no Branch Trace Store here: the processor lacks it, or the kernel isolates page tables",
+        "boot with pti=off where that is acceptable, or record packets",
+    )
+
+
+def find(answer: dict[str, Any] | None = None, what: str = "packets") -> Found:
     """Ask the driver.
 
     Parameters
     ----------
     answer : dict, optional
         What it said already, as ``_core.ask_driver`` gives it.
+    what : str
+        What is to be recorded: ``"packets"`` or ``"bts"``.
     """
     answer = _core.ask_driver() if answer is None else answer
     error = answer["errno"]
@@ -139,4 +150,4 @@ def find(answer: dict[str, Any] | None = None) -> Found:
             f"the driver's interface has version {answer['abi']}, and this ptkit knows {answer['known_abi']}",
             "load the driver that belongs to this ptkit" if older else "take the ptkit of that driver",
         )
-    return Found(abilities=_abilities(answer))
+    return Found(abilities=_abilities(answer)) if what == "packets" else _of_branches(answer)

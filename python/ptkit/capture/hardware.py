@@ -16,10 +16,10 @@ PACKETS = ("ptwrite", "power", "events")
 NO_CHILDREN = "children=False"
 MOST_CPUS = 1 << 16
 # What no other back end has.
-_BOTH = ("levels", "pid", "cpus", "children", "seconds", "buffer", "packets")
-_BRANCHES = ("bts", "branch_stack", "sample_period", "sample_frequency")
-_ONLY = {"driver": ("single_range",), "perf": ("per_thread", "event", "triggers", *_BRANCHES)}
-OPTIONS = (*_BOTH, "single_range", "per_thread", "event", *_BRANCHES)
+_BOTH = ("levels", "pid", "cpus", "children", "seconds", "buffer", "packets", "per_thread", "bts")
+_SAMPLES = ("branch_stack", "sample_period", "sample_frequency")
+_ONLY = {"driver": ("single_range",), "perf": ("event", "triggers", *_SAMPLES)}
+OPTIONS = (*_BOTH, "single_range", "event", *_SAMPLES)
 # By back end, what it can that others cannot.
 ABILITIES = {
     name: frozenset({"filters", "ring", "redact", NO_CHILDREN, *_BOTH, *own}) for name, own in _ONLY.items()

@@ -99,8 +99,9 @@ class Options(TypedDict, total=False):
     single_range : bool
         With `ring`: single-range output instead of a ToPA table. Only for ``driver``.
     per_thread : bool
-        A buffer and a stream for each thread that is there at the beginning, instead of for each processor;
-        what these start is not traced. Only for ``perf``.
+        A buffer and a stream for each thread, instead of for each processor; children are not traced. With
+        ``perf``, threads that begin while recording are not traced. With ``driver`` they are, without their
+        first instructions: a loss at the beginning of the stream.
     event : str
         Terms of perf's event that say otherwise than the other options, such as ``"noretcomp"`` or
         ``"intel_pt/cyc,cyc_thresh=2/"``. Only for ``perf``.
@@ -108,10 +109,11 @@ class Options(TypedDict, total=False):
         More packets, where the processor has them: any of ``"ptwrite"``, ``"power"``, ``"events"``.
     bts : bool
         Record each taken branch by Branch Trace Store instead of packets, where there is no Intel PT; many
-        times slower. This and what follows: only for ``perf``.
+        times slower.
     branch_stack : bool, str or sequence of str
         Take samples with the last branches (LBR) instead of packets: True, or which branches, as
-        ``perf record -j`` names them, such as ``"any_call,ind_jmp"``.
+        ``perf record -j`` names them, such as ``"any_call,ind_jmp"``. This and what follows: only for
+        ``perf``.
     sample_period : int
         Cycles between two samples.
     sample_frequency : int

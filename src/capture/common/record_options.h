@@ -77,7 +77,7 @@ struct HardwareOptions {
   // recorded. If the processor does not have the period, another period is used.
   bool usual_timing = false;
   bool usual_mtc_period = false;
-  bool per_thread = false;           // perf: one buffer per existing thread instead of one per processor
+  bool per_thread = false;           // one buffer per thread instead of one per processor
   std::string event;                 // perf: event terms that override the options
   bool single_range = false;         // single-range output instead of ToPA; needs a ring
   bool children = true;              // trace the children of the process, too

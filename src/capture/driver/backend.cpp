@@ -32,6 +32,7 @@ DriverBackend::Problem DriverBackend::prepare(const RecordOptions& options,
   if (!config.ok()) return config.failure();
   config_ = config.value();
   cpus_ = options.hardware.cpus;
+  per_thread_ = options.hardware.per_thread;
   return check_filters(options, capabilities_of(query_).ranges());
 }
 
@@ -44,25 +45,39 @@ DriverBackend::Problem DriverBackend::configure(int pid, const std::vector<Resol
         filter.first, filter.last,
         stops ? std::uint32_t{PTKIT_RANGE_STOP} : std::uint32_t{PTKIT_RANGE_FILTER}, 0};
   }
+  pid_ = pid;
+  if (per_thread_) return open_threads();
   config_.process = pid;
   config_.target = cpus_.empty() ? PTKIT_TARGET_ALL : PTKIT_TARGET_CPU;
   if (cpus_.empty()) return add_session(std::move(unconfigured_), config_);
   for (const std::uint32_t cpu : cpus_) {
-    if (unconfigured_ == nullptr) {
-      auto port = open_();
-      if (!port.ok()) return port.failure();
-      unconfigured_ = std::move(port.value());
-    }
+    auto port = new_port();
+    if (!port.ok()) return port.failure();
     config_.cpu = cpu;
-    if (auto failure = add_session(std::move(unconfigured_), config_)) return failure;
+    if (auto failure = add_session(std::move(port.value()), config_)) return failure;
   }
   return {};
+}
+
+base::Result<std::unique_ptr<DriverPort>> DriverBackend::new_port() {
+  if (unconfigured_ != nullptr) return std::move(unconfigured_);
+  return open_();
 }
 
 std::vector<trace::Stream> DriverBackend::streams() const {
   std::vector<trace::Stream> out;
   for (const DriverBuffer& buffer : buffers_) {
     trace::Stream& stream = out.emplace_back();
+    if (config_.output == PTKIT_OUTPUT_BTS) {
+      stream.kind = trace::StreamKind::BRANCH_RECORDS;
+      stream.switches_by_offset = true;
+    }
+    if (buffer.tid() != 0) {
+      stream.pid = pid_;
+      stream.tid = buffer.tid();
+      stream.name = "thread " + std::to_string(buffer.tid());
+      continue;
+    }
     stream.cpu = buffer.cpu();
     stream.name = "cpu " + std::to_string(buffer.cpu());
   }
@@ -74,6 +89,11 @@ trace::Configuration DriverBackend::configuration() const { return recorded_conf
 DriverBackend::Problem DriverBackend::add_session(std::unique_ptr<DriverPort> port, ptkit_config config) {
   if (const int error = port->request(PTKIT_CONFIGURE, &config); error != 0)
     return config_error(error, config);
+  return add_buffers(std::move(port), config);
+}
+
+DriverBackend::Problem DriverBackend::add_buffers(std::unique_ptr<DriverPort> port,
+                                                  const ptkit_config& config) {
   const std::size_t before = buffers_.size();
   for (std::uint32_t cpu = 0; cpu < query_.cpus; ++cpu) {
     auto buffer = DriverBuffer::open(*port, config, cpu);
@@ -94,24 +114,36 @@ DriverBackend::Problem DriverBackend::request_all(unsigned long number, const ch
   return {};
 }
 
-DriverBackend::Problem DriverBackend::start() {
-  for (const auto& port : ports_) {
-    const int error = port->request(PTKIT_START, nullptr);
-    if (error == 0) continue;
-    stop();
-    if (error == EBUSY) {
-      return unsupported(
-          "another tracer is active (another ptkit, or perf with intel_pt): a processor has only one trace "
-          "unit; stop that tracer first");
-    }
-    if (error == EIO) {
-      return unsupported(
-          "a write to the trace unit's registers faulted; a hypervisor may own it (VMX), and the kernel's "
-          "log says more");
-    }
-    if (error == ESRCH) return base::Failure{base::Status::BAD_CONFIG, 0, "pid: the process has ended"};
-    return unsupported(std::string("the driver cannot start: ") + std::strerror(error));
+DriverBackend::Problem DriverBackend::start_error(int error) const {
+  if (error == EBUSY) {
+    return unsupported(
+        "another tracer is active (another ptkit, or perf with intel_pt): a processor has only one trace "
+        "unit; stop that tracer first");
   }
+  if (error == EIO) {
+    return unsupported(
+        "a write to the trace unit's registers faulted; a hypervisor may own it (VMX), and the kernel's "
+        "log says more");
+  }
+  if (error == ESRCH) return base::Failure{base::Status::BAD_CONFIG, 0, "pid: the process has ended"};
+  return unsupported(std::string("the driver cannot start: ") + std::strerror(error));
+}
+
+DriverBackend::Problem DriverBackend::start() {
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    const int error = ports_[i]->request(PTKIT_START, nullptr);
+    if (error == 0) continue;
+    if (error != ESRCH || !per_thread_) {
+      stop();
+      return start_error(error);
+    }
+    buffers_[i].disable();  // the thread has ended
+    ports_[i] = nullptr;
+  }
+  ports_.erase(std::remove(ports_.begin(), ports_.end(), nullptr), ports_.end());
+  if (ports_.empty()) return start_error(ESRCH);
+  if (per_thread_) find_threads();
+  trace_new_threads();
   return {};
 }
 
@@ -122,7 +154,12 @@ DriverBackend::Problem DriverBackend::pause() {
 
 DriverBackend::Problem DriverBackend::resume() {
   paused_ = false;
-  return request_all(PTKIT_RESUME, "go on");
+  for (DriverBuffer& buffer : buffers_) {
+    if (auto failure = buffer.note_pause()) return failure;
+  }
+  if (auto failure = request_all(PTKIT_RESUME, "go on")) return failure;
+  trace_new_threads();
+  return {};
 }
 
 bool DriverBackend::waits() const noexcept {
@@ -147,16 +184,20 @@ DriverBackend::Problem DriverBackend::drain(BundleOutput& output, std::vector<Si
   for (DriverBuffer& buffer : buffers_) {
     fresh.clear();
     if (auto failure = buffer.drain(output, fresh)) return failure;
+    if (per_thread_) note_threads(fresh);
     for (SystemRecord& record : fresh) records.emplace_back(std::move(record), buffer.stream());
   }
+  trace_new_threads();
   resume_where_cleared();
   return {};
 }
 
 DriverBackend::Problem DriverBackend::collect(BundleOutput& output, std::vector<SidebandRecord>& records) {
-  static_cast<void>(records);
+  std::vector<SystemRecord> fresh;
   for (DriverBuffer& buffer : buffers_) {
-    if (auto failure = buffer.collect(output)) return failure;
+    fresh.clear();
+    if (auto failure = buffer.collect(output, fresh)) return failure;
+    for (SystemRecord& record : fresh) records.emplace_back(std::move(record), buffer.stream());
   }
   return {};
 }
@@ -172,13 +213,13 @@ void DriverBackend::wait(int handle, bool paused, std::chrono::milliseconds limi
 }
 
 std::vector<trace::Warning> DriverBackend::warnings() const {
-  std::vector<trace::Warning> out;
+  std::vector<trace::Warning> out = warnings_;
   std::uint64_t lost = 0;
   std::uint64_t bad = 0;
   bool lost_children = false;
   for (const DriverBuffer& buffer : buffers_) {
     const DriverBuffer::Counts& counts = buffer.counts();
-    const std::string place = "CPU " + std::to_string(buffer.cpu());
+    const std::string place = buffer.place();
     lost += counts.lost_records;
     bad += counts.bad_bytes;
     lost_children = lost_children || counts.lost_children;
@@ -189,6 +230,8 @@ std::vector<trace::Warning> DriverBackend::warnings() const {
     if (counts.error != 0)
       out.push_back(warn(WarningCode::TRACING_FAILED, std::strerror(counts.error)).at(place));
   }
+  if (const std::size_t late = late_threads_ + begun_.size(); late != 0)
+    out.push_back(warn(WarningCode::THREADS_LATE, late, pid_, missed_threads_ + begun_.size()));
   if (lost != 0) out.push_back(warn(WarningCode::SIDEBAND_LOST, lost));
   if (lost_children) out.push_back(warn(WarningCode::CHILDREN_NO_MEMORY));
   if (bad != 0) out.push_back(warn(WarningCode::DRIVER_RECORDS_INVALID, bad));

@@ -1,10 +1,12 @@
 // The back end by ptkit's kernel driver. A recording has one session of the driver for all CPUs, or one for
-// each chosen CPU.
+// each chosen CPU, or (per_thread) one for each thread.
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "capture/driver/buffer.h"
@@ -38,10 +40,22 @@ class DriverBackend : public HardwareBackend {
   [[nodiscard]] bool failed() const noexcept override;
 
  private:
+  [[nodiscard]] base::Result<std::unique_ptr<DriverPort>> new_port();
   [[nodiscard]] Problem add_session(std::unique_ptr<DriverPort> port, ptkit_config config);
+  [[nodiscard]] Problem add_buffers(std::unique_ptr<DriverPort> port, const ptkit_config& config);
+  [[nodiscard]] Problem start_error(int error) const;
   [[nodiscard]] Problem request_all(unsigned long number, const char* what);
   [[nodiscard]] bool waits() const noexcept;
   void resume_where_cleared();
+
+  // ---- per_thread (threads.cpp)
+
+  [[nodiscard]] Problem open_threads();
+  [[nodiscard]] base::Result<bool> open_thread(int tid);  // false: the thread has ended
+  void find_threads();
+  void note_threads(const std::vector<SystemRecord>& records);
+  void trace_new_threads();
+  [[nodiscard]] bool trace_thread(int tid);
 
   OpenDriver open_;
   ptkit_query query_{};
@@ -51,6 +65,14 @@ class DriverBackend : public HardwareBackend {
   std::vector<std::unique_ptr<DriverPort>> ports_;
   std::vector<DriverBuffer> buffers_;
   bool paused_ = false;
+  bool per_thread_ = false;
+  int pid_ = 0;
+  std::map<int, std::uint64_t> threads_;  // by tid: TSC when its session was opened, or was to be
+  std::set<int> begun_;                   // threads without a session yet
+  bool records_lost_ = false;             // FORK records may be among them
+  std::size_t late_threads_ = 0;
+  std::size_t missed_threads_ = 0;
+  std::vector<trace::Warning> warnings_;
   // The last attempt to go on where TraceEn was cleared.
   std::optional<std::chrono::steady_clock::time_point> last_attempt_;
 };

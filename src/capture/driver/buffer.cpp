@@ -33,6 +33,10 @@ base::Result<std::optional<DriverBuffer>> DriverBuffer::open(DriverPort& port, c
   return std::optional<DriverBuffer>(std::move(out));
 }
 
+std::string DriverBuffer::place() const {
+  return tid_ != 0 ? "Thread " + std::to_string(tid_) : "CPU " + std::to_string(cpu_);
+}
+
 std::optional<base::Failure> DriverBuffer::read_status(ptkit_status& status) {
   status = {};
   status.cpu = cpu_;
@@ -48,41 +52,107 @@ std::optional<base::Failure> DriverBuffer::read_status(ptkit_status& status) {
   return {};
 }
 
-void DriverBuffer::write_trace(BundleOutput& output, std::uint64_t from, std::uint64_t to) {
-  counts_.bytes += to - from;
-  while (from < to) {
-    const auto position = static_cast<std::size_t>(from % data_.size());
-    const std::size_t part = std::min<std::size_t>(to - from, data_.size() - position);
-    output.data(stream_, data_.subspan(position, part));
-    from += part;
+void DriverBuffer::write(BundleOutput& output, base::Bytes bytes, std::vector<SystemRecord>& records) {
+  if (branches_) return write_branches(output, bytes, records);
+  output.data(stream_, bytes);
+  counts_.bytes += bytes.size();
+}
+
+void DriverBuffer::write_branches(BundleOutput& output, base::Bytes bytes,
+                                  std::vector<SystemRecord>& records) {
+  for (const BranchStretch& stretch : branches_->take(bytes)) {
+    SystemRecord owner;
+    owner.kind = SystemRecord::Kind::SWITCH;
+    owner.cpu = cpu_;
+    owner.tsc = stretch.since;
+    owner.pid = stretch.pid;
+    owner.tid = stretch.tid;
+    owner.offset = counts_.bytes;
+    records.push_back(std::move(owner));
+    const base::Bytes data(reinterpret_cast<const std::uint8_t*>(stretch.records.data()),
+                           stretch.records.size() * sizeof(trace::BranchRecord));
+    output.data(stream_, data);
+    counts_.bytes += data.size();
   }
+}
+
+void DriverBuffer::write_loss(BundleOutput& output, base::Status cause) {
+  output.loss(stream_, 0, cause);
+  if (branches_) branches_->interrupt();
+}
+
+// A branch record may wrap at the end of the buffer.
+void DriverBuffer::write_trace(BundleOutput& output, std::uint64_t from, std::uint64_t to,
+                               std::vector<SystemRecord>& records) {
+  const auto position = static_cast<std::size_t>(from % data_.size());
+  const base::Bytes first =
+      data_.subspan(position, std::min<std::size_t>(to - from, data_.size() - position));
+  const base::Bytes second = data_.first(to - from - first.size());
+  if (second.empty() || !branches_) {
+    if (!first.empty()) write(output, first, records);
+    if (!second.empty()) write(output, second, records);
+    return;
+  }
+  std::vector<std::uint8_t> all(first.begin(), first.end());
+  all.insert(all.end(), second.begin(), second.end());
+  write(output, all, records);
 }
 
 // Between two drains the buffer can be full twice: before PTKIT_CONSUME of the first one, and after it. The
 // driver returns the positions of its last two stops. Where TraceEn was cleared, trace is missing afterwards.
-void DriverBuffer::write_with_losses(BundleOutput& output, const ptkit_status& status, std::uint64_t from) {
+void DriverBuffer::write_with_losses(BundleOutput& output, const ptkit_status& status, std::uint64_t from,
+                                     std::vector<SystemRecord>& records) {
   const std::uint64_t stops =
       std::min<std::uint64_t>(status.stops - counts_.stops, std::size(status.stopped_at));
   counts_.stops = status.stops;
-  std::vector<std::pair<std::uint64_t, base::Status>> losses;
-  for (std::uint64_t i = stops; i-- > 0;)
-    losses.emplace_back(status.stopped_at[i], base::Status::BUFFER_FULL);
+  std::vector<Interruption> all;
+  for (std::uint64_t i = stops; i-- > 0;) all.push_back({status.stopped_at[i], base::Status::BUFFER_FULL});
   if (std::exchange(clears_, status.clears) != status.clears)
-    losses.emplace_back(status.cleared_at, base::Status::NOT_TRACED);
-  std::stable_sort(losses.begin(), losses.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [position, cause] : losses) {
-    const std::uint64_t at = std::clamp(position, from, status.head);
-    write_trace(output, from, at);
-    output.loss(stream_, 0, cause);
+    all.push_back({status.cleared_at, base::Status::NOT_TRACED});
+  for (const std::uint64_t position : std::exchange(pauses_, {})) all.push_back({position, std::nullopt});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Interruption& a, const Interruption& b) { return a.position < b.position; });
+  for (const Interruption& one : all) {
+    const std::uint64_t at = std::clamp(one.position, from, status.head);
+    write_trace(output, from, at, records);
+    if (one.loss)
+      write_loss(output, *one.loss);
+    else
+      branches_->interrupt();
     from = at;
   }
-  write_trace(output, from, status.head);
+  write_trace(output, from, status.head, records);
+}
+
+std::optional<base::Failure> DriverBuffer::note_pause() {
+  if (port_ == nullptr || !branches_) return {};
+  if (wakes_up_ == 0) {
+    branches_->interrupt();  // collect() has read all branches before, or will begin anew
+    return {};
+  }
+  ptkit_status status{};
+  if (auto failure = read_status(status)) return failure;
+  pauses_.push_back(status.head);
+  return {};
+}
+
+void DriverBuffer::read_sideband(const ptkit_status& status, std::vector<SystemRecord>& records) {
+  DriverRecords read = read_records(sideband_, sideband_tail_, status.sideband_head);
+  sideband_tail_ = read.read_to;
+  counts_.lost_records = status.sideband_lost;
+  counts_.bad_bytes += read.bad_bytes;
+  for (SystemRecord& record : read.records) {
+    // The trace of a thread is its own, and branches have marks with their threads.
+    const bool owned = tid_ != 0 || branches_;
+    if (!owned || record.kind != SystemRecord::Kind::SWITCH) records.push_back(std::move(record));
+  }
 }
 
 std::optional<base::Failure> DriverBuffer::drain(BundleOutput& output, std::vector<SystemRecord>& records) {
+  if (port_ == nullptr) return {};
   ptkit_status status{};
   if (auto failure = read_status(status)) return failure;
+  if (std::exchange(late_, false)) output.loss(stream_, 0, base::Status::NOT_TRACED);
   if ((status.flags & PTKIT_STATUS_REFUSED) != 0 && !std::exchange(counts_.refused, true))
     output.loss(stream_, 0, base::Status::NOT_TRACED);
   ptkit_consume consume{};
@@ -90,15 +160,12 @@ std::optional<base::Failure> DriverBuffer::drain(BundleOutput& output, std::vect
   if (wakes_up_ != 0) {
     if (status.head < tail_ || status.head - tail_ > data_.size())
       return failed("its numbers are impossible", cpu_, EPROTO);
-    write_with_losses(output, status, tail_);
+    write_with_losses(output, status, tail_, records);
     tail_ = consume.tail = status.head;
   }
   if (!sideband_.empty()) {
-    DriverRecords read = read_records(sideband_, sideband_tail_, status.sideband_head);
-    sideband_tail_ = consume.sideband_tail = read.read_to;
-    counts_.lost_records = status.sideband_lost;
-    counts_.bad_bytes += read.bad_bytes;
-    std::move(read.records.begin(), read.records.end(), std::back_inserter(records));
+    read_sideband(status, records);
+    consume.sideband_tail = sideband_tail_;
   }
   if (consume.tail == 0 && consume.sideband_tail == 0) return {};
   if (const int error = port_->request(PTKIT_CONSUME, &consume); error != 0)
@@ -106,8 +173,8 @@ std::optional<base::Failure> DriverBuffer::drain(BundleOutput& output, std::vect
   return {};
 }
 
-std::optional<base::Failure> DriverBuffer::collect(BundleOutput& output) {
-  if (wakes_up_ != 0) return {};  // drain() reads the trace
+std::optional<base::Failure> DriverBuffer::collect(BundleOutput& output, std::vector<SystemRecord>& records) {
+  if (port_ == nullptr || wakes_up_ != 0) return {};  // drain() reads the trace
   std::vector<std::uint8_t> newest(data_.size());
   ptkit_snapshot snapshot{};
   snapshot.cpu = cpu_;
@@ -121,8 +188,8 @@ std::optional<base::Failure> DriverBuffer::collect(BundleOutput& output) {
   // The pause before has found TraceEn clear: all bytes are from before.
   const bool cleared = (snapshot.flags & PTKIT_STATUS_CLEARED) != 0 && clears_++ == 0;
   if (ring_) {
-    collect_ring(output, newest, (snapshot.flags & PTKIT_STATUS_LAPPED) != 0, snapshot.position);
-    if (cleared) output.loss(stream_, 0, base::Status::NOT_TRACED);
+    collect_ring(output, newest, (snapshot.flags & PTKIT_STATUS_LAPPED) != 0, snapshot.position, records);
+    if (cleared) write_loss(output, base::Status::NOT_TRACED);
     return {};
   }
   const base::Bytes fresh = base::Bytes(newest).subspan(std::min<std::size_t>(tail_, newest.size()));
@@ -139,11 +206,10 @@ std::optional<base::Failure> DriverBuffer::collect(BundleOutput& output) {
 }
 
 void DriverBuffer::collect_ring(BundleOutput& output, const std::vector<std::uint8_t>& newest, bool lapped,
-                                std::uint64_t position) {
+                                std::uint64_t position, std::vector<SystemRecord>& records) {
   const SnapshotDelta::NewBytes fresh = snapshots_.take(newest, lapped, position);
-  if (fresh.lost) output.loss(stream_, 0, base::Status::RING_WRAPPED);
-  output.data(stream_, fresh.bytes);
-  counts_.bytes += fresh.bytes.size();
+  if (fresh.lost) write_loss(output, base::Status::RING_WRAPPED);
+  write(output, fresh.bytes, records);
 }
 
 }  // namespace ptkit::capture

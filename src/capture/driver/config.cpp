@@ -27,6 +27,9 @@ namespace {
 using base::kPageBytes;
 constexpr std::uint64_t kBufferBytes = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kSidebandBytes = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kThreadSidebandBytes = std::uint64_t{64} << 10U;  // per_thread
+// Kernel code of the interrupt at the threshold is stored, too, until its handler ends that.
+constexpr std::uint64_t kLeastStoreBytes = std::uint64_t{64} << 10U;
 constexpr std::uint32_t kBusKhz = 100000;  // bus clock that ratios multiply, since Sandy Bridge
 
 // The measured frequency is often a little below the nominal one. An older driver returns no ratio.
@@ -36,21 +39,26 @@ std::uint32_t nominal_ratio(const ptkit_query& query) {
 
 bool has(const ptkit_query& query, std::uint64_t feature) { return (query.features & feature) != 0; }
 
+bool follows_children(const RecordOptions& options) {
+  const HardwareOptions& hardware = options.hardware;
+  return hardware.children && !hardware.whole_cpus() && !hardware.per_thread;
+}
+
 std::uint64_t flags_of(const RecordOptions& options, const ptkit_query& query) {
   const HardwareOptions& hardware = options.hardware;
+  const bool packets = hardware.recorded == Recorded::PACKETS;
   const std::array<std::pair<bool, std::uint64_t>, 11> all{{
       {hardware.user, PTKIT_TRACE_USER},
       {hardware.kernel, PTKIT_TRACE_KERNEL},
       {true, PTKIT_TRACE_BRANCHES},
-      {options.tsc, PTKIT_TRACE_TSC},
-      {has_mtc(options, capabilities_of(query)), PTKIT_TRACE_MTC},
-      {options.cyc, PTKIT_TRACE_CYC},
+      {packets && options.tsc, PTKIT_TRACE_TSC},
+      {packets && has_mtc(options, capabilities_of(query)), PTKIT_TRACE_MTC},
+      {packets && options.cyc, PTKIT_TRACE_CYC},
       {hardware.ptwrite, PTKIT_TRACE_PTWRITE | PTKIT_TRACE_PTWRITE_FUP},
       {hardware.power, PTKIT_TRACE_POWER},
       {hardware.events, PTKIT_TRACE_EVENTS},
       {!options.return_compression, PTKIT_TRACE_NO_RETC},
-      {hardware.children && !hardware.whole_cpus() && has(query, PTKIT_FEATURE_CHILDREN),
-       PTKIT_TRACE_CHILDREN},
+      {follows_children(options) && has(query, PTKIT_FEATURE_CHILDREN), PTKIT_TRACE_CHILDREN},
   }};
   std::uint64_t flags = 0;
   for (const auto& [wanted, flag] : all) flags |= wanted ? flag : 0;
@@ -90,12 +98,39 @@ std::optional<base::Failure> check_registers(const ptkit_config& config, const p
   return {};
 }
 
+std::optional<base::Failure> check_per_thread(const RecordOptions& options, const ptkit_query& query) {
+  if (options.hardware.whole_cpus())
+    return unsupported("per_thread: whole processors have no threads of their own; leave one of both out");
+  if (!has(query, PTKIT_FEATURE_TASK)) {
+    return unsupported(
+        "per_thread: this kernel has no tracepoints of the scheduler, by which the driver follows a thread; "
+        "record whole processors (cpus=\"all\", -a)");
+  }
+  return {};
+}
+
+// Branch Trace Store.
+std::optional<base::Failure> check_store(const RecordOptions& options, const ptkit_query& query) {
+  if (auto failure = check_branches(options)) return failure;
+  if (options.hardware.per_thread) {
+    return unsupported(
+        "per_thread: the driver stores branches of processors, with their threads; leave it out");
+  }
+  if (has(query, PTKIT_FEATURE_BTS)) return {};
+  return unsupported(
+      "bts: there is no Branch Trace Store here: the processor lacks it, or the kernel isolates page "
+      "tables; boot with pti=off where that is acceptable, or record packets");
+}
+
 std::optional<base::Failure> check_scope(const RecordOptions& options, const ptkit_query& query,
                                          std::vector<trace::Warning>& warnings) {
   const HardwareOptions& hardware = options.hardware;
   if (auto failure = check_hardware(options)) return failure;
-  if (hardware.recorded != Recorded::PACKETS)
-    return unsupported("bts, branch_stack: this back end records packets; use backend \"perf\"");
+  if (hardware.recorded == Recorded::LBR)
+    return unsupported("branch_stack: this back end takes no samples; use backend \"perf\"");
+  if (hardware.recorded == Recorded::BTS) {
+    if (auto failure = check_store(options, query)) return failure;
+  }
   if (!options.triggers.empty()) {
     return unsupported(
         "triggers: a processor does not count calls, nor does it see signals; use filters, a ring with "
@@ -106,6 +141,7 @@ std::optional<base::Failure> check_scope(const RecordOptions& options, const ptk
       return invalid_option("cpus: expected numbers below " + std::to_string(query.cpus) + ", found " +
                             std::to_string(cpu));
   }
+  if (hardware.per_thread) return check_per_thread(options, query);
   if (hardware.whole_cpus()) return {};
   if (!has(query, PTKIT_FEATURE_PROCESS)) {
     return unsupported(
@@ -116,7 +152,7 @@ std::optional<base::Failure> check_scope(const RecordOptions& options, const ptk
         "levels: user and kernel code of one process at once is not possible here, where the kernel isolates "
         "page tables; record one of both, or whole processors (cpus=\"all\", -a)");
   }
-  if (hardware.children && !has(query, PTKIT_FEATURE_CHILDREN))
+  if (follows_children(options) && !has(query, PTKIT_FEATURE_CHILDREN))
     warnings.push_back(warn(WarningCode::CHILDREN_UNSUPPORTED));
   return {};
 }
@@ -132,11 +168,13 @@ std::optional<base::Failure> set_output(const RecordOptions& options, const ptki
                                         std::vector<trace::Warning>& warnings, ptkit_config& config) {
   const HardwareOptions& hardware = options.hardware;
   const bool ring = options.ring_bytes != 0;
+  const bool store = hardware.recorded == Recorded::BTS;
   config.mode = ring ? PTKIT_MODE_RING : PTKIT_MODE_FULL;
   config.output = hardware.single_range ? PTKIT_OUTPUT_SINGLE_RANGE : PTKIT_OUTPUT_TOPA;
+  if (store) config.output = PTKIT_OUTPUT_BTS;
   if (hardware.single_range && !ring)
     return invalid_option("single_range: a contiguous buffer is always a ring; give its size (ring)");
-  if (!has(query, hardware.single_range ? PTKIT_FEATURE_SINGLE_RANGE : PTKIT_FEATURE_TOPA)) {
+  if (!store && !has(query, hardware.single_range ? PTKIT_FEATURE_SINGLE_RANGE : PTKIT_FEATURE_TOPA)) {
     return unsupported(hardware.single_range
                            ? "single_range: this processor needs ToPA output; leave it out"
                            : "this processor has no ToPA output; use single_range, and a ring");
@@ -144,6 +182,7 @@ std::optional<base::Failure> set_output(const RecordOptions& options, const ptki
   const std::uint64_t asked = ring ? options.ring_bytes : hardware.buffer_bytes;
   std::uint64_t bytes = up_to_pages(asked != 0 ? asked : kBufferBytes);
   if (hardware.single_range) bytes = std::bit_ceil(bytes);
+  if (store) bytes = std::max(bytes, kLeastStoreBytes);
   if (hardware.single_range && exceeds_errata(bytes, query)) {
     config.output = PTKIT_OUTPUT_TOPA;
     warnings.push_back(warn(WarningCode::SINGLE_RANGE_ERRATUM));
@@ -154,9 +193,27 @@ std::optional<base::Failure> set_output(const RecordOptions& options, const ptki
                           std::to_string(query.most_bytes));
   }
   config.buffer_bytes = bytes;
-  if (!ring && has(query, PTKIT_FEATURE_WAKE_UP) && bytes >= 4 * kPageBytes)
+  if (!ring && (store || has(query, PTKIT_FEATURE_WAKE_UP)) && bytes >= 4 * kPageBytes)
     config.wake_up_bytes = std::bit_floor(bytes / 4);
   return {};
+}
+
+std::optional<base::Failure> set_packets(const RecordOptions& options, const ptkit_query& query,
+                                         ptkit_config& config) {
+  if ((config.flags & PTKIT_TRACE_MTC) != 0) config.mtc_freq = mtc_frequency(options, capabilities_of(query));
+  if (options.cyc) config.cyc_thresh = options.cyc_threshold;
+  config.psb_freq = psb_frequency(options, capabilities_of(query));
+  return check_registers(config, query);
+}
+
+void describe_packets(const ptkit_config& config, const ptkit_query& query, trace::Configuration& out) {
+  out.rtit_ctl = msr::values_of(registers_of(config)).ctl;
+  out.rtit_ctl_known = true;
+  out.ip_payloads = ip_payloads((query.cpuid_14_0[2] >> PT_CPUID_14_ECX_LIP & 1U) != 0);
+  std::vector<trace::AddressRange> ranges;
+  for (const ptkit_range& range : std::span(config.ranges).first(config.range_count))
+    ranges.push_back({static_cast<trace::RangeKind>(range.action), range.first, range.last});
+  set_ranges(ranges, out);
 }
 
 }  // namespace
@@ -180,13 +237,13 @@ base::Result<ptkit_config> driver_config(const RecordOptions& options, const ptk
   if (auto failure = check_scope(options, query, warnings)) return *failure;
   if (auto failure = set_output(options, query, warnings, config)) return *failure;
   config.flags = flags_of(options, query);
-  if ((config.flags & PTKIT_TRACE_MTC) != 0) config.mtc_freq = mtc_frequency(options, capabilities_of(query));
-  if (options.cyc) config.cyc_thresh = options.cyc_threshold;
-  config.psb_freq = psb_frequency(options, capabilities_of(query));
-  if (auto failure = check_registers(config, query)) return *failure;
+  if (config.output != PTKIT_OUTPUT_BTS) {
+    if (auto failure = set_packets(options, query, config)) return *failure;
+  }
   if (has(query, PTKIT_FEATURE_SIDEBAND)) {
     const std::uint64_t asked = options.hardware.sideband_bytes;
-    config.sideband_bytes = std::bit_ceil(std::max(asked != 0 ? asked : kSidebandBytes, kPageBytes));
+    const std::uint64_t usual = options.hardware.per_thread ? kThreadSidebandBytes : kSidebandBytes;
+    config.sideband_bytes = std::bit_ceil(std::max(asked != 0 ? asked : usual, kPageBytes));
   } else {
     warnings.push_back(warn(WarningCode::SIDEBAND_UNSUPPORTED));
   }
@@ -200,9 +257,10 @@ base::Failure config_error(int error, const ptkit_config& config) {
   };
 #define FIELD(name, words) \
   { offsetof(ptkit_config, name), words }
-  static constexpr std::array<Field, 13> kFields{{
+  static constexpr std::array<Field, 14> kFields{{
       FIELD(target, "what is traced (pid, cpus)"),
       FIELD(cpu, "cpus"),
+      FIELD(task, "per_thread"),
       FIELD(process, "pid"),
       FIELD(output, "single_range"),
       FIELD(mode, "ring"),
@@ -239,14 +297,7 @@ base::Failure config_error(int error, const ptkit_config& config) {
 trace::Configuration recorded_configuration(const ptkit_config& config, const ptkit_query& query) {
   trace::Configuration out;
   out.cpu = processor_of(query.cpuid_1_eax);
-  msr::RtitConfig registers = registers_of(config);
-  out.rtit_ctl = msr::values_of(registers).ctl;
-  out.rtit_ctl_known = true;
-  out.ip_payloads = ip_payloads((query.cpuid_14_0[2] >> PT_CPUID_14_ECX_LIP & 1U) != 0);
-  std::vector<trace::AddressRange> ranges;
-  for (const ptkit_range& range : std::span(config.ranges).first(config.range_count))
-    ranges.push_back({static_cast<trace::RangeKind>(range.action), range.first, range.last});
-  set_ranges(ranges, out);
+  if (config.output != PTKIT_OUTPUT_BTS) describe_packets(config, query, out);
   trace::Clock& clock = out.clock;
   clock.tsc_ctc_denominator = query.cpuid_15[0];
   clock.tsc_ctc_numerator = query.cpuid_15[1];

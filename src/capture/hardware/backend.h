@@ -44,7 +44,8 @@ class HardwareBackend {
   [[nodiscard]] virtual Problem enable_breakpoints() { return {}; }
   // Triggers that fired since the last call, one entry for each event.
   [[nodiscard]] virtual std::vector<std::uint32_t> take_fired() { return {}; }
-  // One stream for each buffer. set_stream() assigns the bundle's stream numbers in this order.
+  // One stream for each buffer. set_stream() assigns the bundle's stream numbers in this order. start(),
+  // resume() and drain() may add buffers at the end; their streams are set before the next drain().
   [[nodiscard]] virtual std::vector<trace::Stream> streams() const = 0;
   virtual void set_stream(std::size_t index, std::uint32_t stream) = 0;
   // The registers and clocks of this recording. A clock that the kernel does not report is left out.

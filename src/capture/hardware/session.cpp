@@ -159,9 +159,11 @@ void HardwareRecorder::Session::save_processes() {
   if (options_.hardware.whole_cpus()) processes_->find_all(read_tsc());
 }
 
+// Buffers of threads that begin while recording come later.
 void HardwareRecorder::Session::make_streams() {
-  for (trace::Stream& stream : backend_->streams()) {
-    const std::size_t index = streams_.size();
+  std::vector<trace::Stream> all = backend_->streams();
+  for (std::size_t index = streams_.size(); index < all.size(); ++index) {
+    trace::Stream& stream = all[index];
     streams_.emplace_back(0, stream);
     if (target_.pid() != 0 && !options_.hardware.whole_cpus()) {
       stream.pid = target_.pid();
@@ -259,6 +261,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::drain() {
 }
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::drain_buffers() {
+  make_streams();
   if (auto failure = backend_->drain(*output_, records_)) return failure;
   for (const std::uint32_t trigger : backend_->take_fired()) on_trigger(trigger);
   trace_bytes_ = backend_->trace_bytes();
@@ -334,6 +337,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::end() {
   // collect() below includes a snapshot that was requested right before the end.
   snapshots_ += snapshot_asked_ && options_.ring_bytes != 0 ? 1U : 0U;
   if (auto failure = backend_->pause()) return failure;
+  make_streams();
   if (auto failure = backend_->drain(*output_, records_)) return failure;
   if (auto failure = backend_->collect(*output_, records_)) return failure;
   if (const std::size_t changed = kernel_.changed_pages(); changed != 0)

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats/common/branch_records.h"
-
 namespace ptkit::capture {
 
 namespace {
@@ -39,12 +37,7 @@ void BtsBuffer::fill(BranchChunk& chunk, base::Bytes bytes) {
   if (chunk.records.empty()) return;
   new_path_ = false;
   chunk.records.back().tsc = chunk.tsc;
-  has_predictions_ =
-      has_predictions_ || std::any_of(chunk.records.begin(), chunk.records.end(), [](const auto& record) {
-        return (record.flags & trace::RECORD_PREDICTED) != 0;
-      });
-  if (!has_predictions_) return;
-  for (trace::BranchRecord& record : chunk.records) record.flags |= trace::RECORD_PREDICTION_KNOWN;
+  predictions_.apply(chunk.records);
 }
 
 BranchChunk BtsBuffer::chunk(const AuxRecord& aux, base::Bytes bytes) {

@@ -7,6 +7,7 @@
 
 #include "capture/perf/records.h"
 #include "capture/perf/running_thread.h"
+#include "formats/common/branch_records.h"
 
 namespace ptkit::capture {
 
@@ -48,8 +49,8 @@ class BtsBuffer {
   bool per_thread_;
   bool kernel_;
   std::uint64_t ring_bytes_;
-  bool new_path_ = true;          // the next branch follows an interruption
-  bool has_predictions_ = false;  // the processor sets the flag "predicted"
+  bool new_path_ = true;  // the next branch follows an interruption
+  formats::PredictionInference predictions_;
   RunningThread running_;
   // Overwrite mode: the last AUX record since a snapshot, and the process and thread that all AUX records
   // since then have in common, with the time of the first one.

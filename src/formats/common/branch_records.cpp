@@ -64,10 +64,14 @@ std::size_t append_ds_records(base::Bytes bytes, DsLayout layout, std::vector<Br
 }
 
 void infer_prediction_known(std::vector<BranchRecord>& records) noexcept {
-  const bool any_predicted = std::any_of(records.begin(), records.end(), [](const BranchRecord& record) {
-    return (record.flags & trace::RECORD_PREDICTED) != 0;
-  });
-  if (!any_predicted) return;
+  PredictionInference().apply(records);
+}
+
+void PredictionInference::apply(std::vector<BranchRecord>& records) noexcept {
+  known_ = known_ || std::any_of(records.begin(), records.end(), [](const BranchRecord& record) {
+             return (record.flags & trace::RECORD_PREDICTED) != 0;
+           });
+  if (!known_) return;
   for (BranchRecord& record : records) record.flags |= trace::RECORD_PREDICTION_KNOWN;
 }
 

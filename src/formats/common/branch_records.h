@@ -28,6 +28,15 @@ std::size_t append_ds_records(base::Bytes bytes, DsLayout layout, std::vector<tr
 // the bit clear. A clear bit therefore means a misprediction only if another record has the bit set.
 void infer_prediction_known(std::vector<trace::BranchRecord>& records) noexcept;
 
+// The same for records of one CPU that come in parts.
+class PredictionInference {
+ public:
+  void apply(std::vector<trace::BranchRecord>& records) noexcept;
+
+ private:
+  bool known_ = false;  // a record had the bit
+};
+
 // Reads a whole BTS buffer. infer_prediction_known() is applied. Empty records at the end, which the
 // processor did not write, are left out.
 struct DsRecords {

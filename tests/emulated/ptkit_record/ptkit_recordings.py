@@ -1,4 +1,4 @@
-"""Recordings by `ptkit record --backend perf` in the emulated machine, and what was executed meanwhile."""
+"""Recordings by `ptkit record` in the emulated machine, and what was executed meanwhile."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class Recording:
     cpl: int | None = 3  # None: all
     before: str = ""  # lines of the guest's script
     after: str = ""
+    backend: str = "perf"
 
     def script(self) -> str:
         """Lines of the guest's script: a part of the log of the truth for it, and one that is empty."""
         name = self.name
-        record = f"ptkit record --json --backend perf -o {name}.ptk {self.options} 2> {name}.json"
+        record = f"ptkit record --json --backend {self.backend} -o {name}.ptk {self.options} 2> {name}.json"
         return (
             f"{self.before}host log tracing\n{record} || cat {name}.json\n"
             f"host log never\n{self.after}host put {name}.ptk {name}.ptk\nhost put {name}.json {name}.json\n"
@@ -77,6 +78,7 @@ def run_all(
     *,
     files: dict[str, Path],
     arguments: str = "",
+    before: str = "",
 ) -> Recorded:
     """One run of the machine in which all is recorded.
 
@@ -86,8 +88,11 @@ def run_all(
         Programs, by their path in the guest.
     arguments
         More for its kernel.
+    before
+        A command of the guest that must work.
     """
-    script = (
+    script = f"{before} || exit 1\n" if before else ""
+    script += (
         "mount -t tracefs tracefs /sys/kernel/tracing\nptkit doctor --json > doctor\nhost put doctor doctor\n"
     )
     script += "".join(recording.script() for recording in recordings)

@@ -124,6 +124,15 @@ def test_recording_with_the_driver_says_what_is_missing() -> None:
         _core.DriverRecorder(argv=[b"true"], output=b"x.ptk").run()
 
 
+def test_branches_need_a_feature_of_the_driver() -> None:
+    missing = driver.find(ANSWER, "bts")
+    assert "isolates page tables" in missing.missing
+    assert "pti=off" in missing.remedy
+    found = driver.find({**ANSWER, "features": [*ANSWER["features"], "bts"]}, "bts")
+    assert found.abilities
+    assert not found.missing
+
+
 # ---- options
 
 
@@ -144,6 +153,7 @@ def test_options_reach_the_core() -> None:
     process = plan([], pid=1, levels="kernel", children=False)
     assert (process["process"], process["user"], process["kernel"]) == (1, False, True)
     assert process["children"] is False
+    assert plan(["true"], per_thread=True)["per_thread"] is True
 
 
 @pytest.mark.usefixtures("here")

@@ -21,7 +21,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which perf has intel_pt, and the driver is loaded."""
     answer = {"missing": "", "remedy": "", "abilities": "4 address filters"}
     monkeypatch.setattr(_core, "ask_perf", lambda what="packets": dict(answer))
-    monkeypatch.setattr(driver, "find", lambda: driver.Found(abilities="version 0.1.0"))
+    monkeypatch.setattr(driver, "find", lambda what="packets": driver.Found(abilities="version 0.1.0"))
 
 
 def plan(argv: list[str], **options: Any) -> dict[str, Any]:

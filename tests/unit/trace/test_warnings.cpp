@@ -164,6 +164,8 @@ const std::vector<Case>& cases() {
     {WarningCode::THREADS_BUSY, {"1", "7", "30, 31"}, "1 thread of process 7 (30, 31) could not be traced, or not on all CPUs: another tracer is active there."},
     {WarningCode::THREADS_BUSY, {"2", "7", "30, 31"}, "2 threads of process 7 (30, 31) could not be traced, or not on all CPUs: another tracer is active there."},
     {WarningCode::THREADS_NOT_FOUND, {"aa"}, "Process aa began threads again and again while its threads were searched: some threads may not be traced."},
+    {WarningCode::THREADS_LATE, {"1", "7", "0"}, "1 thread of process 7 began while recording: its first instructions are missing. 0 of them ended before they could be traced."},
+    {WarningCode::THREADS_LATE, {"2", "7", "1"}, "2 threads of process 7 began while recording: their first instructions are missing. 1 of them ended before it could be traced."},
     {WarningCode::EXEC_NOT_SPLIT, {"aa"}, "Cannot split BTS data at exec() (aa): the last branches before exec() may be attributed to the new program."},
     {WarningCode::KERNEL_CHANGES_UNKNOWN, {}, "The kernel does not report changes of its own code here (KSYMBOL, TEXT_POKE): rows of kernel code may be wrong or missing."},
     {WarningCode::CPUS_CAME_ONLINE, {"aa"}, "CPUs came online while recording and were not traced: aa."},

@@ -190,7 +190,7 @@ def _add_units(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--per-thread",
         action="store_true",
-        help=Rare("a buffer for each thread that runs at the start (perf)"),
+        help=Rare("a buffer and a stream for each thread instead of each processor; children are not traced"),
     )
     group.add_argument(
         "--event",
@@ -203,7 +203,7 @@ def _add_units(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--bts",
         action="store_true",
-        help="record each taken branch by Branch Trace Store instead of packets (perf)",
+        help="record each taken branch by Branch Trace Store instead of packets",
     )
     group.add_argument(
         "--branch-stack",

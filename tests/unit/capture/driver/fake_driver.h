@@ -169,7 +169,7 @@ class FakePort : public DriverPort {
   int configure(const ptkit_config& config) {
     device_.config = config;
     for (std::uint32_t i = 0; i < device_.query.cpus; ++i) {
-      if (config.target == PTKIT_TARGET_CPU && i != config.cpu) continue;
+      if (config.target != PTKIT_TARGET_ALL && i != config.cpu) continue;
       FakeDevice::Cpu& cpu = device_.cpus[i];
       cpu.memory.assign(config.buffer_bytes, 0);
       cpu.sideband.assign(config.sideband_bytes, 0);

@@ -161,7 +161,7 @@ TEST(DriverConfig, RejectsEmulatorOptions) {
       {[](RecordOptions& o) { o.max_instructions = 5; }, "max_instructions: a processor does not count"},
       {[](RecordOptions& o) { o.tnt_64 = true; }, "tnt_64:"},
       {[](RecordOptions& o) { o.triggers.resize(1); }, "triggers: a processor does not count calls"},
-      {[](RecordOptions& o) { o.hardware.recorded = Recorded::BTS; }, "bts, branch_stack: this back end"},
+      {[](RecordOptions& o) { o.hardware.recorded = Recorded::LBR; }, "branch_stack: this back end takes no"},
       {[](RecordOptions& o) { o.truth_folder = "/tmp"; }, "truth:"},
       {[](RecordOptions& o) {
          o.hardware.cpus = {0, 2};

@@ -1,0 +1,42 @@
+// Branch Trace Store of the driver: branches, and the marks between them (struct ptkit_branch_mark).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+#include "formats/common/branch_records.h"
+#include "trace/branch_record.h"
+
+namespace ptkit::capture {
+
+// Branches between two marks. They belong to one thread.
+struct BranchStretch {
+  std::uint64_t since = 0;  // TSC of the first mark; 0: a ring has overwritten it
+  std::int32_t pid = -1;    // -1: not known
+  std::int32_t tid = -1;
+  std::vector<trace::BranchRecord> records;
+};
+
+class DriverBranches {
+ public:
+  // `kernel`: kernel branches are stored, too.
+  explicit DriverBranches(bool kernel) : kernel_(kernel) {}
+
+  static constexpr std::uint64_t kRecordBytes = formats::record_bytes(formats::DsLayout::BITS64);
+
+  // The next whole records of a buffer. Returns stretches with branches.
+  [[nodiscard]] std::vector<BranchStretch> take(base::Bytes bytes);
+  // The next branch does not continue at the target of the last one.
+  void interrupt() noexcept { new_path_ = true; }
+
+ private:
+  void end_stretch(base::Bytes branches, std::uint64_t tsc, std::vector<BranchStretch>& out);
+
+  bool kernel_;
+  bool new_path_ = true;
+  BranchStretch now_;  // without records
+  formats::PredictionInference predictions_;
+};
+
+}  // namespace ptkit::capture
