@@ -145,6 +145,7 @@ static void branches(struct ptkit_config* config, pid_t child) {
   (void)child;
   config->mode = PTKIT_MODE_RING;
   config->output = PTKIT_OUTPUT_BTS;
+  config->buffer_bytes = 1 << 20; /* context switches do not fill it */
 }
 
 static const struct kind kinds[] = {

@@ -20,6 +20,7 @@ QUARTERS = (
         "emulated/stock_perf/test_stock_recordings.py",
         "emulated/stock_perf/test_perf_samples.py",
         "kernel/test_sweep.py",
+        "emulated/ptkit_record/test_driver_branches.py",
     ),
     (
         "emulated/ptkit_driver/test_tasks.py",
