@@ -25,6 +25,7 @@ CPP_RANKS = {
     "qemu": 1,
     "trace": 2,
     "packet": 3,
+    "source": 3,
     "image": 3,
     "dwarf": 4,
     "pdb": 4,

@@ -67,7 +67,7 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
   machine_.set_moves(&moves_);
   if (python_) groups_.hide([this](std::uint32_t function) { return python_->hides(function); });
   if (input.inlines != nullptr) {
-    inlines_ = std::make_unique<DwarfInlines>(input.image, *input.inlines, functions_);
+    inlines_ = std::make_unique<DebugInlines>(input.image, *input.inlines, functions_);
     machine_.set_inlines(inlines_.get());
   }
   const columns::Request request = request_of(input, input.time || !moves_.empty());

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "calls/code/dwarf_inlines.h"
+#include "calls/code/debug_inlines.h"
 #include "calls/code/function_table.h"
 #include "calls/code/symbol_facts.h"
 #include "calls/python_frames.h"
@@ -56,7 +56,7 @@ class StreamCalls : private TaskSwitches::Taker {
   FrameGroups groups_;
   SymbolFacts facts_;
   std::optional<PythonFrames> python_;
-  std::unique_ptr<DwarfInlines> inlines_;
+  std::unique_ptr<DebugInlines> inlines_;
   StackMachine machine_;
   StackWatch* watch_;
   TaskSwitches switches_;

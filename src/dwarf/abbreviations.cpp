@@ -94,8 +94,8 @@ class Units {
 
 }  // namespace
 
-std::optional<std::uint64_t> longest_abbreviation(Dwarf& dwarf, base::Bytes section, Budget& steps,
-                                                  Budget& memory) {
+std::optional<std::uint64_t> longest_abbreviation(Dwarf& dwarf, base::Bytes section, source::Budget& steps,
+                                                  source::Budget& memory) {
   std::uint64_t hashed = 0;
   std::uint64_t longest = 0;
   for (const bool of_types : {false, true}) {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/bytes.h"
-#include "dwarf/budget.h"
+#include "source/budget.h"
 
 namespace ptkit::dwarf {
 
@@ -17,6 +17,7 @@ namespace ptkit::dwarf {
 // and `memory` are what may be spent on it. Returns the bytes of the longest abbreviation; nullopt: they are
 // too many, or others than compilers make.
 [[nodiscard]] std::optional<std::uint64_t> longest_abbreviation(Dwarf& dwarf, base::Bytes section,
-                                                                Budget& steps, Budget& memory);
+                                                                source::Budget& steps,
+                                                                source::Budget& memory);
 
 }  // namespace ptkit::dwarf

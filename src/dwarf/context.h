@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "dwarf/budget.h"
-#include "dwarf/strings.h"
+#include "source/budget.h"
+#include "source/strings.h"
 
 namespace ptkit::dwarf {
 
 // What calls that are inlined have of their function.
 struct FunctionName {
-  std::uint32_t name = kNone;  // number of a string
-  std::uint32_t line = 0;      // of its declaration
+  std::uint32_t name = source::kNone;  // number of a string
+  std::uint32_t line = 0;              // of its declaration
 };
 // A unit that was split from its skeleton, which says where its addresses count from.
 struct SplitUnit {
@@ -30,11 +30,11 @@ inline constexpr std::size_t kBeforeLists =
     16;  // bytes before the first list in .debug_ranges of split units
 
 struct Context {
-  Context(Budget steps, Budget& memory_left) noexcept : budget(steps), memory(memory_left) {}
+  Context(source::Budget steps, source::Budget& memory_left) noexcept : budget(steps), memory(memory_left) {}
 
-  Budget budget;
-  Budget& memory;  // bytes that libdw may take
-  Strings strings;
+  source::Budget budget;
+  source::Budget& memory;  // bytes that libdw may take
+  source::Strings strings;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> code;  // [first, last] of executable segments
   base::Bytes line_programs;                                  // .debug_line
   std::vector<base::Bytes> string_sections;                   // .debug_line_str, .debug_str

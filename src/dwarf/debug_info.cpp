@@ -12,11 +12,19 @@
 #include "dwarf/context.h"
 #include "dwarf/functions.h"
 #include "dwarf/handle.h"
+#include "dwarf/line_cursor.h"
 #include "dwarf/line_table.h"
 #include "dwarf/split_units.h"
 #include "dwarf/walker.h"
 
 namespace ptkit::dwarf {
+
+using source::Frame;
+using source::InlinedCall;
+using source::InlinedSpan;
+using source::kMostLevels;
+using source::Spans;
+
 class DebugInfo::Impl {
  public:
   Impl(std::unique_ptr<Handle> handle, FindSplit find_split)
@@ -35,7 +43,7 @@ class DebugInfo::Impl {
 
   UnitLines lines_at(std::uint64_t address) {
     const Spans::Span span = spans_.span_at(address);
-    if (span.value == kNone) return {nullptr, span.first, span.last};
+    if (span.value == source::kNone) return {nullptr, span.first, span.last};
     Unit& unit = units_[span.value];
     const LineTable* lines = unit.known_lines.load(std::memory_order_acquire);
     if (lines == nullptr) {
@@ -55,7 +63,7 @@ class DebugInfo::Impl {
     InlinedSpan span{0, UINT64_MAX, InlinedCall::kNone};
     const InlineTree* const tree = tree_at(*unit, address, span);
     const FunctionNode* node = tree == nullptr ? nullptr : tree->at(address);
-    if (node == nullptr && row.file != kNone) frames.push_back({{}, lines.line_of(row)});
+    if (node == nullptr && row.file != source::kNone) frames.push_back({{}, lines.line_of(row)});
     for (; node != nullptr; node = tree->caller(*node)) {
       frames.push_back({context_.strings.text(node->name), lines.line_of(row)});
       row = {0, node->call_file, node->call_line};
@@ -67,7 +75,7 @@ class DebugInfo::Impl {
     const std::lock_guard lock(mutex_);
     InlinedSpan span{0, UINT64_MAX, InlinedCall::kNone};
     const std::uint32_t index = spans_.at(address, span.first, span.last);
-    if (index == kNone) return span;
+    if (index == source::kNone) return span;
     const FunctionNode* node = nullptr;
     const InlineTree* const tree = tree_at(units_[index], address, span);
     if (tree != nullptr) node = tree->at(address, span.first, span.last);
@@ -155,7 +163,7 @@ class DebugInfo::Impl {
                                                                  std::uint64_t address) {
     const FunctionNode* const at = tree.at(address);
     const FunctionNode* const inner = tree.inner(node, at);
-    if (inner != nullptr && inner->caller == kNone) return std::nullopt;
+    if (inner != nullptr && inner->caller == source::kNone) return std::nullopt;
     if (inner != nullptr) {
       if (tree.caller(*inner) != &node) return std::nullopt;
       return std::pair(inner->call_file, inner->call_line);
@@ -175,7 +183,7 @@ class DebugInfo::Impl {
 
   Unit* unit_at(std::uint64_t address) {
     const std::uint32_t index = spans_.at(address);
-    return index == kNone ? nullptr : &units_[index];
+    return index == source::kNone ? nullptr : &units_[index];
   }
 
   const LineTable& lines_of(Unit& unit) {
@@ -213,6 +221,9 @@ DebugInfo::DebugInfo(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 DebugInfo::~DebugInfo() = default;
 
 DebugInfo::UnitLines DebugInfo::lines_at(std::uint64_t address) const { return impl_->lines_at(address); }
+std::unique_ptr<source::LineCursor> DebugInfo::line_cursor() const {
+  return std::make_unique<LineCursor>(*this);
+}
 std::vector<Frame> DebugInfo::frames_at(std::uint64_t address) const { return impl_->frames_at(address); }
 InlinedSpan DebugInfo::inlined_at(std::uint64_t address) const { return impl_->inlined_at(address); }
 InlinedCall DebugInfo::inlined_call(std::uint32_t number) const { return impl_->inlined_call(number); }

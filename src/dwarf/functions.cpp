@@ -67,7 +67,7 @@ InlineTree::InlineTree(const Dwarf_Die& function, const LineTable& files, Contex
     std::uint32_t node = 0;
   };
   Dwarf_Die root = function;
-  add(root, kNone, files, context);
+  add(root, source::kNone, files, context);
   std::vector<Level> callers{{0, 0}};
   Walker walker(function, context.budget);
   while (Dwarf_Die* const die = walker.next(true)) {
@@ -75,7 +75,7 @@ InlineTree::InlineTree(const Dwarf_Die& function, const LineTable& files, Contex
     const int tag = dwarf_tag(die);
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
     const auto node = static_cast<std::uint32_t>(nodes_.size());
-    add(*die, tag == DW_TAG_subprogram ? kNone : callers.back().node, files, context);
+    add(*die, tag == DW_TAG_subprogram ? source::kNone : callers.back().node, files, context);
     callers.push_back({walker.depth(), node});
   }
   spans_.finish();
@@ -87,7 +87,7 @@ void InlineTree::add(Dwarf_Die& die, std::uint32_t caller, const LineTable& file
   const auto index = static_cast<std::uint32_t>(nodes_.size());
   FunctionNode& node = nodes_.emplace_back();
   node.caller = caller;
-  if (caller != kNone) node.level = nodes_[caller].level + 1;
+  if (caller != source::kNone) node.level = nodes_[caller].level + 1;
   bool has_code = false;
   for_each_range(die, context, [&](std::uint64_t first, std::uint64_t last) {
     spans_.add(first, last, index);
@@ -97,7 +97,7 @@ void InlineTree::add(Dwarf_Die& die, std::uint32_t caller, const LineTable& file
   const FunctionName named = name_of(die, context);
   node.name = named.name;
   node.declared_line = named.line;
-  if (caller == kNone) return;
+  if (caller == source::kNone) return;
   node.call_file = files.file(number_of(die, DW_AT_call_file));
   node.call_line = static_cast<std::uint32_t>(number_of(die, DW_AT_call_line));
   node.entry = entry_of(die);
@@ -141,10 +141,10 @@ const InlineTree* Functions::at(std::uint64_t address, const LineTable& files, C
 
 const InlineTree* Functions::at(std::uint64_t address, const LineTable& files, Context& context,
                                 std::uint64_t& first, std::uint64_t& last) {
-  if (spans_.at(address) == kNone && !has_nested_)
+  if (spans_.at(address) == source::kNone && !has_nested_)
     find(true, context);  // GNU C has functions within functions, which lie elsewhere
   const std::uint32_t index = spans_.at(address, first, last);
-  if (index == kNone) return nullptr;
+  if (index == source::kNone) return nullptr;
   Function& function = functions_[index];
   if (!function.tree) function.tree = std::make_unique<const InlineTree>(function.die, files, context);
   return function.tree.get();

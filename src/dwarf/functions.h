@@ -8,17 +8,17 @@
 
 #include "dwarf/context.h"
 #include "dwarf/line_table.h"
-#include "dwarf/spans.h"
+#include "source/spans.h"
 
 namespace ptkit::dwarf {
 
 // A function or an inlined call of one.
 struct FunctionNode {
-  std::uint32_t caller = kNone;  // the node that it is inlined into
-  std::uint32_t level = 0;       // inlined calls that it is in, itself included
-  std::uint32_t name = kNone;    // number of a string
+  std::uint32_t caller = source::kNone;  // the node that it is inlined into
+  std::uint32_t level = 0;               // inlined calls that it is in, itself included
+  std::uint32_t name = source::kNone;    // number of a string
   std::uint32_t declared_line = 0;
-  std::uint32_t call_file = kNone;  // by its number in the unit's line table
+  std::uint32_t call_file = source::kNone;  // by its number in the unit's line table
   std::uint32_t call_line = 0;
   std::uint64_t entry = 0;  // address at which the inlined call begins; 0: not known
 };
@@ -55,12 +55,12 @@ class InlineTree {
 
  private:
   [[nodiscard]] const FunctionNode* node(std::uint32_t index) const noexcept {
-    return index == kNone ? nullptr : &nodes_[index];
+    return index == source::kNone ? nullptr : &nodes_[index];
   }
   void add(Dwarf_Die& die, std::uint32_t caller, const LineTable& files, Context& context);
 
   std::vector<FunctionNode> nodes_;
-  Spans spans_;
+  source::Spans spans_;
   std::uint32_t first_number_ = 0;
 };
 
@@ -83,7 +83,7 @@ class Functions {
 
   Dwarf_Die unit_;
   std::deque<Function> functions_;
-  Spans spans_;
+  source::Spans spans_;
   bool has_nested_ = false;
 };
 

@@ -75,7 +75,7 @@ std::unique_ptr<Handle> Handle::open(trace::TraceBuffer file, const FindAlternat
   handle->size_ = *size;
   handle->dwarf_.reset(dwarf_begin_elf(handle->elf_.get(), DWARF_C_READ, nullptr));
   if (!handle->dwarf_ || !handle->add_alternate(find_alternate)) return nullptr;
-  Budget steps = handle->steps();
+  source::Budget steps = handle->steps();
   const bool fits = handle->memory_.take(*size) && !(handle->alternate_ && handle->alternate_->is_refused());
   const auto longest =
       fits ? longest_abbreviation(*handle->dwarf_, handle->section("debug_abbrev"), steps, handle->memory_)

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string_view>
 
-#include "dwarf/budget.h"
 #include "dwarf/debug_info.h"
 #include "image/elf_file.h"
+#include "source/budget.h"
 #include "trace/buffer.h"
 
 namespace ptkit::dwarf {
@@ -26,13 +26,15 @@ class Handle {
   // How many entries, ranges and bytes may be visited: an entry has several bytes, and a lookup visits each
   // at most three times.
   // Fewer where libdw needs longer for each: it reads whole abbreviations.
-  [[nodiscard]] Budget steps() const noexcept { return Budget((kLeastSteps + size_) / weight_); }
+  [[nodiscard]] source::Budget steps() const noexcept {
+    return source::Budget((kLeastSteps + size_) / weight_);
+  }
   // Those for the bytes of its sections alone.
   [[nodiscard]] std::uint64_t steps_of_bytes() const noexcept { return size_ / weight_; }
   // Whether reading it would take more memory or time than such a file should. Then get() is null.
   [[nodiscard]] bool is_refused() const noexcept { return dwarf_ == nullptr; }
   // What libdw may still take, in bytes.
-  [[nodiscard]] Budget& memory() noexcept { return memory_; }
+  [[nodiscard]] source::Budget& memory() noexcept { return memory_; }
 
  private:
   static constexpr std::uint64_t kLeastSteps = 1'000'000;
@@ -51,7 +53,7 @@ class Handle {
   std::unique_ptr<Dwarf, Closer> dwarf_;
   std::uint64_t size_ = 0;  // bytes of all debug sections, uncompressed
   std::uint64_t weight_ = 1;
-  Budget memory_;
+  source::Budget memory_;
 };
 
 }  // namespace ptkit::dwarf

@@ -4,13 +4,13 @@
 
 namespace ptkit::dwarf {
 
-SourceLine LineCursor::at(std::uint64_t address) {
+source::SourceLine LineCursor::at(std::uint64_t address) {
   if (address < unit_.first || address > unit_.last) {
     const LineTable* const before = unit_.lines;
     unit_ = info_->lines_at(address);
     if (unit_.lines != before) row_ = 0;
   }
-  return unit_.lines == nullptr ? SourceLine{} : unit_.lines->line_of(unit_.lines->at(address, row_));
+  return unit_.lines == nullptr ? source::SourceLine{} : unit_.lines->line_of(unit_.lines->at(address, row_));
 }
 
 }  // namespace ptkit::dwarf

@@ -1,4 +1,4 @@
-// Source lines of many addresses of a file.
+// Source lines of many addresses of a file. Internal to src/dwarf.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,13 @@ namespace ptkit::dwarf {
 
 class LineTable;
 
-// Remembers where the last line was found: that of a near address is found without a search, and without the
-// lock of the file.
-class LineCursor {
+// The line of a near address is found without the lock of the file, too.
+class LineCursor final : public source::LineCursor {
  public:
   // `info` must outlive it.
   explicit LineCursor(const DebugInfo& info) noexcept : info_(&info) {}
 
-  [[nodiscard]] SourceLine at(std::uint64_t address);
+  [[nodiscard]] source::SourceLine at(std::uint64_t address) override;
 
  private:
   const DebugInfo* info_;

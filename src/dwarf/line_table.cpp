@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
+
+#include "source/near_row.h"
 
 namespace ptkit::dwarf {
 namespace {
@@ -105,7 +108,7 @@ void LineTable::read_rows(Dwarf_Lines* lines, std::size_t count) {
     Dwarf_Files* files = nullptr;
     std::size_t index = 0;
     if (dwarf_lineaddr(line, &address) != 0 || dwarf_lineendsequence(line, &ends) != 0) continue;
-    LineRow row{address, kNone, 0};
+    LineRow row{address, source::kNone, 0};
     if (!ends && dwarf_lineno(line, &number) == 0 && dwarf_line_file(line, &files, &index) == 0)
       row = {address, file(index), static_cast<std::uint32_t>(number)};
     if (!rows_.empty() && rows_.back().address == address) {
@@ -118,19 +121,10 @@ void LineTable::read_rows(Dwarf_Lines* lines, std::size_t count) {
 }
 
 LineRow LineTable::at(std::uint64_t address, std::size_t& near) const noexcept {
-  constexpr int kMostSteps = 8;  // then a search is faster
-  const auto reaches = [&](std::size_t row) {
-    return row + 1 == rows_.size() || rows_[row + 1].address > address;
-  };
-  if (near < rows_.size() && rows_[near].address <= address) {
-    for (int step = 0; step < kMostSteps; ++step, ++near) {
-      if (reaches(near)) return rows_[near];
-    }
-  }
-  const auto above = std::ranges::upper_bound(rows_, address, {}, &LineRow::address);
-  if (above == rows_.begin()) return {};
-  near = static_cast<std::size_t>(std::prev(above) - rows_.begin());
-  return rows_[near];
+  const std::size_t row = source::near_row(std::span(rows_), address, near);
+  if (row == rows_.size()) return {};
+  near = row;
+  return rows_[row];
 }
 
 LineRow LineTable::at(std::uint64_t address) const noexcept {

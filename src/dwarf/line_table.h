@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "dwarf/context.h"
-#include "dwarf/debug_info.h"
+#include "source/source_info.h"
 
 namespace ptkit::dwarf {
 
 struct LineRow {
   std::uint64_t address = 0;
-  std::uint32_t file = kNone;  // by its number in the table; kNone: a sequence ends here
-  std::uint32_t line = 0;      // 0: code that belongs to no line
+  std::uint32_t file = source::kNone;  // by its number in the table; kNone: a sequence ends here
+  std::uint32_t line = 0;              // 0: code that belongs to no line
 };
 
 class LineTable {
@@ -27,10 +27,10 @@ class LineTable {
   // The number of a file, if the table has one with a path; else kNone.
   [[nodiscard]] std::uint32_t file(std::uint64_t number) const noexcept {
     const bool is_known = number < files_.size() && !files_[static_cast<std::size_t>(number)].empty();
-    return is_known ? static_cast<std::uint32_t>(number) : kNone;
+    return is_known ? static_cast<std::uint32_t>(number) : source::kNone;
   }
-  [[nodiscard]] SourceLine line_of(const LineRow& row) const noexcept {
-    return row.file == kNone ? SourceLine{} : SourceLine{files_[row.file], row.line};
+  [[nodiscard]] source::SourceLine line_of(const LineRow& row) const noexcept {
+    return row.file == source::kNone ? source::SourceLine{} : source::SourceLine{files_[row.file], row.line};
   }
 
  private:

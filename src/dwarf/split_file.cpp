@@ -124,7 +124,7 @@ base::Bytes SplitFile::section(std::string_view name) const {
   return is_package() ? contents(std::string(".").append(whole)) : handle_->section(whole);
 }
 
-std::vector<UnitSection> SplitFile::sections_of(std::uint64_t id, Budget& memory) const {
+std::vector<UnitSection> SplitFile::sections_of(std::uint64_t id, source::Budget& memory) const {
   std::vector<UnitSection> found;
   const PackageIndex index(index_);
   const std::uint64_t row = is_package() ? index.row_of(id) : 0;
@@ -145,7 +145,7 @@ std::vector<UnitSection> SplitFile::sections_of(std::uint64_t id, Budget& memory
 }
 
 std::vector<std::uint8_t> take_strings(base::Bytes strings, std::vector<std::uint8_t>& offsets,
-                                       Budget& memory) {
+                                       source::Budget& memory) {
   constexpr std::size_t kOffset = 4;  // bytes; packages have the 32-bit format
   std::vector<std::uint8_t> taken;
   for (std::size_t at = offsets_header(offsets); at + kOffset <= offsets.size(); at += kOffset) {

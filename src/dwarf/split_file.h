@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "dwarf/budget.h"
 #include "dwarf/handle.h"
 #include "image/elf_file.h"
+#include "source/budget.h"
 #include "trace/buffer.h"
 
 namespace ptkit::dwarf {
@@ -30,7 +30,7 @@ class SplitFile {
 
   // The sections that the unit of this id lies in, without those of variables; of a package, its parts of
   // them. `memory`: what they may take.
-  [[nodiscard]] std::vector<UnitSection> sections_of(std::uint64_t id, Budget& memory) const;
+  [[nodiscard]] std::vector<UnitSection> sections_of(std::uint64_t id, source::Budget& memory) const;
   [[nodiscard]] base::Bytes bytes() const noexcept { return file_.bytes(); }
 
  private:
@@ -49,6 +49,6 @@ class SplitFile {
 // one section. The offsets become those of the result. `memory`: what they may take. Empty if that is not
 // enough, or an offset leads nowhere.
 [[nodiscard]] std::vector<std::uint8_t> take_strings(base::Bytes strings, std::vector<std::uint8_t>& offsets,
-                                                     Budget& memory);
+                                                     source::Budget& memory);
 
 }  // namespace ptkit::dwarf

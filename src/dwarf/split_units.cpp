@@ -26,7 +26,7 @@ std::string text_of(Dwarf_Die& unit, unsigned attribute) {
 }
 
 // The one split unit of this id.
-std::optional<Dwarf_Die> unit_with(Dwarf* dwarf, std::uint64_t id, Budget& budget) {
+std::optional<Dwarf_Die> unit_with(Dwarf* dwarf, std::uint64_t id, source::Budget& budget) {
   Dwarf_CU* unit = nullptr;
   std::uint8_t type = 0;
   Dwarf_Die die;

@@ -21,7 +21,7 @@ const std::uint8_t* end_of_unit(Dwarf_Die die) {
 
 }  // namespace
 
-Walker::Walker(const Dwarf_Die& root, Budget& budget)
+Walker::Walker(const Dwarf_Die& root, source::Budget& budget)
     : budget_(budget), die_(root), end_(end_of_unit(root)) {}
 
 Dwarf_Die* Walker::next(bool into) {

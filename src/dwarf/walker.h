@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dwarf/budget.h"
+#include "source/budget.h"
 
 namespace ptkit::dwarf {
 
@@ -15,7 +15,7 @@ namespace ptkit::dwarf {
 // for siblings of DIEs only where it need not look further.
 class Walker {
  public:
-  Walker(const Dwarf_Die& root, Budget& budget);
+  Walker(const Dwarf_Die& root, source::Budget& budget);
 
   // The next DIE; null after the last one, or where the DIEs are damaged. `into`: also those below the
   // current one.
@@ -28,7 +28,7 @@ class Walker {
   [[nodiscard]] bool leave(const void* end_of_list);
   [[nodiscard]] bool go_to(const Dwarf_Die& next);
 
-  Budget& budget_;
+  source::Budget& budget_;
   Dwarf_Die die_;
   const std::uint8_t* end_ = nullptr;  // of the unit
   std::size_t depth_ = 0;

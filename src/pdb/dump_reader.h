@@ -13,7 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pdb/output_lines.h"
+#include "pdb/dump_text.h"
+#include "pdb/sections.h"
 
 namespace ptkit::pdb {
 
@@ -22,12 +23,6 @@ struct DumpedSymbol {
   std::uint64_t section = 0;  // number, from 1 on
   std::uint64_t offset = 0;   // in the section
   std::uint64_t size = 0;     // 0: not known
-};
-
-struct DumpedSection {
-  std::uint64_t address = 0;  // RVA
-  std::uint64_t size = 0;
-  bool executable = false;
 };
 
 class DumpReader {
@@ -43,24 +38,22 @@ class DumpReader {
   // Valid if there is no problem.
   std::vector<DumpedSymbol> procedures;
   std::vector<DumpedSymbol> publics;  // of code
-  std::vector<DumpedSection> sections;
+  Sections sections;
 
  private:
-  enum class Part : std::uint8_t { OTHER, PUBLICS, SYMBOLS, SECTIONS, ORIGINAL_SECTIONS };
+  friend class DumpText;
+  enum class Part : std::uint8_t { OTHER, PUBLICS, SYMBOLS, SECTIONS };
 
   void read_line(std::string_view line);
   void begin_part(std::string_view title);
   void read_symbol(std::string_view line);
-  void read_section(std::string_view line);
   void add(std::vector<DumpedSymbol>& to, DumpedSymbol symbol);
 
-  OutputLines lines_;
-  std::string title_;  // the line before
+  DumpText text_;
   Part part_ = Part::OTHER;
   std::string name_;  // of the function that the next lines describe
   std::size_t left_ = 0;
   bool has_symbols_ = false;
-  bool is_rearranged_ = false;
   bool is_too_much_ = false;
 };
 

@@ -1,7 +1,6 @@
 #include "pdb/names.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -20,13 +19,6 @@ struct Candidate {
   Rank rank = Rank::PROCEDURE;
 };
 
-std::optional<std::uint64_t> code_address(const DumpReader& dump, const DumpedSymbol& symbol) {
-  if (symbol.section == 0 || symbol.section > dump.sections.size()) return std::nullopt;
-  const DumpedSection& section = dump.sections[symbol.section - 1];
-  if (!section.executable || symbol.offset >= section.size) return std::nullopt;
-  return section.address + symbol.offset;
-}
-
 bool is_mangled(std::string_view name) noexcept { return name.starts_with("_Z") || name.starts_with("_R"); }
 
 std::uint64_t address_of(const Candidate& one) noexcept { return one.entry.file_offset; }
@@ -36,13 +28,13 @@ std::uint64_t address_of(const Candidate& one) noexcept { return one.entry.file_
 std::vector<trace::SymbolEntry> names_in(DumpReader dump, bool is_32_bit) {
   std::vector<Candidate> found;
   for (DumpedSymbol& one : dump.procedures) {
-    if (const auto address = code_address(dump, one))
+    if (const auto address = dump.sections.code_address(one.section, one.offset))
       found.push_back({{std::move(one.name), *address, one.size}, Rank::PROCEDURE});
   }
   std::ranges::stable_sort(found, {}, &address_of);
   const std::size_t procedures = found.size();
   for (DumpedSymbol& one : dump.publics) {
-    const auto address = code_address(dump, one);
+    const auto address = dump.sections.code_address(one.section, one.offset);
     if (!address) continue;
     const auto end = found.begin() + static_cast<std::ptrdiff_t>(procedures);
     const auto same =

@@ -39,4 +39,25 @@ class OutputLines {
 [[nodiscard]] std::optional<std::uint64_t> number_after(std::string_view line, std::string_view mark,
                                                         int base = 10) noexcept;
 
+// A text that is a number and nothing else, of 32 bits.
+[[nodiscard]] std::optional<std::uint32_t> whole_number(std::string_view text, int base) noexcept;
+
+// Takes a word from the begin of a text.
+[[nodiscard]] std::string_view take_word(std::string_view& text) noexcept;
+
+// The line that begins a symbol's record: "72 | S_GPROC32 [size = 48] `start`".
+struct Record {
+  std::uint32_t offset = 0;  // in the symbols of its module
+  std::string_view kind;     // "S_GPROC32"; empty: the line begins no record
+};
+[[nodiscard]] Record record_of(std::string_view line) noexcept;
+// Whether records of this kind are functions with a size.
+[[nodiscard]] bool is_procedure(std::string_view kind) noexcept;
+
+// The name in a line, which stands between the first and the last backquote, and may have such signs.
+[[nodiscard]] std::string_view quoted(std::string_view line) noexcept;
+
+// The path in "/src/a.c (MD5: 1A41...)". Empty: llvm-pdbutil does not know it.
+[[nodiscard]] std::string_view path_in(std::string_view line) noexcept;
+
 }  // namespace ptkit::pdb

@@ -1,17 +1,15 @@
 #include "pdb/pdb_file.h"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <chrono>
 #include <utility>
 
-#include "base/memory_left.h"
 #include "confined/program.h"
 #include "pdb/dump_reader.h"
 #include "pdb/names.h"
 #include "pdb/output_lines.h"
+#include "pdb/tool.h"
 #include "trace/file_cache.h"
 #include "trace/warning_codes.h"
 
@@ -22,29 +20,6 @@ using trace::WarningCode;
 
 constexpr std::string_view kTool = "llvm-pdbutil";
 constexpr std::string_view kMagic = "Microsoft C/C++ MSF 7.00\r\n";
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
-
-// A file takes some tenths of a second for each MiB, and its dump has some ten times its size.
-confined::ProgramLimits limits_for(std::uint64_t size) {
-  constexpr std::uint64_t kMostSeconds = 300;
-  const std::uint64_t seconds = std::min(10 + size / kMiB, kMostSeconds);
-  return {16 * kMiB + 64 * size, 1024 * kMiB + 8 * size, std::chrono::seconds(seconds)};
-}
-
-// What keeps llvm-pdbutil from reading the file; empty: nothing.
-std::string run(const std::string& tool, base::Bytes file, const confined::ProgramLimits& limits,
-                const std::vector<std::string>& arguments,
-                const std::function<bool(std::string_view)>& take) {
-  constexpr std::uint64_t kMostShare = 4;  // a copy of the file is in memory meanwhile
-  if (file.size() > base::memory_left().pages.usable() / kMostShare)
-    return "there is too little memory for it";
-  const base::Fd input = confined::sealed_copy(file);
-  if (input.get() < 0) return "there is too little memory for it";
-  std::vector<std::string> all = arguments;
-  all.emplace_back(confined::kProgramInput);
-  const std::string problem = confined::run_program(tool, all, input, limits, take);
-  return problem.empty() ? std::string() : std::string(kTool) + ": " + problem;
-}
 
 // The part of the file's YAML that has GUID, age and machine.
 class IdReader {
@@ -116,6 +91,7 @@ std::string PdbFile::use_tool() const {
   if (tool != tool_) {
     id_.reset();
     names_.reset();
+    tables_.reset();
     tool_ = tool;
   }
   return tool;
@@ -134,10 +110,11 @@ std::shared_ptr<const PdbId> PdbFile::id_by(const std::string& tool) const {
     return id_;
   }
   IdReader reader;
-  confined::ProgramLimits limits = limits_for(bytes().size());
-  limits.output_bytes = kMiB;
-  std::string problem = run(tool, bytes(), limits, {"pdb2yaml", "--pdb-stream", "--dbi-stream"},
-                            [&](std::string_view part) { return reader.take(part); });
+  constexpr std::uint64_t kMostOutput = std::uint64_t{1} << 20U;
+  std::string problem = Tool(tool, bytes())
+                            .run(
+                                {"pdb2yaml", "--pdb-stream", "--dbi-stream"},
+                                [&](std::string_view part) { return reader.take(part); }, kMostOutput);
   PdbId found = problem.empty() ? reader.found() : PdbId{};
   if (problem.empty() && found.id.empty()) problem = "llvm-pdbutil finds no GUID and age in it";
   if (!problem.empty()) found.problem = trace::warn(WarningCode::PDB_UNREADABLE, path_, problem);
@@ -155,9 +132,9 @@ std::shared_ptr<const PdbNames> PdbFile::names() const {
   found.problem = identity->problem;
   if (!found.problem) {
     DumpReader reader(kMostOfFile * bytes().size());
-    std::string problem = run(tool, bytes(), limits_for(bytes().size()),
-                              {"dump", "--publics", "--symbols", "--section-headers"},
-                              [&](std::string_view part) { return reader.take(part); });
+    std::string problem = Tool(tool, bytes())
+                              .run({"dump", "--publics", "--symbols", "--section-headers"},
+                                   [&](std::string_view part) { return reader.take(part); });
     if (problem.empty()) problem = reader.problem();
     if (problem.empty()) {
       found.symbols = names_in(std::move(reader), identity->is_32_bit);
@@ -167,6 +144,21 @@ std::shared_ptr<const PdbNames> PdbFile::names() const {
   }
   names_ = std::make_shared<const PdbNames>(std::move(found));
   return names_;
+}
+
+std::shared_ptr<const Tables> PdbFile::tables() const {
+  const std::lock_guard lock(mutex_);
+  const std::string tool = use_tool();
+  if (tables_) return tables_;
+  const std::shared_ptr<const PdbId> identity = id_by(tool);
+  Tables found;
+  if (identity->problem) {
+    found.problems.push_back(*identity->problem);
+  } else {
+    found = read_tables(Tool(tool, bytes()), path_);
+  }
+  tables_ = std::make_shared<const Tables>(std::move(found));
+  return tables_;
 }
 
 std::shared_ptr<const PdbFile> shared_pdb(const std::string& path) {

@@ -1,5 +1,6 @@
-// Names of functions in a PDB, the debug information of a program or driver of Windows. LLVM's llvm-pdbutil
-// reads the file, in a process without rights (confined/program.h); docs/modules.md says what bounds it.
+// Names, source lines and inlined functions in a PDB, the debug information of a program or driver of
+// Windows. LLVM's llvm-pdbutil reads the file, in a process without rights (confined/program.h);
+// docs/modules.md says what bounds it.
 #pragma once
 
 #include <memory>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pdb/tables.h"
 #include "trace/buffer.h"
 #include "trace/bundle.h"
 #include "trace/warning.h"
@@ -46,6 +48,7 @@ class PdbFile {
   [[nodiscard]] base::Bytes bytes() const noexcept { return contents_.bytes(); }
   [[nodiscard]] std::shared_ptr<const PdbId> id() const;
   [[nodiscard]] std::shared_ptr<const PdbNames> names() const;
+  [[nodiscard]] std::shared_ptr<const Tables> tables() const;
 
  private:
   [[nodiscard]] std::string use_tool() const;
@@ -57,6 +60,7 @@ class PdbFile {
   mutable std::string tool_;  // that gave it
   mutable std::shared_ptr<const PdbId> id_;
   mutable std::shared_ptr<const PdbNames> names_;
+  mutable std::shared_ptr<const Tables> tables_;
 };
 
 // The file at a path; null: it is no PDB. Traces of this process share the last 16 of them as long as they do

@@ -6,6 +6,7 @@
 #include "dwarf/small_names.h"
 #include "image/debug_symbols.h"
 #include "image/segments.h"
+#include "pdb/pdb_info.h"
 #include "pdb/search.h"
 #include "trace/warning_codes.h"
 #include "unwind/table.h"
@@ -37,7 +38,8 @@ struct DebugModules::Module {
   std::unique_ptr<const Table> names;
 
   std::once_flag lines_once;
-  const dwarf::DebugInfo* lines = nullptr;
+  const source::SourceInfo* lines = nullptr;
+  std::unique_ptr<const pdb::PdbInfo> pdb_lines;
 };
 
 DebugModules::DebugModules(std::shared_ptr<const trace::TraceBundle> bundle, dwarf::Folders folders)
@@ -97,7 +99,7 @@ bool DebugModules::has_pdb(std::int32_t file) const {
   return module != nullptr && module->pdb != nullptr;
 }
 
-const dwarf::DebugInfo* DebugModules::lines_of(std::int32_t file) const {
+const source::SourceInfo* DebugModules::lines_of(std::int32_t file) const {
   Module* const module = module_of(file);
   if (module == nullptr) return nullptr;
   std::call_once(module->lines_once, [&] { find_lines(*module); });
@@ -105,14 +107,23 @@ const dwarf::DebugInfo* DebugModules::lines_of(std::int32_t file) const {
 }
 
 void DebugModules::find_lines(Module& module) const {
+  if (module.pdb) {
+    const auto tables = module.pdb->tables();
+    for (const trace::Warning& problem : tables->problems) report(problem);
+    if (tables->is_cut) report(trace::warn(trace::WarningCode::DEBUG_INFO_CUT).at(module.pdb->path()));
+    module.pdb_lines = std::make_unique<const pdb::PdbInfo>(tables, module.linked_at);
+    module.lines = module.pdb_lines.get();
+    return;
+  }
   for (const auto& one : {module.files.program, module.files.debug}) {
     if (one == nullptr) continue;
-    module.lines = one->debug_info(folders_);
+    const dwarf::DebugInfo* const info = one->debug_info(folders_);
     if (!one->missing_part().empty())
       report(trace::warn(trace::WarningCode::DEBUG_PART_MISSING, one->missing_part()).at(one->path()));
-    if (module.lines == nullptr) continue;
+    if (info == nullptr) continue;
+    module.lines = info;
     const std::lock_guard lock(mutex_);
-    watched_.push_back({module.lines, one->path(), false, false});
+    watched_.push_back({info, one->path(), false, false});
     return;
   }
 }

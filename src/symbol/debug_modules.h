@@ -31,7 +31,7 @@ class DebugModules {
   // alone.
   [[nodiscard]] bool has_pdb(std::int32_t file) const;
   // Lines of the file; null: none.
-  [[nodiscard]] const dwarf::DebugInfo* lines_of(std::int32_t file) const;
+  [[nodiscard]] const source::SourceInfo* lines_of(std::int32_t file) const;
   // The address that the file of a code region was linked for; nullopt: not known.
   [[nodiscard]] std::optional<std::uint64_t> linked_address(std::int32_t region, std::uint64_t address) const;
   // What is odd with debug files that were used since the last call. Each problem is said once.

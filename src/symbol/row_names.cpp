@@ -135,7 +135,7 @@ std::vector<std::string_view> name_lines(const SourceLines& lines, const image::
   FileCodes files;
   LineFinder finder(lines);
   name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
-    const dwarf::SourceLine found = finder.line_at(run.where, ip);
+    const source::SourceLine found = finder.line_at(run.where, ip);
     return found.file.empty() ? Name{} : Name{files.code_of(found.file), found.line};
   });
   return files.take_names();

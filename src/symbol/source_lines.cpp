@@ -4,23 +4,23 @@
 
 namespace ptkit::symbol {
 
-dwarf::SourceLine LineFinder::line_at(const image::Provenance& where, std::uint64_t address) {
+source::SourceLine LineFinder::line_at(const image::Provenance& where, std::uint64_t address) {
   if (where.file != file_) {
     file_ = where.file;
     cursor_.reset();
-    if (const dwarf::DebugInfo* const lines = modules_.lines_of(file_)) cursor_.emplace(*lines);
+    if (const source::SourceInfo* const lines = modules_.lines_of(file_)) cursor_ = lines->line_cursor();
   }
   if (!cursor_) return {};
   const auto linked = modules_.linked_address(where.region, address);
-  return linked ? cursor_->at(*linked) : dwarf::SourceLine{};
+  return linked ? cursor_->at(*linked) : source::SourceLine{};
 }
 
 std::string_view SourceLines::inlined_at(const image::Provenance& where, std::uint64_t address,
                                          std::uint32_t level) const {
-  const dwarf::DebugInfo* const lines = modules_->lines_of(where.file);
+  const source::SourceInfo* const lines = modules_->lines_of(where.file);
   const auto linked = modules_->linked_address(where.region, address);
   if (lines == nullptr || !linked) return {};
-  const std::vector<dwarf::Frame> frames = lines->frames_at(*linked);
+  const std::vector<source::Frame> frames = lines->frames_at(*linked);
   return level < frames.size() ? frames[frames.size() - 1 - level].function : std::string_view{};
 }
 
@@ -28,9 +28,9 @@ std::vector<SourceFrame> SourceLines::frames_at(const image::Image& image, const
                                                 const Symbols& symbols, std::uint64_t address) const {
   const image::Provenance where = file_at(image, view, address);
   std::vector<SourceFrame> frames;
-  const dwarf::DebugInfo* const lines = modules_->lines_of(where.file);
+  const source::SourceInfo* const lines = modules_->lines_of(where.file);
   if (const auto linked = modules_->linked_address(where.region, address); linked && lines != nullptr) {
-    for (const dwarf::Frame& frame : lines->frames_at(*linked))
+    for (const source::Frame& frame : lines->frames_at(*linked))
       frames.push_back({demangle(frame.function), std::string(frame.at.file), frame.at.line});
   }
   if (!frames.empty() && !frames.back().function.empty()) return frames;

@@ -3,13 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "dwarf/debug_info.h"
-#include "dwarf/line_cursor.h"
 #include "image/image.h"
+#include "source/source_info.h"
 #include "symbol/debug_modules.h"
 #include "symbol/symbols.h"
 
@@ -30,8 +28,8 @@ class SourceLines {
   // not known.
   [[nodiscard]] std::string_view inlined_at(const image::Provenance& where, std::uint64_t address,
                                             std::uint32_t level) const;
-  // The functions at an address, the innermost one first. If DWARF has no name of the outermost one, it gets
-  // the one in `symbols`.
+  // The functions at an address, the innermost one first. If the debug information has no name of the
+  // outermost one, it gets the one in `symbols`.
   [[nodiscard]] std::vector<SourceFrame> frames_at(const image::Image& image, const image::CodeView& view,
                                                    const Symbols& symbols, std::uint64_t address) const;
 
@@ -47,12 +45,12 @@ class LineFinder {
   explicit LineFinder(const SourceLines& lines) : modules_(*lines.modules_) {}
 
   // The line of an address that a region of a file has; see file_at().
-  [[nodiscard]] dwarf::SourceLine line_at(const image::Provenance& where, std::uint64_t address);
+  [[nodiscard]] source::SourceLine line_at(const image::Provenance& where, std::uint64_t address);
 
  private:
   const DebugModules& modules_;
-  std::int32_t file_ = -1;  // that `cursor_` is for
-  std::optional<dwarf::LineCursor> cursor_;
+  std::int32_t file_ = -1;                      // that `cursor_` is for
+  std::unique_ptr<source::LineCursor> cursor_;  // null: it has no lines
 };
 
 }  // namespace ptkit::symbol

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import struct
 import subprocess
@@ -21,9 +22,15 @@ class WindowsProgram:
     pdb: Path
 
     @property
+    def is_32_bit(self) -> bool:
+        """Whether it is for 32-bit x86."""
+        return bool(struct.unpack_from("<H", self._optional, 0)[0] == 0x10B)
+
+    @property
     def linked_base(self) -> int:
         """The address that it was linked for."""
-        return int(struct.unpack_from("<Q", self._optional, 24)[0])
+        form, at = ("<I", 28) if self.is_32_bit else ("<Q", 24)
+        return int(struct.unpack_from(form, self._optional, at)[0])
 
     @property
     def entry(self) -> int:
@@ -54,23 +61,51 @@ def needs(*tools: str) -> None:
 
 
 def windows_program(
-    folder: Path, name: str, sources: dict[str, str], *flags: str, entry: str = "start"
+    folder: Path,
+    name: str,
+    sources: dict[str, str],
+    *flags: str,
+    entry: str = "start",
+    target: str = "x86_64-w64-windows-gnu",
 ) -> WindowsProgram:
     """Compile and link sources by name; `entry`: the function that begins the program."""
     needs("clang", "lld-link", "llvm-pdbutil")
-    target = "x86_64-w64-windows-gnu"
     objects = []
     for source, text in sources.items():
         (folder / source).write_text(text)
+        if not source.endswith((".c", ".cpp")):
+            continue
         objects.append(f"{source}.o")
         command = ["clang", f"--target={target}", "-g", "-gcodeview", "-ffreestanding", *flags]
         _run([*command, "-c", source, "-o", objects[-1]], folder)
-    options = ["/debug", f"/pdb:{name}.pdb", f"/entry:{entry}", "/subsystem:console", "/nodefaultlib"]
-    _run(["lld-link", *options, f"/out:{name}.exe", *objects], folder)
+    _link(folder, name, objects, f"/entry:{entry}", "/debug", f"/pdb:{name}.pdb")
     return WindowsProgram(folder / f"{name}.exe", folder / f"{name}.pdb")
 
 
-def _run(command: list[str], folder: Path) -> None:
+def dwarf_twin(program: WindowsProgram, entry: str = "start") -> Path:
+    """The same program without a PDB: with the DWARF of its objects, which `-gdwarf` had made."""
+    folder = program.path.parent
+    objects = sorted(path.name for path in folder.glob("*.o"))
+    name = f"{program.path.stem}-dwarf"
+    _link(folder, name, objects, f"/entry:{entry}", "/debug:dwarf")
+    return folder / f"{name}.exe"
+
+
+def instructions(path: Path) -> list[int]:
+    """Addresses of all instructions, as the program was linked."""
+    command = ["llvm-objdump", "-d", "--no-show-raw-insn", path.name]
+    listing = _run(command, path.parent)
+    found = re.findall(r"^ *([0-9a-f]+):", listing, re.MULTILINE)
+    return [int(address, 16) for address in found]
+
+
+def _link(folder: Path, name: str, objects: list[str], *options: str) -> None:
+    common = ["/subsystem:console", "/nodefaultlib", f"/out:{name}.exe"]
+    _run(["lld-link", *common, *options, *objects], folder)
+
+
+def _run(command: list[str], folder: Path) -> str:
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if result.returncode != 0:
         pytest.fail(f"{' '.join(command)}: {result.stderr.strip()[-1000:]}", pytrace=False)
+    return result.stdout

@@ -6,10 +6,9 @@ import itertools
 import random
 import shutil
 import subprocess
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -206,24 +205,8 @@ def test_an_address_places_a_pdb_without_a_program(
         open_trace(moved.stream(3), images=moved.images(), symbols=[program.pdb])
 
 
-@pytest.fixture
-def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Puts a script onto PATH in place of llvm-pdbutil, where users without rights may execute it."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        monkeypatch.setenv("PATH", name)
-
-        def place(script: str) -> None:
-            path = folder / "llvm-pdbutil"
-            path.write_text(f"#!/bin/sh\n{script}\n")
-            path.chmod(0o755)
-
-        yield place
-
-
 @pytest.mark.parametrize("option", ["symbols", "debug_path"])
-def test_a_missing_reader_is_said(option: str, program: WindowsProgram, opened: Any, tools: Any) -> None:
+def test_a_missing_reader_is_said(option: str, program: WindowsProgram, opened: Any, pdb_reader: Any) -> None:
     with warned("PDB_READER_MISSING", program.pdb):
         trace = opened(**{option: [program.pdb]})
         trace.symbolize([LOAD + program.entry])
@@ -242,17 +225,17 @@ def test_a_missing_reader_is_said(option: str, program: WindowsProgram, opened: 
 )
 @pytest.mark.parametrize("option", ["symbols", "debug_path"])
 def test_readers_that_misbehave_give_no_names(
-    option: str, script: str, reason: str, program: WindowsProgram, opened: Any, tools: Any
+    option: str, script: str, reason: str, program: WindowsProgram, opened: Any, pdb_reader: Any
 ) -> None:
-    tools(script)
+    pdb_reader.place(script)
     with warned("PDB_UNREADABLE", program.pdb, reason):
         trace = opened(**{option: [program.pdb]})
         names = trace.symbolize([LOAD + program.entry])
     assert names[0] in ("start", None) or names[0].startswith("sub_")
 
 
-def test_a_reader_that_hangs_is_ended(program: WindowsProgram, opened: Any, tools: Any) -> None:
-    tools("while :; do :; done")
+def test_a_reader_that_hangs_is_ended(program: WindowsProgram, opened: Any, pdb_reader: Any) -> None:
+    pdb_reader.place("while :; do :; done")
     begin = time.monotonic()
     with warned("PDB_UNREADABLE", program.pdb, "the process gave no answer within 10000 ms"):
         opened(symbols=[program.pdb])

@@ -10,6 +10,10 @@
 namespace ptkit::dwarf {
 namespace {
 
+using source::Frame;
+using source::InlinedCall;
+using source::InlinedSpan;
+using source::kMostLevels;
 using test::DwarfMaker;
 
 constexpr std::uint64_t kText = DwarfMaker::kText;

@@ -49,7 +49,7 @@ std::unique_ptr<SplitFile> package(const ByteVector& index) {
 std::string parts(const ByteVector& index, std::uint64_t id = kId) {
   const auto file = package(index);
   EXPECT_NE(file, nullptr);
-  Budget memory(1000);
+  source::Budget memory(1000);
   std::string text;
   for (const UnitSection& one : file->sections_of(id, memory)) {
     if (one.contents.empty()) continue;
@@ -88,15 +88,15 @@ TEST(SplitFile, TakesTheStringsOfAUnit) {
   ByteVector offsets;
   for (const std::uint32_t one : {9U, 5U}) append(offsets, one);
   ByteVector hostile = offsets;
-  Budget memory(9);
+  source::Budget memory(9);
   const ByteVector taken = take_strings(strings, offsets, memory);
   EXPECT_EQ(std::string(taken.begin(), taken.end()), std::string("two") + '\0' + "one" + '\0');
   EXPECT_EQ(base::load_le<4>(offsets.data()), 0u);
   EXPECT_EQ(base::load_le<4>(offsets.data() + 4), 4u);
-  Budget little(5);
+  source::Budget little(5);
   EXPECT_TRUE(take_strings(strings, hostile, little).empty());
   hostile[0] = 100;
-  Budget much(1000);
+  source::Budget much(1000);
   EXPECT_TRUE(take_strings(strings, hostile, much).empty());
 }
 

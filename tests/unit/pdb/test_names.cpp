@@ -5,30 +5,10 @@
 
 #include "pdb/names.h"
 #include "pdb/pdb_file.h"
+#include "unit/support/pdb_dump.h"
 
 namespace ptkit::pdb::test {
 namespace {
-
-const std::string kSections =
-    "                      Section Headers                       \n"
-    "============================================================\n"
-    "  \n"
-    "  SECTION HEADER #1\n"
-    "     .text name\n"
-    "       200 virtual size\n"
-    "      1000 virtual address\n"
-    "           IMAGE_SCN_CNT_CODE\n"
-    "           IMAGE_SCN_MEM_EXECUTE\n"
-    "  \n"
-    "  SECTION HEADER #2\n"
-    "     .data name\n"
-    "       100 virtual size\n"
-    "      2000 virtual address\n"
-    "           IMAGE_SCN_MEM_READ\n";
-
-std::string part(const std::string& title, const std::string& records) {
-  return "\n         " + title + "        \n" + std::string(60, '=') + "\n" + records;
-}
 
 std::string procedure(const std::string& name, const std::string& place, int size,
                       const char* kind = "S_GPROC32") {
@@ -42,12 +22,9 @@ std::string open_symbol(const std::string& name, const std::string& place, const
          "\n";
 }
 
-// The text is read in small parts, as a pipe may give it.
 DumpReader read(const std::string& text, std::size_t most = 1 << 20U) {
   DumpReader reader(most);
-  for (std::size_t at = 0; at < text.size(); at += 7) {
-    if (!reader.take(std::string_view(text).substr(at, 7))) break;
-  }
+  read_in_parts(reader, text);
   return reader;
 }
 

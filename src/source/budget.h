@@ -1,9 +1,9 @@
-// What may be spent on the debug information of one file. Internal to src/dwarf.
+// What may be spent on the debug information of one file.
 #pragma once
 
 #include <cstdint>
 
-namespace ptkit::dwarf {
+namespace ptkit::source {
 
 // Counts visited entries and bytes of names. References of a damaged or hostile file can make a reader visit
 // the same entries any number of times.
@@ -23,4 +23,4 @@ class Budget {
   std::uint64_t left_;
 };
 
-}  // namespace ptkit::dwarf
+}  // namespace ptkit::source

@@ -1,4 +1,4 @@
-// Names and paths, each once. Internal to src/dwarf.
+// Names and paths, each once.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,17 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "dwarf/budget.h"
+#include "source/budget.h"
+#include "source/no_number.h"
 
-namespace ptkit::dwarf {
-
-inline constexpr std::uint32_t kNone = ~std::uint32_t{0};  // no string, no node
+namespace ptkit::source {
 
 class Strings {
  public:
+  Strings() = default;
+  Strings(Strings&&) = default;  // a copy would refer to the texts of the original
+  Strings& operator=(Strings&&) = default;
+
   // The number of a string; kNone if the budget is spent or there is no text.
   [[nodiscard]] std::uint32_t number(const char* text, Budget& budget) {
     if (text == nullptr || *text == '\0') return kNone;
@@ -35,4 +38,4 @@ class Strings {
   std::unordered_map<std::string_view, std::uint32_t> numbers_;
 };
 
-}  // namespace ptkit::dwarf
+}  // namespace ptkit::source

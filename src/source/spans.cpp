@@ -1,10 +1,10 @@
-#include "dwarf/spans.h"
+#include "source/spans.h"
 
 #include <algorithm>
 
 #include "base/interval_map.h"
 
-namespace ptkit::dwarf {
+namespace ptkit::source {
 
 void Spans::finish() {
   std::vector<Span> sorted = spans_;
@@ -41,4 +41,4 @@ std::uint32_t Spans::at(std::uint64_t address, std::uint64_t& first, std::uint64
   return span.value;
 }
 
-}  // namespace ptkit::dwarf
+}  // namespace ptkit::source

@@ -1,4 +1,4 @@
-#include "calls/code/dwarf_inlines.h"
+#include "calls/code/debug_inlines.h"
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ using insn::InsnClass;
 
 }  // namespace
 
-void DwarfInlines::follow(trace::SpaceId space, std::uint64_t tsc) {
+void DebugInlines::follow(trace::SpaceId space, std::uint64_t tsc) {
   const image::CodeView* const view = &image_.view(space, tsc);
   if (view == view_) return;
   view_ = view;
@@ -29,7 +29,7 @@ void DwarfInlines::follow(trace::SpaceId space, std::uint64_t tsc) {
   begins_.clear();
 }
 
-const InlinePath& DwarfInlines::path(std::uint64_t first, std::uint64_t last, std::uint64_t instructions) {
+const InlinePath& DebugInlines::path(std::uint64_t first, std::uint64_t last, std::uint64_t instructions) {
   Slot& slot = slots_[flow::edge_hash(first, 0) & (kSlots - 1)];
   if (slot.path == nullptr || slot.first != first) slot = {first, &find(first)};
   InlinePath& path = *slot.path;
@@ -38,13 +38,13 @@ const InlinePath& DwarfInlines::path(std::uint64_t first, std::uint64_t last, st
   return path;
 }
 
-InlinePath& DwarfInlines::find(std::uint64_t first) {
+InlinePath& DebugInlines::find(std::uint64_t first) {
   const auto [place, is_new] = known_->try_emplace(first);
   if (is_new) begin(place->second, first);
   return place->second;
 }
 
-void DwarfInlines::begin(InlinePath& path, std::uint64_t first) {
+void DebugInlines::begin(InlinePath& path, std::uint64_t first) {
   const Span span = span_at(first);
   path = {};
   path.changes.push_back({first, 0, 0, span.call});
@@ -54,7 +54,7 @@ void DwarfInlines::begin(InlinePath& path, std::uint64_t first) {
 
 // Goes on to so many instructions. The mode is not known: it is the one in which the last of them is at
 // `last`.
-void DwarfInlines::look_at(InlinePath& path, std::uint64_t last, std::uint64_t instructions) {
+void DebugInlines::look_at(InlinePath& path, std::uint64_t last, std::uint64_t instructions) {
   const std::uint64_t first = path.changes.front().ip;
   const std::uint64_t reached = go_on(path, ExecMode::BITS64, instructions);
   if (last == 0 || (reached == last && path.instructions == instructions)) return;
@@ -65,7 +65,7 @@ void DwarfInlines::look_at(InlinePath& path, std::uint64_t last, std::uint64_t i
 }
 
 // Returns the address of the last instruction.
-std::uint64_t DwarfInlines::go_on(InlinePath& path, ExecMode mode, std::uint64_t instructions) {
+std::uint64_t DebugInlines::go_on(InlinePath& path, ExecMode mode, std::uint64_t instructions) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 24U;
   constexpr std::size_t kLongestInsn = 15;
   const std::uint64_t wanted = std::min(instructions, kMost);
@@ -94,7 +94,7 @@ std::uint64_t DwarfInlines::go_on(InlinePath& path, ExecMode mode, std::uint64_t
   return last;
 }
 
-bool DwarfInlines::begins_at(std::uint32_t call, std::uint64_t ip) {
+bool DebugInlines::begins_at(std::uint32_t call, std::uint64_t ip) {
   auto& known = begins_[ip];
   for (const auto& [number, begins] : known) {
     if (number == call) return begins;
@@ -106,18 +106,18 @@ bool DwarfInlines::begins_at(std::uint32_t call, std::uint64_t ip) {
   return known.back().second;
 }
 
-DwarfInlines::Span DwarfInlines::span_at(std::uint64_t ip) {
+DebugInlines::Span DebugInlines::span_at(std::uint64_t ip) {
   // Other code may be mapped at the next page.
   constexpr std::uint64_t kPage = 0xfff;
   Span span{ip | kPage, kNotInlined};
   const image::Provenance where = symbol::file_at(image_, *view_, ip);
-  const dwarf::DebugInfo* const info = debug_.lines_of(where.file);
+  const source::SourceInfo* const info = debug_.lines_of(where.file);
   if (info == nullptr) return span;
   const auto linked = debug_.linked_address(where.region, ip);
   if (!linked) return span;
-  const dwarf::InlinedSpan found = info->inlined_at(*linked);
+  const source::InlinedSpan found = info->inlined_at(*linked);
   span.last = ip + std::min(span.last - ip, found.last - *linked);
-  if (found.call == dwarf::InlinedCall::kNone) return span;
+  if (found.call == source::InlinedCall::kNone) return span;
   const trace::CodeRegion& region = image_.bundle().code[static_cast<std::size_t>(where.region)];
   Function place{ip, view_->space(), where.file, ip - region.address + region.file_offset};
   span.call = number_of(place, *info, found.call);
@@ -125,15 +125,15 @@ DwarfInlines::Span DwarfInlines::span_at(std::uint64_t ip) {
 }
 
 // The number of a call that has the code at `place`.
-std::uint32_t DwarfInlines::number_of(const Function& place, const dwarf::DebugInfo& info,
+std::uint32_t DebugInlines::number_of(const Function& place, const source::SourceInfo& info,
                                       std::uint32_t call) {
   constexpr unsigned kHalf = 32;
   const auto key = std::uint64_t{static_cast<std::uint32_t>(place.file)} << kHalf | call;
   if (const auto known = numbers_.find(key); known != numbers_.end()) return known->second;
-  const dwarf::InlinedCall found = info.inlined_call(call);
+  const source::InlinedCall found = info.inlined_call(call);
   InlinedCall own;
   own.level = found.level;
-  if (found.caller != dwarf::InlinedCall::kNone) own.caller = number_of(place, info, found.caller);
+  if (found.caller != source::InlinedCall::kNone) own.caller = number_of(place, info, found.caller);
   Function function = place;
   function.inlined = found.function + 1;
   function.level = static_cast<std::uint8_t>(found.level);

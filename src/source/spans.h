@@ -1,12 +1,12 @@
-// Address ranges with a number each, made disjoint. Internal to src/dwarf.
+// Address ranges with a number each, made disjoint.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "dwarf/strings.h"
+#include "source/no_number.h"
 
-namespace ptkit::dwarf {
+namespace ptkit::source {
 
 class Spans {
  public:
@@ -29,9 +29,11 @@ class Spans {
   [[nodiscard]] std::uint32_t at(std::uint64_t address, std::uint64_t& first,
                                  std::uint64_t& last) const noexcept;
   [[nodiscard]] bool empty() const noexcept { return spans_.empty(); }
+  // After finish(): sorted and disjoint.
+  [[nodiscard]] const std::vector<Span>& all() const noexcept { return spans_; }
 
  private:
   std::vector<Span> spans_;  // after finish(): sorted, disjoint
 };
 
-}  // namespace ptkit::dwarf
+}  // namespace ptkit::source

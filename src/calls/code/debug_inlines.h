@@ -11,14 +11,15 @@
 #include "calls/code/inline_facts.h"
 #include "image/image.h"
 #include "insn/insn.h"
+#include "source/source_info.h"
 #include "symbol/debug_modules.h"
 
 namespace ptkit::calls {
 
-class DwarfInlines final : public InlineFacts {
+class DebugInlines final : public InlineFacts {
  public:
   // All must outlive this.
-  DwarfInlines(const image::Image& image, const symbol::DebugModules& debug, FunctionTable& functions)
+  DebugInlines(const image::Image& image, const symbol::DebugModules& debug, FunctionTable& functions)
       : image_(image), debug_(debug), functions_(functions), calls_(1), sources_(1), slots_(kSlots) {}
 
   void follow(trace::SpaceId space, std::uint64_t tsc) override;
@@ -35,7 +36,7 @@ class DwarfInlines final : public InlineFacts {
   };
   // What is known of a call in its file.
   struct Source {
-    const dwarf::DebugInfo* info = nullptr;
+    const source::SourceInfo* info = nullptr;
     std::uint32_t call = 0;
   };
   struct Slot {
@@ -49,7 +50,7 @@ class DwarfInlines final : public InlineFacts {
   void look_at(InlinePath& path, std::uint64_t last, std::uint64_t instructions);
   [[nodiscard]] std::uint64_t go_on(InlinePath& path, insn::ExecMode mode, std::uint64_t instructions);
   [[nodiscard]] Span span_at(std::uint64_t ip);
-  [[nodiscard]] std::uint32_t number_of(const Function& place, const dwarf::DebugInfo& info,
+  [[nodiscard]] std::uint32_t number_of(const Function& place, const source::SourceInfo& info,
                                         std::uint32_t call);
 
   const image::Image& image_;

@@ -1,13 +1,12 @@
-// Ranges of addresses, and strings within a budget.
+// Ranges of addresses.
 #include <gtest/gtest.h>
 
 #include <tuple>
 #include <vector>
 
-#include "dwarf/context.h"
-#include "dwarf/spans.h"
+#include "source/spans.h"
 
-namespace ptkit::dwarf {
+namespace ptkit::source {
 namespace {
 
 TEST(Spans, FindsDisjointRangesInAnyOrder) {
@@ -61,25 +60,5 @@ TEST(Spans, SaysHowFarARangeOrAGapReaches) {
   }
 }
 
-TEST(Strings, AreKeptOnceAndWithinTheBudget) {
-  Strings strings;
-  Budget budget(10);
-  const std::uint32_t main = strings.number("main", budget);
-  EXPECT_EQ(strings.text(main), "main");
-  EXPECT_EQ(strings.number("main", budget), main);
-  EXPECT_EQ(strings.number("", budget), kNone);
-  EXPECT_EQ(strings.number(nullptr, budget), kNone);
-  EXPECT_EQ(strings.number("a name that is too long", budget), kNone);
-  EXPECT_TRUE(budget.is_spent());
-  EXPECT_EQ(strings.number("main", budget), main);
-}
-
-TEST(Context, FindsTheLongestString) {
-  const std::uint8_t text[] = {'a', 0, 'b', 'c', 'd', 0, 'e', 'f'};
-  EXPECT_EQ(longest_string(text), 3u);
-  EXPECT_EQ(longest_string({}), 0u);
-  EXPECT_EQ(longest_string(base::Bytes(text).last(2)), 2u);
-}
-
 }  // namespace
-}  // namespace ptkit::dwarf
+}  // namespace ptkit::source
