@@ -64,7 +64,7 @@ static void renew_here(void *follow)
 	ptkit_unit_enter(trace, current);
 }
 
-/* Branches of two programs are told apart by the marks between them. */
+/* A mark lies between the branches of two programs. */
 static void mark_here(void *task)
 {
 	struct ptkit_trace *owner = ptkit_unit_owner();
