@@ -98,8 +98,9 @@ class Code:
         Notes
         -----
         Lines come from the DWARF (versions 2 to 5) of the file that the address was mapped from: of the file
-        at its path, if that has the recorded build-id, or of its contents in the recording. What of it is
-        needed is read once in a process. See docs/source-lines.md.
+        at its path, if that has the recorded build-id, or of its contents in the recording. Those of a PE
+        file come from its PDB, which `debug_path` names. What of it is needed is read once in a process. See
+        docs/source-lines.md.
 
         Examples
         --------
