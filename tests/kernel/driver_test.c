@@ -439,6 +439,35 @@ static void suspend(void) {
   write_file("/sys/power/pm_test", "none");
 }
 
+/* A processor loses its registers in sleep. What is put back at the end is what it had afterwards. */
+static void goes_on_after_sleep_without_registers(void) {
+  const char* registers = "/sys/module/ptkit/parameters/model_registers";
+  struct ptkit_config config = simple_config(0);
+  char text[64] = "";
+  uint64_t bytes = 0;
+  features_with("model_sleep=1");
+  set_parameter("model_registers", 7);
+  config.wake_up_bytes = 4096;
+  int session = open_session(config);
+  const uint8_t* data = map_buffer(session, 0, &bytes);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  suspend();
+  CHECK_EQUAL(status_of(session, 0).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  struct ptkit_status status = status_of(session, 0);
+  CHECK_EQUAL(status.head, 10000);
+  CHECK_EQUAL(status.clears, 0);
+  CHECK(is_stretch(data, 10000));
+  FILE* file = fopen(registers, "r");
+  CHECK(file != NULL && fgets(text, sizeof(text), file) != NULL);
+  CHECK(strncmp(text, "0 0 0 0 0 0", 11) == 0);
+  if (file != NULL) fclose(file);
+  munmap((void*)data, bytes);
+  close(session);
+  set_parameter("model_sleep", 0);
+  features_with("");
+}
+
 static void goes_on_after_suspend(void) {
   struct ptkit_config all = simple_config(0);
   all.target = PTKIT_TARGET_ALL;
@@ -505,9 +534,11 @@ static const struct {
     CASE(wakes_up_who_waits),
     CASE(goes_on_when_a_processor_comes_back),
     CASE(goes_on_after_suspend),
+    CASE(goes_on_after_sleep_without_registers),
     CASE(traces_one_process),
     CASE(traces_a_process_where_it_runs),
     CASE(traces_one_of_its_threads),
+    CASE(traces_a_thread_with_slow_registers),
     CASE(traces_itself),
     CASE(renews_page_tables_after_exec),
     CASE(traces_children),

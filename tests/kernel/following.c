@@ -255,6 +255,13 @@ void traces_one_of_its_threads(void) {
   finish();
 }
 
+/* Writes of TraceEn take 1 to 10 us: two for each context switch. */
+void traces_a_thread_with_slow_registers(void) {
+  set_parameter("model_slow_us", 10);
+  traces_one_of_its_threads();
+  set_parameter("model_slow_us", 0);
+}
+
 void traces_itself(void) {
   prepare();
   int session = open_session(task_config((pid_t)syscall(SYS_gettid)));

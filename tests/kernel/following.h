@@ -6,6 +6,7 @@
 void traces_one_process(void);
 void traces_a_process_where_it_runs(void);
 void traces_one_of_its_threads(void);
+void traces_a_thread_with_slow_registers(void);
 void traces_itself(void);
 void renews_page_tables_after_exec(void);
 void traces_children(void);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <linux/capability.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -130,20 +131,147 @@ void clears_buffers_while_others_go_on(void) {
   close(asked);
 }
 
-void has_what_all_processors_have(void) {
-  struct ptkit_query query = query_with("model_hybrid=1");
-  CHECK_EQUAL(query.cpuid_14_0[1], 0x13f);
-  CHECK_EQUAL(query.cpuid_14_1[0], 0x00490002);
-  CHECK_EQUAL(query.cpuid_14_1[1], 0x003f03ff);
-  EXPECT_REFUSED(simple_config(0), EOPNOTSUPP, flags, c.flags |= PTKIT_TRACE_EVENTS);
-  struct ptkit_config config = simple_config(1);
+/* Words of CPUID: 7H EBX, 14H EBX and ECX, 14H.1 EAX and EBX. */
+struct words {
+  uint32_t of[5];
+};
+
+#define PT (1U << 25) /* of 7H EBX */
+
+/* Processors of one machine, and what both of them can do. */
+static const struct {
+  const char* what;
+  struct words first;
+  struct words second;
+  struct words both;
+} mixed[] = {
+    {"all are the same",
+     {{PT, 0x1bf, 0x80000007, 0x02490004, 0x003f3fff}},
+     {{PT, 0x1bf, 0x80000007, 0x02490004, 0x003f3fff}},
+     {{PT, 0x1bf, 0x80000007, 0x02490004, 0x003f3fff}}},
+    {"no event trace, fewer ranges and periods on the second one",
+     {{PT, 0x1bf, 0x80000007, 0x02490004, 0x003f3fff}},
+     {{PT, 0x13f, 0x80000007, 0x00490002, 0x003f03ff}},
+     {{PT, 0x13f, 0x80000007, 0x00490002, 0x003f03ff}}},
+    {"the same on the first one",
+     {{PT, 0x13f, 0x80000007, 0x00490002, 0x003f03ff}},
+     {{PT, 0x1bf, 0x80000007, 0x02490004, 0x003f3fff}},
+     {{PT, 0x13f, 0x80000007, 0x00490002, 0x003f03ff}}},
+    {"each one lacks what the other one has",
+     {{PT, 0x12f, 0x80000007, 0x02400003, 0x000f3fff}},
+     {{PT, 0x1bd, 0x80000007, 0x00490004, 0x003f00ff}},
+     {{PT, 0x12d, 0x80000007, 0x00400003, 0x000f00ff}}},
+    {"one range and two: no bit is common",
+     {{PT, 0x1bf, 0x80000007, 0x02490001, 0x003f3fff}},
+     {{PT, 0x1bf, 0x80000007, 0x02490002, 0x003f3fff}},
+     {{PT, 0x1bf, 0x80000007, 0x02490001, 0x003f3fff}}},
+    {"no ranges on one",
+     {{PT, 0x1bf, 0x80000007, 0x02490000, 0x003f3fff}},
+     {{PT, 0x1bb, 0x80000007, 0x02490004, 0x003f3fff}},
+     {{PT, 0x1bb, 0x80000007, 0x02490000, 0x003f3fff}}},
+    {"tables of one entry on one",
+     {{PT, 0x1bf, 0x80000005, 0x02490004, 0x003f3fff}},
+     {{PT, 0x1bf, 0x80000007, 0x02490004, 0x003f3fff}},
+     {{PT, 0x1bf, 0x80000005, 0x02490004, 0x003f3fff}}},
+    {"a processor of the first generation, and one with all",
+     {{PT, 0x001, 0x00000001, 0x00000000, 0x00000000}},
+     {{PT, 0x1bf, 0x80000007, 0x02490004, 0x003f3fff}},
+     {{PT, 0x001, 0x00000001, 0x00000000, 0x00000000}}},
+    {"no Processor Trace on the second one",
+     {{PT, 0x1bf, 0x80000007, 0x02490004, 0x003f3fff}},
+     {{0, 0, 0, 0, 0}},
+     {{0}}},
+    {"no Processor Trace on the first one",
+     {{0, 0, 0, 0, 0}},
+     {{PT, 0x1bf, 0x80000007, 0x02490004, 0x003f3fff}},
+     {{0}}},
+};
+
+static int load_with(const struct words* first, const struct words* second) {
+  char parameters[256];
+  snprintf(parameters, sizeof(parameters), "model_cpu0=%u,%u,%u,%u,%u model_cpu1=%u,%u,%u,%u,%u",
+           first->of[0], first->of[1], first->of[2], first->of[3], first->of[4], second->of[0], second->of[1],
+           second->of[2], second->of[3], second->of[4]);
+  return load_module_with(MODEL_MODULE, parameters);
+}
+
+static void run_on(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < 2; i++)
+    if (cpu < 0 || cpu == i) CPU_SET(i, &set);
+  CHECK_EQUAL(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+static void check_common(const struct words* both) {
+  struct ptkit_query query = {0};
+  int session = open_device();
+  CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
+  close(session);
+  CHECK_EQUAL(query.cpuid_7_ebx, both->of[0]);
+  CHECK_EQUAL(query.cpuid_14_0[1], both->of[1]);
+  CHECK_EQUAL(query.cpuid_14_0[2], both->of[2]);
+  CHECK_EQUAL(query.cpuid_14_1[0], both->of[3]);
+  CHECK_EQUAL(query.cpuid_14_1[1], both->of[4]);
+}
+
+/* On all processors, with all ranges, periods and packets that were offered. */
+static void use_all_processors(const struct words* both) {
+  const struct ptkit_range range = {0x1000, 0x1fff, PTKIT_RANGE_FILTER, 0};
+  struct ptkit_config config = simple_config(0);
+  config.target = PTKIT_TARGET_ALL;
+  config.mode = PTKIT_MODE_RING;
+  config.range_count = both->of[3] & 7;
+  for (uint32_t i = 0; i < config.range_count; i++) config.ranges[i] = range;
+  if (both->of[1] & 0x80) config.flags |= PTKIT_TRACE_EVENTS;
+  if (!(both->of[2] & 2)) config.buffer_bytes = 4096; /* one entry */
   int session = open_session(config);
   CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  for (uint32_t cpu = 0; cpu < 2; cpu++) CHECK(status_of(session, cpu).flags & PTKIT_STATUS_RUNNING);
+  if (config.range_count < 4)
+    EXPECT_REFUSED(config, EOPNOTSUPP, range_count, c.ranges[c.range_count++] = range);
+  if (!(both->of[1] & 0x80)) EXPECT_REFUSED(config, EOPNOTSUPP, flags, c.flags |= PTKIT_TRACE_EVENTS);
   set_online(1, false); /* it comes back as it was */
   set_online(1, true);
   CHECK(status_of(session, 1).flags & PTKIT_STATUS_RUNNING);
   close(session);
-  query_with("");
+}
+
+/* One that is online later, and has less, is not traced. */
+static void leaves_lesser_processors_alone(void) {
+  const struct words* all = &mixed[1].first;
+  struct ptkit_config config = simple_config(0);
+  config.target = PTKIT_TARGET_ALL;
+  set_online(1, false);
+  CHECK_EQUAL(load_with(all, &mixed[1].second), 0);
+  check_common(all);
+  set_online(1, true);
+  CHECK(log_has("CPU 1 lacks what others have"));
+  int session = open_session(config);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(status_of(session, 0).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+  CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED);
+  close(session);
+  CHECK_EQUAL(unload_module(), 0);
+}
+
+void has_what_all_processors_have(void) {
+  CHECK_EQUAL(unload_module(), 0);
+  for (size_t i = 0; i < sizeof(mixed) / sizeof(mixed[0]) && failures == 0; i++) {
+    bool traces = mixed[i].both.of[0] != 0;
+    for (int cpu = 0; cpu < 2; cpu++) { /* that loads the module */
+      run_on(cpu);
+      CHECK_EQUAL(load_with(&mixed[i].first, &mixed[i].second), traces ? 0 : ENODEV);
+      run_on(-1);
+      if (!traces) continue;
+      check_common(&mixed[i].both);
+      use_all_processors(&mixed[i].both);
+      CHECK_EQUAL(unload_module(), 0);
+    }
+    if (failures) printf("# %s\n", mixed[i].what);
+  }
+  leaves_lesser_processors_alone();
+  CHECK_EQUAL(load_module(MODEL_MODULE), 0);
 }
 
 /* A guest with Processor Trace and without counters. */

@@ -8,6 +8,7 @@
  * accessed or afterwards. The model executes no code, so filters have no effect.
  */
 #include <linux/atomic.h>
+#include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/hardirq.h>
 #include <linux/irq_work.h>
@@ -85,9 +86,19 @@ static bool model_no_counters;
 module_param(model_no_counters, bool, 0444);
 MODULE_PARM_DESC(model_no_counters, "registers of performance monitoring fault, as in some guests");
 
-static bool model_hybrid;
-module_param(model_hybrid, bool, 0444);
-MODULE_PARM_DESC(model_hybrid, "processor 1 can do less than processor 0");
+/* CPUID 7H EBX, 14H EBX and ECX, 14H.1 EAX and EBX: 4 address ranges, and all that the driver uses. */
+#define WORDS_OF_CPUID { BIT(PT_CPUID_7_EBX_PT), 0x1bf, 0x80000007, 0x02490004, 0x003f3fff }
+static unsigned int model_cpu0[] = WORDS_OF_CPUID;
+module_param_array(model_cpu0, uint, NULL, 0444);
+MODULE_PARM_DESC(model_cpu0, "words of CPUID on processor 0: 7H EBX, 14H EBX, ECX, 14H.1 EAX, EBX");
+
+static unsigned int model_cpu1[] = WORDS_OF_CPUID;
+module_param_array(model_cpu1, uint, NULL, 0444);
+MODULE_PARM_DESC(model_cpu1, "the same of other processors");
+
+static unsigned int model_slow_us;
+module_param(model_slow_us, uint, 0644);
+MODULE_PARM_DESC(model_slow_us, "how long a write of CTL takes");
 
 static bool model_vmx = true;
 module_param(model_vmx, bool, 0444);
@@ -161,22 +172,33 @@ static DEFINE_PER_CPU(struct model_unit, units);
 static u64 written_by_all;
 
 /* Zeros as after a reset, or what another tracer left: values that differ with `seed`. */
-static void set_registers_here(void *seed)
+static void set_unit(struct model_unit *unit, u64 seed)
 {
-	struct model_unit *unit = this_cpu_ptr(&units);
-	u64 value = *(const unsigned int *)seed;
 	int i;
 
-	unit->ctl = value << PT_CTL_CYC_EN;
+	unit->ctl = seed << PT_CTL_CYC_EN;
 	unit->debugctl = 0;
-	unit->status = value << PT_STATUS_PACKET_BYTE_COUNT_SHIFT;
-	unit->base = value << PAGE_SHIFT;
-	unit->mask_ptrs = value ? value << PT_OUTPUT_OFFSET_SHIFT | PT_OUTPUT_MASK_LOWEST : 0;
+	unit->status = seed << PT_STATUS_PACKET_BYTE_COUNT_SHIFT;
+	unit->base = seed << PAGE_SHIFT;
+	unit->mask_ptrs = seed ? seed << PT_OUTPUT_OFFSET_SHIFT | PT_OUTPUT_MASK_LOWEST : 0;
 	unit->global_status = 0;
 	unit->countdown = 0;
-	unit->cr3_match = value << PAGE_SHIFT;
+	unit->cr3_match = seed << PAGE_SHIFT;
 	for (i = 0; i < PT_ADDR_REGISTERS; i++)
-		unit->addr[i] = value << i;
+		unit->addr[i] = seed << i;
+}
+
+static void set_registers_here(void *seed)
+{
+	set_unit(this_cpu_ptr(&units), *(const unsigned int *)seed);
+}
+
+void model_reset(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		set_unit(per_cpu_ptr(&units, cpu), 0);
 }
 
 static int set_registers(const char *text, const struct kernel_param *parameter)
@@ -251,24 +273,9 @@ static const struct kernel_param_ops in_use_ops = { .get = get_in_use };
 module_param_cb(model_in_use, &in_use_ops, NULL, 0444);
 MODULE_PARM_DESC(model_in_use, "whether any session has processors, or listens to the kernel");
 
-/* Two ranges, no event trace, fewer periods. */
-static void lack_something(u32 subleaf, u32 words[4])
-{
-	if (subleaf == 0) {
-		words[1] &= ~BIT(PT_CPUID_14_EBX_EVENT_TRACE);
-		return;
-	}
-	words[0] = 0x00490002;
-	words[1] = 0x003f03ff;
-}
-
-/* 4 address ranges, and all capabilities that the driver uses. */
 static void model_cpuid(u32 leaf, u32 subleaf, u32 words[4])
 {
-	static const u32 leaf_14[2][4] = {
-		{1, 0x1bf, 0x80000007, 0},
-		{0x02490004, 0x003f3fff, 0, 0},
-	};
+	const unsigned int *of_processor = smp_processor_id() ? model_cpu1 : model_cpu0;
 	static const u32 leaf_15[4] = { 2, 156, 38400000, 0 };
 
 	memset(words, 0, 4 * sizeof(*words));
@@ -281,16 +288,27 @@ static void model_cpuid(u32 leaf, u32 subleaf, u32 words[4])
 			words[3] = BIT(PT_CPUID_1_EDX_DS);
 	} else if (leaf == 7 && !subleaf) {
 		words[0] = 1;
-		words[1] = BIT(PT_CPUID_7_EBX_PT);
+		words[1] = of_processor[0];
 	} else if (leaf == 7 && model_lam) {
 		words[0] = BIT(PT_CPUID_7_1_EAX_LAM);
-	} else if (leaf == 0x14 && subleaf < 2) {
-		memcpy(words, leaf_14[subleaf], sizeof(leaf_14[subleaf]));
-		if (model_hybrid && smp_processor_id() == 1)
-			lack_something(subleaf, words);
+	} else if (leaf == 0x14 && subleaf == 0) {
+		words[0] = 1;
+		words[1] = of_processor[1];
+		words[2] = of_processor[2];
+	} else if (leaf == 0x14 && subleaf == 1) {
+		words[0] = of_processor[3];
+		words[1] = of_processor[4];
 	} else if (leaf == 0x15) {
 		memcpy(words, leaf_15, sizeof(leaf_15));
 	}
+}
+
+/* The register of the local APIC is real; only what raises the interrupt is an IPI. */
+bool model_is_armed(void)
+{
+	u32 entry = apic->read(APIC_LVTPC);
+
+	return !(entry & APIC_LVT_MASKED) && GET_APIC_DELIVERY_MODE(entry) == APIC_MODE_NMI;
 }
 
 /* An interrupt; delivery masks it. */
@@ -302,9 +320,9 @@ void model_deliver(struct model_unit *unit)
 	unit->countdown = 0;
 	if (swallow)
 		unit->global_status &= ~topa;
-	if (!unit->armed || swallow == 2)
+	if (!model_is_armed() || swallow == 2)
 		return;
-	unit->armed = false;
+	apic->write(APIC_LVTPC, apic->read(APIC_LVTPC) | APIC_LVT_MASKED);
 	if (!in_nmi()) /* otherwise it comes later: perf may have acknowledged it then */
 		unit->noticeable = !unit->in_access || unit->global_status & topa;
 	model_interrupts++;
@@ -367,6 +385,7 @@ static int write_ctl(struct model_unit *unit, u64 value)
 	/* CTL: a write that keeps TraceEn set and changes another bit faults. */
 	if ((before & TRACE_EN) && (value & TRACE_EN) && value != before)
 		return -EIO;
+	udelay(READ_ONCE(model_slow_us));
 	unit->ctl = value;
 	unit->cleared_by_vmxon = false;
 	if (writes_now(before & TRACE_EN, value & TRACE_EN)) {
@@ -515,7 +534,7 @@ static int model_read(void *ctx, u32 msr, u64 *value)
 
 static void model_arm_interrupt(void)
 {
-	model_this_unit()->armed = true;
+	apic->write(APIC_LVTPC, APIC_DM_NMI);
 }
 
 static unsigned int model_unknown;

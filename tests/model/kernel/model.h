@@ -22,7 +22,6 @@ struct model_unit {
 	u64 ds_area;
 	u64 global_status;
 	u64 *written; /* bytes; the next value depends on it */
-	bool armed; /* the interrupt is not masked */
 	bool interrupt; /* it is pending */
 	bool in_vmx; /* VMX operation, in which this processor cannot trace */
 	bool cleared_by_vmxon; /* TraceEn, and no write of CTL since */
@@ -37,6 +36,10 @@ struct model_unit {
 struct model_unit *model_this_unit(void);
 void model_tick(struct model_unit *unit);
 void model_deliver(struct model_unit *unit);
+/* Whether the interrupt is not masked. */
+bool model_is_armed(void);
+/* All registers of all processors, as after a reset; no other processor runs. */
+void model_reset(void);
 /* A bit for each processor that traces. */
 unsigned long model_enabled_units(void);
 

@@ -36,7 +36,7 @@ static void masked_here(void *masked)
 {
 	const struct model_unit *unit = model_this_unit();
 
-	*(bool *)masked = !unit->armed || unit->global_status & COUNTER;
+	*(bool *)masked = !model_is_armed() || unit->global_status & COUNTER;
 }
 
 static int get_masked(char *text, const struct kernel_param *parameter)
