@@ -30,6 +30,7 @@ void shares_no_branches(void);
 void goes_on_by_interrupts_alone(void);
 void takes_interrupts_during_requests(void);
 void does_bounded_work_in_interrupts(void);
+void knows_where_lazy_units_are(void);
 
 /* neighbours_test.c */
 void puts_registers_back(void);

@@ -525,6 +525,7 @@ static const struct {
     CASE(goes_on_by_interrupts_alone),
     CASE(takes_interrupts_during_requests),
     CASE(does_bounded_work_in_interrupts),
+    CASE(knows_where_lazy_units_are),
     CASE(fills_large_buffers),
     CASE(shares_no_processor),
     CASE(reports_faults),

@@ -108,7 +108,7 @@ void does_bounded_work_in_interrupts(void) {
          large.accesses, small.entries, large.entries);
   CHECK(small.accesses > 10 && small.accesses < MOST_ACCESSES);
   CHECK(large.accesses > 10 && large.accesses < MOST_ACCESSES);
-  CHECK(small.entries > 100); /* it counts */
+  CHECK(small.entries > 100);             /* it counts */
   CHECK(large.entries <= 3 * (511 + 10)); /* three positions: a table of 512, found among 2^10 */
 }
 
@@ -138,4 +138,38 @@ void takes_interrupts_during_requests(void) {
   }
   CHECK(read_number("/sys/module/ptkit/parameters/model_interrupts", "") > 1000);
   CHECK(!log_has("NMI received for unknown reason"));
+}
+
+/* Where stretches end with regions. Of a ring the position after the last byte may be its end. */
+static void use_ring(void) {
+  struct ptkit_config config = simple_config(0);
+  uint64_t bytes = 0;
+  config.mode = PTKIT_MODE_RING;
+  config.buffer_bytes = 16384;
+  int session = open_session(config);
+  const uint8_t* data = map_buffer(session, 0, &bytes);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  for (uint64_t i = 1; i < 10; i++) {
+    CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+    struct ptkit_status status = status_of(session, 0);
+    CHECK_EQUAL(status.error, 0);
+    CHECK_EQUAL(status.position % bytes, i * 4096 % bytes);
+    if (i <= 4) CHECK(is_stretch(data, i * 4096));
+    CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
+  }
+  munmap((void*)data, bytes);
+  close(session);
+}
+
+/* A unit may leave a region when it writes the next byte, and only then. */
+void knows_where_lazy_units_are(void) {
+  for (int lazy = 0; lazy < 3; lazy++) {
+    set_parameter("model_lazy", lazy);
+    for (int eager = 0; eager < 2; eager++) request_meanwhile(8192, eager, 0);
+    set_parameter("model_bytes", 4096);
+    use_ring();
+    if (failures) printf("# model_lazy %d\n", lazy);
+  }
+  set_parameter("model_lazy", 0);
+  set_parameter("model_bytes", 5000);
 }

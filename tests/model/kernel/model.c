@@ -86,13 +86,14 @@ static bool model_no_counters;
 module_param(model_no_counters, bool, 0444);
 MODULE_PARM_DESC(model_no_counters, "registers of performance monitoring fault, as in some guests");
 
-/* CPUID 7H EBX, 14H EBX and ECX, 14H.1 EAX and EBX: 4 address ranges, and all that the driver uses. */
-#define WORDS_OF_CPUID { BIT(PT_CPUID_7_EBX_PT), 0x1bf, 0x80000007, 0x02490004, 0x003f3fff }
-static unsigned int model_cpu0[] = WORDS_OF_CPUID;
+/* 4 address ranges, and all that the driver uses. */
+static unsigned int model_cpu0[] = { BIT(PT_CPUID_7_EBX_PT), 0x1bf, 0x80000007, 0x02490004,
+				     0x003f3fff };
 module_param_array(model_cpu0, uint, NULL, 0444);
 MODULE_PARM_DESC(model_cpu0, "words of CPUID on processor 0: 7H EBX, 14H EBX, ECX, 14H.1 EAX, EBX");
 
-static unsigned int model_cpu1[] = WORDS_OF_CPUID;
+static unsigned int model_cpu1[] = { BIT(PT_CPUID_7_EBX_PT), 0x1bf, 0x80000007, 0x02490004,
+				     0x003f3fff };
 module_param_array(model_cpu1, uint, NULL, 0444);
 MODULE_PARM_DESC(model_cpu1, "the same of other processors");
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Output of the model: bytes that count up, at the addresses that the registers have. */
 #include <linux/io.h>
+#include <linux/moduleparam.h>
 #include <linux/types.h>
 
 #include "common/pt_bts.h"
 #include "common/pt_topa.h"
 #include "model.h"
 #include "ptkit/rtit_regs.h"
+
+static unsigned int model_lazy;
+module_param(model_lazy, uint, 0644);
+MODULE_PARM_DESC(model_lazy,
+		 "a full region is left 0: at once; 1: without following END; 2: with the next byte");
 
 /* Never zero: zeros mark bytes that were not written. */
 static u8 next_value(struct model_unit *unit)
@@ -34,6 +40,21 @@ static void set_place(struct model_unit *unit, u64 index, u64 offset)
 			  PT_OUTPUT_MASK_LOWEST;
 }
 
+static u64 region_bytes(u64 entry)
+{
+	return PT_TOPA_LEAST_BYTES << ((entry >> PT_TOPA_SIZE_SHIFT) & 15);
+}
+
+static void follow_end(struct model_unit *unit)
+{
+	u64 entry = entry_of(unit);
+
+	if (!(entry & BIT(PT_TOPA_END)))
+		return;
+	unit->base = address_of(entry);
+	set_place(unit, 0, 0);
+}
+
 /* After the last byte of a region. */
 static void next_region(struct model_unit *unit, u64 entry)
 {
@@ -48,34 +69,54 @@ static void next_region(struct model_unit *unit, u64 entry)
 		unit->status |= BIT(PT_STATUS_STOPPED);
 		return;
 	}
-	set_place(unit, index + 1, 0);
+	if (READ_ONCE(model_lazy) < 2)
+		set_place(unit, index + 1, 0);
+	if (!READ_ONCE(model_lazy))
+		follow_end(unit);
+}
+
+/* Before a byte, if the unit has not left the last region yet. */
+static void leave_region(struct model_unit *unit)
+{
+	u64 index = (unit->mask_ptrs >> PT_OUTPUT_TABLE_OFFSET_SHIFT) &
+		    (BIT_ULL(PT_OUTPUT_TABLE_OFFSET_WIDTH) - 1);
+	u64 entry = entry_of(unit);
+
+	if (!(entry & BIT(PT_TOPA_END)) &&
+	    unit->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT == region_bytes(entry))
+		set_place(unit, index + 1, 0);
+	follow_end(unit);
+}
+
+static void write_to_range(struct model_unit *unit)
+{
+	u64 offset = unit->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT;
+	u64 mask = (u32)unit->mask_ptrs;
+
+	*(u8 *)phys_to_virt(unit->base + offset) = next_value(unit);
+	unit->mask_ptrs = ((offset + 1) & mask) << PT_OUTPUT_OFFSET_SHIFT | mask;
+}
+
+static void write_to_table(struct model_unit *unit)
+{
+	u64 offset;
+	u64 entry;
+
+	leave_region(unit);
+	offset = unit->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT;
 	entry = entry_of(unit);
-	if (entry & BIT(PT_TOPA_END)) {
-		unit->base = address_of(entry);
-		set_place(unit, 0, 0);
-	}
+	*(u8 *)phys_to_virt(address_of(entry) + offset) = next_value(unit);
+	unit->mask_ptrs += BIT_ULL(PT_OUTPUT_OFFSET_SHIFT);
+	if (offset + 1 == region_bytes(entry))
+		next_region(unit, entry);
 }
 
 static void write_byte(struct model_unit *unit)
 {
-	u64 offset = unit->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT;
-	u8 value = next_value(unit);
-	u64 entry;
-	u64 bytes;
-
-	if (!(unit->ctl & BIT(PT_CTL_TOPA))) {
-		u64 mask = (u32)unit->mask_ptrs;
-
-		*(u8 *)phys_to_virt(unit->base + offset) = value;
-		unit->mask_ptrs = ((offset + 1) & mask) << PT_OUTPUT_OFFSET_SHIFT | mask;
-		return;
-	}
-	entry = entry_of(unit);
-	bytes = PT_TOPA_LEAST_BYTES << ((entry >> PT_TOPA_SIZE_SHIFT) & 15);
-	*(u8 *)phys_to_virt(address_of(entry) + offset) = value;
-	unit->mask_ptrs += BIT_ULL(PT_OUTPUT_OFFSET_SHIFT);
-	if (offset + 1 == bytes)
-		next_region(unit, entry);
+	if (unit->ctl & BIT(PT_CTL_TOPA))
+		write_to_table(unit);
+	else
+		write_to_range(unit);
 }
 
 unsigned int model_write_packets(struct model_unit *unit, unsigned int bytes)

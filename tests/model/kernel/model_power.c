@@ -36,7 +36,8 @@ static int set_sleep(const char *text, const struct kernel_param *parameter)
 
 static const struct kernel_param_ops sleep_ops = { .set = set_sleep };
 module_param_cb(model_sleep, &sleep_ops, NULL, 0200);
-MODULE_PARM_DESC(model_sleep, "1, at load: processors lose registers in sleep; 0, before unload: no longer");
+MODULE_PARM_DESC(model_sleep,
+		 "1, at load: processors lose registers in sleep; 0, before unload: no longer");
 
 /* Its priority is below that of the driver. */
 static int tell_at_shutdown(struct notifier_block *block, unsigned long action, void *data)

@@ -301,7 +301,7 @@ static int get_point(char *text, const struct kernel_param *parameter)
 static const struct kernel_param_ops point_ops = { .set = set_point, .get = get_point };
 module_param_cb(world_point, &point_ops, NULL, 0644);
 MODULE_PARM_DESC(world_point,
-		 "written: the insertion point of the neighbour, -1: none; all counts begin. Read: points until then");
+		 "written: where the neighbour comes, -1: nowhere; counts begin. Read: points until then");
 
 static void execute_here(void *bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The other users of processor 0: a layer between the driver and the model. After each access of the
- * driver, and after each stretch of traced code, is an insertion point; one of them has the accesses
- * of a neighbour.
+ * The other users of processor 0: a layer between the driver and the model. After each access of
+ * the driver, and after each stretch of traced code, is an insertion point; one of them has the
+ * accesses of a neighbour.
  */
 #ifndef PTKIT_TESTS_MODEL_KERNEL_WORLD_H
 #define PTKIT_TESTS_MODEL_KERNEL_WORLD_H
@@ -40,7 +40,8 @@ bool world_task_owns(u64 base);
 void world_vmxon(void);
 void world_vmxoff(void);
 
-/* model_pmu.c: perf's rules of an exclusive PMU. Events of a processor and of a task do not coexist. */
+/* model_pmu.c: perf's rules of an exclusive PMU. Events of a processor and of a task do not
+ * coexist. */
 bool model_pmu_add_task(void);
 void model_pmu_remove_task(void);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * perf's intel_pt with an event of a task. Like arch/x86/events/intel/pt.c it keeps copies of
- * OUTPUT_BASE, OUTPUT_MASK_PTRS and ADDRn of the processor, writes those that differ, and sets TraceEn
- * without a look; at the end it reads output registers back. Its table stays where it is: memory that
- * is freed is allocated again. With world_looks it is another tracer, which reserves nothing and looks
- * at TraceEn.
+ * OUTPUT_BASE, OUTPUT_MASK_PTRS and ADDRn of the processor, writes those that differ, and sets
+ * TraceEn without a look; at the end it reads output registers back. Its table stays where it is:
+ * memory that is freed is allocated again. With world_looks it is another tracer, which reserves
+ * nothing and looks at TraceEn.
  */
 #include <linux/gfp.h>
 #include <linux/io.h>
@@ -185,4 +185,5 @@ static int set_tracer(const char *text, const struct kernel_param *parameter)
 
 static const struct kernel_param_ops tracer_ops = { .set = set_tracer };
 module_param_cb(world_tracer, &tracer_ops, NULL, 0200);
-MODULE_PARM_DESC(world_tracer, "1: perf's intel_pt has a buffer, and no copies of registers; 0, before unload: none");
+MODULE_PARM_DESC(world_tracer,
+		 "1: perf's intel_pt has a buffer, and no copies of registers; 0, before unload: none");

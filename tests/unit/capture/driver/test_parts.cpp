@@ -222,6 +222,56 @@ TEST(DriverConfig, TakesNominalRatioFromPlatformInfo) {
   EXPECT_EQ(recorded_configuration(config, query).clock.max_nonturbo_ratio, 28);
 }
 
+// TSC frequencies are crystal x EBX / EAX of CPUID 15H. Where 15H names no crystal, the SDM does.
+struct KnownPart {
+  const char* name;
+  std::uint32_t eax;  // of 15H; 0: the processor has no such leaf
+  std::uint32_t ebx;
+  double crystal_hz;
+  std::uint32_t tsc_khz;       // as a kernel measures it
+  std::uint8_t platform_info;  // bits 15:8
+  double nominal_hz;           // of core cycles at that ratio
+};
+
+constexpr KnownPart kKnownParts[] = {
+    {"Broadwell, 2.7 GHz", 0, 0, 0, 2'693'907, 27, 2.7e9},
+    {"Skylake, 4.0 GHz", 2, 334, 24e6, 4'008'000, 40, 4.0e9},
+    {"Kaby Lake, 3.6 GHz", 2, 300, 24e6, 3'600'000, 36, 3.6e9},
+    {"Skylake-SP, 2.1 GHz", 2, 168, 25e6, 2'095'078, 21, 2.1e9},
+    {"Cascade Lake, 2.5 GHz", 2, 200, 25e6, 2'494'140, 25, 2.5e9},
+    {"Goldmont, 1.1 GHz", 3, 171, 19.2e6, 1'094'400, 11, 1.1e9},
+    {"Ice Lake, 1.5 GHz", 2, 78, 38.4e6, 1'497'600, 15, 1.5e9},
+    {"Ice Lake-SP, 2.0 GHz", 2, 160, 25e6, 2'000'000, 20, 2.0e9},
+    {"Tiger Lake, 2.8 GHz", 2, 146, 38.4e6, 2'803'200, 28, 2.8e9},
+    {"Alder Lake, 3.2 GHz", 2, 166, 38.4e6, 3'187'200, 32, 3.2e9},
+};
+
+TEST(DriverConfig, TimesAreNominalOnKnownParts) {
+  const ptkit_config config = configured(whole_machine());
+  for (const KnownPart& part : kKnownParts) {
+    ptkit_query query = everything();
+    query.cpuid_15[0] = part.eax;
+    query.cpuid_15[1] = part.ebx;
+    query.tsc_khz = part.tsc_khz;
+    for (const std::uint8_t known : {part.platform_info, std::uint8_t{0}}) {  // 0: of an older driver
+      query.nominal_ratio = known;
+      const trace::Clock clock = recorded_configuration(config, query).clock;
+      EXPECT_EQ(clock.max_nonturbo_ratio, part.platform_info) << part.name;
+      // Cycles at CBR 8 are ratio / 8 ticks each.
+      const double ticks = 1e9 * clock.max_nonturbo_ratio / 8;
+      const double nominal_seconds = 1e9 / (part.nominal_hz * 8 / part.platform_info);
+      EXPECT_NEAR(ticks / static_cast<double>(clock.tsc_hz) / nominal_seconds, 1, 0.006) << part.name;
+      if (part.eax == 0) {
+        EXPECT_EQ(clock.tsc_ctc_denominator, 0U) << part.name;
+        continue;
+      }
+      // A second of MTC's crystal clock is as many ticks as the TSC has.
+      const double per_second = part.crystal_hz * clock.tsc_ctc_numerator / clock.tsc_ctc_denominator;
+      EXPECT_NEAR(per_second / static_cast<double>(clock.tsc_hz), 1, 0.003) << part.name;
+    }
+  }
+}
+
 // ---- filters
 
 TEST(FilterResolver, RejectsStartAndStop) {
