@@ -285,6 +285,8 @@ static int sweep(const struct variant* variant) {
   while (point < MOST_POINTS && use_with(variant, point) && failures == 0) point++;
   if (failures) printf("# %s at insertion point %d\n", variant->name, point);
   CHECK(point < MOST_POINTS);
+  printf("# %s: %d insertion points in all requests; the last session: %ld accesses, %ld stretches of code\n",
+         variant->name, point, number_of("world_accesses"), number_of("world_stretches"));
   set_parameter("world_tracer", 0);
   set_parameter("world_perf", 0);
   usleep(100000); /* events are freed after a grace period of RCU */
@@ -298,7 +300,6 @@ void goes_on_beside_neighbours(void) {
   CHECK_EQUAL(unload_module(), 0);
   for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]) && failures == 0; i++) {
     int of_variant = sweep(&variants[i]);
-    printf("# %d insertion points in all requests: %s\n", of_variant, variants[i].name);
     CHECK(failures != 0 || of_variant > 20);
     points += of_variant;
   }
