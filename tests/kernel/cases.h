@@ -44,6 +44,7 @@ void traces_until_shutdown(void);
 
 /* sweep_test.c */
 void goes_on_beside_neighbours(void);
+void shares_a_processor_by_switches(void);
 
 /* limits_test.c */
 void asks_for_rights_again(void);

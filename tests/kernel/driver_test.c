@@ -576,6 +576,7 @@ static const struct {
     CASE(goes_on_where_it_was_cleared),
     CASE(reserves_units_against_perf),
     CASE(goes_on_beside_neighbours),
+    CASE(shares_a_processor_by_switches),
     CASE(begins_nothing_on_a_processor_that_goes),
     CASE(stops_once_after_a_start_that_failed),
     CASE(can_only_be_stopped_after_a_stop_that_failed),

@@ -3,9 +3,12 @@
  * Neighbours of the driver between any two of its accesses: a sweep over all insertion points of a session.
  * The model says what the unit dropped, and what happened to the neighbours (tests/model/kernel/world.h).
  */
+#define _GNU_SOURCE
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cases.h"
@@ -119,9 +122,11 @@ static void look(struct reader* reader) {
   if (status.error != 0) ioctl(reader->session, PTKIT_RESUME); /* it fails until VMXOFF */
 }
 
-static struct reader open_reader(bool ring) {
+static struct reader open_reader(bool ring, pid_t task) {
   struct ptkit_config config = simple_config(0);
   struct reader reader = {0};
+  config.task = task;
+  if (task != 0) config.target = PTKIT_TARGET_TASK;
   config.buffer_bytes = BUFFER_BYTES;
   config.range_count = 1;
   config.ranges[0] = (struct ptkit_range){0x1000, 0x1fff, PTKIT_RANGE_FILTER, 0};
@@ -182,7 +187,7 @@ static void check_losses(const struct reader* reader) {
 
 static void use_with_wake_ups(const struct variant* variant) {
   static const int stretches[] = {3000, 9000, 5000, 20000};
-  struct reader reader = open_reader(false);
+  struct reader reader = open_reader(false, 0);
   request(variant, &reader, PTKIT_START);
   for (size_t i = 0; i < sizeof(stretches) / sizeof(stretches[0]); i++) {
     execute(stretches[i]);
@@ -203,7 +208,7 @@ static void use_with_wake_ups(const struct variant* variant) {
 }
 
 static void use_ring(const struct variant* variant) {
-  struct reader reader = open_reader(true);
+  struct reader reader = open_reader(true, 0);
   request(variant, &reader, PTKIT_START);
   execute(9000);
   request(variant, &reader, PTKIT_PAUSE);
@@ -276,22 +281,30 @@ static bool use_with(const struct variant* variant, int point) {
   return came;
 }
 
-static int sweep(const struct variant* variant) {
-  int point = 0;
-  CHECK_EQUAL(load_module_with(MODEL_MODULE, variant->reserves ? "model_vmx=0 model_pmu=1 world_perf=1"
-                                                               : "model_vmx=0 world_perf=1"),
+static void load_world(bool reserves) {
+  CHECK_EQUAL(load_module_with(MODEL_MODULE, reserves ? "model_vmx=0 model_pmu=1 world_perf=1"
+                                                      : "model_vmx=0 world_perf=1"),
               0);
   set_parameter("model_bytes", 0);
+}
+
+static void unload_world(bool reserves) {
+  set_parameter("world_tracer", 0);
+  set_parameter("world_perf", 0);
+  usleep(100000); /* events are freed after a grace period of RCU */
+  if (reserves) set_parameter("model_pmu", 0);
+  CHECK_EQUAL(unload_module(), 0);
+}
+
+static int sweep(const struct variant* variant) {
+  int point = 0;
+  load_world(variant->reserves);
   while (point < MOST_POINTS && use_with(variant, point) && failures == 0) point++;
   if (failures) printf("# %s at insertion point %d\n", variant->name, point);
   CHECK(point < MOST_POINTS);
   printf("# %s: %d insertion points in all requests; the last session: %ld accesses, %ld stretches of code\n",
          variant->name, point, number_of("world_accesses"), number_of("world_stretches"));
-  set_parameter("world_tracer", 0);
-  set_parameter("world_perf", 0);
-  usleep(100000); /* events are freed after a grace period of RCU */
-  if (variant->reserves) set_parameter("model_pmu", 0);
-  CHECK_EQUAL(unload_module(), 0);
+  unload_world(variant->reserves);
   return point;
 }
 
@@ -304,5 +317,55 @@ void goes_on_beside_neighbours(void) {
     points += of_variant;
   }
   printf("# %d insertion points in all requests\n", points);
+  CHECK_EQUAL(load_module(MODEL_MODULE), 0);
+}
+
+#define TURNS 50
+
+/* A task of another tracer, on the processor of the thread that the driver traces. */
+static void run_other_task(void) {
+  for (int i = 0; i < TURNS; i++) {
+    set_parameter("world_run_task", 100);
+    usleep(1000);
+  }
+  _exit(failures != 0);
+}
+
+/* The driver loads and unloads registers at context switches; the other tracer keeps copies of its own. */
+void shares_a_processor_by_switches(void) {
+  const struct variant variant = {.name = "another tracer"};
+  cpu_set_t first;
+  cpu_set_t all;
+  CHECK_EQUAL(sched_getaffinity(0, sizeof(all), &all), 0);
+  CPU_ZERO(&first);
+  CPU_SET(0, &first);
+  CHECK_EQUAL(sched_setaffinity(0, sizeof(first), &first), 0);
+  CHECK_EQUAL(unload_module(), 0);
+  load_world(false);
+  set_variant(&variant, 0);
+  set_parameter("world_tracer", 1);
+  set_parameter("world_point", -1);
+  struct reader reader = open_reader(false, getpid());
+  CHECK_EQUAL(ioctl(reader.session, PTKIT_START), 0);
+  pid_t child = fork();
+  if (child == 0) run_other_task();
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    execute(700);
+    look(&reader);
+    usleep(700);
+  }
+  CHECK_EQUAL(status, 0);
+  CHECK_EQUAL(number_of("world_tasks"), TURNS);
+  CHECK_EQUAL(ioctl(reader.session, PTKIT_STOP), 0);
+  look(&reader);
+  CHECK(reader.read > 700 * 10);
+  CHECK_EQUAL(reader.read, number_of("world_written"));
+  check_losses(&reader);
+  check_neighbours();
+  munmap((void*)reader.data, reader.bytes);
+  close(reader.session);
+  unload_world(false);
+  CHECK_EQUAL(sched_setaffinity(0, sizeof(all), &all), 0);
   CHECK_EQUAL(load_module(MODEL_MODULE), 0);
 }
