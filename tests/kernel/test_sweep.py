@@ -71,7 +71,7 @@ REMOVALS = {
         "\t\t}\n",
         "world_idle",
     ),
-    "stops are not counted": Removal("running.c", "\ttrace->stops++;\n", "", "has_loss"),
+    "stops are not counted": Removal("trace.h", "\ttrace->stops++;\n", "", "has_loss"),
 }
 
 
