@@ -15,7 +15,11 @@ QUICK = (
     "kernel/test_driver.py",
 )
 QUARTERS = (
-    ("emulated/ptkit_record/test_mixed_workload.py", "emulated/stock_perf/test_aux_overrun.py"),
+    (
+        "emulated/ptkit_record/test_mixed_workload.py",
+        "emulated/ptkit_record/test_selftest_faults.py",
+        "emulated/stock_perf/test_aux_overrun.py",
+    ),
     (
         "emulated/stock_perf/test_stock_recordings.py",
         "emulated/stock_perf/test_perf_samples.py",

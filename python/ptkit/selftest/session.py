@@ -92,9 +92,16 @@ class Session:
     truths: Truths = field(default_factory=dict)
 
     def run(self) -> None:
-        """Make all checks."""
+        """Make all checks.
+
+        Raises
+        ------
+        ConfigError
+            If programs cannot run in the folder for temporary files.
+        """
         end = time.monotonic() + self.plan.seconds
         with TemporaryDirectory(prefix="ptkit-selftest-") as folder:
+            _expect_executable(Path(folder))
             while self.rounds == 0 or (time.monotonic() < end and self._open()):
                 self._round(Path(folder))
                 self.rounds += 1
@@ -146,6 +153,13 @@ class Session:
             check.suggests if failed else "",
             tuple(others),
             round(time.monotonic() - begin, 3),
+        )
+
+
+def _expect_executable(folder: Path) -> None:
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        raise ConfigError(
+            f"{folder.parent}: programs may not run there (noexec); set TMPDIR to another folder"
         )
 
 

@@ -1,6 +1,6 @@
 /*
- * Talks to the one who runs the machine: `host put NAME FILE`, `host off`, `host log never|tracing|always`.
- * instrument/host_port.h is the other side.
+ * Talks to the one who runs the machine: `host put NAME FILE`, `host off`, `host log never|tracing|always`,
+ * `host fault none|time|filter|topa|interrupt|returns`. instrument/host_port.h is the other side.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -12,6 +12,7 @@
 
 #define DATA 0x4e8
 #define ORDERS 0x4ec
+#define FAULT 5
 
 static void send(const void *bytes, size_t size)
 {
@@ -51,17 +52,29 @@ static int put(const char *name, const char *path)
 	return 0;
 }
 
-static int order(const char *what)
+static int order(const char *what, const char *const *names, unsigned int count, unsigned int first)
 {
-	static const char *const orders[] = { "off", "never", "tracing", "always" };
-
-	for (unsigned int number = 0; number < sizeof orders / sizeof *orders; ++number) {
-		if (strcmp(what, orders[number]) == 0) {
-			outl(number + 1, ORDERS);
+	for (unsigned int number = 0; number < count; ++number) {
+		if (strcmp(what, names[number]) == 0) {
+			outl(first + number, ORDERS);
 			return 0;
 		}
 	}
 	return 2;
+}
+
+static int order_log(const char *what)
+{
+	static const char *const names[] = { "off", "never", "tracing", "always" };
+
+	return order(what, names, sizeof names / sizeof *names, 1);
+}
+
+static int order_fault(const char *what)
+{
+	static const char *const names[] = { "none", "time", "filter", "topa", "interrupt", "returns" };
+
+	return order(what, names, sizeof names / sizeof *names, FAULT);
 }
 
 int main(int count, char **arguments)
@@ -73,9 +86,11 @@ int main(int count, char **arguments)
 	if (count == 4 && strcmp(arguments[1], "put") == 0)
 		return put(arguments[2], arguments[3]);
 	if (count == 2 && strcmp(arguments[1], "off") == 0)
-		return order("off");
+		return order_log("off");
 	if (count == 3 && strcmp(arguments[1], "log") == 0)
-		return order(arguments[2]);
-	fprintf(stderr, "usage: host put NAME FILE | off | log never|tracing|always\n");
+		return order_log(arguments[2]);
+	if (count == 3 && strcmp(arguments[1], "fault") == 0)
+		return order_fault(arguments[2]);
+	fprintf(stderr, "usage: host put NAME FILE | off | log never|tracing|always | fault NAME\n");
 	return 2;
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptkit.selftest import control_flow, output, programs
+from ptkit.selftest import branch_records, control_flow, output, programs
 from ptkit.selftest.bench import Bench, Taken
 from ptkit.selftest.compare import Rows, expect_all, expect_parts, expect_tail
 from ptkit.selftest.outcome import CheckFailed, NotHere
@@ -167,3 +167,39 @@ def test_registers_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(output, "read_registers", refuse)
     with pytest.raises(NotHere, match="modprobe msr"):
         output.check_registers(PlantedBench(tmp_path, EXECUTED, Rows(EXECUTED)))
+
+
+def test_branch_store_without_the_last_branches(tmp_path: Path) -> None:
+    words = branch_records.check_branch_store(PlantedBench(tmp_path, EXECUTED, Rows(EXECUTED[:35])))
+    assert words.startswith("88% of 40 instructions")
+    with pytest.raises(CheckFailed, match="only 25% of 40 instructions"):
+        branch_records.check_branch_store(PlantedBench(tmp_path, EXECUTED, Rows(EXECUTED[:10])))
+    with pytest.raises(CheckFailed, match="were not executed in this order"):
+        branch_records.check_branch_store(PlantedBench(tmp_path, EXECUTED, Rows(changed(5, 9))))
+
+
+class SampledBench(PlantedBench):
+    """Has branches of samples."""
+
+    def __init__(self, folder: Path, branches: list[tuple[int, int]]) -> None:
+        super().__init__(folder, EXECUTED, Rows(EXECUTED))
+        ends = np.array(branches, dtype=np.uint64).reshape(-1, 2)
+        self._table = {"from_ip": ends[:, 0], "to_ip": ends[:, 1]}
+
+    def record(self, program: programs.Program, **options: Any) -> Taken:
+        taken = super().record(program, **options)
+        taken.trace = SimpleNamespace(branches=lambda columns: self._table)  # type: ignore[misc,assignment]
+        return taken
+
+
+def test_branch_stacks_against_single_steps(tmp_path: Path) -> None:
+    first, second, third = EXECUTED[:3].tolist()
+    kernel = (2**63, 2**63 + 1)
+    words = branch_records.check_branch_stacks(
+        SampledBench(tmp_path, [(first, second), kernel, (second, third)])
+    )
+    assert words == "2 branches, 2 different ones, all of them right"
+    with pytest.raises(CheckFailed, match="a branch from 0x400000 to 0x40000c, which no single step takes"):
+        branch_records.check_branch_stacks(SampledBench(tmp_path, [(first, third)]))
+    with pytest.raises(CheckFailed, match="no branch of the program"):
+        branch_records.check_branch_stacks(SampledBench(tmp_path, [kernel]))

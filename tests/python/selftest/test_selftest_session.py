@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -103,6 +105,14 @@ def test_chosen_checks(planted: Callable[..., Session]) -> None:
     assert results(planted(*checks, wanted=("two",))) == {"two": PASSED}
     with pytest.raises(ConfigError, match="perf have no check 'three'; there are one, two"):
         planted(*checks, wanted=("three",))
+
+
+def test_folder_where_programs_may_not_run(
+    planted: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session.os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_NOEXEC))
+    with pytest.raises(ConfigError, match=r"may not run there .noexec.; set TMPDIR"):
+        planted(Check("good", lambda bench: "", ""))
 
 
 def test_processor_that_may_not_be_used() -> None:

@@ -51,6 +51,9 @@ void obey(HostPort::Order order) {
       return begin_part(TruthLog::When::WHILE_TRACING);
     case HostPort::Order::LOG_ALWAYS:
       return begin_part(TruthLog::When::ALWAYS);
+    case HostPort::Order::FAULT:
+      for (const auto& processor : machine().processors) processor->plant(machine().port.fault());
+      return;
   }
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "faults.h"
+
 namespace ptkit::emulated {
 
 class HostPort {
@@ -14,8 +16,10 @@ class HostPort {
     POWER_OFF = 1,
     LOG_NEVER = 2,
     LOG_WHILE_TRACING = 3,
-    LOG_ALWAYS = 4
+    LOG_ALWAYS = 4,
+    FAULT = 5,  // and the next ones: a value of Fault each
   };
+  static constexpr unsigned kLastOrder = static_cast<unsigned>(Order::FAULT) + kFaults - 1;
   static constexpr unsigned kData = 0x4e8;
   static constexpr unsigned kOrders = 0x4ec;
 
@@ -28,12 +32,18 @@ class HostPort {
 
   Order write(unsigned port, unsigned bytes, unsigned value) {
     if (port == kData && file_ != nullptr) std::fwrite(&value, bytes, 1, file_);
-    const bool known = port == kOrders && value <= static_cast<unsigned>(Order::LOG_ALWAYS);
-    return known ? static_cast<Order>(value) : Order::NONE;
+    if (port != kOrders || value > kLastOrder) return Order::NONE;
+    if (value < static_cast<unsigned>(Order::FAULT)) return static_cast<Order>(value);
+    fault_ = static_cast<Fault>(value - static_cast<unsigned>(Order::FAULT));
+    return Order::FAULT;
   }
+
+  // What the last order FAULT was about.
+  [[nodiscard]] Fault fault() const { return fault_; }
 
  private:
   std::FILE* file_;
+  Fault fault_ = Fault::NONE;
 };
 
 }  // namespace ptkit::emulated

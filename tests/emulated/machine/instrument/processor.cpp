@@ -7,14 +7,13 @@ namespace ptkit::emulated {
 constexpr std::uint64_t kTopaPmi = std::uint64_t{1} << PT_PERF_GLOBAL_TRACE_TOPA_PMI;
 constexpr std::uint64_t kDsBuffer = std::uint64_t{1} << 62;  // IA32_PERF_GLOBAL_STATUS.OvfBuffer
 constexpr std::uint64_t kLongestTrace = 32;                  // BX_MAX_TRACE_LENGTH
-constexpr std::uint8_t kRatio = 10;                          // of core to bus clock, always; also in msrs.def
+constexpr std::uint32_t kLastAddress = PT_MSR_RTIT_ADDR0_A + 2 * PT_MSR_RTIT_ADDR_COUNT - 1;
+constexpr std::uint64_t kTooFar = 16;  // bytes, Fault::FILTER
+constexpr std::size_t kSpoiled = 8;    // bytes, Fault::TOPA
+constexpr std::uint8_t kRatio = 10;    // of core to bus clock, always; also in msrs.def
 
 Processor::Processor(BX_CPU_C& cpu, TruthLog& log)
-    : cpu_(cpu),
-      log_(log),
-      runs_(log, cpu.bx_cpuid),
-      unit_(capabilities(), packet_config(), *this),
-      branches_(cpu) {}
+    : cpu_(cpu), log_(log), runs_(log, cpu.bx_cpuid), unit_(make_unit()), branches_(cpu) {}
 
 // Without what this machine has no instructions or events for: PTWRITE, power events, event trace.
 ptmodel::Capabilities Processor::capabilities() {
@@ -37,8 +36,35 @@ softpt::GeneratorConfig Processor::packet_config() {
   return config;
 }
 
+std::unique_ptr<ptmodel::TraceUnit> Processor::make_unit() {
+  softpt::GeneratorConfig config = packet_config();
+  if (fault_ == Fault::TIME) ++config.tsc_ctc_numerator;
+  return std::make_unique<ptmodel::TraceUnit>(capabilities(), config, *this);
+}
+
+// The guest reads what it has written, whatever the fault.
+void Processor::plant(Fault fault) {
+  constexpr std::uint32_t kRegisters = kLastAddress - PT_MSR_RTIT_OUTPUT_BASE + 1;
+  if (unit_->trace_enabled()) return;
+  std::array<Bit64u, kRegisters> values{};
+  for (std::uint32_t index = 0; index < kRegisters; ++index) {
+    static_cast<void>(read_msr(PT_MSR_RTIT_OUTPUT_BASE + index, values[index]));
+  }
+  fault_ = fault;
+  unit_ = make_unit();
+  for (std::uint32_t index = 0; index < kRegisters; ++index) {
+    static_cast<void>(write_register(PT_MSR_RTIT_OUTPUT_BASE + index, values[index]));
+  }
+}
+
+// What is added to the end of an address range.
+std::uint64_t Processor::range_error(unsigned index) const {
+  const bool ends_range = index > PT_MSR_RTIT_ADDR0_A && index <= kLastAddress && index % 2 == 1;
+  return fault_ == Fault::FILTER && ends_range ? kTooFar : 0;
+}
+
 void Processor::reset(bool warm) {
-  unit_.reset(warm);
+  unit_->reset(warm);
   branches_.reset();
   executing_ = false;
   delivering_ = false;
@@ -69,8 +95,8 @@ ptmodel::TraceUnit& Processor::unit() {
   const std::uint64_t since =
       std::min<std::uint64_t>(cpu_.get_icount() - cpu_.get_icount_last_sync(), kLongestTrace);
   time_ = std::max<std::uint64_t>(time_, cpu_.get_TSC() + since);
-  unit_.set_time(time_, cpu_.get_icount());
-  return unit_;
+  unit_->set_time(time_, cpu_.get_icount());
+  return *unit_;
 }
 
 void Processor::settle(std::uint64_t target) {
@@ -138,10 +164,19 @@ void Processor::near_branch(unsigned what, std::uint64_t to) {
     case BX_INSTR_IS_CALL_INDIRECT:
       return unit().call_indirect(next_ip_, to);
     case BX_INSTR_IS_RET:
-      return unit().ret(to);
+      return spoils_return() ? unit().conditional(false, to) : unit().ret(to);
     default:
       return;
   }
+}
+
+bool Processor::spoils_return() {
+  constexpr unsigned kEach = 32;
+  if (fault_ != Fault::RETURNS) return false;
+  std::uint64_t ctl = 0;
+  static_cast<void>(unit_->read_msr(PT_MSR_RTIT_CTL, ctl));
+  const bool compresses = (ctl >> PT_CTL_DIS_RETC & 1) == 0;
+  return unit_->packets_enabled() && compresses && ++returns_ % kEach == 0;
 }
 
 void Processor::far_branch(unsigned what, std::uint64_t from, std::uint64_t to) {
@@ -202,8 +237,8 @@ int Processor::read_msr(unsigned index, Bit64u& value) {
   if (index == PT_MSR_PERF_GLOBAL_STATUS) value = global_status_;
   if (index == PT_MSR_PERF_GLOBAL_STATUS || index == PT_MSR_PERF_GLOBAL_OVF_CTRL) return 1;
   std::uint64_t read = 0;
-  const ptmodel::MsrResult result = unit_.read_msr(index, read);
-  value = read;
+  const ptmodel::MsrResult result = unit_->read_msr(index, read);
+  value = read - range_error(index);
   return result == ptmodel::MsrResult::NOT_MINE ? -1 : result == ptmodel::MsrResult::OK;
 }
 
@@ -228,9 +263,9 @@ int Processor::write_register(unsigned index, std::uint64_t value) {
     global_status_ &= ~value;
     return 1;
   }
-  if (!unit_.trace_enabled()) unit_.set_state(state());
+  if (!unit_->trace_enabled()) unit_->set_state(state());
   const ptmodel::Place place{cpu_.prev_rip, cpu_.get_instruction_pointer()};
-  const ptmodel::MsrResult result = unit().write_msr(index, value, place);
+  const ptmodel::MsrResult result = unit().write_msr(index, value + range_error(index), place);
   return result == ptmodel::MsrResult::NOT_MINE ? -1 : result == ptmodel::MsrResult::OK;
 }
 
@@ -242,18 +277,37 @@ std::uint64_t Processor::read_physical(std::uint64_t address) {
   return value;
 }
 
+// The registers have the place of the first of these bytes.
+bool Processor::ends_region(std::size_t bytes) {
+  std::uint64_t ctl = 0;
+  std::uint64_t base = 0;
+  std::uint64_t pointers = 0;
+  static_cast<void>(unit_->read_msr(PT_MSR_RTIT_CTL, ctl));
+  static_cast<void>(unit_->read_msr(PT_MSR_RTIT_OUTPUT_BASE, base));
+  static_cast<void>(unit_->read_msr(PT_MSR_RTIT_OUTPUT_MASK_PTRS, pointers));
+  if ((ctl >> PT_CTL_TOPA & 1) == 0) return false;
+  const std::uint64_t entry = read_physical(base + (pointers >> 7 & 0x1ffffff) * PT_TOPA_ENTRY_BYTES);
+  const std::uint64_t size = std::uint64_t{0x1000} << (entry >> PT_TOPA_SIZE_SHIFT & 0xf);
+  return (pointers >> 32) + bytes == size;
+}
+
 void Processor::write_physical(std::uint64_t address, base::Bytes bytes) {
+  const std::size_t kept = fault_ == Fault::TOPA && ends_region(bytes.size())
+                               ? bytes.size() - std::min(bytes.size(), kSpoiled)
+                               : bytes.size();
   for (std::size_t done = 0; done < bytes.size();) {
     const std::size_t room = 0x1000 - ((address + done) & 0xfff);
     const std::size_t size = std::min(room, bytes.size() - done);
     std::array<std::uint8_t, 0x1000> part;
     std::copy_n(bytes.data() + done, size, part.begin());
+    for (std::size_t at = std::max(done, kept); at < done + size; ++at) part[at - done] = 0;
     BX_MEM(0)->writePhysicalPage(&cpu_, address + done, static_cast<unsigned>(size), part.data());
     done += size;
   }
 }
 
 void Processor::topa_pmi() {
+  if (fault_ == Fault::INTERRUPT) return;
   global_status_ |= kTopaPmi;
   cpu_.lapic->raise_perfmon();
 }

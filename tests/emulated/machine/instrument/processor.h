@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 
 #include "bochs_headers.h"
 #include "branch_store.h"
+#include "faults.h"
 #include "ptmodel/trace_unit.h"
 #include "truth_log.h"
 
@@ -42,11 +44,14 @@ class Processor final : public ptmodel::Platform {
   void write_physical(std::uint64_t address, base::Bytes bytes) override;
   void topa_pmi() override;
 
+  // From the next time on that TraceEn is set; the unit's registers stay.
+  void plant(Fault fault);
+
   static ptmodel::Capabilities capabilities();
   static softpt::GeneratorConfig packet_config();
 
  private:
-  [[nodiscard]] bool tracing() const { return unit_.trace_enabled() || branches_.on(); }
+  [[nodiscard]] bool tracing() const { return unit_->trace_enabled() || branches_.on(); }
   [[nodiscard]] ptmodel::ProcessorState state() const;
   [[nodiscard]] Context context() const;
   ptmodel::TraceUnit& unit();  // with the time set
@@ -55,11 +60,16 @@ class Processor final : public ptmodel::Platform {
   [[nodiscard]] const std::uint8_t* host_page(std::uint64_t address);
   [[nodiscard]] std::uint64_t* plain_register(unsigned index);
   int write_register(unsigned index, std::uint64_t value);
+  [[nodiscard]] std::unique_ptr<ptmodel::TraceUnit> make_unit();
+  [[nodiscard]] std::uint64_t range_error(unsigned index) const;
+  [[nodiscard]] bool ends_region(std::size_t bytes);
+  [[nodiscard]] bool spoils_return();
 
   BX_CPU_C& cpu_;
   TruthLog& log_;
   RunCollector runs_;
-  ptmodel::TraceUnit unit_;
+  Fault fault_ = Fault::NONE;  // before the unit, which is made by it
+  std::unique_ptr<ptmodel::TraceUnit> unit_;
   BranchStore branches_;
   std::uint64_t time_ = 0;
   bool executing_ = false;  // before() was told, after() not yet
@@ -72,6 +82,7 @@ class Processor final : public ptmodel::Platform {
   std::uint64_t delivered_from_ = 0;
   std::unordered_map<unsigned, std::uint64_t> plain_;  // registers that hold what is written
   std::uint64_t global_status_ = 0;
+  unsigned returns_ = 0;  // that were compressed
 };
 
 }  // namespace ptkit::emulated
