@@ -53,7 +53,8 @@ class Taken:
         assert table.errors is not None
         gaps = table.gaps["instruction"][~np.isin(table.gaps["cause"], _NO_LOSS)]
         cuts = sorted({int(before[min(int(gap), len(ips))]) for gap in gaps})
-        return Rows(ips[own], tuple(cuts), _errors(table.errors))
+        overflows = int(np.count_nonzero(table.gaps["cause"] == ptkit.GapCause.OVERFLOW))
+        return Rows(ips[own], tuple(cuts), _errors(table.errors), overflows)
 
 
 def _errors(errors: ptkit.Table) -> tuple[str, ...]:

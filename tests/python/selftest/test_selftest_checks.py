@@ -54,6 +54,15 @@ def test_every_instruction_is_compared() -> None:
         expect_all(Rows(EXECUTED, errors=("NO_CODE at byte 9",)), EXECUTED)
 
 
+def test_instructions_may_be_missing_at_an_overflow() -> None:
+    rows = Rows(np.delete(EXECUTED, slice(10, 15)), (10,), overflows=1)
+    assert expect_all(rows, EXECUTED) == "88% of 40 instructions, 1 loss (1 OVF packet)"
+    newest = Rows(rows.ip[5:], (5,), overflows=1)
+    assert expect_tail(newest, EXECUTED, 10).endswith("(1 OVF packet)")
+    with pytest.raises(CheckFailed, match="the last 1 instructions are missing"):
+        expect_tail(Rows(rows.ip[5:-1], (5,), overflows=1), EXECUTED, 10)
+
+
 def test_tail_is_the_newest_and_long_enough() -> None:
     assert expect_tail(Rows(EXECUTED[30:]), EXECUTED, 10) == "the last 10 of 40 instructions"
     with pytest.raises(CheckFailed, match="9 instructions decoded, expected at least the last 10"):
