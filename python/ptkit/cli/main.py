@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import ptkit
 from ptkit.cli.output.terminal import say
-from ptkit.cli.parser import EXIT_USAGE, Parser
+from ptkit.cli.parser import EXIT_INTERRUPTED, EXIT_USAGE, Parser
 from ptkit.errors import OutOfMemoryError, PtkitError
 
 # What `ptkit --help` says of each verb, in this order. The modules are imported when they are needed.
@@ -37,8 +37,6 @@ VERBS = {
     "selftest": "check this processor's tracing against single steps, and write a report to send",
     "doctor": "say which ways of recording work here, and what others need",
 }
-
-EXIT_INTERRUPTED = 130
 
 # numpy's BLAS starts a thread for each processor, which waits actively: ptkit multiplies no matrices.
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"

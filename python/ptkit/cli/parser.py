@@ -9,9 +9,10 @@ from typing import Any
 
 from ptkit.text import counted
 
-__all__ = ["EXIT_USAGE", "Parser", "Rare"]
+__all__ = ["EXIT_INTERRUPTED", "EXIT_USAGE", "Parser", "Rare"]
 
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 
 
 class Rare(str):

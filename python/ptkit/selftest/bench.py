@@ -146,7 +146,7 @@ class Bench:
             )
             with _on_cpu(self.cpu):
                 recorder.start()
-            recorder.wait()
+            _wait(recorder)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ptkit.PtkitWarning)  # checks compare instructions instead
                 return Taken(program, recorder.trace, recorder.recording)
@@ -154,6 +154,14 @@ class Bench:
             raise NotHere(str(error)) from error
         except ptkit.PtkitError as error:
             raise CheckFailed(f"recording failed: {error}") from error
+
+
+def _wait(recorder: ptkit.Recorder) -> None:
+    try:
+        recorder.wait()
+    except KeyboardInterrupt:
+        recorder.stop()
+        raise
 
 
 @contextmanager

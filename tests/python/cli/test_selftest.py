@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import ptkit
 from ptkit import capture
 from ptkit.capture import ptrace
 from ptkit.cli import main
@@ -18,6 +23,7 @@ pytestmark = [
 ]
 TRACES = any(one.available for one in capture.probe() if one.name in ("perf", "driver"))
 ABSENT = 3
+PATHS = {"PYTHONPATH": str(Path(ptkit.__file__).parents[1])}
 
 
 def test_programs_are_the_same_in_each_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,6 +53,19 @@ def test_again_until_the_time_is_over(capsys: pytest.CaptureFixture[str]) -> Non
     document = json.loads(capsys.readouterr().out)
     assert document["rounds"] > 1
     assert document["passed"] == 1
+
+
+def test_ctrl_c_leaves_a_report(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    words = ["selftest", "--backend", "step", "--seconds", "100", "--report", str(path)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ptkit", *words], stdout=subprocess.PIPE, text=True, env=os.environ | PATHS
+    ) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline().startswith("step")
+        command.send_signal(signal.SIGINT)
+        assert command.wait(30) == 130
+    assert json.loads(path.read_text())["checks"]
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from ptkit.cli import common
 from ptkit.cli.output.json_values import SCHEMA, print_document
 from ptkit.cli.output.terminal import say
-from ptkit.cli.parser import Rare
+from ptkit.cli.parser import EXIT_INTERRUPTED, Rare
 from ptkit.errors import ConfigError
 from ptkit.selftest import (
     BACKENDS,
     FAILED,
     NOTHING_TESTED,
+    SOME_FAILED,
     Outcome,
     Plan,
     Session,
@@ -31,8 +33,8 @@ Looks for contradictions between timing packets, and checks filters, tables of r
 rings and registers. The programs are made by ptkit itself; nothing else of this machine is recorded, but the
 kernel, if that is permitted. docs/selftest.md says what each check shows.
 
-Exit status: 0 all checks passed that could be made, 1 a check failed, 3 no check of the processor's own
-tracing could be made."""
+Ctrl-C ends the checks, and what was done until then is reported. Exit status: 0 all checks passed that could
+be made, 1 a check failed, 3 no check of the processor's own tracing could be made."""
 EXAMPLES = """examples:
   ptkit selftest --backend step
   ptkit selftest --backend step --json
@@ -95,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     if options.report is not None and options.report.is_dir():
         raise ConfigError(f"--report {options.report}: this is a folder; name a file")
     session = Session(plan, _ignore if options.json else _show)
-    session.run()
+    interrupted = _run(session)
     report = make_report(session)
     if options.report is not None:
         document = {"schema": SCHEMA, "document": "selftest", **report}
@@ -104,7 +106,19 @@ def run(options: argparse.Namespace) -> int:
         print_document("selftest", report)
     else:
         _summarize(session, report)
-    return status_of(session)
+    status = status_of(session)
+    return EXIT_INTERRUPTED if interrupted and status != SOME_FAILED else status
+
+
+def _run(session: Session) -> bool:
+    """Make the checks; Ctrl-C ends them, and what was done until then is reported."""
+    try:
+        session.run()
+    except KeyboardInterrupt:
+        if not session.outcomes:
+            raise
+        return True
+    return False
 
 
 def _ignore(outcome: Outcome) -> None:
@@ -113,6 +127,7 @@ def _ignore(outcome: Outcome) -> None:
 
 def _show(outcome: Outcome) -> None:
     say(f"{outcome.backend:<7} {outcome.check:<14} {outcome.result:<9} {outcome.detail}")
+    sys.stdout.flush()  # a check may take long, and a pipe has a buffer
 
 
 def _summarize(session: Session, report: dict[str, Any]) -> None:
