@@ -24,10 +24,11 @@ def check_branch_store(bench: Bench) -> str:
     program = programs.branches(bench.seed, _INSTRUCTIONS)
     executed = bench.executed(program)
     rows = bench.record(program, bts=True).rows()
-    words = expect_parts(Rows(rows.ip, (0, *rows.cuts, len(rows.ip)), rows.errors), executed)
-    if len(rows.ip) < _LEAST_SHARE * len(executed):
-        raise CheckFailed(f"only {words}")
-    return words
+    expect_parts(Rows(rows.ip, (0, *rows.cuts, len(rows.ip)), rows.errors), executed)
+    share = len(rows.ip) / len(executed)
+    if share < _LEAST_SHARE:
+        raise CheckFailed(f"only {share:.0%} of {counted(len(executed), 'instruction')}")
+    return f"{share:.0%} of {counted(len(executed), 'instruction')}"
 
 
 def check_branch_stacks(bench: Bench) -> str:

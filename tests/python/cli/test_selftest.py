@@ -74,6 +74,7 @@ def test_ctrl_c_leaves_a_report(tmp_path: Path) -> None:
         (["--check", "nothing"], "there are"),
         (["--cpu", "65535"], "may not use processor 65535"),
         (["--report", "."], "this is a folder; name a file"),
+        (["--report", "/no/such/folder/report"], "it cannot be written"),
     ],
 )
 def test_wrong_options(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

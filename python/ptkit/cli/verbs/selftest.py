@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,7 @@ def run(options: argparse.Namespace) -> int:
     if options.check:
         backends = backends if options.backend == _ALL else (options.backend,)
     plan = Plan(backends, tuple(options.check), options.cpu, options.seconds, options.seed)
-    if options.report is not None and options.report.is_dir():
-        raise ConfigError(f"--report {options.report}: this is a folder; name a file")
+    _expect_place(options.report)
     session = Session(plan, _ignore if options.json else _show)
     interrupted = _run(session)
     report = make_report(session)
@@ -108,6 +108,16 @@ def run(options: argparse.Namespace) -> int:
         _summarize(session, report)
     status = status_of(session)
     return EXIT_INTERRUPTED if interrupted and status != SOME_FAILED else status
+
+
+def _expect_place(report: Path | None) -> None:
+    """Refuse a report that could not be written at the end."""
+    if report is None:
+        return
+    if report.is_dir():
+        raise ConfigError(f"--report {report}: this is a folder; name a file")
+    if not os.access(report if report.exists() else report.parent, os.W_OK):
+        raise ConfigError(f"--report {report}: it cannot be written; name a file in a folder of yours")
 
 
 def _run(session: Session) -> bool:
