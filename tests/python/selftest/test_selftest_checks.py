@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ptkit import GapCause
 from ptkit.selftest import branch_records, control_flow, output, programs
 from ptkit.selftest.bench import Bench, Taken
 from ptkit.selftest.compare import Rows, expect_all, expect_parts, expect_tail
@@ -212,3 +213,63 @@ def test_branch_stacks_against_single_steps(tmp_path: Path) -> None:
         branch_records.check_branch_stacks(SampledBench(tmp_path, [(first, third)]))
     with pytest.raises(CheckFailed, match="no branch of the program"):
         branch_records.check_branch_stacks(SampledBench(tmp_path, [kernel]))
+
+
+class KernelBench(PlantedBench):
+    """Has instructions of the kernel, too."""
+
+    def __init__(
+        self, folder: Path, ips: list[int], causes: list[GapCause], errors: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(folder, EXECUTED, Rows(EXECUTED, errors=errors))
+        self._table = IpTable(ips, causes)
+
+    def record(self, program: programs.Program, **options: Any) -> Taken:
+        taken = super().record(program, **options)
+        taken.trace = SimpleNamespace(instructions=lambda columns: self._table)  # type: ignore[misc,assignment]
+        return taken
+
+
+class IpTable(dict[str, NDArray[np.uint64]]):
+    """A table of instructions with gaps."""
+
+    def __init__(self, ips: list[int], causes: list[GapCause]) -> None:
+        super().__init__(ip=np.array(ips, dtype=np.uint64))
+        self.gaps = {"cause": np.array([int(cause) for cause in causes], dtype=np.uint8)}
+
+
+KERNEL_IP = 0xFFFFFFFF81000000
+
+
+@pytest.fixture
+def kernel_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kcore").write_bytes(b"")
+    monkeypatch.setattr(control_flow, "_KERNEL_CODE", str(tmp_path / "kcore"))
+
+
+@pytest.mark.usefixtures("kernel_code")
+def test_kernel_code_is_continuous(tmp_path: Path) -> None:
+    allowed = [GapCause.START, GapCause.OVERFLOW]
+    words = control_flow.compare_kernel(KernelBench(tmp_path, [KERNEL_IP, 5, KERNEL_IP + 1], allowed))
+    assert words == "40 instructions, and 2 instructions of the kernel"
+    with pytest.raises(CheckFailed, match="not continuous: LOST"):
+        control_flow.compare_kernel(KernelBench(tmp_path, [KERNEL_IP], [GapCause.LOST]))
+    with pytest.raises(CheckFailed, match="no instruction of the kernel"):
+        control_flow.compare_kernel(KernelBench(tmp_path, [5], []))
+    with pytest.raises(CheckFailed, match="1 decoding error: NO_CODE at byte 3"):
+        control_flow.compare_kernel_alone(KernelBench(tmp_path, [KERNEL_IP], [], ("NO_CODE at byte 3",)))
+
+
+@pytest.mark.usefixtures("kernel_code")
+def test_user_code_in_a_trace_of_the_kernel(tmp_path: Path) -> None:
+    assert control_flow.compare_kernel_alone(KernelBench(tmp_path, [KERNEL_IP], [])).startswith(
+        "1 instruction"
+    )
+    with pytest.raises(CheckFailed, match="1 instruction of user code"):
+        control_flow.compare_kernel_alone(KernelBench(tmp_path, [KERNEL_IP, 5], []))
+
+
+def test_kernel_code_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_flow, "_KERNEL_CODE", str(tmp_path / "none"))
+    with pytest.raises(NotHere, match="run as root, without lockdown"):
+        control_flow.compare_kernel(KernelBench(tmp_path, [KERNEL_IP], []))
