@@ -35,15 +35,36 @@ class Taken:
     program : Program
     trace : ptkit.Trace
     recording : ptkit.capture.Recording
+    cpu : int
+        The processor that the program ran on.
     """
 
     program: Program
     trace: ptkit.Trace
     recording: ptkit.capture.Recording
+    cpu: int
+
+    @property
+    def streams(self) -> list[int]:
+        """Streams of the program's processor. Those of others are empty, but for what is no whole packet.
+
+        Raises
+        ------
+        CheckFailed
+            If there is none.
+        """
+        found = [number for number, one in enumerate(self.trace.streams) if one.cpu in (None, self.cpu)]
+        if not found:
+            raise CheckFailed(f"nothing was recorded on processor {self.cpu}, where the program ran")
+        return found
+
+    def instructions(self) -> ptkit.Table:
+        """Return all instructions of the program's processor."""
+        return self.trace.instructions(stream=self.streams, columns=["ip"])
 
     def rows(self) -> Rows:
         """Return the instructions of the program's own code."""
-        table = self.trace.instructions(columns=["ip"])
+        table = self.instructions()
         ips = table["ip"]
         own = np.zeros(len(ips), dtype=bool)
         for begin, end in self.program.regions:
@@ -149,7 +170,7 @@ class Bench:
             _wait(recorder)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ptkit.PtkitWarning)  # checks compare instructions instead
-                return Taken(program, recorder.trace, recorder.recording)
+                return Taken(program, recorder.trace, recorder.recording, self.cpu)
         except (ptkit.ConfigError, ptkit.UnsupportedError) as error:
             raise NotHere(str(error)) from error
         except ptkit.PtkitError as error:

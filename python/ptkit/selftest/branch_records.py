@@ -36,7 +36,7 @@ def check_branch_stacks(bench: Bench) -> str:
     taken = bench.record(programs.spinning(_SAMPLED_ROUNDS), branch_stack=True, sample_period=_PERIOD)
     executed = bench.executed(programs.spinning(_STEPPED_ROUNDS))
     steps = set(zip(executed[:-1].tolist(), executed[1:].tolist(), strict=True))
-    table = taken.trace.branches(columns=["from_ip", "to_ip"])
+    table = taken.trace.branches(stream=taken.streams, columns=["from_ip", "to_ip"])
     ((begin, end),) = taken.program.regions
     ends = np.stack([table["from_ip"], table["to_ip"]])
     inside = ((ends >= begin) & (ends < end)).all(axis=0)

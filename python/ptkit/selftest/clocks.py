@@ -87,7 +87,7 @@ def _expect_short(taken: Taken) -> None:
 
 def _packets(taken: Taken) -> Iterator[Packets]:
     """Timing packets of each stream."""
-    for number in range(len(taken.trace.streams)):
+    for number in taken.streams:
         table = taken.trace.packets(stream=number, columns=["kind", "payload", "payload2"])
         timed = np.isin(table["kind"], _KINDS)
         columns = (table[name][timed] for name in ("kind", "payload", "payload2"))

@@ -117,7 +117,7 @@ def compare_kernel_alone(bench: Bench) -> str:
     """Decode the kernel's code without errors, and find no user code."""
     _expect_kernel_code()
     taken = bench.record(programs.branches(bench.seed, _INSTRUCTIONS), levels="kernel")
-    table = taken.trace.instructions(columns=["ip"])
+    table = taken.instructions()
     user = int(np.count_nonzero(table["ip"] < _KERNEL))
     if user:
         raise CheckFailed(
@@ -132,7 +132,7 @@ def _expect_kernel_code() -> None:
 
 
 def _kernel_rows(taken: Taken) -> str:
-    table = taken.trace.instructions(columns=["ip"])
+    table = taken.instructions()
     errors, gaps = taken.rows().errors, table.gaps
     assert gaps is not None
     if errors:

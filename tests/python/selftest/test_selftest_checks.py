@@ -198,7 +198,8 @@ class SampledBench(PlantedBench):
 
     def record(self, program: programs.Program, **options: Any) -> Taken:
         taken = super().record(program, **options)
-        taken.trace = SimpleNamespace(branches=lambda columns: self._table)  # type: ignore[misc,assignment]
+        taken.streams = [0]  # type: ignore[misc]
+        taken.trace = SimpleNamespace(branches=lambda stream, columns: self._table)  # type: ignore[misc,assignment]
         return taken
 
 
@@ -226,7 +227,7 @@ class KernelBench(PlantedBench):
 
     def record(self, program: programs.Program, **options: Any) -> Taken:
         taken = super().record(program, **options)
-        taken.trace = SimpleNamespace(instructions=lambda columns: self._table)  # type: ignore[misc,assignment]
+        taken.instructions = lambda: self._table  # type: ignore[method-assign,misc]
         return taken
 
 
@@ -273,3 +274,17 @@ def test_kernel_code_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(control_flow, "_KERNEL_CODE", str(tmp_path / "none"))
     with pytest.raises(NotHere, match="run as root, without lockdown"):
         control_flow.compare_kernel(KernelBench(tmp_path, [KERNEL_IP], []))
+
+
+@pytest.mark.parametrize(("cpus", "expected"), [([0, 1], [1]), ([None], [0]), ([1, None, 0, 1], [0, 1, 3])])
+def test_streams_of_other_processors_are_left_out(cpus: list[int | None], expected: list[int]) -> None:
+    trace: Any = SimpleNamespace(streams=[SimpleNamespace(cpu=cpu) for cpu in cpus])
+    recording: Any = None
+    assert Taken(programs.filtered(1), trace, recording, 1).streams == expected
+
+
+def test_processor_without_a_stream() -> None:
+    trace: Any = SimpleNamespace(streams=[SimpleNamespace(cpu=0)])
+    recording: Any = None
+    with pytest.raises(CheckFailed, match="nothing was recorded on processor 2"):
+        assert Taken(programs.filtered(1), trace, recording, 2).streams
