@@ -98,6 +98,7 @@ PYTHON_RANKS = {
     "analysis": 5,
     "export": 6,
     "trace": 7,
+    "planning": 8,
     "notebook": 8,
     "selftest": 8,
     "cli": 9,

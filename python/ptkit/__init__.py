@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ptkit import capture as capture
     from ptkit import export as export
     from ptkit import msr as msr
+    from ptkit import planning as planning
     from ptkit._core import (
         BranchKind,
         CallEnd,
@@ -162,7 +163,7 @@ _NAMES = {
     "ptkit.trace.records": ("open_branches",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-_PUBLIC_MODULES = ("analysis", "capture", "export", "msr")
+_PUBLIC_MODULES = ("analysis", "capture", "export", "msr", "planning")
 _MODULES = frozenset(
     (*_PUBLIC_MODULES, "_core", "arguments", "bundle", "decode", "errors", "info", "inputs", "memory")
     + ("schema", "table", "text", "trace")

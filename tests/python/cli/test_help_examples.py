@@ -54,6 +54,8 @@ def _commands(start: str) -> list[str]:
 
 OURS = _commands("ptkit ")
 RECORD = [line for line in OURS if line.startswith("ptkit record ")]
+# Probes that need a back end with which the processor traces.
+PLAN = [line for line in OURS if "--plan" in line and re.search(" -p | -a|--levels", line)]
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +97,7 @@ def _bounded(line: str) -> str:
     return line
 
 
-@pytest.mark.parametrize("line", [line for line in OURS if line not in RECORD])
+@pytest.mark.parametrize("line", [line for line in OURS if line not in RECORD + PLAN])
 def test_example_runs(
     line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,6 +139,21 @@ def test_record_example_runs_where_its_back_end_works(
     assert main(words) == 2
     error = capfd.readouterr().err
     assert "does not work here" in error or "no back end here can do this" in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("line", PLAN)
+def test_plan_example_runs_where_the_processor_traces(
+    line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    words = [str(os.getpid()) if word == "1234" else word for word in shlex.split(line)[1:]]
+    if any(BACKENDS[name].available for name in ("perf", "driver")):
+        assert main(words) == 0, capfd.readouterr().err
+        return
+    assert main(words) == 2
+    error = capfd.readouterr().err
+    assert "no back end here can do this" in error
     assert len(error.splitlines()) == 1
 
 
