@@ -81,6 +81,8 @@ def _caveats(plan: RecordingPlan) -> Iterator[str]:
             "short: all that was probed ended within the probe. Most of it is start-up, and its rates are "
             "not those of a long run: give the program more to do."
         )
+    if plan.overflows or plan.losses:
+        yield "lossy: the probe itself lost trace, so rates and buffers are estimated too low."
     if not plan.measures_silicon:
         yield (
             f"rates: of backend {plan.backend}, not of a processor, on which programs run many times as "

@@ -142,7 +142,10 @@ def advise(found: PacketBytes, choices: Sequence[Choice], usual: Settings) -> Ad
     if least.estimate.buffer_bytes is None:
         ring = f"--ring {size_text(_RING)}"
         rate = rate_text(least.estimate.bytes_per_second)
-        why = f"no buffer suffices for {rate} in the long run: the last part is kept, complete"
+        why = (
+            f"no buffer suffices for {rate} in the long run: this keeps the last part, complete; "
+            "or leave out code by --filter"
+        )
         return Advice((*least.settings.words(usual), *ring.split()), (*reasons, (ring, why)))
     words, more = _buffer(least.estimate)
     rest = ("(losses stay)", "the trace unit itself overflows (OVF); --filter leaves out code")

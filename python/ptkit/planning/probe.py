@@ -45,6 +45,8 @@ class Probe:
         How long it was recorded.
     complete : bool
         The program ended by itself before the probe did.
+    refused : str
+        Why larger buffers were not used; empty if they were.
     """
 
     trace: Trace
@@ -52,6 +54,7 @@ class Probe:
     timing: tuple[str, ...]
     seconds: float
     complete: bool
+    refused: str = ""
 
 
 def available_memory() -> int:
@@ -79,13 +82,12 @@ def _attempts(backend: str) -> Iterator[dict[str, Any]]:
 
 def _started(
     command: Sequence[str], output: Path, options: dict[str, Any]
-) -> tuple[Recorder, tuple[str, ...]]:
-    """A recorder that has begun, and its timing packets."""
+) -> tuple[Recorder, dict[str, Any], Exception | None]:
+    """A recorder that has begun, which of the attempts it is, and why the one before was refused."""
     refused: Exception | None = None
     for attempt in _attempts(Recorder(command, output, **options).backend):
         try:
-            recorder = Recorder(command, output, **options, **attempt)
-            return recorder.start(), attempt.get("timing", ("tsc", "mtc"))
+            return Recorder(command, output, **options, **attempt).start(), attempt, refused
         except (ConfigError, UnsupportedError) as error:
             refused = error
     assert refused is not None
@@ -155,7 +157,7 @@ def record_probe(
         If there is no trace.
     """
     given = dict(options, quiet=True) if command else options
-    recorder, timing = _started(command, folder / "probe.ptk", given)
+    recorder, attempt, refused = _started(command, folder / "probe.ptk", given)
     begin = time.monotonic()
     with ExitStack() as stack:
         stack.push(recorder)  # ends the recording after Ctrl-C
@@ -167,7 +169,15 @@ def record_probe(
     recording = recorder.recording
     if recording.trace_bytes == 0:
         raise FormatError(_nothing(complete, length, bool(command)))
-    return Probe(recorder.trace, recording, timing, min(length, recording.seconds), complete)
+    small = recorder.backend in HARDWARE and "buffer" not in attempt
+    return Probe(
+        trace=recorder.trace,
+        recording=recording,
+        timing=attempt.get("timing", ("tsc", "mtc")),
+        seconds=min(length, recording.seconds),
+        complete=complete,
+        refused=str(refused) if small else "",
+    )
 
 
 def _nothing(complete: bool, seconds: float, launched: bool) -> str:

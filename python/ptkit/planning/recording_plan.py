@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -202,8 +202,18 @@ def plan_recording(
         advice = advise(found, choices, usual)
     else:
         advice = Advice(choices[0].settings.words(usual), ())
+    advice = replace(advice, reasons=(*advice.reasons, *_limits(probe, wish, advice)))
     words = _command(command, path, {**options, "backend": probe.recording.backend}, advice)
     return _plan(probe, found, drain, path, tuple(estimates), words, advice)
+
+
+def _limits(probe: Probe, wish: Settings, advice: Advice) -> Iterator[tuple[str, str]]:
+    """What this machine refuses of what is wished or recommended."""
+    for name in wish.timing:
+        if name not in probe.timing:
+            yield f"(no {name})", f"{name.upper()} packets cannot be recorded here"
+    if probe.refused and "--buffer" in advice.options:
+        yield "(memory)", f"larger buffers were refused for the probe: {probe.refused}"
 
 
 def _check(command: Sequence[str], seconds: float | None, options: dict[str, Any]) -> None:

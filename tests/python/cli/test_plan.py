@@ -112,6 +112,11 @@ def test_a_short_probe_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert "short: " not in report(PLAN, capsys, monkeypatch)
 
 
+def test_a_lossy_probe_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "lossy: " in report(PLAN, capsys, monkeypatch)
+    assert "lossy: " not in report(replace(PLAN, overflows=0, losses=0), capsys, monkeypatch)
+
+
 def test_emulated_rates_are_said_to_be_so(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

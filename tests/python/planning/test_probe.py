@@ -55,8 +55,9 @@ def test_all_packets_and_large_buffers_are_tried_first(
     fake: type[Fake], takes: set[str], timing: tuple[str, ...], attempts: int, large: bool
 ) -> None:
     fake.takes = frozenset(takes)
-    recorder, packets = probe._started([], Path("x"), {"pid": 1})
-    assert packets == timing
+    recorder, attempt, refused = probe._started([], Path("x"), {"pid": 1})
+    assert attempt.get("timing", ("tsc", "mtc")) == timing
+    assert (refused is None) is (attempts == 1)
     assert len(fake.started) == attempts
     assert ("buffer" in recorder.options) is large  # type: ignore[attr-defined]
     assert all(options["pid"] == 1 for options in fake.started)

@@ -112,6 +112,19 @@ def test_timing_that_is_wished_is_estimated_first() -> None:
     assert "--timing tsc" in " ".join(plan.command)
 
 
+def test_what_this_machine_refuses_is_said() -> None:
+    from ptkit.planning.advice import Advice
+    from ptkit.planning.probe import Probe
+    from ptkit.planning.recording_plan import _limits
+
+    probe: Any = Probe(None, None, ("tsc", "mtc"), 0.2, False, "no more locked memory")  # type: ignore[arg-type]
+    wish = Settings(("tsc", "mtc", "cyc"))
+    assert list(_limits(probe, wish, Advice((), ()))) == [("(no cyc)", "CYC packets cannot be recorded here")]
+    assert list(_limits(probe, Settings(), Advice(("--buffer", "8M"), ()))) == [
+        ("(memory)", "larger buffers were refused for the probe: no more locked memory")
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [

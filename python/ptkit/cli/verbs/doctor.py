@@ -11,6 +11,7 @@ from ptkit import _core
 from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.terminal import say
+from ptkit.cli.signals import ending_signals
 from ptkit.errors import ConfigError
 
 DESCRIPTION = """\
@@ -103,14 +104,15 @@ def _plan(options: argparse.Namespace) -> int:
         "cpus": "all" if options.all_cpus else options.cpu,
     }
     timing = options.timing
-    plan = plan_recording(
-        program,
-        output=options.output or "trace.ptk",
-        seconds=options.seconds,
-        keep=options.keep,
-        timing=None if timing is None else [name for name in timing.split(",") if name != "none"],
-        **{name: value for name, value in more.items() if value is not None},
-    )
+    with ending_signals():
+        plan = plan_recording(
+            program,
+            output=options.output or "trace.ptk",
+            seconds=options.seconds,
+            keep=options.keep,
+            timing=None if timing is None else [name for name in timing.split(",") if name != "none"],
+            **{name: value for name, value in more.items() if value is not None},
+        )
     if options.json:
         print_document("plan", plan_document(plan))
     else:

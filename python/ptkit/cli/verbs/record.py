@@ -17,6 +17,7 @@ from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import RecordingLine
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import Rare
+from ptkit.cli.signals import ending_signals
 from ptkit.info import EMULATED_TIMES, EMULATOR
 from ptkit.text import counted
 
@@ -280,7 +281,7 @@ def run(options: argparse.Namespace) -> int:
     )
     line = RecordingLine(enabled=not options.quiet)
     try:
-        with _ending_signals(), _snapshots(recorder, options.snapshot_on):
+        with ending_signals(), _snapshots(recorder, options.snapshot_on):
             recording = recorder.run(line.at)
     finally:
         line.clear()
@@ -300,28 +301,6 @@ def _nothing_matched(options: argparse.Namespace, recording: Recording) -> str:
     if recording.instructions == 0 and recording.backend == "emulator":
         return "no instruction was recorded: no code of the filters and no start trigger was executed"
     return ""
-
-
-@contextmanager
-def _ending_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a recording as Ctrl-C does.
-
-    SIGINT is taken as well where it is inherited as ignored (background jobs of scripts), as `perf record`
-    takes it. SIGHUP that is ignored (nohup) stays ignored.
-    """
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    before = [(number, signal.signal(number, interrupt)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
 
 
 @contextmanager
