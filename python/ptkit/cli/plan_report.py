@@ -84,9 +84,10 @@ def _caveats(plan: RecordingPlan) -> Iterator[str]:
     if plan.overflows or plan.losses:
         yield "lossy: the probe itself lost trace, so rates and buffers are estimated too low."
     if not plan.measures_silicon:
+        why = f" ({plan.reason})" if plan.reason else ""
         yield (
             f"rates: of backend {plan.backend}, not of a processor, on which programs run many times as "
-            "fast, with other CYC and MTC packets. Bytes of TNT and TIP packets are the same there."
+            f"fast, with other CYC and MTC packets{why}. Bytes of TNT and TIP packets are the same there."
         )
 
 

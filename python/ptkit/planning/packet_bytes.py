@@ -30,7 +30,7 @@ GROUPS = {
 _PSB_GROUP = (PacketKind.PSB, PacketKind.PSBEND)
 _COLUMNS = ("offset", "size", "kind", "flags", "tsc", "payload")
 _MTC_PERIODS = 16
-_MOST_CYCLES = 1 << 20  # CYC packets of a stream that thresholds are estimated from
+_MOST_CYCLES = 1 << 18  # CYC packets of a stream that thresholds are estimated from
 _NS_PER_SECOND = 10**9
 
 

@@ -121,8 +121,10 @@ def test_emulated_rates_are_said_to_be_so(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = replace(PLAN, backend="emulator", measures_silicon=False, instructions=40, branches=10, reasons=())
+    plan = replace(plan, reason="perf: no Intel PT")
     text = " ".join(report(plan, capsys, monkeypatch).split())
     assert "rates: of backend emulator, not of a processor" in text
+    assert "(perf: no Intel PT)" in text
     assert "each takes 0.700 bytes of TNT and TIP packets" in text  # 7 bytes, 10 branches
     assert "175 MB/s of them for each billion instructions a second" in text  # 7 bytes, 40 instructions
     assert "the program waits for the recorder, so nothing is lost" in text
