@@ -75,9 +75,8 @@ def alternatives(wish: Settings, most: Sequence[str]) -> list[Settings]:
         found += [replace(found[-1], mtc_period=one) for one in _MTC_PERIODS if one > wish.mtc_period]
     if wish.psb_period < _LONG_PSB_PERIOD:
         found.append(replace(found[-1], psb_period=_LONG_PSB_PERIOD))
-    for timing in (("tsc",), ()):
-        if set(timing) < set(found[-1].timing):
-            found.append(replace(found[-1], timing=timing))
+    if "mtc" in wish.timing and "tsc" in wish.timing:
+        found.append(replace(found[-1], timing=("tsc",)))  # without TSC packets rows have no thread
     return found
 
 
@@ -137,16 +136,23 @@ def advise(found: PacketBytes, choices: Sequence[Choice], usual: Settings) -> Ad
             (*taken.settings.words(usual), *words),
             (*_setting_reasons(found, choices[0], taken), *reasons),
         )
-    least = min(choices, key=lambda one: (one.estimate.overflow_windows, one.estimate.bytes_per_second))
-    reasons = _setting_reasons(found, choices[0], least)
-    if least.estimate.buffer_bytes is None:
+    without_overflow = [one for one in choices if one.estimate.overflow_windows == 0]
+    if without_overflow:
+        taken = without_overflow[0]
         ring = f"--ring {size_text(_RING)}"
-        rate = rate_text(least.estimate.bytes_per_second)
+        rate = rate_text(taken.estimate.bytes_per_second)
         why = (
             f"no buffer suffices for {rate} in the long run: this keeps the last part, complete; "
             "or leave out code by --filter"
         )
-        return Advice((*least.settings.words(usual), *ring.split()), (*reasons, (ring, why)))
-    words, more = _buffer(least.estimate)
+        return Advice(
+            (*taken.settings.words(usual), *ring.split()),
+            (*_setting_reasons(found, choices[0], taken), (ring, why)),
+        )
+    least = min(choices, key=lambda one: one.estimate.bytes_per_second)
+    words, reasons = _buffer(least.estimate)
     rest = ("(losses stay)", "the trace unit itself overflows (OVF); --filter leaves out code")
-    return Advice((*least.settings.words(usual), *words), (*reasons, *more, rest))
+    return Advice(
+        (*least.settings.words(usual), *words),
+        (*_setting_reasons(found, choices[0], least), *reasons, rest),
+    )

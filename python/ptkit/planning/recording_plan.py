@@ -222,7 +222,7 @@ def _check(command: Sequence[str], seconds: float | None, options: dict[str, Any
         raise TypeError(f"unknown option {unknown[0]!r}; a plan takes backend, levels, pid, cpus and filters")
     if not command and options.get("pid") is None and options.get("cpus") is None:
         raise ConfigError("nothing to probe: give a program, or a process or processors (pid, cpus)")
-    if seconds is not None and not 0.001 <= seconds <= 3600:
+    if seconds is not None and not (isinstance(seconds, int | float) and 0.001 <= seconds <= 3600):
         raise ConfigError(f"seconds: expected a number from 0.001 to 3600, found {seconds!r}")
 
 

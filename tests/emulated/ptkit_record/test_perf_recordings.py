@@ -13,6 +13,9 @@ from compiling import build
 from machine import Machine
 from ptkit_recordings import Recorded, Recording, run_all
 
+from ptkit.planning.packet_bytes import count_bytes
+from ptkit.planning.settings import Settings, factors
+
 pytestmark = pytest.mark.emulated
 
 MULTI_PROCESS = "-- /bin/multi_process /bin/busybox true"
@@ -77,6 +80,18 @@ def test_bundles_decode_to_what_was_executed(recorded: Recorded, recording: Reco
     found = instructions_of(recorded.trace(recording))
     assert len(found) > 1000
     assert_same(found, recorded.executed(recording))
+
+
+def test_estimated_bytes_without_cyc_packets_are_those_of_a_recording_without(recorded: Recorded) -> None:
+    timed, both = (
+        recorded.trace(next(one for one in WHOLE if one.name == name)) for name in ("timed", "both")
+    )
+    found = count_bytes(timed, 1.0, 0.1, 4096)
+    with_cyc = Settings(("tsc", "mtc", "cyc"), cyc_threshold=2)
+    expected = (found.windows * factors(found, with_cyc, Settings(("tsc", "mtc")))).sum()
+    assert found.groups["CYC"] > found.total / 10
+    # The program's threads do not run alike twice.
+    assert both.info.bytes == pytest.approx(expected, rel=0.05)
 
 
 def test_address_filter(recorded: Recorded) -> None:
