@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ptkit.planning.estimates import DEFAULT_BUFFER, Estimate
@@ -80,29 +80,27 @@ def alternatives(wish: Settings, most: Sequence[str]) -> list[Settings]:
     return found
 
 
-def _shares(found: PacketBytes) -> Callable[[str], str]:
-    groups = found.groups
-    return lambda name: f"{100 * groups[name] / max(found.total, 1):.0f} %"
-
-
 def _setting_reasons(found: PacketBytes, wish: Choice, taken: Choice) -> list[tuple[str, str]]:
-    """Why settings are other than what is wished."""
-    share, after = _shares(found), f"with this {rate_text(taken.estimate.bytes_per_second)}"
-    before, now = wish.settings, taken.settings
+    """Why settings are other than what is wished; the last reason has the rate with all of them."""
+    groups, before, now = found.groups, wish.settings, taken.settings
+
+    def share(name: str) -> str:
+        return f"{name} makes {100 * groups[name] / max(found.total, 1):.0f} % of the bytes"
+
     left_out = [name.upper() for name in before.timing if name not in now.timing]
     reasons = []
     if left_out:
-        parts = " and ".join(f"{name} makes {share(name)} of the bytes" for name in left_out)
-        reasons.append((f"--timing {','.join(now.timing) or 'none'}", f"{parts}; {after}"))
+        reasons.append((f"--timing {','.join(now.timing) or 'none'}", " and ".join(map(share, left_out))))
     if "mtc" in now.timing and now.mtc_period != before.mtc_period:
-        reasons.append((f"--mtc-period {now.mtc_period}", f"MTC makes {share('MTC')} of the bytes; {after}"))
+        reasons.append((f"--mtc-period {now.mtc_period}", share("MTC")))
     if "cyc" in now.timing and now.cyc_threshold != before.cyc_threshold:
-        text = f"CYC makes {share('CYC')} of the bytes; {after}"
-        reasons.append((f"--cyc-threshold {now.cyc_threshold}", text))
+        reasons.append((f"--cyc-threshold {now.cyc_threshold}", share("CYC")))
     if now.psb_period != before.psb_period:
-        reasons.append(
-            (f"--psb-period {now.psb_period}", f"PSB+ makes {share('PSB+')} of the bytes; {after}")
-        )
+        reasons.append((f"--psb-period {now.psb_period}", share("PSB+")))
+    if reasons:
+        option, why = reasons[-1]
+        all_of = "this" if len(reasons) == 1 else "all of these"
+        reasons[-1] = (option, f"{why}; with {all_of} {rate_text(taken.estimate.bytes_per_second)}")
     return reasons
 
 
@@ -117,6 +115,34 @@ def _buffer(estimate: Estimate) -> tuple[list[str], list[tuple[str, str]]]:
     return what.split(), [(what, f"{usual} (default) suffices only while the recorder keeps its full speed")]
 
 
+def _lossless(choices: Sequence[Choice]) -> tuple[Choice, list[tuple[str, str]]] | None:
+    """The first settings without losses; else the ones with the fewest bytes that just have none."""
+    taken = next((one for one in choices if one.estimate.is_lossless), None)
+    if taken is not None:
+        return taken, []
+    close = [one for one in choices if one.estimate.lost_share == 0 and one.estimate.overflow_windows == 0]
+    if not close:
+        return None
+    why = "the recorder takes this only at more than half of its measured speed; if trace is lost, use --ring"
+    return min(close, key=lambda one: one.estimate.bytes_per_second), [("(close)", why)]
+
+
+def _last_resort(choices: Sequence[Choice]) -> tuple[Choice, list[str], list[tuple[str, str]]]:
+    """Settings, words and reasons where no settings are without losses."""
+    calm = next((one for one in choices if one.estimate.overflow_windows == 0), None)
+    if calm is None:
+        least = min(choices, key=lambda one: one.estimate.bytes_per_second)
+        words, reasons = _buffer(least.estimate)
+        rest = ("(losses stay)", "the trace unit itself overflows (OVF); --filter leaves out code")
+        return least, words, [*reasons, rest]
+    ring, rate = f"--ring {size_text(_RING)}", rate_text(calm.estimate.bytes_per_second)
+    why = (
+        f"no buffer suffices for {rate} in the long run: this keeps the last part, complete; "
+        "or leave out code by --filter"
+    )
+    return calm, ring.split(), [(ring, why)]
+
+
 def advise(found: PacketBytes, choices: Sequence[Choice], usual: Settings) -> Advice:
     """Take the first settings without losses, which have the most packets.
 
@@ -129,30 +155,14 @@ def advise(found: PacketBytes, choices: Sequence[Choice], usual: Settings) -> Ad
     usual : Settings
         The defaults of ``ptkit record``.
     """
-    taken = next((one for one in choices if one.estimate.is_lossless), None)
-    if taken is not None:
+    lossless = _lossless(choices)
+    if lossless is None:
+        taken, words, reasons = _last_resort(choices)
+    else:
+        taken, notes = lossless
         words, reasons = _buffer(taken.estimate)
-        return Advice(
-            (*taken.settings.words(usual), *words),
-            (*_setting_reasons(found, choices[0], taken), *reasons),
-        )
-    without_overflow = [one for one in choices if one.estimate.overflow_windows == 0]
-    if without_overflow:
-        taken = without_overflow[0]
-        ring = f"--ring {size_text(_RING)}"
-        rate = rate_text(taken.estimate.bytes_per_second)
-        why = (
-            f"no buffer suffices for {rate} in the long run: this keeps the last part, complete; "
-            "or leave out code by --filter"
-        )
-        return Advice(
-            (*taken.settings.words(usual), *ring.split()),
-            (*_setting_reasons(found, choices[0], taken), (ring, why)),
-        )
-    least = min(choices, key=lambda one: one.estimate.bytes_per_second)
-    words, reasons = _buffer(least.estimate)
-    rest = ("(losses stay)", "the trace unit itself overflows (OVF); --filter leaves out code")
+        reasons += notes
     return Advice(
-        (*least.settings.words(usual), *words),
-        (*_setting_reasons(found, choices[0], least), *reasons, rest),
+        (*taken.settings.words(usual), *words),
+        (*_setting_reasons(found, choices[0], taken), *reasons),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,28 @@ def test_a_threshold_is_tried_first() -> None:
     advice = advise(found, choices(found, ALL, 140 * MB), USUAL)
     assert advice.options == ("--timing", "tsc,mtc,cyc", "--cyc-threshold", "6")
     assert advice.reasons[0][0] == "--cyc-threshold 6"
+
+
+def test_the_rate_is_that_of_all_options() -> None:
+    found = probe(38_000, 62_000)
+    table = found.windows.copy()
+    table[:, :, 0, PacketKind.MTC] = 60_000
+    counts = np.array([8, 4, 2, 1] + [0] * 12)
+    found = replace(found, windows=table, mtc_counts=counts)
+    advice = advise(found, choices(found, ALL, 100 * MB), USUAL)
+    assert advice.options == ("--mtc-period", "6")
+    assert advice.reasons == (
+        ("--timing tsc,mtc", "CYC makes 39 % of the bytes"),
+        ("--mtc-period 6", "MTC makes 38 % of the bytes; with all of these 45.5 MB/s"),
+    )
+
+
+def test_more_than_half_of_the_recorder_is_close() -> None:
+    found = probe(38_000, 0)
+    advice = advise(found, choices(found, USUAL, 50 * MB), USUAL)
+    assert "--ring" not in advice.options
+    assert advice.reasons[-1][0] == "(close)"
+    assert "more than half of its measured speed" in advice.reasons[-1][1]
 
 
 def test_a_ring_is_left_where_no_buffer_suffices() -> None:
