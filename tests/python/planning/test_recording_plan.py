@@ -90,8 +90,8 @@ def test_an_estimate_equals_a_recording_with_those_settings(rounds: Path, psb_pe
     found = count_bytes(traces[0], 1.0, 0.1, usual.psb_period)
     assert found.total == traces[0].info.bytes > 300_000
     expected = (found.windows * factors(found, usual, other)).sum()
-    assert traces[1].info.bytes == pytest.approx(expected, rel=0.001)
-    assert traces[1].info.bytes != pytest.approx(found.total, rel=0.002)
+    assert traces[1].info.bytes == pytest.approx(expected, rel=0.002)
+    assert traces[1].info.bytes != pytest.approx(found.total, rel=0.004)
 
 
 def test_single_steps(brief: str) -> None:
@@ -150,7 +150,7 @@ def test_other_options_are_unknown() -> None:
 def test_without_a_back_end_there_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = {"missing": "nothing", "remedy": "", "abilities": ""}
     monkeypatch.setattr(_core, "ask_perf", lambda what="packets": dict(nothing))
-    monkeypatch.setattr(driver, "find", lambda: driver.Found("nothing"))
+    monkeypatch.setattr(driver, "find", lambda *args, **more: driver.Found("nothing"))
     monkeypatch.setattr(ptkit.capture.backends, "_runs_programs", lambda: False)
     with pytest.raises(ptkit.UnsupportedError, match="no back end works here; `ptkit doctor` says"):
         plan_recording(["true"])
