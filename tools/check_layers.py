@@ -70,7 +70,7 @@ ROOM_RANKS = {
         "ptrace": 4,
         "hardware": 5,
         "perf": 6,
-        "driver": 6,
+        "driver": 7,
     },
     "columns": {"memory": 0, ".": 1, "rows": 2, "sources": 3, "read": 4},
     "calls": {"code": 0, "stack": 1, ".": 2, "sums": 3},

@@ -12,7 +12,6 @@ void tells_of_children(void);
 void numbers_threads_as_the_opener_does(void);
 void tells_of_modules(void);
 void counts_lost_records(void);
-void counts_mappings_without_records(void);
 void wakes_up_at_a_quarter(void);
 void maps_rings_for_reading_only(void);
 

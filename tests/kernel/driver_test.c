@@ -565,7 +565,6 @@ static const struct {
     CASE(numbers_threads_as_the_opener_does),
     CASE(tells_of_modules),
     CASE(counts_lost_records),
-    CASE(counts_mappings_without_records),
     CASE(wakes_up_at_a_quarter),
     CASE(maps_rings_for_reading_only),
     CASE(puts_registers_back),

@@ -14,7 +14,7 @@ static void add_record(struct records* records, const uint8_t* ring, uint64_t by
   union record* record = &records->all[records->count++];
   memset(record, 0, sizeof(*record));
   for (size_t i = 0; i < sizeof(record->head); i++) record->bytes[i] = ring[(place + i) % bytes];
-  CHECK(record->head.size < sizeof(*record));
+  CHECK(record->head.size <= sizeof(*record));
   for (size_t i = 0; i < record->head.size && i < sizeof(*record); i++)
     record->bytes[i] = ring[(place + i) % bytes];
 }
@@ -22,29 +22,20 @@ static void add_record(struct records* records, const uint8_t* ring, uint64_t by
 /* What is true of any record. */
 static void check_record(const union record* record, uint64_t since) {
   static const size_t sizes[] = {
-      0,
-      sizeof(struct ptkit_record_space),
-      sizeof(struct ptkit_record_fork),
-      sizeof(struct ptkit_record_space),
-      sizeof(struct ptkit_record_exit),
-      sizeof(struct ptkit_record_mmap),
-      sizeof(struct ptkit_record),
-      sizeof(struct ptkit_record_lost),
-      sizeof(struct ptkit_record_mmap),
-      sizeof(struct ptkit_record_mmap),
+      [PTKIT_RECORD_SWITCH] = sizeof(struct ptkit_record_space),
+      [PTKIT_RECORD_FORK] = sizeof(struct ptkit_record_fork),
+      [PTKIT_RECORD_EXEC] = sizeof(struct ptkit_record_space),
+      [PTKIT_RECORD_EXIT] = sizeof(struct ptkit_record_exit),
+      [PTKIT_RECORD_SPACE] = sizeof(struct ptkit_record_space),
+      [PTKIT_RECORD_LOST] = sizeof(struct ptkit_record_lost),
+      [PTKIT_RECORD_MODULE] = sizeof(struct ptkit_record_module),
+      [PTKIT_RECORD_MODULE_GONE] = sizeof(struct ptkit_record_module),
   };
   const struct ptkit_record* head = &record->head;
-  CHECK(head->type > 0 && head->type < sizeof(sizes) / sizeof(sizes[0]));
+  CHECK(head->type < sizeof(sizes) / sizeof(sizes[0]) && sizes[head->type] != 0);
   CHECK_EQUAL(head->size % 8, 0);
   CHECK(head->tsc >= since);
-  bool has_text =
-      head->type == PTKIT_RECORD_NAME || head->type == PTKIT_RECORD_MMAP || head->type >= PTKIT_RECORD_MODULE;
-  if (!has_text) {
-    CHECK_EQUAL(head->size, sizes[head->type]);
-    return;
-  }
-  size_t length = strlen(text_of(record, sizes[head->type]));
-  CHECK_EQUAL(head->size, (sizes[head->type] + length) / 8 * 8 + 8);
+  CHECK_EQUAL(head->size, sizes[head->type]);
 }
 
 void read_ring(int session, uint32_t cpu, struct records* records) {
@@ -95,5 +86,3 @@ size_t find_record(const struct records* records, size_t from, uint16_t type, in
   }
   return from;
 }
-
-const char* text_of(const union record* record, size_t bytes) { return (const char*)record->bytes + bytes; }

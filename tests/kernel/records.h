@@ -9,15 +9,15 @@
 
 #include "ptkit/ptkit_ioctl.h"
 
-/* Any record, with its text. */
+/* Any record. */
 union record {
   struct ptkit_record head;
   struct ptkit_record_space space;
   struct ptkit_record_fork fork;
   struct ptkit_record_exit exit;
-  struct ptkit_record_mmap mmap;
+  struct ptkit_record_module module;
   struct ptkit_record_lost lost;
-  uint8_t bytes[512];
+  uint8_t bytes[sizeof(struct ptkit_record_module)]; /* the largest one */
 };
 
 struct records {
@@ -32,7 +32,5 @@ struct records read_rings(int session);
 void free_records(struct records* records);
 /* The first record from `from` on of that type, and thread, unless that is 0; its place, or the count. */
 size_t find_record(const struct records* records, size_t from, uint16_t type, int32_t tid);
-/* Text behind a record of `bytes` bytes. */
-const char* text_of(const union record* record, size_t bytes);
 
 #endif /* PTKIT_TESTS_KERNEL_RECORDS_H */

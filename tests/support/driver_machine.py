@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -25,15 +24,6 @@ PARAMETERS = (
 )
 
 COMPLAINTS = ("WARNING:", "BUG:", "Oops", "general protection", "INFO: task", "unchecked MSR", "NMI received")
-INTERRUPTS_ENABLED = 1 << 9  # in EFLAGS
-# What calls perf_event_mmap(), where the driver has its kprobe.
-CALLERS_OF_THE_PROBED = (
-    "__install_special_mapping",
-    "do_brk_flags",
-    "expand_downwards",
-    "mmap_region",
-    "mprotect_fixup",
-)
 
 
 def require_qemu() -> None:
@@ -109,27 +99,6 @@ def is_stuck_at_int3(console: str) -> bool:
     return "soft lockup" in console and "exc_int3" in console
 
 
-def went_to_zero_at_int3(console: str) -> bool:
-    """Whether Linux took such an INT3 for the one of a kprobe, and went on at address 0.
-
-    The driver has a kprobe at perf_event_mmap(), by ftrace: Linux switches between a call and a NOP there,
-    with an INT3 in between. If an INT3 comes after the switch, Linux looks for a kprobe there, finds the
-    driver's, and treats it as a kprobe that is an INT3: it disables interrupts, and goes on at the copy of
-    the instruction, which a kprobe by ftrace does not have (setup_singlestep()). On a processor no INT3 comes
-    after the switch: Linux waits until each one has serialized.
-
-    A fault of the driver, such as a null pointer in file_operations, would leave interrupts enabled.
-    """
-    oops = re.search(
-        r"RIP: 0010:0x0\n.*? EFLAGS: (\w+)\n.*?Call Trace:\n\[[ .\d]+\]  <TASK>\n\[[ .\d]+\]  (\w+)\+0x",
-        console,
-        re.DOTALL,
-    )
-    if oops is None:
-        return False
-    return not int(oops[1], 16) & INTERRUPTS_ENABLED and oops[2] in CALLERS_OF_THE_PROBED
-
-
 def boot(kernel: Kernel, initramfs: Path, arguments: str, more_seconds: int = 0) -> tuple[str, str]:
     """Boots, and waits until the machine is switched off: results, and the kernel's log.
 
@@ -145,7 +114,7 @@ def boot(kernel: Kernel, initramfs: Path, arguments: str, more_seconds: int = 0)
     for log in logs:
         command += ["-serial", f"file:{log}"]
     console, results, log = run_machine(command, logs, SECONDS + more_seconds)
-    if is_stuck_at_int3(console) or went_to_zero_at_int3(console):
+    if is_stuck_at_int3(console):
         command[command.index("tcg")] = "tcg,thread=single"
         console, results, log = run_machine(command, logs, SECONDS + more_seconds)
     assert "done" in results.splitlines(), f"the machine stopped early:\n{results[-2000:]}{console[-4000:]}"

@@ -23,7 +23,7 @@
 #endif
 
 #define PTKIT_DEVICE "/dev/ptkit"
-#define PTKIT_ABI 1 /* raised when a field changes its meaning; new fields at the end do not */
+#define PTKIT_ABI 2 /* raised when a field changes its meaning; new fields at the end do not */
 
 /* ptkit_query.features: supported by both the driver and the processor. */
 #define PTKIT_FEATURE_TOPA (1ULL << 0)         /* PTKIT_OUTPUT_TOPA */
@@ -191,11 +191,7 @@ struct ptkit_status {
   uint64_t stops;         /* how often the buffer was full up to the reader: packets are missing there */
   uint64_t sideband_head; /* bytes written since PTKIT_START, in whole records */
   uint64_t sideband_tail; /* bytes that PTKIT_CONSUME consumed */
-  /*
-   * Records that found no room; of the first processor also mappings, executable or not, that the
-   * kernel could not report.
-   */
-  uint64_t sideband_lost;
+  uint64_t sideband_lost; /* records that found no room */
   uint64_t stopped_at[2]; /* `head` at the last of these stops, and at the one before it */
   uint64_t clears;        /* how often TraceEn was found clear: PTKIT_STATUS_CLEARED */
   uint64_t cleared_at;    /* `head` there, the last time; without wake-ups `position` */
@@ -211,12 +207,14 @@ struct ptkit_consume {
 };
 
 /*
- * Sideband: records of threads, memory and modules, from PTKIT_START to PTKIT_STOP. Each processor has
- * a ring for the records of what happens on that processor. With a process or a task, the ring has
- * records of its threads and of modules; otherwise of all threads. The first record is a SWITCH to the
- * thread that runs then. The size of a record is a multiple of 8 bytes; a record may wrap at the end
- * of the ring. No record is overwritten: records that find no room are dropped, and a LOST record
- * precedes the next record. poll() returns when a quarter of a ring was written.
+ * Sideband: records of context switches, page tables, threads and modules, from PTKIT_START to
+ * PTKIT_STOP. Executable mappings and names are not among them: perf's dummy events have these. Each
+ * processor has a ring for the records of what happens on that processor. With a process or a task, the
+ * ring has records of its threads and of modules; otherwise of all threads. Each ring begins with a
+ * SWITCH to the thread that runs then; a SPACE record may precede it. The size of a record is a
+ * multiple of 8 bytes; a record may wrap at the end of the ring. No record is overwritten: records that
+ * find no room are dropped, and a LOST record precedes the next record. poll() returns when a quarter
+ * of a ring was written.
  */
 #define PTKIT_RECORD_SWITCH 1 /* the thread runs on this processor; pid, tid -1: it is not followed */
 /*
@@ -224,15 +222,14 @@ struct ptkit_consume {
  * task began, which are not traced.
  */
 #define PTKIT_RECORD_FORK 2
-#define PTKIT_RECORD_EXEC 3   /* struct ptkit_record_space; MMAP records follow */
+#define PTKIT_RECORD_EXEC 3   /* the new program is mapped: struct ptkit_record_space */
 #define PTKIT_RECORD_EXIT 4   /* of a thread: struct ptkit_record_exit */
-#define PTKIT_RECORD_MMAP 5   /* executable memory: struct ptkit_record_mmap */
-#define PTKIT_RECORD_NAME 6   /* of a thread: text follows */
+#define PTKIT_RECORD_SPACE 5  /* of the followed process at PTKIT_START: struct ptkit_record_space */
 #define PTKIT_RECORD_LOST 7   /* records before this one: struct ptkit_record_lost */
-#define PTKIT_RECORD_MODULE 8 /* a module of the kernel came: struct ptkit_record_mmap */
+#define PTKIT_RECORD_MODULE 8 /* a module of the kernel came: struct ptkit_record_module */
 #define PTKIT_RECORD_MODULE_GONE 9
 
-/* The beginning of each record. At least one zero ends a text, and zeros fill it up to `size`. */
+/* The beginning of each record. */
 struct ptkit_record {
   uint16_t type; /* PTKIT_RECORD_* */
   uint16_t size; /* with this */
@@ -243,7 +240,7 @@ struct ptkit_record {
 };
 
 /*
- * SWITCH, EXEC. Page tables by their physical address. 0: the thread has none of its own and runs
+ * SWITCH, EXEC, SPACE. Page tables by their physical address. 0: the thread has none of its own and runs
  * with those of the thread before it, or it is not followed.
  */
 struct ptkit_record_space {
@@ -253,7 +250,7 @@ struct ptkit_record_space {
 };
 
 struct ptkit_record_fork {
-  struct ptkit_record record;
+  struct ptkit_record_space space; /* of what began */
   int32_t parent_pid;
   int32_t parent_tid;
 };
@@ -264,18 +261,11 @@ struct ptkit_record_exit {
   uint32_t zero;
 };
 
-/*
- * Text follows: a path, the kernel's name of the mapping ("[vdso]", "//anon" for memory without a
- * name), or the name of a module. The range of a module is its code without __init code.
- */
-struct ptkit_record_mmap {
+struct ptkit_record_module {
   struct ptkit_record record;
-  uint64_t address;
+  uint64_t address; /* its code without __init code */
   uint64_t bytes;
-  uint64_t file_offset; /* in bytes */
-  uint64_t inode;       /* 0: no file */
-  uint32_t device_major;
-  uint32_t device_minor;
+  char name[56]; /* zeros fill it up */
 };
 
 struct ptkit_record_lost {

@@ -166,6 +166,11 @@ static int first_mm(struct ptkit_follow *follow)
 	return mm ? 0 : -ESRCH;
 }
 
+struct mm_struct *ptkit_follow_mm(const struct ptkit_follow *follow)
+{
+	return mm_of(follow->task);
+}
+
 static bool is_over(const struct ptkit_follow *follow)
 {
 	if (follow->thread)

@@ -125,7 +125,6 @@ static int read_status(struct ptkit_session *session, void __user *argument, uns
 	if (!trace || status.zero)
 		return -EINVAL;
 	ptkit_units_status(trace, &status);
-	ptkit_sideband_count_missed(&session->sideband);
 	ring = ptkit_sideband_ring(&session->sideband, status.cpu);
 	status.sideband_head = ring ? ptkit_ring_head(ring) : 0;
 	status.sideband_tail = ring ? ring->tail : 0;

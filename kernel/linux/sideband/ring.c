@@ -11,8 +11,6 @@
 
 #include "sideband/ring.h"
 
-#define RECORD_ALIGNMENT 8
-
 static void wake_up_readers(struct irq_work *work)
 {
 	struct ptkit_ring *ring = container_of(work, struct ptkit_ring, work);
@@ -74,23 +72,11 @@ static void put(struct ptkit_ring *ring, u64 position, const void *from, size_t 
 	memcpy(ring->data, from + first, bytes - first);
 }
 
-static void put_zeros(struct ptkit_ring *ring, u64 position, size_t bytes)
-{
-	static const u8 zeros[RECORD_ALIGNMENT];
-
-	put(ring, position, zeros, bytes);
-}
-
-static void put_record(struct ptkit_ring *ring, const struct ptkit_record *record, size_t bytes,
-		       const char *text, size_t length)
+static void put_record(struct ptkit_ring *ring, const struct ptkit_record *record)
 {
 	u64 head = ring->head;
 
-	put(ring, head, record, bytes);
-	if (text) {
-		put(ring, head + bytes, text, length);
-		put_zeros(ring, head + bytes + length, record->size - bytes - length);
-	}
+	put(ring, head, record, record->size);
 	smp_store_release(&ring->head, head + record->size); /* pairs with ptkit_ring_head() */
 }
 
@@ -109,7 +95,7 @@ static void report_losses(struct ptkit_ring *ring, const struct ptkit_record *ne
 
 	if (!ring->unreported)
 		return;
-	put_record(ring, &lost.record, sizeof(lost), NULL, 0);
+	put_record(ring, &lost.record);
 	ring->unreported = 0;
 }
 
@@ -118,42 +104,29 @@ static u64 quarters(u64 head, u64 tail, u64 bytes)
 	return (head - tail) / (bytes / 4);
 }
 
-void ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, size_t bytes,
-		      const char *text)
+void ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, size_t bytes)
 {
-	size_t length = text ? strlen(text) : 0;
-	size_t size = text ? round_up(bytes + length + 1, RECORD_ALIGNMENT) : bytes;
 	unsigned long flags;
 	u64 needed;
 	u64 before;
 	u64 tail;
 
-	record->size = size;
+	record->size = bytes;
 	raw_spin_lock_irqsave(&ring->lock, flags);
 	record->cpu = smp_processor_id();
 	record->tsc = rdtsc_ordered(); /* with the lock: records are in the order of time */
 	tail = smp_load_acquire(&ring->tail); /* pairs with ptkit_ring_consume() */
 	before = ring->head;
-	needed = size + (ring->unreported ? sizeof(struct ptkit_record_lost) : 0);
+	needed = bytes + (ring->unreported ? sizeof(struct ptkit_record_lost) : 0);
 	if (needed <= ring->bytes - (before - tail)) {
 		report_losses(ring, record);
-		put_record(ring, record, bytes, text, length);
+		put_record(ring, record);
 	} else {
 		WRITE_ONCE(ring->lost, ring->lost + 1);
 		ring->unreported++;
 	}
 	if (!quarters(before, tail, ring->bytes) && quarters(ring->head, tail, ring->bytes))
 		irq_work_queue(&ring->work);
-	raw_spin_unlock_irqrestore(&ring->lock, flags);
-}
-
-void ptkit_ring_lose(struct ptkit_ring *ring, u64 count)
-{
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&ring->lock, flags);
-	WRITE_ONCE(ring->lost, ring->lost + count);
-	ring->unreported += count;
 	raw_spin_unlock_irqrestore(&ring->lock, flags);
 }
 

@@ -31,13 +31,10 @@ void ptkit_ring_reset(struct ptkit_ring *ring);
 int ptkit_ring_map(const struct ptkit_ring *ring, struct vm_area_struct *vma);
 
 /*
- * Writes a record; the caller has set type, pid and tid. `text` follows the record unless it is
- * null. Handlers of NMIs must not call this.
+ * Writes a record of `bytes` bytes, a multiple of 8; the caller has set type, pid and tid. Handlers
+ * of NMIs must not call this.
  */
-void ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, size_t bytes,
-		      const char *text);
-/* So many records are lost without having been written. */
-void ptkit_ring_lose(struct ptkit_ring *ring, u64 count);
+void ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, size_t bytes);
 /* -EINVAL: `tail` is before the last tail or after head. One reader at a time. */
 int ptkit_ring_consume(struct ptkit_ring *ring, u64 tail);
 /* Whether at least a quarter of the ring waits for the reader. */

@@ -1,46 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Sideband: records of threads, memory and modules, which a decoder needs besides the trace.
- * Threads come from the scheduler's tracepoints, modules from the kernel's notifier. New mappings
- * have neither tracepoint nor notifier. A kretprobe of perf_event_mmap() reports them: the kernel
- * calls that function for each new mapping, and for each one that becomes executable later. The
- * record is written at the return of the function, which is no trap.
+ * Sideband: records of what only a module knows, and a decoder needs besides the trace: context
+ * switches and page tables from the scheduler's tracepoints, kernel modules from their notifier.
+ * Mappings and names are recorded by perf's dummy events, which the recorder opens.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpu.h>
 #include <linux/errno.h>
-#include <linux/fs.h>
-#include <linux/kdev_t.h>
-#include <linux/kprobes.h>
-#include <linux/limits.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/nospec.h>
-#include <linux/percpu.h>
 #include <linux/pid.h>
 #include <linux/printk.h>
 #include <linux/rculist.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 
 #include <asm/io.h>
 
 #include <trace/events/sched.h>
-#include <trace/events/task.h>
 
 #include "follow/events.h"
 #include "follow/follow.h"
 #include "machine/compat.h"
 #include "ptkit/ptkit_ioctl.h"
 #include "sideband/sideband.h"
-
-static int mappings_at_once = 128;
-module_param(mappings_at_once, int, 0444);
-MODULE_PARM_DESC(mappings_at_once,
-		 "threads that map memory at the same time; more of them lose records");
 
 static LIST_HEAD(started_ones);
 static DEFINE_MUTEX(started_lock); /* for writers; readers have preemption off */
@@ -98,7 +86,7 @@ static void write_switch(const struct ptkit_sideband *sideband, struct ptkit_rin
 		space.record.pid = -1;
 		space.record.tid = -1;
 	}
-	ptkit_ring_write(ring, &space.record, sizeof(space), NULL);
+	ptkit_ring_write(ring, &space.record, sizeof(space));
 }
 
 static void on_switch(void *data, bool preempt, struct task_struct *from, struct task_struct *to,
@@ -114,40 +102,18 @@ static void on_switch(void *data, bool preempt, struct task_struct *from, struct
 	}
 }
 
-/* Whether a thread that is followed alone begins another thread of its process. */
-static bool begins(const struct ptkit_sideband *sideband, const struct task_struct *parent,
-		   const struct task_struct *child)
+/* The tracepoint runs in the parent. */
+static void write_fork(const struct ptkit_sideband *sideband, struct ptkit_ring *ring,
+		       const struct task_struct *child)
 {
-	return sideband->anywhere && parent->signal == child->signal && follows(sideband, parent);
-}
+	struct ptkit_record_fork fork = {};
 
-static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
-{
-	const struct ptkit_sideband *sideband;
-
-	preempt_disable();
-	for_each_started(sideband) {
-		struct ptkit_record_fork fork = {};
-		struct ptkit_ring *ring = ring_here(sideband);
-
-		if (!ring || !(follows(sideband, child) || begins(sideband, parent, child)))
-			continue;
-		set_thread(sideband, &fork.record, PTKIT_RECORD_FORK, parent);
-		fork.parent_pid = fork.record.pid;
-		fork.parent_tid = fork.record.tid;
-		set_thread(sideband, &fork.record, PTKIT_RECORD_FORK, child);
-		ptkit_ring_write(ring, &fork.record, sizeof(fork), NULL);
-	}
-	preempt_enable();
-}
-
-static void write_name(const struct ptkit_sideband *sideband, struct ptkit_ring *ring,
-		       const struct task_struct *task, const char *name)
-{
-	struct ptkit_record record = {};
-
-	set_thread(sideband, &record, PTKIT_RECORD_NAME, task);
-	ptkit_ring_write(ring, &record, sizeof(record), name);
+	set_thread(sideband, &fork.space.record, PTKIT_RECORD_FORK, current);
+	fork.parent_pid = fork.space.record.pid;
+	fork.parent_tid = fork.space.record.tid;
+	set_thread(sideband, &fork.space.record, PTKIT_RECORD_FORK, child);
+	set_space(&fork.space, child->mm);
+	ptkit_ring_write(ring, &fork.space.record, sizeof(fork));
 }
 
 static void write_exec(const struct ptkit_sideband *sideband, struct ptkit_ring *ring,
@@ -157,53 +123,63 @@ static void write_exec(const struct ptkit_sideband *sideband, struct ptkit_ring 
 
 	set_thread(sideband, &space.record, PTKIT_RECORD_EXEC, task);
 	set_space(&space, task->mm);
-	ptkit_ring_write(ring, &space.record, sizeof(space), NULL);
+	ptkit_ring_write(ring, &space.record, sizeof(space));
 }
 
-/*
- * exec() renames the thread when its new address space is still empty. So the EXEC record precedes
- * the MMAP records of the new program; the tracepoint sched_process_exec would follow them.
- */
-static void on_rename(void *data, struct task_struct *task, const char *name)
+static void write_exit(const struct ptkit_sideband *sideband, struct ptkit_ring *ring,
+		       const struct task_struct *task)
+{
+	struct ptkit_record_exit exit = { .status = task->exit_code };
+
+	set_thread(sideband, &exit.record, PTKIT_RECORD_EXIT, task);
+	ptkit_ring_write(ring, &exit.record, sizeof(exit));
+}
+
+typedef void write_fn(const struct ptkit_sideband *sideband, struct ptkit_ring *ring,
+		      const struct task_struct *task);
+
+/* It follows the task, or follows a thread alone that begins this thread of its process. */
+static bool concerns(const struct ptkit_sideband *sideband, const struct task_struct *task)
+{
+	return follows(sideband, task) || (sideband->anywhere && task->signal == current->signal &&
+					   follows(sideband, current));
+}
+
+/* Writes a record of the task to each sideband that it concerns. */
+static void write_all(write_fn *write, const struct task_struct *task)
 {
 	const struct ptkit_sideband *sideband;
-	bool in_exec = task == current && task->in_execve;
 
 	preempt_disable();
 	for_each_started(sideband) {
 		struct ptkit_ring *ring = ring_here(sideband);
 
-		if (!ring || !follows(sideband, task))
-			continue;
-		if (in_exec)
-			write_exec(sideband, ring, task);
-		write_name(sideband, ring, task, name);
+		if (ring && concerns(sideband, task))
+			write(sideband, ring, task);
 	}
 	preempt_enable();
+}
+
+static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
+{
+	write_all(write_fork, child);
+}
+
+static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
+{
+	write_all(write_exec, task);
 }
 
 static void on_exit(PTKIT_EXIT_ARGUMENTS)
 {
-	const struct ptkit_sideband *sideband;
-
-	preempt_disable();
-	for_each_started(sideband) {
-		struct ptkit_record_exit exit = { .status = task->exit_code };
-		struct ptkit_ring *ring = ring_here(sideband);
-
-		if (!ring || !follows(sideband, task))
-			continue;
-		set_thread(sideband, &exit.record, PTKIT_RECORD_EXIT, task);
-		ptkit_ring_write(ring, &exit.record, sizeof(exit), NULL);
-	}
-	preempt_enable();
+	write_all(write_exit, task);
 }
 
 static struct ptkit_event probes[] = {
 	{ .name = "sched_switch", .probe = on_switch },
 	{ .name = "sched_process_fork", .probe = on_fork },
+	{ .name = "sched_process_exec", .probe = on_exec },
 	{ .name = "sched_process_exit", .probe = on_exit },
-	{ .name = "task_rename", .probe = on_rename },
 };
 
 #define ALL_EVENTS (BIT(ARRAY_SIZE(probes)) - 1)
@@ -220,109 +196,8 @@ static __maybe_unused void check_types(void)
 {
 	check_trace_callback_type_sched_switch(on_switch);
 	check_trace_callback_type_sched_process_fork(on_fork);
+	check_trace_callback_type_sched_process_exec(on_exec);
 	check_trace_callback_type_sched_process_exit(on_exit);
-	check_trace_callback_type_task_rename(on_rename);
-}
-
-static char __percpu *path_room; /* PATH_MAX bytes for each processor */
-
-/* The name that perf and /proc/PID/maps use. */
-static const char *name_of(struct vm_area_struct *vma)
-{
-	const char *name = NULL;
-
-	if (vma->vm_file)
-		name = d_path(&vma->vm_file->f_path, this_cpu_ptr(path_room), PATH_MAX);
-	else if (vma->vm_ops && vma->vm_ops->name)
-		name = vma->vm_ops->name(vma);
-	return IS_ERR_OR_NULL(name) ? "//anon" : name;
-}
-
-static void describe_mapping(struct ptkit_record_mmap *mmap, struct vm_area_struct *vma)
-{
-	const struct inode *inode;
-
-	mmap->address = vma->vm_start;
-	mmap->bytes = vma->vm_end - vma->vm_start;
-	if (!vma->vm_file)
-		return;
-	inode = file_inode(vma->vm_file);
-	mmap->file_offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	mmap->inode = inode->i_ino;
-	mmap->device_major = MAJOR(inode->i_sb->s_dev);
-	mmap->device_minor = MINOR(inode->i_sb->s_dev);
-}
-
-static bool of_interest(const struct task_struct *task)
-{
-	const struct ptkit_sideband *sideband;
-
-	for_each_started(sideband) {
-		if (ring_here(sideband) && follows(sideband, task))
-			return true;
-	}
-	return false;
-}
-
-static void note_mapping(struct vm_area_struct *vma)
-{
-	const struct ptkit_sideband *sideband;
-	const char *name = name_of(vma);
-
-	for_each_started(sideband) {
-		struct ptkit_record_mmap mmap = {};
-		struct ptkit_ring *ring = ring_here(sideband);
-
-		if (!ring || !follows(sideband, current))
-			continue;
-		set_thread(sideband, &mmap.record, PTKIT_RECORD_MMAP, current);
-		describe_mapping(&mmap, vma);
-		ptkit_ring_write(ring, &mmap.record, sizeof(mmap), name);
-	}
-}
-
-/* May run in a trap: reads the argument only. Nonzero: no record at the return. */
-static int mapping_begins(struct kretprobe_instance *instance, struct pt_regs *registers)
-{
-	struct vm_area_struct *vma = (void *)regs_get_kernel_argument(registers, 0);
-
-	*(struct vm_area_struct **)instance->data = vma;
-	return !(vma->vm_flags & VM_EXEC) || vma->vm_mm != current->mm;
-}
-
-/* The caller of perf_event_mmap() has locked the address space. */
-static int mapping_ends(struct kretprobe_instance *instance, struct pt_regs *registers)
-{
-	preempt_disable_notrace();
-	if (of_interest(current))
-		note_mapping(*(struct vm_area_struct **)instance->data);
-	preempt_enable_notrace();
-	return 0;
-}
-
-static struct kretprobe mapping_probe = {
-	.kp.symbol_name = "perf_event_mmap",
-	.kp.flags = KPROBE_FLAG_DISABLED,
-	.entry_handler = mapping_begins,
-	.handler = mapping_ends,
-	.data_size = sizeof(struct vm_area_struct *),
-};
-
-/* Mappings without a record, since the module was loaded. */
-static u64 missed_mappings(void)
-{
-	return (unsigned int)READ_ONCE(mapping_probe.nmissed) + READ_ONCE(mapping_probe.kp.nmissed);
-}
-
-/* Which processor and which process missed them, is not known. */
-void ptkit_sideband_count_missed(struct ptkit_sideband *sideband)
-{
-	u64 missed = missed_mappings();
-
-	if (!sideband->rings || !sideband->listens || missed == sideband->missed)
-		return;
-	ptkit_ring_lose(&sideband->rings[0], missed - sideband->missed);
-	sideband->missed = missed;
 }
 
 /* Each sideband has modules: all processes run their code. */
@@ -330,20 +205,22 @@ static int note_module(struct notifier_block *block, unsigned long state, void *
 {
 	const struct module *module = data;
 	const struct ptkit_sideband *sideband;
+	struct ptkit_record_module found = {
+		.record.type = state == MODULE_STATE_COMING ? PTKIT_RECORD_MODULE :
+							      PTKIT_RECORD_MODULE_GONE,
+	};
 
+	BUILD_BUG_ON(sizeof(found.name) != MODULE_NAME_LEN);
 	if (state != MODULE_STATE_COMING && state != MODULE_STATE_GOING)
 		return NOTIFY_DONE;
+	found.address = ptkit_module_text(module, &found.bytes);
+	strscpy(found.name, module->name, sizeof(found.name));
 	preempt_disable();
 	for_each_started(sideband) {
-		struct ptkit_record_mmap mmap = {};
 		struct ptkit_ring *ring = ring_here(sideband);
 
-		if (!ring)
-			continue;
-		mmap.record.type = state == MODULE_STATE_COMING ? PTKIT_RECORD_MODULE :
-								  PTKIT_RECORD_MODULE_GONE;
-		mmap.address = ptkit_module_text(module, &mmap.bytes);
-		ptkit_ring_write(ring, &mmap.record, sizeof(mmap), module->name);
+		if (ring)
+			ptkit_ring_write(ring, &found.record, sizeof(found));
 	}
 	preempt_enable();
 	return NOTIFY_DONE;
@@ -417,22 +294,38 @@ static void note_present(void *argument)
 		write_switch(sideband, ring, current);
 }
 
-static int listen(void)
-{
-	int error = ptkit_events_begin(&events, ALL_EVENTS);
+/* The page tables of the followed process, on the processor of the first ring. */
+struct followed {
+	struct ptkit_ring *ring;
+	struct ptkit_record_space space;
+};
 
-	if (error)
-		return error;
-	error = enable_kretprobe(&mapping_probe);
-	if (error)
-		ptkit_events_end(&events, ALL_EVENTS);
-	return error;
+static void note_followed(void *argument)
+{
+	struct followed *followed = argument;
+
+	ptkit_ring_write(followed->ring, &followed->space.record, sizeof(followed->space));
 }
 
-static void end_listening(void)
+/* Precedes all other records. After an exec() meanwhile, the next SWITCH has the new tables. */
+static void write_followed(const struct ptkit_sideband *sideband)
 {
-	disable_kretprobe(&mapping_probe);
-	ptkit_events_end(&events, ALL_EVENTS);
+	struct followed followed = { .ring = sideband->rings };
+	struct mm_struct *mm = ptkit_follow_mm(sideband->follow);
+	unsigned int cpu;
+
+	if (!mm)
+		return;
+	set_thread(sideband, &followed.space.record, PTKIT_RECORD_SPACE, sideband->follow->task);
+	set_space(&followed.space, mm);
+	mmdrop(mm);
+	cpus_read_lock();
+	for_each_online_cpu(cpu) {
+		if (sideband->of_cpu[cpu] == followed.ring &&
+		    !smp_call_function_single(cpu, note_followed, &followed, 1))
+			break;
+	}
+	cpus_read_unlock();
 }
 
 static int add(struct ptkit_sideband *sideband)
@@ -441,11 +334,9 @@ static int add(struct ptkit_sideband *sideband)
 
 	mutex_lock(&started_lock);
 	if (list_empty(&started_ones))
-		error = listen();
+		error = ptkit_events_begin(&events, ALL_EVENTS);
 	if (!error)
 		list_add_rcu(&sideband->started, &started_ones);
-	sideband->listens = !error;
-	sideband->missed = missed_mappings();
 	mutex_unlock(&started_lock);
 	return error;
 }
@@ -460,6 +351,8 @@ int ptkit_sideband_start(struct ptkit_sideband *sideband)
 		return 0;
 	for (i = 0; i < sideband->count; i++)
 		ptkit_ring_reset(&sideband->rings[i]);
+	if (sideband->follow)
+		write_followed(sideband);
 	error = add(sideband);
 	if (error)
 		return error;
@@ -474,12 +367,10 @@ void ptkit_sideband_stop(struct ptkit_sideband *sideband)
 {
 	if (!sideband->rings)
 		return;
-	ptkit_sideband_count_missed(sideband);
 	mutex_lock(&started_lock);
-	sideband->listens = false;
 	list_del_rcu(&sideband->started);
 	if (list_empty(&started_ones))
-		end_listening();
+		ptkit_events_end(&events, ALL_EVENTS);
 	mutex_unlock(&started_lock);
 	synchronize_rcu();
 }
@@ -491,39 +382,15 @@ struct ptkit_ring *ptkit_sideband_ring(const struct ptkit_sideband *sideband, un
 	return sideband->of_cpu[array_index_nospec(cpu, nr_cpu_ids)];
 }
 
-static int listen_to_all(void)
-{
-	int error;
-
-	if (!ptkit_events_find(&events))
-		return -EOPNOTSUPP;
-	path_room = __alloc_percpu(PATH_MAX, 1);
-	if (!path_room)
-		return -ENOMEM;
-	mapping_probe.maxactive = mappings_at_once;
-	error = register_kretprobe(&mapping_probe); /* disabled */
-	if (error)
-		return error;
-	error = register_module_notifier(&module_notifier);
-	if (error)
-		unregister_kretprobe(&mapping_probe);
-	return error;
-}
-
 void ptkit_sideband_init(void)
 {
-	int error = listen_to_all();
-
-	available = !error;
-	if (error)
-		pr_notice("no sideband here: error %d\n", error);
+	available = ptkit_events_find(&events) && !register_module_notifier(&module_notifier);
+	if (!available)
+		pr_notice("no sideband here: the kernel lacks a tracepoint\n");
 }
 
 void ptkit_sideband_exit(void)
 {
-	if (available) {
+	if (available)
 		unregister_module_notifier(&module_notifier);
-		unregister_kretprobe(&mapping_probe);
-	}
-	free_percpu(path_room);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Sideband: records of threads, their memory, and modules. */
+/* Sideband: records of context switches, page tables, threads that begin and end, and modules. */
 #ifndef PTKIT_LINUX_SIDEBAND_H
 #define PTKIT_LINUX_SIDEBAND_H
 
@@ -22,13 +22,11 @@ struct ptkit_sideband {
 	unsigned int count;
 	struct ptkit_ring **of_cpu; /* null: no ring of that processor */
 	bool anywhere; /* one ring for all processors, of one thread */
-	bool listens;
-	u64 missed; /* mappings without a record, of all that the kernel has counted */
 };
 
 void ptkit_sideband_init(void);
 void ptkit_sideband_exit(void);
-/* Whether the kernel has the tracepoints and the function that a sideband needs. */
+/* Whether the kernel has the tracepoints that a sideband needs. */
 bool ptkit_sideband_available(void);
 
 /* Allocates a ring for each of the processors. The caller has set `follow` and `anywhere`. */
@@ -38,8 +36,6 @@ void ptkit_sideband_free(struct ptkit_sideband *sideband);
 /* Both do nothing without rings. ptkit_sideband_start() empties the rings. */
 int ptkit_sideband_start(struct ptkit_sideband *sideband);
 void ptkit_sideband_stop(struct ptkit_sideband *sideband);
-/* Adds mappings that the kernel could not report to the lost records of the first ring. */
-void ptkit_sideband_count_missed(struct ptkit_sideband *sideband);
 /* Whether any sideband is started. */
 bool ptkit_sideband_any(void);
 /* Null: the processor has no ring. */

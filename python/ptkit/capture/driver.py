@@ -26,7 +26,7 @@ _WORDS = {
     "process_both": "user and kernel code of a process at once",
     "children": "children of a process",
     "task": "one thread",
-    "sideband": "context switches and mappings",
+    "sideband": "context switches and page tables",
     "bts": "Branch Trace Store",
     "vmx": "tracing in VMX operation",
     "reserves": "trace units reserved against perf's intel_pt",

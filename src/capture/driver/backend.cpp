@@ -1,7 +1,5 @@
 #include "capture/driver/backend.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -46,8 +44,13 @@ DriverBackend::Problem DriverBackend::configure(int pid, const std::vector<Resol
         stops ? std::uint32_t{PTKIT_RANGE_STOP} : std::uint32_t{PTKIT_RANGE_FILTER}, 0};
   }
   pid_ = pid;
-  if (per_thread_) return open_threads();
-  config_.process = pid;
+  if (!per_thread_) config_.process = pid;
+  if (auto failure = per_thread_ ? open_threads() : add_sessions()) return failure;
+  if (has_sideband()) perf_.open(cpus_, config_.sideband_bytes);
+  return {};
+}
+
+DriverBackend::Problem DriverBackend::add_sessions() {
   config_.target = cpus_.empty() ? PTKIT_TARGET_ALL : PTKIT_TARGET_CPU;
   if (cpus_.empty()) return add_session(std::move(unconfigured_), config_);
   for (const std::uint32_t cpu : cpus_) {
@@ -179,6 +182,13 @@ void DriverBackend::stop() {
   for (const auto& port : ports_) static_cast<void>(port->request(PTKIT_STOP, nullptr));
 }
 
+// A thread that is recorded alone runs on CPUs without a buffer, too.
+std::uint32_t DriverBackend::stream_of(std::uint32_t cpu) const noexcept {
+  const auto found = std::find_if(buffers_.begin(), buffers_.end(),
+                                  [cpu](const DriverBuffer& buffer) { return buffer.cpu() == cpu; });
+  return found != buffers_.end() ? found->stream() : buffers_.front().stream();
+}
+
 DriverBackend::Problem DriverBackend::drain(BundleOutput& output, std::vector<SidebandRecord>& records) {
   std::vector<SystemRecord> fresh;
   for (DriverBuffer& buffer : buffers_) {
@@ -189,7 +199,9 @@ DriverBackend::Problem DriverBackend::drain(BundleOutput& output, std::vector<Si
   }
   trace_new_threads();
   resume_where_cleared();
-  return {};
+  return perf_.drain(output, [&](std::uint32_t cpu, SystemRecord record) {
+    records.emplace_back(std::move(record), stream_of(cpu));
+  });
 }
 
 DriverBackend::Problem DriverBackend::collect(BundleOutput& output, std::vector<SidebandRecord>& records) {
@@ -203,18 +215,19 @@ DriverBackend::Problem DriverBackend::collect(BundleOutput& output, std::vector<
 }
 
 void DriverBackend::wait(int handle, bool paused, std::chrono::milliseconds limit) {
-  std::vector<pollfd> files;
-  if (handle >= 0) files.push_back({handle, POLLIN, 0});
+  std::vector<int> files;
+  if (handle >= 0) files.push_back(handle);
   // A session that is paused or has an error is always ready.
   for (const auto& port : ports_) {
-    if (!paused && !waits()) files.push_back({port->file(), POLLIN, 0});
+    if (!paused && !waits()) files.push_back(port->file());
   }
-  static_cast<void>(::poll(files.data(), files.size(), static_cast<int>(limit.count())));
+  perf_.wait(std::move(files), limit);
 }
 
 std::vector<trace::Warning> DriverBackend::warnings() const {
-  std::vector<trace::Warning> out = warnings_;
-  std::uint64_t lost = 0;
+  std::vector<trace::Warning> out = perf_.warnings();
+  out.insert(out.end(), warnings_.begin(), warnings_.end());
+  std::uint64_t lost = perf_.lost_records();
   std::uint64_t bad = 0;
   bool lost_children = false;
   for (const DriverBuffer& buffer : buffers_) {
@@ -245,7 +258,7 @@ std::uint64_t DriverBackend::trace_bytes() const noexcept {
 }
 
 std::uint64_t DriverBackend::lost_records() const noexcept {
-  std::uint64_t sum = 0;
+  std::uint64_t sum = perf_.lost_records();
   for (const DriverBuffer& buffer : buffers_) sum += buffer.counts().lost_records;
   return sum;
 }

@@ -1,5 +1,6 @@
 // The back end by ptkit's kernel driver. A recording has one session of the driver for all CPUs, or one for
-// each chosen CPU, or (per_thread) one for each thread.
+// each chosen CPU, or (per_thread) one for each thread. Context switches and page tables are recorded by the
+// driver, mappings and names by perf.
 #pragma once
 
 #include <chrono>
@@ -7,17 +8,20 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "capture/driver/buffer.h"
 #include "capture/driver/port.h"
 #include "capture/hardware/backend.h"
+#include "capture/perf/sideband.h"
 
 namespace ptkit::capture {
 
 class DriverBackend : public HardwareBackend {
  public:
-  explicit DriverBackend(OpenDriver open) : open_(std::move(open)) {}
+  DriverBackend(OpenDriver open, std::unique_ptr<PerfPort> perf)
+      : open_(std::move(open)), perf_(std::move(perf)) {}
 
   [[nodiscard]] const char* name() const noexcept override { return "driver"; }
   [[nodiscard]] Problem prepare(const RecordOptions& options, std::vector<trace::Warning>& warnings) override;
@@ -26,6 +30,7 @@ class DriverBackend : public HardwareBackend {
   void set_stream(std::size_t index, std::uint32_t stream) override { buffers_[index].set_stream(stream); }
   [[nodiscard]] trace::Configuration configuration() const override;
   [[nodiscard]] bool has_sideband() const noexcept override { return config_.sideband_bytes != 0; }
+  [[nodiscard]] bool records_others() const noexcept override { return true; }
 
   [[nodiscard]] Problem start() override;
   [[nodiscard]] Problem pause() override;
@@ -45,6 +50,8 @@ class DriverBackend : public HardwareBackend {
   [[nodiscard]] Problem add_buffers(std::unique_ptr<DriverPort> port, const ptkit_config& config);
   [[nodiscard]] Problem start_error(int error) const;
   [[nodiscard]] Problem request_all(unsigned long number, const char* what);
+  [[nodiscard]] Problem add_sessions();
+  [[nodiscard]] std::uint32_t stream_of(std::uint32_t cpu) const noexcept;
   [[nodiscard]] bool waits() const noexcept;
   void resume_where_cleared();
 
@@ -64,6 +71,7 @@ class DriverBackend : public HardwareBackend {
   std::unique_ptr<DriverPort> unconfigured_;  // opened by prepare()
   std::vector<std::unique_ptr<DriverPort>> ports_;
   std::vector<DriverBuffer> buffers_;
+  PerfSideband perf_;
   bool paused_ = false;
   bool per_thread_ = false;
   int pid_ = 0;

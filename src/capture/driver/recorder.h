@@ -11,8 +11,9 @@ namespace ptkit::capture {
 
 class DriverRecorder : public HardwareRecorder {
  public:
-  explicit DriverRecorder(RecordOptions options, OpenDriver open = &open_driver)
-      : HardwareRecorder(std::move(options), std::make_unique<DriverBackend>(std::move(open))) {}
+  explicit DriverRecorder(RecordOptions options, OpenDriver open = &open_driver,
+                          const OpenPerf& perf = &open_perf)
+      : HardwareRecorder(std::move(options), std::make_unique<DriverBackend>(std::move(open), perf())) {}
 };
 
 }  // namespace ptkit::capture

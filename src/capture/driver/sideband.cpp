@@ -1,10 +1,9 @@
 #include "capture/driver/sideband.h"
 
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "capture/common/process.h"
@@ -34,24 +33,15 @@ T read_as(base::Bytes record) {
   return out;
 }
 
-std::string text_after(base::Bytes record, std::size_t bytes) {
-  if (record.size() <= bytes) return {};
-  const base::Bytes text = record.subspan(bytes);
-  return {text.begin(), std::find(text.begin(), text.end(), 0)};
+void read_module(base::Bytes record, SystemRecord& out) {
+  const auto module = read_as<ptkit_record_module>(record);
+  out.address = module.address;
+  out.bytes = module.bytes;
+  out.text =
+      std::string(std::begin(module.name), std::find(std::begin(module.name), std::end(module.name), 0));
 }
 
-void read_mapping(base::Bytes record, SystemRecord& out) {
-  const auto mapping = read_as<ptkit_record_mmap>(record);
-  out.address = mapping.address;
-  out.bytes = mapping.bytes;
-  out.file_offset = mapping.file_offset;
-  out.device = makedev(mapping.device_major, mapping.device_minor);
-  out.inode = mapping.inode;
-  out.text = text_after(record, sizeof mapping);
-}
-
-void read_space(base::Bytes record, SystemRecord& out) {
-  const auto space = read_as<ptkit_record_space>(record);
+void set_space(const ptkit_record_space& space, SystemRecord& out) {
   out.cr3_known = true;
   out.kernel_cr3 = space.kernel_cr3;
   out.user_cr3 = space.user_cr3;
@@ -59,6 +49,7 @@ void read_space(base::Bytes record, SystemRecord& out) {
 
 void read_fork(base::Bytes record, SystemRecord& out) {
   const auto fork = read_as<ptkit_record_fork>(record);
+  set_space(fork.space, out);
   out.parent_pid = fork.parent_pid;
   out.parent_tid = fork.parent_tid;
 }
@@ -69,19 +60,17 @@ std::optional<SystemRecord::Kind> kind_of(std::uint16_t type) {
     case PTKIT_RECORD_SWITCH:
       return Kind::SWITCH;
     case PTKIT_RECORD_EXEC:
-      return Kind::EXEC;
+      return Kind::PROGRAM;
+    case PTKIT_RECORD_SPACE:
+      return Kind::SPACE;
     case PTKIT_RECORD_FORK:
       return Kind::FORK;
     case PTKIT_RECORD_EXIT:
       return Kind::EXIT;
-    case PTKIT_RECORD_MMAP:
-      return Kind::MMAP;
     case PTKIT_RECORD_MODULE:
       return Kind::MODULE;
     case PTKIT_RECORD_MODULE_GONE:
       return Kind::MODULE_GONE;
-    case PTKIT_RECORD_NAME:
-      return Kind::COMM;
     case PTKIT_RECORD_LOST:
       return Kind::LOST;
     default:
@@ -93,21 +82,19 @@ void read_body(base::Bytes record, SystemRecord& out) {
   using Kind = SystemRecord::Kind;
   switch (out.kind) {
     case Kind::SWITCH:
-    case Kind::EXEC:
-      return read_space(record, out);
+    case Kind::PROGRAM:
+    case Kind::SPACE:
+      return set_space(read_as<ptkit_record_space>(record), out);
     case Kind::FORK:
       return read_fork(record, out);
     case Kind::EXIT:
       out.status = exit_status_of(read_as<ptkit_record_exit>(record).status);
       return;
-    case Kind::COMM:
-      out.text = text_after(record, sizeof(ptkit_record));
-      return;
     case Kind::LOST:
       out.count = read_as<ptkit_record_lost>(record).count;
       return;
     default:
-      return read_mapping(record, out);
+      return read_module(record, out);
   }
 }
 

@@ -52,10 +52,11 @@ class HardwareBackend {
   [[nodiscard]] virtual trace::Configuration configuration() const = 0;
   // Whether drain() and collect() give records of processes.
   [[nodiscard]] virtual bool has_sideband() const noexcept = 0;
-  // Whether records come from configure() on. If so, the kernel's code before start() is already the code
-  // that runs while tracing. Otherwise start() changes the kernel's code: it registers tracepoint probes
-  // (kernel/linux/events.c).
-  [[nodiscard]] virtual bool streams_records_before_start() const noexcept { return false; }
+  // Whether records of mappings and names come from all processes, whatever is traced.
+  [[nodiscard]] virtual bool records_others() const noexcept { return false; }
+  // Whether the kernel's code while tracing is not yet its code after configure(): start() registers
+  // tracepoint probes (kernel/linux/follow/events.c).
+  [[nodiscard]] virtual bool start_changes_kernel_code() const noexcept { return true; }
 
   [[nodiscard]] virtual Problem start() = 0;
   [[nodiscard]] virtual Problem pause() = 0;

@@ -75,11 +75,12 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::record(const sigse
                                      [](const trace::Stream& one) { return one.switches_by_offset; });
   processes_ = std::make_unique<SystemProcesses>(*output_, options_.hardware.user, by_offset,
                                                  max_skew_of(configuration_.clock));
+  if (backend_->records_others() && !options_.hardware.whole_cpus()) processes_->ignore_others();
   processes_->while_saving([this] { drain_if_due(); });
   parser_->while_waiting([this] { drain_if_due(); });
   write_metadata();
   make_streams();
-  buffers_fill_ = backend_->streams_records_before_start();
+  buffers_fill_ = true;
   save_processes();
   if (auto failure = begin()) return failure;
   auto failure = loop();
@@ -194,10 +195,9 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::begin() {
 // Saves the kernel's code in the state that it has while tracing: before start() if the back end permits
 // that, otherwise in a pause right after start().
 HardwareRecorder::Session::Problem HardwareRecorder::Session::start_backend() {
-  const bool begins_first = !backend_->streams_records_before_start();
+  const bool begins_first = backend_->start_changes_kernel_code();
   if (begins_first) {
     if (auto failure = backend_->start()) return failure;
-    buffers_fill_ = true;
     if (!options_.hardware.kernel) return {};
     if (auto failure = backend_->pause()) return failure;
   }

@@ -91,7 +91,7 @@ class HardwareRecorder::Session {
   std::vector<std::uint64_t> trigger_counts_;                     // by trigger: events so far
   bool waits_for_trigger_ = false;                                // a trigger begins the recording
   bool paused_ = false;
-  bool buffers_fill_ = false;  // the back end writes its buffers, so they must be drained
+  bool buffers_fill_ = false;  // the back end may write its buffers, so they must be drained
   bool interrupted_ = false;
   bool limited_ = false;
   bool records_lost_ = false;

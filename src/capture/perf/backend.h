@@ -33,7 +33,7 @@ class PerfBackend : public HardwareBackend {
   void set_stream(std::size_t index, std::uint32_t stream) override { buffers_[index].set_stream(stream); }
   [[nodiscard]] trace::Configuration configuration() const override;
   [[nodiscard]] bool has_sideband() const noexcept override { return true; }
-  [[nodiscard]] bool streams_records_before_start() const noexcept override { return true; }
+  [[nodiscard]] bool start_changes_kernel_code() const noexcept override { return false; }
 
   [[nodiscard]] Problem start() override;
   [[nodiscard]] Problem pause() override;
@@ -63,7 +63,7 @@ class PerfBackend : public HardwareBackend {
   [[nodiscard]] PerfScope scope() const;
   [[nodiscard]] PerfBuffer::Sizes sizes_of(std::size_t attempt) const;
   [[nodiscard]] bool fits_memory(std::size_t attempt) const;
-  [[nodiscard]] perf_event_attr dummy() const;
+  [[nodiscard]] std::uint64_t trailer() const;
   [[nodiscard]] Problem open_all(int pid);
   [[nodiscard]] Problem open_threads(int pid);
   [[nodiscard]] Problem open_one(int tid, int cpu, bool may_be_inherited);
@@ -79,7 +79,6 @@ class PerfBackend : public HardwareBackend {
   [[nodiscard]] Problem set_output(int event, const PerfBuffer& buffer);
   [[nodiscard]] Problem open_sideband();
   [[nodiscard]] Problem open_dummy_for(const Opened& one, bool switches);
-  [[nodiscard]] int open_dummy(perf_event_attr attr, int tid, int cpu);
   void restart_at_exec(const Opened& one);
   [[nodiscard]] Problem open_kernel_sideband();
   [[nodiscard]] Problem open_breakpoint(const perf_event_attr& attr, const Opened& one,

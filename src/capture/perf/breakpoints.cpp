@@ -12,6 +12,7 @@
 #include "base/addresses.h"
 #include "capture/common/errors.h"
 #include "capture/perf/backend.h"
+#include "capture/perf/sideband.h"
 
 namespace ptkit::capture {
 
@@ -80,7 +81,7 @@ PerfBackend::Problem PerfBackend::set_breakpoints(const std::vector<Breakpoint>&
         "triggers: the kernel's tracepoints cannot be read; run as root, and mount tracefs (mount -t tracefs "
         "tracefs /sys/kernel/tracing)");
   }
-  const perf_event_attr unit = dummy();
+  const perf_event_attr unit = dummy_event(trailer());
   for (const Breakpoint& place : places) {
     for (const Opened& one : opened_) {
       if (one.secondary) continue;

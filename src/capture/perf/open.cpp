@@ -11,6 +11,7 @@
 
 #include "capture/common/errors.h"
 #include "capture/perf/backend.h"
+#include "capture/perf/sideband.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::capture {
@@ -180,25 +181,9 @@ PerfBackend::Problem PerfBackend::set_output(int event, const PerfBuffer& buffer
 
 // ---- records
 
-// Opens an event without the fields that an older kernel does not know.
-int PerfBackend::open_dummy(perf_event_attr attr, int tid, int cpu) {
-  int event = port_->open(attr, tid, cpu);
-  if (event == -EINVAL && attr.build_id != 0) {
-    attr.build_id = 0;
-    event = port_->open(attr, tid, cpu);
-  }
-  return event;
-}
-
-// PERF_COUNT_SW_DUMMY counts nothing, and writes sideband records.
-perf_event_attr PerfBackend::dummy() const {
-  perf_event_attr attr{};
-  attr.size = sizeof attr;
-  attr.type = PERF_TYPE_SOFTWARE;
-  attr.config = PERF_COUNT_SW_DUMMY;
-  attr.sample_type = attr_.sample_type & ~std::uint64_t{PERF_SAMPLE_BRANCH_STACK};
-  attr.sample_id_all = attr.exclude_kernel = attr.exclude_hv = 1;
-  return attr;
+// Dummy events share a ring with tracing events, so their records have the same trailer.
+std::uint64_t PerfBackend::trailer() const {
+  return attr_.sample_type & ~std::uint64_t{PERF_SAMPLE_BRANCH_STACK};
 }
 
 PerfBackend::Problem PerfBackend::open_sideband() {
@@ -222,13 +207,11 @@ PerfBackend::Problem PerfBackend::open_sideband() {
 
 // Sideband records: context switches, mappings, names, threads that begin and end.
 PerfBackend::Problem PerfBackend::open_dummy_for(const Opened& one, bool switches) {
-  perf_event_attr attr = dummy();
-  attr.mmap = attr.mmap2 = attr.build_id = 1;
-  attr.comm = attr.comm_exec = attr.task = 1;
+  perf_event_attr attr = sideband_event(trailer());
   attr.inherit = one.tid != kAll && one.cpu != kAll ? 1 : 0;
   attr.inherit_thread = attr.inherit != 0 && !options_.hardware.children ? 1 : 0;
   attr.context_switch = switches ? 1 : 0;
-  const int event = open_dummy(attr, one.tid, one.cpu);
+  const int event = open_sideband_event(*port_, attr, one.tid, one.cpu);
   if (event == -ESRCH) return {};
   if (event == -EINVAL) {
     return unsupported(
@@ -245,7 +228,7 @@ PerfBackend::Problem PerfBackend::open_dummy_for(const Opened& one, bool switche
 // of the programs before and after exec().
 void PerfBackend::restart_at_exec(const Opened& one) {
   if (one.tid == kAll) return;
-  perf_event_attr attr = dummy();
+  perf_event_attr attr = dummy_event(trailer());
   attr.disabled = attr.enable_on_exec = 1;
   attr.inherit = one.cpu != kAll ? 1 : 0;
   attr.inherit_thread = attr.inherit != 0 && !options_.hardware.children ? 1 : 0;
@@ -259,7 +242,7 @@ void PerfBackend::restart_at_exec(const Opened& one) {
 PerfBackend::Problem PerfBackend::open_kernel_sideband() {
   bool all = true;
   for (const PerfBuffer& buffer : buffers_) {
-    perf_event_attr attr = dummy();
+    perf_event_attr attr = dummy_event(trailer());
     attr.ksymbol = attr.text_poke = 1;
     const int event = buffer.cpu() == kAll ? -EINVAL : port_->open(attr, kAll, buffer.cpu());
     if (event == -EMFILE || event == -ENFILE) return open_error(*port_, scope(), -event).failure();

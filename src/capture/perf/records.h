@@ -55,6 +55,11 @@ class PerfRecords {
   // `attr`: of the events that write the ring. `switches`: SWITCH records become SystemRecords, otherwise
   // entries of `running`.
   PerfRecords(formats::perf::Attr attr, const trace::Clock& clock, bool switches);
+  PerfRecords(const PerfRecords&) = delete;  // `trailers_` refers to `attrs_`
+  PerfRecords& operator=(const PerfRecords&) = delete;
+  PerfRecords(PerfRecords&&) = default;
+  PerfRecords& operator=(PerfRecords&&) = default;
+  ~PerfRecords() = default;
 
   // Parses complete records. Returns how many bytes were read.
   std::size_t take(base::Bytes bytes, ParsedRecords& parsed);

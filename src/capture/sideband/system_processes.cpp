@@ -327,8 +327,18 @@ bool SystemProcesses::read_bytes(std::int64_t pid, const CodeMapping& mapping, c
   return any && !is_file(mapping.path);
 }
 
+bool SystemProcesses::ignores(const SystemRecord& record) const {
+  using Kind = SystemRecord::Kind;
+  if (!ignores_others_ ||
+      (record.kind != Kind::EXEC && record.kind != Kind::MMAP && record.kind != Kind::COMM))
+    return false;
+  const auto at = processes_.find(record.pid);
+  return at == processes_.end() || at->second.ended;
+}
+
 void SystemProcesses::take(const SystemRecord& record, std::uint32_t stream) {
   using Kind = SystemRecord::Kind;
+  if (ignores(record)) return;
   switch (record.kind) {
     case Kind::SWITCH:
       return on_switch(record, stream);
@@ -336,6 +346,10 @@ void SystemProcesses::take(const SystemRecord& record, std::uint32_t stream) {
       return on_fork(record);
     case Kind::EXEC:
       return on_exec(record, stream);
+    case Kind::PROGRAM:
+      return on_program(record, stream);
+    case Kind::SPACE:
+      return on_space(record);
     case Kind::MMAP:
       return on_mmap(record);
     case Kind::EXIT:
@@ -411,26 +425,46 @@ void SystemProcesses::on_fork(const SystemRecord& record) {
     ++processes_[record.parent_pid].children;
     child.parent = record.parent_pid;
   }
-  child.ended = child.erasable = false;
+  child.ended = child.erasable = child.loading = false;
   child.threads = {{record.tid, record.tsc}};
+  set_cr3(record, child);
   trace::Sideband out = sideband(trace::SidebandKind::PROCESS, record);
   out.parent = record.parent_pid;
   output_.sideband(out);
 }
 
-// MMAP records of the new program follow.
+// MMAP records of the new program follow, then PROGRAM.
 void SystemProcesses::on_exec(const SystemRecord& record, std::uint32_t stream) {
   Process& process = process_of(record.pid, record.tsc);
-  jit_names_.end(process.space, record.tsc);
   // A process that process_of() has just added has mappings of /proc, which may be newer. They are discarded.
+  begin_program(record, process, stream);
+  process.exec_path_known = false;
+  process.loading = true;
+}
+
+// Without EXEC and MMAP records, which perf may be refused or have lost, /proc has the mappings.
+void SystemProcesses::on_program(const SystemRecord& record, std::uint32_t stream) {
+  Process& process = process_of(record.pid, record.tsc);
+  if (!std::exchange(process.loading, false)) {
+    begin_program(record, process, stream);
+    write_record(trace::SidebandKind::EXEC, record, 0, program_path(record.pid));
+  }
+  set_cr3(record, process);
+  if (process.mappings.all().empty()) read_maps_of(record.pid, process, record.tsc);
+}
+
+void SystemProcesses::begin_program(const SystemRecord& record, Process& process, std::uint32_t stream) {
+  jit_names_.end(process.space, record.tsc);
   new_space(record.pid, process);
   process.threads = {{record.tid, record.tsc}};
-  process.exec_path_known = false;
   process.saved = user_;
-  if (!is_kernel_thread(record)) set_cr3(record, process);
   last_space_[stream] = process.space;
   // With `by_offset_`, the next SWITCH record has the new space.
   if (!by_offset_) switches_[stream].push_back({record.tsc, record.pid, record.tid, process.space});
+}
+
+void SystemProcesses::on_space(const SystemRecord& record) {
+  set_cr3(record, process_of(record.pid, record.tsc));
 }
 
 void SystemProcesses::on_mmap(const SystemRecord& record) {

@@ -31,6 +31,9 @@ class SystemProcesses {
   // `on_progress` is called repeatedly while code is saved, which takes long.
   void while_saving(std::function<void()> on_progress) { on_progress_ = std::move(on_progress); }
 
+  // From then on EXEC, MMAP and COMM records count only for processes that other records have named.
+  void ignore_others() { ignores_others_ = true; }
+
   // Adds the recorded process from /proc.
   void begin(std::int64_t pid, std::uint64_t tsc);
   // Saves the code of a tracked process.
@@ -118,9 +121,11 @@ class SystemProcesses {
     bool erasable = false;        // erased when its last child is erased
     bool saved = false;           // its mappings are in the bundle
     bool exec_path_known = true;  // an EXEC record with the path was written
+    bool loading = false;         // after EXEC, before PROGRAM
   };
 
   Process& process_of(std::int64_t pid, std::uint64_t tsc);
+  [[nodiscard]] bool ignores(const SystemRecord& record) const;
   void read_maps_of(std::int64_t pid, Process& process, std::uint64_t tsc);
   void add_mapping(Process& process, const SystemRecord& record);
   void write_mapping(std::int64_t pid, const CodeMapping& mapping, std::int32_t file);
@@ -138,6 +143,9 @@ class SystemProcesses {
   void add_switch(std::uint32_t stream, const trace::Switch& to);
   void on_fork(const SystemRecord& record);
   void on_exec(const SystemRecord& record, std::uint32_t stream);
+  void on_program(const SystemRecord& record, std::uint32_t stream);
+  void begin_program(const SystemRecord& record, Process& process, std::uint32_t stream);
+  void on_space(const SystemRecord& record);
   void on_mmap(const SystemRecord& record);
   void on_exit(const SystemRecord& record);
   void end(std::int64_t pid, Process& process, std::uint64_t tsc);
@@ -149,6 +157,7 @@ class SystemProcesses {
   BundleOutput& output_;
   bool user_;
   bool by_offset_;
+  bool ignores_others_ = false;
   std::uint64_t max_skew_;
   sideband::SwitchSkews skews_;
   bool cr3_known_ = false;  // SWITCH records have CR3

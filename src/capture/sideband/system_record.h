@@ -13,6 +13,8 @@ struct SystemRecord {
     SWITCH,       // `tid` is switched in; pid -1: a thread that is not recorded or not known
     FORK,         // `tid` begins
     EXEC,         // `pid` called exec(); MMAP records of the new program follow
+    PROGRAM,      // exec() of `pid` has mapped the new program
+    SPACE,        // page tables of `pid`
     EXIT,         // `tid` ends
     MMAP,         // executable memory was mapped
     COMM,         // the name of `tid`
@@ -29,7 +31,7 @@ struct SystemRecord {
   std::uint64_t offset = 0;  // SWITCH: its stream offset, in a stream with switches by offset
   std::int32_t pid = 0;
   std::int32_t tid = 0;
-  bool cr3_known = false;        // SWITCH, EXEC: the two fields that follow are recorded
+  bool cr3_known = false;        // SWITCH, FORK, PROGRAM, SPACE: the two fields that follow are recorded
   std::uint64_t kernel_cr3 = 0;  // 0: a kernel thread, which keeps CR3
   std::uint64_t user_cr3 = 0;
   std::int32_t parent_pid = 0;  // FORK

@@ -50,7 +50,7 @@ def plan(argv: list[str], **options: Any) -> dict[str, Any]:
 def test_doctor_says_what_the_driver_can_do(here: None) -> None:
     found = next(one for one in ptkit.capture.probe() if one.name == "driver")
     assert found.available
-    for words in ("version 0.1.0", "one process", "switches and mappings", "4 address filters", "MTC"):
+    for words in ("version 0.1.0", "one process", "switches and page tables", "4 address filters", "MTC"):
         assert words in found.detail
     assert "CYC" not in found.detail
 

@@ -154,6 +154,7 @@ const std::vector<Case>& cases() {
     {WarningCode::SIDEBAND_LOST, {"1"}, "1 sideband record was LOST, as the ring was full: rows may be attributed to wrong threads, and code may be missing."},
     {WarningCode::SIDEBAND_LOST, {"2"}, "2 sideband records were LOST, as the ring was full: rows may be attributed to wrong threads, and code may be missing."},
     {WarningCode::SIDEBAND_UNSUPPORTED, {}, "This driver has no sideband (context switches and mappings): rows cannot be attributed to threads, and code that was mapped while recording may be missing."},
+    {WarningCode::MAPPINGS_NOT_RECORDED, {"aa"}, "perf events for sideband are refused (aa): names of threads, and code that was mapped while recording, may be missing."},
     {WarningCode::SAMPLES_THROTTLED, {"1"}, "The kernel throttled samples 1 time (kernel.perf_event_max_sample_rate, kernel.perf_cpu_time_max_percent): branch stacks and hits of triggers are missing there."},
     {WarningCode::SAMPLES_THROTTLED, {"2"}, "The kernel throttled samples 2 times (kernel.perf_event_max_sample_rate, kernel.perf_cpu_time_max_percent): branch stacks and hits of triggers are missing there."},
     {WarningCode::RECORDS_INVALID, {"1"}, "1 perf record is invalid and was skipped."},

@@ -1,9 +1,6 @@
-// Parts of the driver back end: configurations and their errors, sideband records, kernel code, processes.
+// Parts of the driver back end: configurations and their errors, sideband records, kernel code.
 #include <elf.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,11 +16,9 @@
 #include "capture/driver/config.h"
 #include "capture/driver/sideband.h"
 #include "capture/hardware/filter_resolver.h"
-#include "capture/sideband/system_processes.h"
+#include "capture/sideband/kernel_code.h"
 #include "fake_driver.h"
-#include "formats/registry.h"
-#include "image/image.h"
-#include "unit/support/seconds.h"
+#include "unit/capture/output/bundle_fixture.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::capture::test {
@@ -306,32 +301,6 @@ TEST(FilterResolver, ResolvesSymbolsOfProcess) {
   EXPECT_NE(missing.failure().detail.find("there are ptkit_filtered_function"), std::string::npos);
 }
 
-// A bundle during its recording.
-struct BundleFixture {
-  BundleFixture() : output(writer(), 0, parser) {}
-  ~BundleFixture() { std::filesystem::remove(path); }
-  BundleFixture(const BundleFixture&) = delete;
-  BundleFixture& operator=(const BundleFixture&) = delete;
-
-  formats::PtkWriter writer() const {
-    auto out = formats::PtkWriter::create(path);
-    EXPECT_TRUE(out.ok());
-    out.value().info({});
-    return std::move(out.value());
-  }
-  trace::TraceBundle finish() {
-    EXPECT_TRUE(output.finish().ok());
-    auto bundle = formats::open(path, {});
-    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
-    return std::move(bundle.value());
-  }
-
-  std::string path = "/tmp/ptkit-written-" + std::to_string(::getpid()) + "-" +
-                     ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
-  FileParser parser;
-  BundleOutput output;
-};
-
 // ---- KernelCode
 
 class KernelCodeTest : public ::testing::Test {
@@ -522,36 +491,45 @@ class DriverSideband : public ::testing::Test {
 
 TEST_F(DriverSideband, ReadsRecordsAcrossWrap) {
   device_.write_record(0, ptkit_record_space{head_of(PTKIT_RECORD_SWITCH, 10, 7, 8), 0x1000, 0x2000});
-  device_.write_record(0, ptkit_record_fork{head_of(PTKIT_RECORD_FORK, 11, 9, 9), 7, 8});
+  device_.write_record(0, ptkit_record_fork{{head_of(PTKIT_RECORD_FORK, 11, 9, 9), 0x3000, 0x4000}, 7, 8});
   device_.write_record(0, ptkit_record_exit{head_of(PTKIT_RECORD_EXIT, 12, 9, 9), 256, 0});
-  device_.write_record(
-      0, ptkit_record_mmap{head_of(PTKIT_RECORD_MMAP, 13, 9, 9), 0x4000, 0x1000, 0x800, 77, 8, 1},
-      "/bin/true");
-  device_.write_record(0, head_of(PTKIT_RECORD_NAME, 14, 9, 9), "name");
+  ptkit_record_module module{head_of(PTKIT_RECORD_MODULE, 13, 0, 0), 0x4000, 0x1000, "e1000e"};
+  device_.write_record(0, module);
+  std::memset(module.name, 'n', sizeof module.name);  // as long as a name can be
+  device_.write_record(0, module);
+  device_.write_record(0, ptkit_record_space{head_of(PTKIT_RECORD_EXEC, 14, 9, 9), 0x5000, 0x6000});
+  device_.write_record(0, ptkit_record_space{head_of(PTKIT_RECORD_SPACE, 14, 9, 9), 0x7000, 0x8000});
   device_.write_record(0, head_of(99, 15, 0, 0), "of the future");
   device_.write_record(0, ptkit_record_lost{head_of(PTKIT_RECORD_LOST, 16, 0, 0), 5});
   const DriverRecords got = read();
   EXPECT_EQ(got.bad_bytes, 0U);
   EXPECT_EQ(got.unknown, 1U);
   EXPECT_EQ(got.read_to, device_.cpus[0].status.sideband_head);
-  ASSERT_EQ(got.records.size(), 6U);
+  ASSERT_EQ(got.records.size(), 8U);
   EXPECT_EQ(got.records[0].kernel_cr3, 0x1000U);
   EXPECT_EQ(got.records[0].user_cr3, 0x2000U);
   EXPECT_EQ(got.records[0].tid, 8);
   EXPECT_EQ(got.records[1].parent_tid, 8);
+  EXPECT_TRUE(got.records[1].cr3_known);
+  EXPECT_EQ(got.records[1].kernel_cr3, 0x3000U);
+  EXPECT_EQ(got.records[1].user_cr3, 0x4000U);
   EXPECT_EQ(got.records[2].status, 1);
-  EXPECT_EQ(got.records[3].text, "/bin/true");
-  EXPECT_EQ(got.records[3].file_offset, 0x800U);
-  EXPECT_EQ(got.records[3].inode, 77U);
-  EXPECT_EQ(got.records[3].device, makedev(8, 1));
-  EXPECT_EQ(got.records[4].text, "name");
-  EXPECT_EQ(got.records[5].count, 5U);
+  EXPECT_EQ(got.records[3].kind, SystemRecord::Kind::MODULE);
+  EXPECT_EQ(got.records[3].address, 0x4000U);
+  EXPECT_EQ(got.records[3].bytes, 0x1000U);
+  EXPECT_EQ(got.records[3].text, "e1000e");
+  EXPECT_EQ(got.records[4].text, std::string(sizeof module.name, 'n'));
+  EXPECT_EQ(got.records[5].kind, SystemRecord::Kind::PROGRAM);
+  EXPECT_EQ(got.records[5].kernel_cr3, 0x5000U);
+  EXPECT_EQ(got.records[6].kind, SystemRecord::Kind::SPACE);
+  EXPECT_EQ(got.records[6].user_cr3, 0x8000U);
+  EXPECT_EQ(got.records[7].count, 5U);
 }
 
 TEST_F(DriverSideband, StopsAtMalformedRecord) {
-  device_.write_record(0, head_of(PTKIT_RECORD_NAME, 14, 9, 9), "name");
+  device_.write_record(0, ptkit_record_exit{head_of(PTKIT_RECORD_EXIT, 14, 9, 9), 0, 0});
   const std::uint64_t good = device_.cpus[0].status.sideband_head;
-  device_.write_record(0, head_of(PTKIT_RECORD_NAME, 15, 9, 9), "lost");
+  device_.write_record(0, ptkit_record_exit{head_of(PTKIT_RECORD_EXIT, 15, 9, 9), 0, 0});
   for (const std::uint16_t size : std::initializer_list<std::uint16_t>{0, 16, 25, 0xfff8}) {
     std::memcpy(device_.cpus[0].sideband.data() + good % kPage + 2, &size, sizeof size);
     const DriverRecords got = read();
@@ -576,250 +554,6 @@ TEST(DriverSidebandRing, SurvivesRandomBytes) {
     const DriverRecords got = read_records(ring, from, from + random() % (kPage + 1));
     for (const SystemRecord& record : got.records) EXPECT_LE(record.text.size(), kPage);
   }
-}
-
-// ---- SystemProcesses
-
-class SystemProcessesTest : public ::testing::Test {
- protected:
-  SystemProcessesTest() : processes_(written_.output, true, false) {}
-
-  trace::TraceBundle finish() { return written_.finish(); }
-  // Above the largest possible PID.
-  static constexpr std::int32_t kFirst = 1 << 23;
-  static SystemRecord made(SystemRecord::Kind kind, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
-    SystemRecord out;
-    out.kind = kind;
-    out.cr3_known = true;
-    out.tsc = tsc;
-    out.pid = pid;
-    out.tid = tid;
-    return out;
-  }
-  void switch_to(std::uint64_t tsc, std::int32_t pid, std::uint64_t table, std::uint32_t stream = 0) {
-    SystemRecord record = made(SystemRecord::Kind::SWITCH, tsc, pid, pid);
-    record.kernel_cr3 = table;
-    record.user_cr3 = table == 0 ? 0 : table + kPage;
-    processes_.take(record, stream);
-  }
-  void fork(std::uint64_t tsc, std::int32_t parent, std::int32_t pid, std::int32_t tid) {
-    SystemRecord record = made(SystemRecord::Kind::FORK, tsc, pid, tid);
-    record.parent_pid = record.parent_tid = parent;
-    processes_.take(record, 0);
-  }
-  void map(std::uint64_t tsc, std::int32_t pid, std::uint64_t address, const std::string& path) {
-    SystemRecord record = made(SystemRecord::Kind::MMAP, tsc, pid, pid);
-    record.address = address;
-    record.bytes = kPage;
-    record.file_offset = kPage;
-    record.text = path;
-    struct stat file {};
-    if (::stat(path.c_str(), &file) == 0) {
-      record.device = file.st_dev;
-      record.inode = file.st_ino;
-    }
-    processes_.take(record, 0);
-  }
-
-  BundleFixture written_;
-  SystemProcesses processes_;
-};
-
-TEST_F(SystemProcessesTest, FindsSpaceByCr3) {
-  switch_to(10, kFirst, 0xa000);
-  switch_to(20, kFirst + 1, 0xc000);
-  switch_to(30, 0, 0);  // a kernel thread keeps CR3
-  switch_to(40, -1, 0);
-  switch_to(50, kFirst, 0xa000);
-  switch_to(60, kFirst, 0xf000);  // exec() without an EXEC record
-  const std::vector<trace::Switch> got = processes_.take_switches(0);
-  ASSERT_EQ(got.size(), 6U);
-  EXPECT_EQ(got[2].space, got[1].space);
-  EXPECT_EQ(got[3].tid, trace::kNoId);
-  EXPECT_EQ(got[4].space, got[0].space);
-  EXPECT_NE(got[5].space, got[0].space);
-  EXPECT_TRUE(processes_.take_switches(0).empty());
-  const trace::TraceBundle bundle = finish();
-  EXPECT_EQ(bundle.spaces[got[0].space].cr3, 0xa000U);
-  EXPECT_EQ(bundle.spaces[got[0].space].user_cr3, 0xb000U);
-  EXPECT_EQ(bundle.spaces[got[1].space].pid, kFirst + 1);
-}
-
-// A switch is dated in the middle of two records. The first record may be long before the thread began.
-TEST_F(SystemProcessesTest, DatesSwitchAfterStartOfThread) {
-  const auto runs = [&](std::uint64_t since, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
-    SystemRecord record = made(SystemRecord::Kind::SWITCH, tsc, pid, tid);
-    record.cr3_known = false;
-    record.since = since;
-    processes_.take(record, 0);
-  };
-  runs(1, 10, kFirst, kFirst);
-  fork(100, kFirst, kFirst + 1, kFirst + 1);
-  runs(60, 110, kFirst + 1, kFirst + 1);
-  fork(300, kFirst + 1, kFirst + 1, kFirst + 2);  // a thread
-  runs(260, 310, kFirst + 1, kFirst + 2);
-  runs(305, 320, kFirst + 1, kFirst + 1);
-  processes_.take(made(SystemRecord::Kind::EXEC, 400, kFirst + 1, kFirst + 1), 1);
-  runs(350, 410, kFirst + 1, kFirst + 1);
-  std::vector<std::uint64_t> times;
-  for (const trace::Switch& one : processes_.take_switches(0)) times.push_back(one.tsc);
-  EXPECT_EQ(times, (std::vector<std::uint64_t>{1, 100, 300, 305, 400}));
-}
-
-TEST_F(SystemProcessesTest, AddsMappingsInLogTime) {
-  constexpr std::uint64_t kCount = 60'000;
-  const auto map_all = [&] {
-    for (std::uint64_t i = 0; i < kCount; ++i) map(10 + i, kFirst, 0x10000000 + i * 2 * kPage, "//anon");
-  };
-  EXPECT_LT(formats::test::seconds_of(map_all), 2.0);
-}
-
-// Many short programs, as in a build.
-TEST_F(SystemProcessesTest, ForgetsExitedProcesses) {
-  const std::string program = std::filesystem::canonical("/bin/sh");
-  const auto exit_of = [&](std::uint64_t tsc, std::int32_t pid) {
-    processes_.take(made(SystemRecord::Kind::EXIT, tsc, pid, pid), 0);
-  };
-  switch_to(1, kFirst, 0xa000);
-  // Their children still run, so the two parents are kept.
-  fork(2, kFirst, kFirst + 1, kFirst + 1);
-  fork(3, kFirst + 1, kFirst + 2, kFirst + 2);
-  fork(4, kFirst + 2, kFirst + 3, kFirst + 3);
-  for (const std::int32_t pid : {kFirst + 1, kFirst + 2}) exit_of(5, pid);
-  std::uint64_t tsc = 100;
-  const auto run = [&](std::int32_t count) {
-    for (std::int32_t i = 0; i < count; ++i, tsc += 10) {
-      const auto pid = kFirst + static_cast<std::int32_t>(tsc / 10);
-      fork(tsc, kFirst, pid, pid);
-      processes_.take(made(SystemRecord::Kind::EXEC, tsc + 1, pid, pid), 0);
-      for (std::uint64_t j = 0; j < 6; ++j) map(tsc + 2, pid, 0x400000 + j * kPage, program);
-      exit_of(tsc + 3, pid);
-      if (i % 1000 == 0) static_cast<void>(processes_.take_switches(0));
-    }
-  };
-  run(8'000);
-  const std::size_t before = ::mallinfo2().uordblks;
-  run(30'000);
-  EXPECT_LT(::mallinfo2().uordblks, before + (std::size_t{8} << 20U));
-  EXPECT_TRUE(processes_.alive(kFirst + 1));
-  exit_of(tsc, kFirst + 3);
-  EXPECT_FALSE(processes_.alive(kFirst + 1));
-  EXPECT_TRUE(processes_.alive(kFirst));
-}
-
-// The processes have exited, but some of their records are not read yet.
-TEST_F(SystemProcessesTest, KeepsMappingsOfVanishedProcesses) {
-  switch_to(10, kFirst, 0xa000);
-  map(11, kFirst, 0x400000, std::filesystem::canonical("/bin/sh"));
-  processes_.forget_ended();
-  EXPECT_FALSE(processes_.alive(kFirst));
-  fork(20, kFirst, kFirst + 1, kFirst + 1);
-  switch_to(30, kFirst + 1, 0xc000);
-  const trace::SpaceId child = processes_.take_switches(0).at(1).space;
-  const trace::TraceBundle bundle = finish();
-  EXPECT_TRUE(std::any_of(bundle.code.begin(), bundle.code.end(),
-                          [&](const trace::CodeRegion& region) { return region.space == child; }));
-}
-
-// A mapping over another one is valid from its time on. The same mapping again is not added.
-TEST_F(SystemProcessesTest, DatesMappingsOverOthers) {
-  const std::string program = std::filesystem::canonical("/bin/sh");
-  const std::string other = std::filesystem::canonical("/bin/ls");
-  switch_to(10, kFirst, 0xa000);
-  map(11, kFirst, 0x400000, program);
-  map(12, kFirst, 0x402000, program);
-  map(13, kFirst, 0x400000, program);
-  map(14, kFirst, 0x401000, other);
-  map(15, kFirst, 0x402000, other);
-  const trace::TraceBundle bundle = finish();
-  std::set<std::pair<std::uint64_t, std::uint64_t>> since;
-  for (const trace::CodeRegion& region : bundle.code) since.emplace(region.address, region.tsc_from);
-  const decltype(since) expected{
-      {0x400000, trace::kTscMin}, {0x401000, trace::kTscMin}, {0x402000, trace::kTscMin}, {0x402000, 15}};
-  EXPECT_EQ(since, expected);
-  const auto is_map = [](const trace::Sideband& one) { return one.kind == trace::SidebandKind::MAP; };
-  EXPECT_EQ(std::count_if(bundle.sideband.begin(), bundle.sideband.end(), is_map), 4);
-}
-
-// A library is replaced by another one, which is replaced by the first one.
-TEST_F(SystemProcessesTest, AcceptsReturningMappings) {
-  const std::string first = std::filesystem::canonical("/bin/sh");
-  const std::string second = std::filesystem::canonical("/bin/cat");
-  switch_to(10, kFirst, 0xa000);
-  std::uint64_t tsc = 10;
-  for (const std::string& path : {first, first, second, first, second})
-    map(tsc += 10, kFirst, 0x400000, path);
-  const auto space = processes_.take_switches(0).at(0).space;
-  const image::Image image(std::make_shared<trace::TraceBundle>(finish()));
-  const auto path_at = [&](std::uint64_t time) {
-    const std::int32_t file = image.view(space, time).provenance(0x400000).file;
-    return file < 0 ? std::string() : image.bundle().files[static_cast<std::size_t>(file)].path;
-  };
-  EXPECT_EQ(path_at(15), first);
-  EXPECT_EQ(path_at(35), first);
-  EXPECT_EQ(path_at(45), second);
-  EXPECT_EQ(path_at(55), first);
-  EXPECT_EQ(path_at(65), second);
-}
-
-// Mappings that later ones hide are erased: children do not inherit them.
-TEST_F(SystemProcessesTest, ForgetsHiddenMappings) {
-  constexpr int kTimes = 10'000;
-  const std::array<std::string, 2> paths{std::filesystem::canonical("/bin/sh"),
-                                         std::filesystem::canonical("/bin/cat")};
-  switch_to(10, kFirst, 0xa000);
-  const auto come_and_go = [&] {
-    for (std::uint64_t i = 0; i < kTimes; ++i) map(20 + i, kFirst, 0x401000, paths[i % 2]);
-  };
-  EXPECT_LT(formats::test::seconds_of(come_and_go), 5.0);
-  fork(20'000, kFirst, kFirst + 1, kFirst + 1);
-  switch_to(20'001, kFirst + 1, 0xc000);
-  const trace::TraceBundle bundle = finish();
-  const auto maps_of = [&](std::int32_t pid) {
-    return std::count_if(bundle.sideband.begin(), bundle.sideband.end(), [&](const trace::Sideband& one) {
-      return one.kind == trace::SidebandKind::MAP && one.pid == pid;
-    });
-  };
-  EXPECT_EQ(maps_of(kFirst), kTimes);
-  EXPECT_GT(maps_of(kFirst + 1), 0);
-  EXPECT_LT(maps_of(kFirst + 1), 100);
-}
-
-TEST_F(SystemProcessesTest, ChildrenInheritCodeUntilExec) {
-  const std::string program = std::filesystem::canonical("/bin/sh");
-  switch_to(10, kFirst, 0xa000);
-  map(11, kFirst, 0x400000, program);
-  fork(20, kFirst, kFirst + 1, kFirst + 1);
-  fork(21, kFirst + 1, kFirst + 1, kFirst + 2);  // a thread
-  switch_to(30, kFirst + 1, 0xc000);
-  EXPECT_TRUE(processes_.alive(kFirst));
-  SystemRecord exec = made(SystemRecord::Kind::EXEC, 40, kFirst + 1, kFirst + 1);
-  exec.kernel_cr3 = 0xe000;
-  processes_.take(exec, 0);
-  map(41, kFirst + 1, 0x500000, program);
-  const auto switches = processes_.take_switches(0);
-  ASSERT_EQ(switches.size(), 3U);
-  for (const std::int32_t pid : {kFirst, kFirst + 1}) {
-    EXPECT_TRUE(processes_.alive(kFirst));
-    processes_.take(made(SystemRecord::Kind::EXIT, 50, pid, pid), 0);
-  }
-  EXPECT_FALSE(processes_.alive(kFirst));
-  const trace::TraceBundle bundle = finish();
-  const auto code_of = [&](trace::SpaceId space) {
-    std::map<std::uint64_t, std::size_t> out;  // bytes with contents
-    for (const trace::CodeRegion& region : bundle.code) {
-      if (region.space == space) out[region.address] = std::max(out[region.address], region.bytes.size());
-    }
-    return out;
-  };
-  using Code = std::map<std::uint64_t, std::size_t>;
-  EXPECT_EQ(code_of(switches[0].space), (Code{{0x400000, kPage}}));
-  EXPECT_EQ(code_of(switches[1].space), (Code{{0x400000, kPage}}));
-  EXPECT_EQ(code_of(switches[2].space), (Code{{0x500000, kPage}}));
-  std::vector<trace::SidebandKind> kinds;
-  for (const trace::Sideband& record : bundle.sideband) kinds.push_back(record.kind);
-  using enum trace::SidebandKind;
-  EXPECT_EQ(kinds, (std::vector{MAP, MAP, PROCESS, THREAD, EXEC, MAP, EXIT, EXIT}));
 }
 
 }  // namespace

@@ -1,66 +1,17 @@
 // The driver back end with a fake device that behaves as the driver does.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <iterator>
 #include <numeric>
 #include <random>
 #include <thread>
 
-#include "capture/driver/recorder.h"
-#include "fake_driver.h"
-#include "formats/registry.h"
+#include "recording.h"
 #include "unit/capture/common/ignored_signal.h"
-#include "unit/support/warned.h"
 
 namespace ptkit::capture::test {
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
-
-class DriverRecording : public ::testing::Test {
- protected:
-  DriverRecording() {
-    options_.hardware.all_cpus = true;
-    options_.hardware.limit_ms = 300;
-    options_.output = path_;
-    options_.mtc_period = 3;
-  }
-  ~DriverRecording() override { std::filesystem::remove(path_); }
-  DriverRecording(const DriverRecording&) = delete;
-  DriverRecording& operator=(const DriverRecording&) = delete;
-
-  // Waits until the script has ended.
-  base::Result<RecordResult> record() {
-    if (!device_.script.empty() && options_.hardware.limit_ms != 0) {
-      options_.hardware.limit_ms = 30'000;
-      device_.script.emplace_back([this](FakeDevice&) { recorder_->request_stop(); });
-    }
-    recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_));
-    return recorder_->run();
-  }
-
-  std::shared_ptr<const trace::TraceBundle> read() {
-    auto bundle = formats::open(path_, {});
-    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
-    return std::make_shared<trace::TraceBundle>(std::move(bundle.value()));
-  }
-
-  std::string refused() {
-    const auto result = record();
-    EXPECT_FALSE(result.ok());
-    return result.ok() ? "" : result.failure().detail;
-  }
-
-  FakeDevice device_;
-  RecordOptions options_;
-  std::string path_ = "/tmp/ptkit-driver-" + std::to_string(::getpid()) + "-" +
-                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
-  std::unique_ptr<DriverRecorder> recorder_;
-};
 
 Bytes numbered(std::uint64_t from, std::uint64_t count) {
   Bytes out(count);
@@ -343,7 +294,7 @@ TEST_F(DriverRecording, GivesInterruptedProgramTimeToExit) {
   options_.hardware = {};
   options_.hardware.limit_ms = 20;
   options_.argv = {"/bin/sh", "-c", "trap 'sleep 0.5; exit 7' INT; while :; do sleep 0.1; done"};
-  recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_));
+  recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_), perf_opener(kernel_));
   std::thread user([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5500));
     recorder_->request_stop();
@@ -432,9 +383,21 @@ TEST_F(DriverRecording, ReportsIoctlErrors) {
     EXPECT_NE(refused().find(words), std::string::npos) << words;
     EXPECT_TRUE(device_.closed);
   }
-  device_.errors.clear();
-  device_.query.abi = PTKIT_ABI + 1;
-  EXPECT_NE(refused().find("take the ptkit that belongs to the driver"), std::string::npos);
+}
+
+TEST_F(DriverRecording, RefusesDriverOfOtherVersionInOneLine) {
+  const std::vector<std::pair<std::uint32_t, std::string>> cases{
+      {PTKIT_ABI - 1, "load the driver that belongs to it"},
+      {PTKIT_ABI + 1, "take the ptkit that belongs to the driver"},
+  };
+  for (const auto& [version, remedy] : cases) {
+    device_.query.abi = version;
+    device_.requests.clear();
+    EXPECT_EQ(refused(), "the kernel driver has version " + std::to_string(version) +
+                             " of its interface, and this ptkit version " + std::to_string(PTKIT_ABI) + "; " +
+                             remedy);
+    EXPECT_EQ(device_.requests, std::vector<unsigned long>{PTKIT_QUERY});
+  }
 }
 
 TEST_F(DriverRecording, OpensSessionPerChosenCpu) {
@@ -446,7 +409,7 @@ TEST_F(DriverRecording, OpensSessionPerChosenCpu) {
     return std::unique_ptr<DriverPort>(std::make_unique<FakePort>(opened++ == 0 ? device_ : second));
   };
   second.script.emplace_back([](FakeDevice& device) { device.write(1, numbered(0, 70)); });
-  const auto result = DriverRecorder(options_, open).run();
+  const auto result = DriverRecorder(options_, open, perf_opener(kernel_)).run();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_EQ(device_.config.target, static_cast<std::uint32_t>(PTKIT_TARGET_CPU));
   EXPECT_EQ(second.config.cpu, 1U);
