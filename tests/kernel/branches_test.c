@@ -244,10 +244,13 @@ void hands_branches_over(void) {
 }
 
 static pid_t followed;
+static int32_t running; /* the PID of the last mark that begins */
 static unsigned marks_of_it;
 static unsigned marks_of_others;
 
 static void count_mark(const struct ptkit_branch_mark* mark) {
+  if (mark->pid < 0) CHECK_EQUAL(~mark->pid, running);
+  running = mark->pid;
   if (mark->pid == followed) {
     CHECK_EQUAL(mark->tid, followed);
     marks_of_it++;

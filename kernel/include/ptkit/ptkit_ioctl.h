@@ -150,7 +150,11 @@ struct ptkit_config {
  */
 struct ptkit_branch_mark {
   uint64_t from; /* 0 */
-  int32_t pid;   /* the thread of the branches that follow, as in struct ptkit_record; -1: they end */
+  /*
+   * The thread of the branches that follow, as in struct ptkit_record. Negative: the branches of the thread
+   * (~pid, ~tid) end.
+   */
+  int32_t pid;
   int32_t tid;
   uint64_t tsc;
 };

@@ -205,7 +205,12 @@ static bool last_is_used(const struct ptkit_memory *memory)
 	return last->from || last->to || last->flags;
 }
 
-static const struct ptkit_branch_mark end_mark = { .pid = -1, .tid = -1 };
+static void put_end_mark(struct ptkit_bts *bts)
+{
+	const struct ptkit_branch_mark end = { .pid = ~bts->thread.pid, .tid = ~bts->thread.tid };
+
+	put_mark(bts, &end);
+}
 
 static void end_stretch(struct ptkit_trace *trace)
 {
@@ -213,7 +218,7 @@ static void end_stretch(struct ptkit_trace *trace)
 	u64 index = area->bts_index;
 	u64 bytes = index - area->bts_base + RECORD_BYTES;
 
-	put_mark(trace->bts, &end_mark);
+	put_end_mark(trace->bts);
 	area->bts_index = index; /* the threshold is compared with the last branch */
 	trace->position += bytes;
 	if (trace->wakes_up) {
@@ -228,7 +233,7 @@ static void end_stretch(struct ptkit_trace *trace)
 
 static void end_stretch_of_ring(struct ptkit_trace *trace)
 {
-	put_mark(trace->bts, &end_mark);
+	put_end_mark(trace->bts);
 	trace->position = pt_bts_position(&trace->bts->area);
 	trace->lapped = trace->lapped || last_is_used(&trace->memory);
 }

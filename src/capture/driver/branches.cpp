@@ -28,10 +28,10 @@ std::vector<BranchStretch> DriverBranches::take(base::Bytes bytes) {
     ptkit_branch_mark mark{};
     std::memcpy(&mark, bytes.data() + at, sizeof mark);
     if (mark.from != 0) continue;
+    const bool ends = mark.pid < 0;
+    if (ends && now_.since == 0) now_ = {mark.tsc, ~mark.pid, ~mark.tid, {}};
     end_stretch(bytes.subspan(begin, at - begin), mark.tsc, out);
-    now_.since = mark.tsc;
-    now_.pid = mark.pid;
-    now_.tid = mark.tid;
+    if (!ends) now_ = {mark.tsc, mark.pid, mark.tid, {}};
     begin = at + kRecordBytes;
   }
   const BranchStretch going_on = now_;

@@ -12,8 +12,9 @@ namespace ptkit::capture {
 
 // Branches between two marks. They belong to one thread.
 struct BranchStretch {
-  std::uint64_t since = 0;  // TSC of the first mark; 0: a ring has overwritten it
-  std::int32_t pid = -1;    // -1: not known
+  // TSC of the first mark, or of the second one if a ring has overwritten the first; 0: no mark is known.
+  std::uint64_t since = 0;
+  std::int32_t pid = -1;  // -1: not known
   std::int32_t tid = -1;
   std::vector<trace::BranchRecord> records;
 };

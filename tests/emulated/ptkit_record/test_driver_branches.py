@@ -27,7 +27,8 @@ RING = Recording("ring", f"--bts -a --ring 256K {MULTI_PROCESS}", backend="drive
 THREAD = Recording("thread", "--per-thread -- rounds 300", backend="driver")
 THREAD_BOTH = Recording("thread_both", "--per-thread --levels both -- rounds 300", cpl=None, backend="driver")
 THREADS = Recording("threads", f"--per-thread {MULTI_PROCESS}", backend="driver")
-ALL = [THREAD, THREAD_BOTH, THREADS, PROGRAM, BOTH, WHOLE, RING]
+LATE = Recording("late", "--per-thread -- late_thread", backend="driver")
+ALL = [THREAD, THREAD_BOTH, THREADS, LATE, PROGRAM, BOTH, WHOLE, RING]
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +36,10 @@ def recorded(machine: Machine, run_folder: Path) -> Recorded:
     """One run; under page-table isolation there is no Branch Trace Store."""
     folder = run_folder / "driver_branches"
     module, _ = build_module(debian_kernel(machine.folder), folder / "build")
-    multi_process = boot_image.compile_static(
-        boot_image.GUEST / "multi_process.c", folder / "multi_process", "-pthread"
-    )
-    files = {
-        "bin/ptkit.ko": module,
-        "bin/multi_process": multi_process,
-        "bin/rounds": build("rounds", folder, "-static-pie"),
-    }
+    files = {"bin/ptkit.ko": module, "bin/rounds": build("rounds", folder, "-static-pie")}
+    for name in ("multi_process", "late_thread"):
+        source = boot_image.GUEST / f"{name}.c"
+        files[f"bin/{name}"] = boot_image.compile_static(source, folder / name, "-pthread")
     return run_all(
         machine,
         folder,
@@ -111,21 +108,33 @@ def test_thread_by_its_own_buffer(recorded: Recorded, recording: Recording) -> N
     assert_same(found, recorded.executed(recording))
 
 
-def test_threads_that_begin_later_are_streams(recorded: Recorded) -> None:
-    trace = recorded.trace(THREADS)
-    late = [stream for stream in trace.streams if stream.tid != stream.pid]
+def late_threads(recorded: Recorded, recording: Recording) -> tuple[int, int]:
+    """How many threads began while recording, and how many of them ended before they were traced."""
     counts = re.search(
-        r"(\d+) threads of process \d+ began while recording.* (\d+) of them ended before",
-        warnings_of(recorded, THREADS),
+        r"(\d+) threads? of process \d+ began while recording.* (\d+) of them ended before",
+        warnings_of(recorded, recording),
     )
-    assert counts is not None
-    assert counts[1] == "3"
-    assert len(late) == 3 - int(counts[2])
-    for index, stream in enumerate(trace.streams):
-        rows = trace.instructions(stream=index, columns=["ip"])
-        assert len(rows.errors) == 0, str(rows.errors)
-        assert rows.gaps is not None
-        assert (stream in late) == bool(np.any(rows.gaps["cause"] == ptkit.GapCause.LOST))
+    return (int(counts[1]), int(counts[2])) if counts else (0, 0)
+
+
+def test_short_threads_are_counted(recorded: Recorded) -> None:
+    began, ended = late_threads(recorded, THREADS)
+    assert began == 3
+    assert len(recorded.trace(THREADS).streams) == 1 + began - ended
+
+
+def test_thread_that_begins_later_is_a_stream(recorded: Recorded) -> None:
+    assert late_threads(recorded, LATE) == (1, 0)
+    trace = recorded.trace(LATE)
+    first, second = trace.streams
+    assert first.pid == first.tid == second.pid != second.tid
+    rows = [trace.instructions(stream=stream, columns=["ip"]) for stream in (0, 1)]
+    assert not any(len(found.errors) for found in rows)
+    lost = [np.any(found.gaps["cause"] == ptkit.GapCause.LOST) for found in rows]
+    assert lost == [False, True]
+    assert len(rows[1]) > 5000
+    both = np.concatenate([found["ip"] for found in rows])
+    assert np.array_equal(np.sort(both), np.sort(recorded.executed(LATE).ip))
 
 
 def test_doctor_says_what_there_is(recorded: Recorded) -> None:

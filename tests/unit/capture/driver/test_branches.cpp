@@ -30,7 +30,7 @@ Bytes mark(std::int32_t pid, std::int32_t tid, std::uint64_t tsc) {
   return out;
 }
 
-Bytes end_mark(std::uint64_t tsc) { return mark(-1, -1, tsc); }
+Bytes end_mark(std::uint64_t tsc) { return mark(~7, ~8, tsc); }
 
 // Branches from `first` on, each 16 bytes after the one before.
 Bytes branches(std::uint64_t first, std::uint64_t count) {
@@ -80,13 +80,18 @@ TEST(DriverBranches, BeginsKernelPathsAnew) {
   EXPECT_EQ(found[1].records[1].flags, 0U);
 }
 
-TEST(DriverBranches, KnowsNoThreadBeforeFirstMark) {
+// A ring has overwritten the first mark.
+TEST(DriverBranches, TakesThreadFromMarkAtEnd) {
   DriverBranches reader(false);
   const auto found = reader.take(joined({branches(0x1000, 3), end_mark(9)}));
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].pid, -1);
-  EXPECT_EQ(found[0].since, 0U);
+  EXPECT_EQ(found[0].pid, 7);
+  EXPECT_EQ(found[0].tid, 8);
+  EXPECT_EQ(found[0].since, 9U);
   EXPECT_EQ(found[0].records.back().tsc, 9U);
+  const auto unmarked = DriverBranches(false).take(branches(0x1000, 3));
+  ASSERT_EQ(unmarked.size(), 1U);
+  EXPECT_EQ(unmarked[0].pid, -1);
 }
 
 class DriverStore : public ::testing::Test {
