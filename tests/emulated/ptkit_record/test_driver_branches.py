@@ -22,7 +22,7 @@ pytestmark = pytest.mark.emulated
 MULTI_PROCESS = "-- /bin/multi_process /bin/busybox true"
 PROGRAM = Recording("program", f"--bts {MULTI_PROCESS}", backend="driver")
 BOTH = Recording("both", f"--bts --levels both -m 16M {MULTI_PROCESS}", cpl=None, backend="driver")
-WHOLE = Recording("whole", "--bts -a -m 16M -- rounds 300", backend="driver")
+WHOLE = Recording("whole", "--bts -a -- rounds 300", backend="driver")
 RING = Recording("ring", f"--bts -a --ring 256K {MULTI_PROCESS}", backend="driver")
 THREAD = Recording("thread", "--per-thread -- rounds 300", backend="driver")
 THREAD_BOTH = Recording("thread_both", "--per-thread --levels both -- rounds 300", cpl=None, backend="driver")
@@ -78,7 +78,9 @@ def test_with_the_kernel_all_user_code_is_there(recorded: Recorded) -> None:
 @pytest.mark.parametrize("recording", [PROGRAM, BOTH, WHOLE], ids=lambda recording: recording.name)
 def test_rows_have_threads_and_times(recorded: Recorded, recording: Recording) -> None:
     rows = recorded.trace(recording).branches()
-    assert not warnings_of(recorded, recording)
+    # The recorder's own branches are stored while it reads branches: a whole CPU's buffer fills up.
+    warned = warnings_of(recorded, recording)
+    assert warned.startswith("CPU 0: The buffer was full") if recording is WHOLE else not warned
     known = rows["tid"][rows["pid"] > 0]
     assert len(known) > 0.9 * len(rows)
     if recording is PROGRAM:
