@@ -237,7 +237,7 @@ class Tables(Parts):
         --------
         >>> import ptkit
         >>> trace = ptkit.record(["true"])
-        >>> phases = trace.edges(by="time", bins=4)
+        >>> phases = trace.edges(by="instructions", bins=4)
         >>> sorted(set(phases["bin"].tolist())) == [0, 1, 2, 3]
         True
         """
