@@ -84,22 +84,24 @@ def user_code(truth: Truth, name: str) -> Executed:
     return executed.select(executed.cpl == 3)
 
 
-def codes(run: Run, name: str) -> set[str]:
-    """Codes of the recorder's warnings."""
-    return {warning["code"] for warning in report(run, name)["warnings"]}
+def warned(run: Run, name: str) -> list[str]:
+    """What the recorder warned of, but for the memory without a file that life makes executable."""
+    return [text for text in report(run, name)["warnings"] if not text.startswith("JIT code is not in")]
 
 
 @pytest.mark.parametrize("name", ["life", "refused"])
 def test_all_code_is_decoded(run: Run, truth: Truth, name: str, tmp_path: Path) -> None:
     table = opened(run, name, tmp_path).instructions(columns=["ip"])
-    assert_same(Decoded(table["ip"], [str(error) for error in table.errors]), user_code(truth, name))
+    assert_same(
+        Decoded(table["ip"], [str(error) for error in [table.errors] if len(error)]), user_code(truth, name)
+    )
     assert len(table) > 1000
 
 
 @pytest.mark.parametrize("name", ["life", "machine"])
 def test_names_and_mappings_of_a_life(run: Run, name: str, tmp_path: Path) -> None:
     assert report(run, name)["exit_status"] == STATUS
-    assert codes(run, name) == set()
+    assert warned(run, name) == []
     trace = opened(run, name, tmp_path)
     (parent,) = [one for one in trace.info.processes if one.name == "life"]
     assert "worker" in {thread for _, thread in parent.threads}
@@ -126,7 +128,7 @@ def test_names_and_mappings_of_a_life(run: Run, name: str, tmp_path: Path) -> No
 
 def test_a_process_alone(run: Run, tmp_path: Path) -> None:
     """Without its children."""
-    assert codes(run, "alone") == set()
+    assert warned(run, "alone") == []
     trace = opened(run, "alone", tmp_path)
     assert {one.name for one in trace.info.processes} == {"life"}
     table = trace.instructions(columns=["pid"])
@@ -135,6 +137,6 @@ def test_a_process_alone(run: Run, tmp_path: Path) -> None:
 
 
 def test_perf_events_that_are_refused(run: Run) -> None:
-    (warning,) = report(run, "refused")["warnings"]
-    assert warning["code"] == "MAPPINGS_NOT_RECORDED"
-    assert "perf_event_open: Operation not permitted" in warning["text"]
+    (warning,) = warned(run, "refused")
+    assert "perf_event_open: Operation not permitted" in warning
+    assert "names of threads" in warning
