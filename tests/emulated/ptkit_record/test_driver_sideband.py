@@ -23,7 +23,6 @@ STATUS = 7  # of life.c
 # name: what precedes ptkit, options
 RECORDINGS = {
     "life": ("", "--levels user -- /bin/life"),
-    "machine": ("", "-a --levels user -- /bin/life"),
     "alone": ("", "--levels user --no-children -- /bin/life"),
     "refused": ("without_perf", "--levels user -- /bin/busybox ls /bin"),
 }
@@ -98,11 +97,10 @@ def test_all_code_is_decoded(run: Run, truth: Truth, name: str, tmp_path: Path) 
     assert len(table) > 1000
 
 
-@pytest.mark.parametrize("name", ["life", "machine"])
-def test_names_and_mappings_of_a_life(run: Run, name: str, tmp_path: Path) -> None:
-    assert report(run, name)["exit_status"] == STATUS
-    assert warned(run, name) == []
-    trace = opened(run, name, tmp_path)
+def test_names_and_mappings_of_a_life(run: Run, tmp_path: Path) -> None:
+    assert report(run, "life")["exit_status"] == STATUS
+    assert warned(run, "life") == []
+    trace = opened(run, "life", tmp_path)
     (parent,) = [one for one in trace.info.processes if one.name == "life"]
     assert "worker" in {thread for _, thread in parent.threads}
     (child,) = [one for one in trace.info.processes if one.name == "busybox" and one.pid > parent.pid]
