@@ -66,10 +66,30 @@ EDITS = (
         "    deliver(entry & 0xff, (entry >> 8) & 7, 0);\n"
         "  }\n",
     ),
-    (  # RDPMC of fixed counters. None counts.
+    (
+        "cpu/apic.cc",
+        "  if(! software_enabled) {\n    lvt[lvt_entry] |= 0x10000;\n  }\n",
+        "  if(! software_enabled) {\n    lvt[lvt_entry] |= 0x10000;\n  }\n"
+        "  if (lvt_entry == APIC_LVT_PERFMON && !(lvt[lvt_entry] & 0x10000))\n"
+        "    ptkit_unmasked(cpu->bx_cpuid);\n",
+    ),
+    (  # RDPMC.
         "cpu/proc_ctrl.cc",
+        "  if (BX_CPUID_SUPPORT_ISA_EXTENSION(BX_ISA_SSE2)) { // Pentium 4 processor (see cpuid.cc)\n"
         "    if ((ECX & 0x7fffffff) >= 18)\n",
-        "    if ((ECX & 0xbfffffff) >= 18)\n",
+        "  Bit64u count = 0;\n"
+        "  if (BX_CPUID_SUPPORT_ISA_EXTENSION(BX_ISA_SSE2)) { // Pentium 4 processor (see cpuid.cc)\n"
+        "    if (! ptkit_read_counter(BX_CPU_ID, ECX, &count))\n",
+    ),
+    (
+        "cpu/proc_ctrl.cc",
+        "  RAX = 0;\n  RDX = 0; // if P4 and",
+        "  RAX = (Bit32u) count;\n  RDX = count >> 32; // if P4 and",
+    ),
+    (
+        "cpu/proc_ctrl.cc",
+        '  BX_ERROR(("RDPMC: Performance Counters Support not implemented yet"));\n',
+        "",
     ),
     (  # A run can be had again: what RDRAND and RDSEED give comes from the machine's clock,
         "cpu/init.cc",

@@ -6,11 +6,13 @@
 #include "host_port.h"
 #include "processor.h"
 
+using ptkit::emulated::Counters;
 using ptkit::emulated::HostPort;
 using ptkit::emulated::Processor;
 using ptkit::emulated::TruthLog;
 
 bool ptkit_watching = false;
+bool ptkit_stepping = false;
 
 namespace {
 
@@ -18,10 +20,17 @@ struct Machine {
   TruthLog log{std::getenv("PTKIT_TRUTH")};
   HostPort port{std::getenv("PTKIT_OUTPUT")};
   std::vector<std::unique_ptr<Processor>> processors;  // by number
+  bool counting = false;
 
   void look() {
     ptkit_watching = false;
-    for (const auto& processor : processors) ptkit_watching |= processor != nullptr && processor->watching();
+    counting = false;
+    for (const auto& processor : processors) {
+      if (processor == nullptr) continue;
+      ptkit_watching |= processor->watching();
+      counting |= processor->counters().on();
+    }
+    ptkit_stepping = ptkit_watching || counting;
   }
 };
 
@@ -79,8 +88,20 @@ void ptkit_far_branch(unsigned cpu, unsigned what, Bit64u from, Bit64u to) {
 void ptkit_interrupt(unsigned cpu, Bit64u from) { processor(cpu).interrupt(from); }
 void ptkit_exception(unsigned cpu) { processor(cpu).interrupt(BX_CPU(cpu)->prev_rip); }
 void ptkit_control_register(unsigned cpu, unsigned what) { processor(cpu).control_register(what); }
-void ptkit_before(unsigned cpu, bxInstruction_c* instruction) { processor(cpu).before(*instruction); }
+void ptkit_before(unsigned cpu, bxInstruction_c* instruction) {
+  Processor& here = processor(cpu);
+  if (machine().counting) here.counters().step();
+  if (ptkit_watching) here.before(*instruction);
+}
 void ptkit_after(unsigned cpu, bxInstruction_c* instruction) { processor(cpu).after(*instruction); }
+
+int ptkit_read_counter(unsigned cpu, Bit32u selector, Bit64u* value) {
+  const auto count = processor(cpu).counters().read_counter(selector);
+  *value = count.value_or(0);
+  return count.has_value();
+}
+
+void ptkit_unmasked(unsigned cpu) { processor(cpu).counters().unmasked(); }
 
 void ptkit_port_write(unsigned port, unsigned bytes, unsigned value) {
   obey(machine().port.write(port, bytes, value));
@@ -103,12 +124,13 @@ void ptkit_change_cpuid(unsigned leaf, unsigned subleaf, Bit32u* eax, Bit32u* eb
   if (leaf == 1) {
     *ecx |= 1U << 2 | 1U << 4;  // DTES64, DS-CPL
     *edx |= 1U << 21;           // DS
-    *ecx &= ~(1U << 15);        // no PDCM
+    *ecx |= 1U << 15;           // PDCM
   } else if (leaf == 7 && subleaf == 0) {
     *ebx |= 1U << PT_CPUID_7_EBX_PT;
   } else if (leaf == 0xa) {
-    set(2 | 4 << 8 | 48 << 16 | 7 << 24, 0x7f, 0,
-        3 | 48 << 5);  // version 2: four counters, no events to count
+    // Version 2. Of seven events the first three count: cycles, instructions, reference cycles.
+    set(2 | Counters::kGeneral << 8 | Counters::kWidth << 16 | 7 << 24, 0x78, 0,
+        Counters::kFixed | Counters::kWidth << 5);
   } else if (leaf == 0x14) {
     if (subleaf == 0) set(1, unit.leaf_14_ebx, unit.leaf_14_ecx, 0);
     if (subleaf == 1) set(unit.leaf_14_1_eax, unit.leaf_14_1_ebx, 0, 0);

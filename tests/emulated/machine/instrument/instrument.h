@@ -5,6 +5,7 @@
 class bxInstruction_c;
 
 extern bool ptkit_watching;
+extern bool ptkit_stepping;  // or a performance counter counts
 
 void ptkit_initialize(unsigned cpu);
 void ptkit_reset(unsigned cpu, unsigned type);
@@ -18,9 +19,12 @@ void ptkit_before(unsigned cpu, bxInstruction_c* instruction);
 void ptkit_after(unsigned cpu, bxInstruction_c* instruction);
 void ptkit_port_write(unsigned port, unsigned bytes, unsigned value);
 
+void ptkit_unmasked(unsigned cpu);  // the local APIC's entry of performance counters
+
 // 1: done, 0: #GP, -1: not ours.
 int ptkit_read_msr(unsigned cpu, unsigned index, Bit64u* value);
 int ptkit_write_msr(unsigned cpu, unsigned index, Bit64u value);
+int ptkit_read_counter(unsigned cpu, Bit32u selector, Bit64u* value);
 void ptkit_change_cpuid(unsigned leaf, unsigned subleaf, Bit32u* eax, Bit32u* ebx, Bit32u* ecx, Bit32u* edx);
 
 #define PTKIT_WATCHED(call)   \
@@ -50,7 +54,10 @@ void ptkit_change_cpuid(unsigned leaf, unsigned subleaf, Bit32u* eax, Bit32u* eb
 #define BX_INSTR_CACHE_CNTRL(cpu, what)
 #define BX_INSTR_TLB_CNTRL(cpu, what, value) PTKIT_WATCHED(ptkit_control_register(cpu, what))
 #define BX_INSTR_PREFETCH_HINT(cpu, what, segment, offset)
-#define BX_INSTR_BEFORE_EXECUTION(cpu, instruction) PTKIT_WATCHED(ptkit_before(cpu, instruction))
+#define BX_INSTR_BEFORE_EXECUTION(cpu, instruction)     \
+  do {                                                  \
+    if (ptkit_stepping) ptkit_before(cpu, instruction); \
+  } while (0)
 #define BX_INSTR_AFTER_EXECUTION(cpu, instruction) PTKIT_WATCHED(ptkit_after(cpu, instruction))
 #define BX_INSTR_REPEAT_ITERATION(cpu, instruction)
 #define BX_INSTR_LIN_ACCESS(cpu, linear, physical, bytes, type, rw)

@@ -5,15 +5,15 @@
 namespace ptkit::emulated {
 
 constexpr std::uint64_t kTopaPmi = std::uint64_t{1} << PT_PERF_GLOBAL_TRACE_TOPA_PMI;
-constexpr std::uint64_t kDsBuffer = std::uint64_t{1} << 62;  // IA32_PERF_GLOBAL_STATUS.OvfBuffer
-constexpr std::uint64_t kLongestTrace = 32;                  // BX_MAX_TRACE_LENGTH
+constexpr std::uint64_t kDsBuffer = std::uint64_t{1} << PT_PERF_GLOBAL_OVF_BUFFER;
+constexpr std::uint64_t kLongestTrace = 32;  // BX_MAX_TRACE_LENGTH
 constexpr std::uint32_t kLastAddress = PT_MSR_RTIT_ADDR0_A + 2 * PT_MSR_RTIT_ADDR_COUNT - 1;
 constexpr std::uint64_t kTooFar = 16;  // bytes, Fault::FILTER
 constexpr std::size_t kSpoiled = 8;    // bytes, Fault::TOPA
 constexpr std::uint8_t kRatio = 10;    // of core to bus clock, always; also in msrs.def
 
 Processor::Processor(BX_CPU_C& cpu, TruthLog& log)
-    : cpu_(cpu), log_(log), runs_(log, cpu.bx_cpuid), unit_(make_unit()), branches_(cpu) {}
+    : cpu_(cpu), log_(log), runs_(log, cpu.bx_cpuid), unit_(make_unit()), branches_(cpu), counters_(cpu) {}
 
 // Without what this machine has no instructions or events for: PTWRITE, power events, event trace.
 ptmodel::Capabilities Processor::capabilities() {
@@ -66,6 +66,7 @@ std::uint64_t Processor::range_error(unsigned index) const {
 void Processor::reset(bool warm) {
   unit_->reset(warm);
   branches_.reset();
+  counters_.reset();
   executing_ = false;
   delivering_ = false;
 }
@@ -107,9 +108,7 @@ void Processor::settle(std::uint64_t target) {
 }
 
 void Processor::store_branch(std::uint64_t from, std::uint64_t to) {
-  if (!branches_.record(from, to)) return;
-  global_status_ |= kDsBuffer;
-  cpu_.lapic->raise_perfmon();
+  if (branches_.record(from, to)) counters_.interrupt(kDsBuffer);
 }
 
 void Processor::before(const bxInstruction_c& instruction) {
@@ -205,18 +204,13 @@ void Processor::control_register(unsigned what) {
   }
 }
 
-// Performance counters and branch records, which never change by themselves here.
+// Branch records, which never change by themselves here.
 std::uint64_t* Processor::plain_register(unsigned index) {
-  constexpr std::array<std::pair<unsigned, unsigned>, 9> kRanges{{
-      {0xc1, 0xc4},
-      {0x186, 0x189},
-      {0x309, 0x30b},
-      {0x38d, 0x38d},
-      {0x38f, 0x38f},  // counters
+  constexpr std::array<std::pair<unsigned, unsigned>, 4> kRanges{{
       {0x1c8, 0x1c9},
       {0x680, 0x69f},
       {0x6c0, 0x6df},
-      {0xdc0, 0xddf},  // branches
+      {0xdc0, 0xddf},
   }};
   for (const auto& [first, last] : kRanges) {
     if (index >= first && index <= last) return &plain_[index];
@@ -234,9 +228,11 @@ int Processor::read_msr(unsigned index, Bit64u& value) {
     value = *plain;
     return 1;
   }
-  if (index == PT_MSR_PERF_GLOBAL_STATUS) value = global_status_;
-  if (index == PT_MSR_PERF_GLOBAL_STATUS || index == PT_MSR_PERF_GLOBAL_OVF_CTRL) return 1;
   std::uint64_t read = 0;
+  if (const int done = counters_.read_msr(index, read); done >= 0) {
+    value = read;
+    return done;
+  }
   const ptmodel::MsrResult result = unit_->read_msr(index, read);
   value = read - range_error(index);
   return result == ptmodel::MsrResult::NOT_MINE ? -1 : result == ptmodel::MsrResult::OK;
@@ -259,10 +255,7 @@ int Processor::write_register(unsigned index, std::uint64_t value) {
     *plain = value;
     return 1;
   }
-  if (index == PT_MSR_PERF_GLOBAL_OVF_CTRL) {
-    global_status_ &= ~value;
-    return 1;
-  }
+  if (const int done = counters_.write_msr(index, value); done >= 0) return done;
   if (!unit_->trace_enabled()) unit_->set_state(state());
   const ptmodel::Place place{cpu_.prev_rip, cpu_.get_instruction_pointer()};
   const ptmodel::MsrResult result = unit().write_msr(index, value + range_error(index), place);
@@ -307,9 +300,7 @@ void Processor::write_physical(std::uint64_t address, base::Bytes bytes) {
 }
 
 void Processor::topa_pmi() {
-  if (fault_ == Fault::INTERRUPT) return;
-  global_status_ |= kTopaPmi;
-  cpu_.lapic->raise_perfmon();
+  if (fault_ != Fault::INTERRUPT) counters_.interrupt(kTopaPmi);
 }
 
 }  // namespace ptkit::emulated

@@ -8,6 +8,7 @@
 
 #include "bochs_headers.h"
 #include "branch_store.h"
+#include "counters.h"
 #include "faults.h"
 #include "ptmodel/trace_unit.h"
 #include "truth_log.h"
@@ -32,6 +33,7 @@ class Processor final : public ptmodel::Platform {
   int read_msr(unsigned index, Bit64u& value);
   int write_msr(unsigned index, Bit64u value);
 
+  [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] bool watching() const { return tracing() || log_.on(false); }
   // The instruction that began another part is in none.
   void close_log() {
@@ -71,6 +73,7 @@ class Processor final : public ptmodel::Platform {
   Fault fault_ = Fault::NONE;  // before the unit, which is made by it
   std::unique_ptr<ptmodel::TraceUnit> unit_;
   BranchStore branches_;
+  Counters counters_;
   std::uint64_t time_ = 0;
   bool executing_ = false;  // before() was told, after() not yet
   std::uint64_t ip_ = 0;    // of the instruction
@@ -81,7 +84,6 @@ class Processor final : public ptmodel::Platform {
   bool delivering_ = false;                  // an interrupt's target is not known yet
   std::uint64_t delivered_from_ = 0;
   std::unordered_map<unsigned, std::uint64_t> plain_;  // registers that hold what is written
-  std::uint64_t global_status_ = 0;
   unsigned returns_ = 0;  // that were compressed
 };
 
