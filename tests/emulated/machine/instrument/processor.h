@@ -84,7 +84,7 @@ class Processor final : public ptmodel::Platform {
   bool delivering_ = false;                  // an interrupt's target is not known yet
   std::uint64_t delivered_from_ = 0;
   std::unordered_map<unsigned, std::uint64_t> plain_;  // registers that hold what is written
-  unsigned returns_ = 0;  // that were compressed
+  unsigned returns_ = 0;                               // that were compressed
 };
 
 }  // namespace ptkit::emulated
