@@ -30,6 +30,7 @@ QUARTERS = (
         "emulated/ptkit_driver/test_tasks.py",
         "emulated/ptkit_record/test_driver_sideband.py",
         "emulated/ptkit_record/test_recipes.py",
+        "emulated/ptkit_record/test_beside_intel_pt.py",
         "emulated/ptkit_record/test_perf_branches.py",
     ),
     (
