@@ -91,7 +91,7 @@ $(STAMPS)/packages-emulated: tools/install_packages.sh
 
 # Two machines at a time, of a gigabyte each (2.5 for the driver's model). The first run downloads and builds for some minutes.
 # FULL=1 adds what takes an hour and more: the walk over all sequences of requests, ten minutes of random requests.
-# COMMIT=HEAD: the quick set and a quarter of the others, which the commit's hash chooses (tests/support/emulated_sets.py).
+# COMMIT=HEAD: the quick set and a fifth of the others, which the commit's hash chooses (tests/support/emulated_sets.py).
 emulated: build $(STAMPS)/packages-emulated
 	PTKIT_EMULATED=1 $(if $(FULL),PTKIT_WALK=1 PTKIT_FUZZ_SECONDS=600) \
 	  $(if $(COMMIT),PTKIT_EMULATED_COMMIT=$$(git rev-parse $(COMMIT))) timeout $(EMULATED_SECONDS) \
