@@ -10,6 +10,7 @@
 #include "capture/driver/recorder.h"
 #include "fake_driver.h"
 #include "formats/registry.h"
+#include "unit/capture/perf/fake_perf.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::capture::test {
@@ -108,7 +109,7 @@ class DriverStore : public ::testing::Test {
 
   base::Result<RecordResult> record() {
     device_.script.emplace_back([this](FakeDevice&) { recorder_->request_stop(); });
-    recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_));
+    recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_), perf_opener(kernel_));
     return recorder_->run();
   }
 
@@ -124,6 +125,7 @@ class DriverStore : public ::testing::Test {
     return result.ok() ? "" : result.failure().detail;
   }
 
+  FakeKernel kernel_;
   FakeDevice device_;
   RecordOptions options_;
   std::string path_ = "/tmp/ptkit-store-" + std::to_string(::getpid()) + "-" +

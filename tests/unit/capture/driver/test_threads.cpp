@@ -13,6 +13,7 @@
 #include "capture/driver/recorder.h"
 #include "fake_driver.h"
 #include "formats/registry.h"
+#include "unit/capture/perf/fake_perf.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::capture::test {
@@ -27,7 +28,7 @@ class DriverThreads : public ::testing::Test {
     options_.hardware.limit_ms = 30'000;
     options_.output = path_;
     options_.mtc_period = 3;
-    options_.argv = {"/bin/sh", "-c", "sleep 30"};
+    options_.argv = {"/bin/sleep", "30"};
   }
   ~DriverThreads() override { std::filesystem::remove(path_); }
   DriverThreads(const DriverThreads&) = delete;
@@ -46,7 +47,7 @@ class DriverThreads : public ::testing::Test {
       }
       return std::unique_ptr<DriverPort>(std::make_unique<FakePort>(device));
     };
-    recorder_ = std::make_unique<DriverRecorder>(options_, open);
+    recorder_ = std::make_unique<DriverRecorder>(options_, open, perf_opener(kernel_));
     return recorder_->run();
   }
 
@@ -59,14 +60,15 @@ class DriverThreads : public ::testing::Test {
   // A thread of the program begins.
   void begin_thread(FakeDevice& device, int tid) {
     ptkit_record_fork fork{};
-    fork.record.type = PTKIT_RECORD_FORK;
-    fork.record.tsc = read_tsc();
-    fork.record.pid = fork.parent_pid = fork.parent_tid = devices_.front().config.task;
-    fork.record.tid = tid;
+    fork.space.record.type = PTKIT_RECORD_FORK;
+    fork.space.record.tsc = read_tsc();
+    fork.space.record.pid = fork.parent_pid = fork.parent_tid = devices_.front().config.task;
+    fork.space.record.tid = tid;
     device.write_record(0, fork);
   }
 
   ptkit_query query_ = everything();
+  FakeKernel kernel_;
   std::deque<FakeDevice> devices_;  // in the order in which they were opened
   std::vector<std::function<void(FakeDevice&)>> script_;
   std::map<unsigned long, int> later_errors_;  // of all devices but the first one
@@ -107,6 +109,8 @@ TEST_F(DriverThreads, TracesProgramByItsThread) {
   EXPECT_TRUE(stream.switches.empty());
   EXPECT_TRUE(stream.losses.empty());
   EXPECT_FALSE(warns(result.value().warnings, WarningCode::THREADS_LATE));
+  // Mappings of all CPUs: the thread may run on each.
+  EXPECT_EQ(kernel_.of_type(PERF_TYPE_SOFTWARE).size(), 2U);
 }
 
 TEST_F(DriverThreads, TracesThreadsThatBeginLater) {
