@@ -31,8 +31,9 @@ void DebugInlines::follow(trace::SpaceId space, std::uint64_t tsc) {
 
 const InlinePath& DebugInlines::path(std::uint64_t first, std::uint64_t last, std::uint64_t instructions) {
   Slot& slot = slots_[flow::edge_hash(first, 0) & (kSlots - 1)];
-  if (slot.path == nullptr || slot.first != first) slot = {first, &find(first)};
-  InlinePath& path = *slot.path;
+  const bool is_here = slot.path != nullptr && slot.first == first;
+  InlinePath& path = is_here ? *slot.path : find(first);
+  slot = {first, &path};
   if (last >= first && last <= path.same_until) return path;
   if (path.instructions < instructions && !path.is_whole) look_at(path, last, instructions);
   return path;
