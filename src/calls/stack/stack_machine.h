@@ -232,6 +232,7 @@ class StackMachine {
   [[nodiscard]] Place use_stack(std::unique_ptr<Thread> next, const Place& after, std::uint64_t resume_ip);
   void return_elsewhere(const Step& step, const Place& after);
   [[nodiscard]] bool leave_thunk(const Step& step, const Place& after);
+  [[nodiscard]] bool end_interrupted_thunk(const Place& after);
   [[nodiscard]] bool return_deeper(const Step& step, const Place& after);
   void return_to_unseen(const Step& step, const Place& after);
   [[nodiscard]] bool is_unseen() noexcept;

@@ -53,10 +53,23 @@ void StackMachine::return_elsewhere(const Step& step, const Place& after) {
   push(frame, after);
 }
 
+// An interrupt has frames within the inner call of a thunk, so the call keeps its frame, which ends.
+bool StackMachine::end_interrupted_thunk(const Place& after) {
+  constexpr std::uint64_t kMostInstructions =
+      4;  // of the inner call: it changes the return address, and returns
+  const OpenFrame& inner = stack().top();
+  if (stack().size() < 2 || inner.tails != 0) return false;
+  if (after.instructions - inner.begin.instructions - inner.inner_instructions > kMostInstructions)
+    return false;
+  stack().pop(EndHow::RETURN, after);
+  return true;
+}
+
 // A retpoline calls within itself, and returns to the target of an indirect branch. A return thunk does so,
 // and returns for its caller. The call has no frame of its own.
 bool StackMachine::leave_thunk(const Step& step, const Place& after) {
-  if ((stack().top().open & OPEN_INNER) == 0 || !stack().cancel()) return false;
+  if ((stack().top().open & OPEN_INNER) == 0) return false;
+  if (!stack().cancel() && !end_interrupted_thunk(after)) return false;
   OpenFrame& thunk = stack().top();
   if (thunk.returns_to(step.to_ip)) {
     // A return thunk that was jumped to.

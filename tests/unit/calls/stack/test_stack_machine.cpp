@@ -162,6 +162,25 @@ TEST(StackMachine, RetpolineIsAnIndirectCall) {
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
+TEST(StackMachine, RetpolineMayBeInterrupted) {
+  constexpr std::uint64_t kKernel = 0xffff'ffff'8000'0000;
+  Program program;
+  program.call(kMain + 0x10, kG);
+  program.branch(BranchKind::CALL, kG, kG + 0x20, 1);
+  program.branch(BranchKind::ASYNC, kG + 0x20, kKernel + 0x2000, 1);
+  program.branch(BranchKind::IRET, kKernel + 0x2010, kG + 0x20);
+  program.branch(BranchKind::RETURN, kG + 0x24, kF, 2);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  EXPECT_TRUE(program.frames.anomalies.empty());
+  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).return_ip, kMain + 0x14);
+  // The inner call has the interrupt's frame, and so one of its own.
+  EXPECT_EQ(program.frames.of(kKernel + 0x2000).how, How::INTERRUPT);
+  EXPECT_EQ(program.frames.frames.size(), 4U);
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+}
+
 TEST(StackMachine, ReturnThunkReturnsForItsCaller) {
   Program program;
   program.call(kMain + 0x10, kF);
