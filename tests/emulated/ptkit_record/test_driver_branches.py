@@ -96,8 +96,10 @@ def test_rows_have_threads_and_times(recorded: Recorded, recording: Recording) -
 def test_ring_has_the_newest_branches(recorded: Recorded) -> None:
     rows = recorded.trace(RING).branches()
     assert len(rows.errors) == 0, str(rows.errors)
+    # All user code is recorded, the recorder's own, too: the newest branches may be of one thread.
     known = rows["taken"] & rows["from_known"] & rows["to_known"]
-    assert len(np.unique(rows["tid"][known])) > 1
+    assert 10_000 < known.sum() <= 256 * 1024 // 24
+    assert (rows["tid"][known] > 0).all()
 
 
 @pytest.mark.parametrize("recording", [THREAD, THREAD_BOTH], ids=lambda recording: recording.name)
