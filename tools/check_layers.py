@@ -75,6 +75,7 @@ ROOM_RANKS = {
     "columns": {"memory": 0, ".": 1, "rows": 2, "sources": 3, "read": 4},
     "calls": {"code": 0, "stack": 1, ".": 2, "sums": 3},
     "dwarf": {".": 0, "files": 1},
+    "pdb": {"dump": 0, ".": 1},
     "bindings": {".": 0, "capture": 1},
 }
 

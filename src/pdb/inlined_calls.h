@@ -5,7 +5,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "pdb/inline_reader.h"
+#include "pdb/dump/inline_reader.h"
 #include "pdb/tables.h"
 
 namespace ptkit::pdb {

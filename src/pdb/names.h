@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "pdb/dump_reader.h"
+#include "pdb/dump/dump_reader.h"
 #include "trace/bundle.h"
 
 namespace ptkit::pdb {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "confined/program.h"
-#include "pdb/dump_reader.h"
+#include "pdb/dump/dump_reader.h"
+#include "pdb/dump/output_lines.h"
 #include "pdb/names.h"
-#include "pdb/output_lines.h"
 #include "pdb/tool.h"
 #include "trace/file_cache.h"
 #include "trace/warning_codes.h"

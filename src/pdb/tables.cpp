@@ -5,11 +5,11 @@
 #include <charconv>
 #include <utility>
 
-#include "pdb/checksums.h"
-#include "pdb/id_names.h"
-#include "pdb/inline_reader.h"
+#include "pdb/dump/checksums.h"
+#include "pdb/dump/id_names.h"
+#include "pdb/dump/inline_reader.h"
+#include "pdb/dump/line_reader.h"
 #include "pdb/inlined_calls.h"
-#include "pdb/line_reader.h"
 #include "source/budget.h"
 #include "trace/warning_codes.h"
 

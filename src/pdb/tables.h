@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pdb/rows.h"
+#include "pdb/dump/rows.h"
 #include "pdb/tool.h"
 #include "source/no_number.h"
 #include "source/spans.h"

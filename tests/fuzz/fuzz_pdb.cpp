@@ -2,10 +2,10 @@
 #include <cstdlib>
 #include <utility>
 
-#include "pdb/checksums.h"
-#include "pdb/dump_reader.h"
+#include "pdb/dump/checksums.h"
+#include "pdb/dump/dump_reader.h"
+#include "pdb/dump/line_reader.h"
 #include "pdb/inlined_calls.h"
-#include "pdb/line_reader.h"
 #include "pdb/names.h"
 #include "pdb/pdb_info.h"
 

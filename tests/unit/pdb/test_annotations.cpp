@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pdb/annotations.h"
+#include "pdb/dump/annotations.h"
 
 namespace ptkit::pdb {
 namespace {

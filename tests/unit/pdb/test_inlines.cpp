@@ -1,9 +1,9 @@
 // Inlined calls in the text that llvm-pdbutil writes of a PDB.
 #include <gtest/gtest.h>
 
-#include "pdb/checksums.h"
+#include "pdb/dump/checksums.h"
+#include "pdb/dump/line_reader.h"
 #include "pdb/inlined_calls.h"
-#include "pdb/line_reader.h"
 #include "pdb/pdb_info.h"
 #include "unit/support/pdb_dump.h"
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "pdb/line_reader.h"
+#include "pdb/dump/line_reader.h"
 #include "unit/support/pdb_dump.h"
 
 namespace ptkit::pdb::test {

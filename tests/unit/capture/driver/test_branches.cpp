@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "capture/driver/recorder.h"
-#include "fake_driver.h"
 #include "formats/registry.h"
+#include "recording.h"
 #include "unit/capture/perf/fake_perf.h"
 #include "unit/support/warned.h"
 
@@ -95,42 +95,12 @@ TEST(DriverBranches, TakesThreadFromMarkAtEnd) {
   EXPECT_EQ(unmarked[0].pid, -1);
 }
 
-class DriverStore : public ::testing::Test {
+class DriverStore : public DriverRecording {
  protected:
   DriverStore() {
     options_.hardware.recorded = Recorded::BTS;
-    options_.hardware.all_cpus = true;
-    options_.hardware.limit_ms = 30'000;
-    options_.output = path_;
+    options_.mtc_period = RecordOptions{}.mtc_period;
   }
-  ~DriverStore() override { std::filesystem::remove(path_); }
-  DriverStore(const DriverStore&) = delete;
-  DriverStore& operator=(const DriverStore&) = delete;
-
-  base::Result<RecordResult> record() {
-    device_.script.emplace_back([this](FakeDevice&) { recorder_->request_stop(); });
-    recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_), perf_opener(kernel_));
-    return recorder_->run();
-  }
-
-  std::shared_ptr<const trace::TraceBundle> read() {
-    auto bundle = formats::open(path_, {});
-    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
-    return std::make_shared<trace::TraceBundle>(std::move(bundle.value()));
-  }
-
-  std::string refused() {
-    const auto result = record();
-    EXPECT_FALSE(result.ok());
-    return result.ok() ? "" : result.failure().detail;
-  }
-
-  FakeKernel kernel_;
-  FakeDevice device_;
-  RecordOptions options_;
-  std::string path_ = "/tmp/ptkit-store-" + std::to_string(::getpid()) + "-" +
-                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
-  std::unique_ptr<DriverRecorder> recorder_;
 };
 
 std::vector<trace::BranchRecord> records_of(const trace::Stream& stream) {

@@ -1,6 +1,6 @@
-#include "pdb/sections.h"
+#include "pdb/dump/sections.h"
 
-#include "pdb/output_lines.h"
+#include "pdb/dump/output_lines.h"
 
 namespace ptkit::pdb {
 

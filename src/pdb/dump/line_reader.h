@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
-#include "pdb/dump_text.h"
-#include "pdb/rows.h"
-#include "pdb/sections.h"
+#include "pdb/dump/dump_text.h"
+#include "pdb/dump/rows.h"
+#include "pdb/dump/sections.h"
 #include "source/budget.h"
 #include "source/strings.h"
 

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pdb/dump_text.h"
-#include "pdb/sections.h"
+#include "pdb/dump/dump_text.h"
+#include "pdb/dump/sections.h"
 
 namespace ptkit::pdb {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "pdb/output_lines.h"
+#include "pdb/dump/output_lines.h"
 
 namespace ptkit::pdb {
 

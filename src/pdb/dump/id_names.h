@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "pdb/dump_text.h"
+#include "pdb/dump/dump_text.h"
 #include "source/budget.h"
 #include "source/no_number.h"
 #include "source/strings.h"

@@ -1,4 +1,4 @@
-#include "pdb/dump_reader.h"
+#include "pdb/dump/dump_reader.h"
 
 #include <utility>
 

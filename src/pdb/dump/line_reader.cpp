@@ -1,4 +1,4 @@
-#include "pdb/line_reader.h"
+#include "pdb/dump/line_reader.h"
 
 #include <algorithm>
 

@@ -24,10 +24,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "pdb/annotations.h"
-#include "pdb/dump_text.h"
-#include "pdb/id_names.h"
-#include "pdb/sections.h"
+#include "pdb/dump/annotations.h"
+#include "pdb/dump/dump_text.h"
+#include "pdb/dump/id_names.h"
+#include "pdb/dump/sections.h"
 #include "source/budget.h"
 #include "source/no_number.h"
 #include "source/strings.h"

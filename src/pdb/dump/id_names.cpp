@@ -1,10 +1,10 @@
-#include "pdb/id_names.h"
+#include "pdb/dump/id_names.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
-#include "pdb/keys.h"
+#include "pdb/dump/keys.h"
 
 namespace ptkit::pdb {
 namespace {

@@ -1,9 +1,9 @@
-#include "pdb/checksums.h"
+#include "pdb/dump/checksums.h"
 
 #include <algorithm>
 #include <string>
 
-#include "pdb/keys.h"
+#include "pdb/dump/keys.h"
 #include "source/no_number.h"
 
 namespace ptkit::pdb {

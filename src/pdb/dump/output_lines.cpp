@@ -1,4 +1,4 @@
-#include "pdb/output_lines.h"
+#include "pdb/dump/output_lines.h"
 
 #include <algorithm>
 #include <array>

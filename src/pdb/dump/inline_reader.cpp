@@ -1,6 +1,6 @@
-#include "pdb/inline_reader.h"
+#include "pdb/dump/inline_reader.h"
 
-#include "pdb/keys.h"
+#include "pdb/dump/keys.h"
 #include "source/source_info.h"
 
 namespace ptkit::pdb {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "pdb/output_lines.h"
+#include "pdb/dump/output_lines.h"
 #include "source/budget.h"
 #include "source/strings.h"
 

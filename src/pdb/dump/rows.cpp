@@ -1,4 +1,4 @@
-#include "pdb/rows.h"
+#include "pdb/dump/rows.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,10 +1,10 @@
-#include "pdb/annotations.h"
+#include "pdb/dump/annotations.h"
 
 #include <algorithm>
 #include <charconv>
 #include <system_error>
 
-#include "pdb/output_lines.h"
+#include "pdb/dump/output_lines.h"
 
 namespace ptkit::pdb {
 namespace {
