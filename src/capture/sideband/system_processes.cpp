@@ -392,8 +392,8 @@ void SystemProcesses::on_switch(const SystemRecord& record, std::uint32_t stream
     save(record.pid, process);
     to.space = last = process.space;
   }
-  // `since` is the middle of two records, or the beginning of the recording.
-  const std::uint64_t skew = record.since > 1 ? record.tsc - std::min(record.tsc, record.since) : 0;
+  // `since` is the middle of two records, or the beginning of the recording. The later record is a bound.
+  const std::uint64_t skew = record.since > 1 ? record.tsc - std::min(record.tsc, to.tsc) : 0;
   if (skew > max_skew_) skews_[{stream, to.tsc}] = skew;
   add_switch(stream, to);
 }

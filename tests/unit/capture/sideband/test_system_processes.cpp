@@ -120,6 +120,25 @@ TEST_F(SystemProcessesTest, DatesSwitchAfterStartOfThread) {
   EXPECT_EQ(times, (std::vector<std::uint64_t>{1, 100, 300, 305, 400}));
 }
 
+// The CPU was idle for long, so the middle of the two records is long before the thread began.
+TEST_F(SystemProcessesTest, SwitchIsNotLaterThanItsRecord) {
+  SystemProcesses processes(written_.output, true, false, 5);
+  const auto runs = [&](std::uint64_t since, std::uint64_t tsc, std::int32_t pid) {
+    SystemRecord record = made(SystemRecord::Kind::SWITCH, tsc, pid, pid);
+    record.cr3_known = false;
+    record.since = since;
+    processes.take(record, 0);
+  };
+  runs(1, 10, kFirst);
+  SystemRecord fork = made(SystemRecord::Kind::FORK, 1000, kFirst + 1, kFirst + 1);
+  fork.parent_pid = fork.parent_tid = kFirst;
+  processes.take(fork, 0);
+  runs(510, 1010, kFirst + 1);
+  runs(1500, 2000, kFirst);
+  const sideband::SwitchSkews expected{{{0, 1000}, 10}, {{0, 1500}, 500}};
+  EXPECT_EQ(processes.switch_skews(), expected);
+}
+
 TEST_F(SystemProcessesTest, AddsMappingsInLogTime) {
   constexpr std::uint64_t kCount = 60'000;
   const auto map_all = [&] {
