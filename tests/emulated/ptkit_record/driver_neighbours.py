@@ -80,12 +80,12 @@ class Recorded:
         return found
 
     def text(self, name: str) -> str:
-        """A file of words."""
+        """A text file."""
         return self.run.files[name].decode()
 
     def assert_no_complaint(self) -> None:
         """Of the kernel."""
-        _, _, since = self.run.files["dmesg"].partition(b"ptkit: ABI 1")
+        _, _, since = self.run.files["dmesg"].partition(b"ptkit: ABI ")
         assert since
         for complaint in (b"WARNING:", b"BUG:", b"Oops", b"unchecked MSR", b"unknown reason", b"LOCKUP"):
             assert complaint not in since
