@@ -367,6 +367,7 @@ void SystemProcesses::set_cr3(const SystemRecord& record, Process& process) {
   if (!record.cr3_known || process.kernel_cr3 == record.kernel_cr3) return;
   if (process.kernel_cr3 != 0) {
     new_space(record.pid, process);
+    process.has_new_tables = true;
     read_maps_of(record.pid, process, record.tsc);
   }
   process.kernel_cr3 = record.kernel_cr3;
@@ -453,9 +454,10 @@ void SystemProcesses::on_program(const SystemRecord& record, std::uint32_t strea
   if (process.mappings.all().empty()) read_maps_of(record.pid, process, record.tsc);
 }
 
+// exec() changes page tables some time before its record, and the thread may be switched out in between.
 void SystemProcesses::begin_program(const SystemRecord& record, Process& process, std::uint32_t stream) {
   jit_names_.end(process.space, record.tsc);
-  new_space(record.pid, process);
+  if (!std::exchange(process.has_new_tables, false)) new_space(record.pid, process);
   process.threads = {{record.tid, record.tsc}};
   process.saved = user_;
   last_space_[stream] = process.space;

@@ -122,6 +122,7 @@ class SystemProcesses {
     bool saved = false;           // its mappings are in the bundle
     bool exec_path_known = true;  // an EXEC record with the path was written
     bool loading = false;         // after EXEC, before PROGRAM
+    bool has_new_tables = false;  // a SWITCH record had other page tables; its EXEC may follow
   };
 
   Process& process_of(std::int64_t pid, std::uint64_t tsc);

@@ -376,5 +376,20 @@ TEST_F(SystemProcessesTest, BeginsSpaceWithEachProgram) {
   EXPECT_EQ(count_maps(finish(), kFirst), 3U);
 }
 
+// exec() has set new page tables. Its thread is switched out and in before the EXEC record.
+TEST_F(SystemProcessesTest, SwitchDuringExecHasSpaceOfTheNextProgram) {
+  const std::string program = std::filesystem::canonical("/bin/sh");
+  switch_to(10, kFirst, 0xa000);
+  switch_to(20, kFirst, 0xc000);
+  const trace::SpaceId space = processes_.space_of(kFirst);
+  processes_.take(made(SystemRecord::Kind::EXEC, 30, kFirst, kFirst), 0);
+  map(31, kFirst, 0x400000, program);
+  program_of(32, kFirst, 0xc000);
+  EXPECT_EQ(processes_.space_of(kFirst), space);
+  processes_.take(made(SystemRecord::Kind::EXEC, 40, kFirst, kFirst), 0);
+  program_of(42, kFirst, 0xe000);
+  EXPECT_NE(processes_.space_of(kFirst), space);
+}
+
 }  // namespace
 }  // namespace ptkit::capture::test
