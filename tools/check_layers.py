@@ -5,6 +5,9 @@ Ranks are those of docs/architecture.md: a file may include from its own folder 
 pybind11 may appear only in src/bindings, Zydis only in src/insn, libipt only in src/reference.
 kernel/ includes only itself, by ranks of its folders and rooms, and its files form no circle. Nothing but
 tests includes tests/.
+
+The portable folders include no header of POSIX but in src/base/posix, and none of Windows but in
+src/base/windows.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ CPP_RANKS = {
     "bindings": 10,
 }
 ROOM_RANKS = {
+    "base": {".": 0, "posix": 1, "windows": 1},
     "formats": {
         "common": 0,
         "ptk": 1,
@@ -106,6 +110,38 @@ PYTHON_RANKS = {
 }
 
 EXCLUSIVE = {"pybind11/": "bindings", "Zydis/": "insn", "elfutils/": "dwarf", "intel-pt.h": "reference"}
+# Folders that compile without POSIX. What they ask of the system is declared in src/base, and defined in its
+# rooms posix and windows.
+PORTABLE = {
+    "base",
+    "msr",
+    "cpu",
+    "insn",
+    "trace",
+    "packet",
+    "source",
+    "image",
+    "time",
+    "softpt",
+    "ptmodel",
+    "unwind",
+    "symbol",
+    "sideband",
+    "flow",
+    "index",
+    "lines",
+    "columns",
+    "aggregate",
+    "calls",
+}
+# Includes of a system's headers, and the room for what has them.
+SYSTEM_HEADERS = {
+    "posix": re.compile(
+        r'"base/posix/|<(sys|linux|asm|arpa|net|netinet)/|<(aio|dirent|dlfcn|fcntl|glob|grp|poll|pthread|pwd|sched'
+        r"|semaphore|signal|spawn|termios|unistd)\.h>"
+    ),
+    "windows": re.compile(r'"base/windows/|<(windows|winternl|winioctl|io|direct|process|psapi)\.h>'),
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 IMPORT = re.compile(r"^\s*(?:from\s+(ptkit[\w.]*|\.[\w.]*)\s+import\s+(.+)|import\s+(ptkit[\w.]*))")
 
@@ -146,6 +182,9 @@ def cpp_problems() -> list[str]:
             for prefix, owner in EXCLUSIVE.items():
                 if target.startswith(prefix) and folder != owner:
                     problems.append(f"{where}: {target} may be included only in src/{owner}")
+            for room, header in SYSTEM_HEADERS.items():
+                if folder in PORTABLE and own != ("base", room) and header.search(line):
+                    problems.append(f"{where}: {target} may be included only in src/base/{room}")
             other = place_of(target)
             if other[0] in CPP_RANKS and other != own and cpp_rank(other) >= cpp_rank(own):
                 names = "/".join(own).removesuffix("/."), "/".join(other).removesuffix("/.")

@@ -1,7 +1,9 @@
 // Writes numbers as digits into memory that has room for them.
 #pragma once
 
+#if defined(__SSE2__)
 #include <emmintrin.h>
+#endif
 
 #include <bit>
 #include <charconv>
@@ -14,6 +16,7 @@ inline constexpr std::size_t kMostDigits = 20;  // of a number of 64 bits
 
 // 16 digits, with leading zeros. Returns the end.
 inline char* put_hex16(char* at, std::uint64_t value) noexcept {
+#if defined(__SSE2__)
   const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(__builtin_bswap64(value)));
   const __m128i low = _mm_set1_epi8(0xf);
   const __m128i digits =
@@ -22,6 +25,10 @@ inline char* put_hex16(char* at, std::uint64_t value) noexcept {
       _mm_and_si128(_mm_cmpgt_epi8(digits, _mm_set1_epi8(9)), _mm_set1_epi8('a' - '0' - 10));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(at),
                    _mm_add_epi8(_mm_add_epi8(digits, _mm_set1_epi8('0')), letters));
+#else
+  for (unsigned digit = 0; digit < 16; ++digit)
+    at[digit] = "0123456789abcdef"[value >> (60 - 4 * digit) & 0xf];
+#endif
   return at + 16;
 }
 

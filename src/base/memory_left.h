@@ -7,8 +7,16 @@
 
 namespace ptkit::base {
 
-// The name for messages: "cgroup", "RLIMIT_AS", "RLIMIT_DATA", "MemAvailable".
-enum class MemoryLimit : std::uint8_t { NONE, CGROUP, RLIMIT_AS, RLIMIT_DATA, MEM_AVAILABLE };
+enum class MemoryLimit : std::uint8_t {
+  NONE,
+  CGROUP,
+  RLIMIT_AS,
+  RLIMIT_DATA,
+  MEM_AVAILABLE,
+  PHYSICAL_MEMORY,  // Windows: free pages
+  COMMIT_LIMIT,     // Windows: pages that the system still promises, in memory or in the page file
+};
+// The name for messages: "cgroup", "RLIMIT_AS", "RLIMIT_DATA", "MemAvailable"...
 [[nodiscard]] std::string_view memory_limit_name(MemoryLimit limit) noexcept;
 
 struct MemoryBound {
@@ -36,14 +44,14 @@ struct MemoryLeft {
   }
 };
 
-// Reads /proc/self/{limits,status,cgroup,mountinfo}, /proc/meminfo and the memory controllers (cgroup
+// Linux: reads /proc/self/{limits,status,cgroup,mountinfo}, /proc/meminfo and the memory controllers (cgroup
 // versions 1 and 2) of this process below `root`, from its cgroup up to the mount point. Page cache that the
 // kernel can drop counts as free. A file that cannot be read sets no limit. Takes some tens of microseconds.
-// May throw std::bad_alloc.
+// Windows: asks the system, whatever `root` is. May throw std::bad_alloc.
 [[nodiscard]] MemoryLeft memory_left(const std::string& root = {});
 
 // The memory that this process may have in all: the least of the cgroups' limits and the machine's memory.
-// UINT64_MAX: no file says so. May throw std::bad_alloc.
+// UINT64_MAX: it is not known. May throw std::bad_alloc.
 [[nodiscard]] std::uint64_t memory_limit(const std::string& root = {});
 
 }  // namespace ptkit::base

@@ -1,5 +1,5 @@
 // Exports recordings to other formats.
-#include "base/new_file.h"
+#include "base/posix/new_file.h"
 #include "bindings/bindings.h"
 #include "bindings/text.h"
 #include "formats/perf_export/writer.h"

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <future>
 
-#include "base/new_file.h"
+#include "base/posix/new_file.h"
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"

@@ -12,7 +12,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "confined/privileges.h"
 
 namespace ptkit::confined {

@@ -16,7 +16,7 @@
 #include <new>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 namespace ptkit::confined {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "confined/confinement.h"
 
 namespace ptkit::confined {

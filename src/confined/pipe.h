@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 namespace ptkit::confined {
 

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <thread>
 
-#include "base/signals_blocked.h"
+#include "base/posix/signals_blocked.h"
 #include "confined/keeper.h"
 #include "confined/pipe.h"
 

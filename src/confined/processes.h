@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "confined/keeper.h"
 
 namespace ptkit::confined {

@@ -18,7 +18,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/signals_blocked.h"
+#include "base/posix/signals_blocked.h"
 #include "confined/confinement.h"
 #include "confined/pipe.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 namespace ptkit::confined {
 

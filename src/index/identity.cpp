@@ -1,10 +1,9 @@
 // Identity of the trace, images and options that an index belongs to.
-#include <sys/stat.h>
-
 #include <filesystem>
 
 #include "base/check_sum.h"
 #include "base/fields.h"
+#include "base/file_identity.h"
 #include "index/index.h"
 
 namespace ptkit::index {
@@ -112,10 +111,8 @@ std::uint64_t identity_of(const trace::TraceBundle& bundle, flow::Resync resync)
 namespace {
 
 Stamp stamp_of_file(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  return {static_cast<std::uint64_t>(info.st_size), info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec};
+  const auto file = base::file_identity(path);
+  return file ? Stamp{file->size, file->time_ns} : Stamp{};
 }
 
 }  // namespace

@@ -1,14 +1,9 @@
 #include "trace/buffer.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "base/map_memory.h"
-#include "base/regular_file.h"
+#include "base/mapped_file.h"
 
 namespace ptkit::trace {
 
@@ -26,16 +21,9 @@ TraceBuffer TraceBuffer::from_source(base::Bytes bytes, std::shared_ptr<ByteSour
 }
 
 base::Result<TraceBuffer> TraceBuffer::map_file(const std::string& path) {
-  const auto file = base::RegularFile::open(path);
+  auto file = base::map_file(path);
   if (!file.ok()) return file.failure();
-  const auto size = static_cast<std::size_t>(file.value().size());
-  if (size == 0) return TraceBuffer{};
-  void* memory = base::map_memory(size, PROT_READ, MAP_PRIVATE, file.value().descriptor(), 0);
-  if (memory == MAP_FAILED) {
-    return base::Failure{base::Status::IO_ERROR, 0, path + ": cannot map: " + std::strerror(errno)};
-  }
-  std::shared_ptr<const void> owner(memory, [size](void* at) { ::munmap(at, size); });
-  return TraceBuffer{{static_cast<const std::uint8_t*>(memory), size}, std::move(owner)};
+  return TraceBuffer(file.value().bytes, std::move(file.value().owner));
 }
 
 TraceBuffer TraceBuffer::again() const {

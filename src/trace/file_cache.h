@@ -3,26 +3,19 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
+#include "base/file_identity.h"
 #include "trace/buffer.h"
 
 namespace ptkit::trace {
 
-// A file that was not changed. A build-id would let one recording name another one's functions.
-using FileIdentity = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t>;
-
-// nullopt: there is no regular file at the path.
-[[nodiscard]] std::optional<FileIdentity> identity_of(const std::string& path);
-
-// The last `most` files, each as a `File`, made of its path and contents. Thread-safe.
+// The last `most` files, each as a `File`, made of its path and contents. A file is known by its identity: a
+// build-id would let one recording name another one's functions. Thread-safe.
 template <typename File>
 class FileCache {
  public:
@@ -30,7 +23,7 @@ class FileCache {
 
   // Null: there is no regular file at the path, or it cannot be read.
   [[nodiscard]] std::shared_ptr<const File> get(const std::string& path) {
-    const auto identity = identity_of(path);
+    const auto identity = base::file_identity(path);
     if (!identity) return nullptr;
     const std::lock_guard lock(mutex_);
     const auto known = std::ranges::find(files_, *identity, &Entry::identity);
@@ -47,7 +40,7 @@ class FileCache {
 
  private:
   struct Entry {
-    FileIdentity identity;
+    base::FileIdentity identity;
     std::shared_ptr<const File> file;
   };
 

@@ -43,6 +43,24 @@ def test_upward_include_is_found(tmp_path: Path) -> None:
     assert len(problems_in(tmp_path, files)) == 6
 
 
+def test_posix_outside_its_room_is_found(tmp_path: Path) -> None:
+    files = {
+        "src/base/a.h": "#include <cerrno>\n",
+        "src/base/b.cpp": "#include <sys/stat.h>\n",
+        "src/base/posix/a.cpp": '#include <unistd.h>\n#include "base/a.h"\n#include "base/posix/fd.h"\n',
+        "src/base/posix/b.cpp": "#include <windows.h>\n",
+        "src/base/windows/a.cpp": '#include <windows.h>\n#include "base/a.h"\n',
+        "src/capture/perf/port.cpp": '#include <sys/mman.h>\n#include "base/posix/fd.h"\n',
+        "src/columns/c.cpp": '# include <pthread.h>\n#include "base/posix/fd.h"\n',
+    }
+    assert problems_in(tmp_path, files) == [
+        "src/base/b.cpp:1: sys/stat.h may be included only in src/base/posix",
+        "src/base/posix/b.cpp:1: windows.h may be included only in src/base/windows",
+        "src/columns/c.cpp:1: pthread.h may be included only in src/base/posix",
+        "src/columns/c.cpp:2: base/posix/fd.h may be included only in src/base/posix",
+    ]
+
+
 def test_a_driver_may_use_what_all_drivers_share(tmp_path: Path) -> None:
     files = {
         "kernel/include/ptkit/regs.h": "",

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 namespace ptkit::capture {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/new_file.h"
+#include "base/posix/new_file.h"
 #include "base/status.h"
 #include "trace/warning.h"
 

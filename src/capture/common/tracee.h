@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "base/status.h"
 #include "insn/insn.h"
 

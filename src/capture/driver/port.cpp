@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/map_memory.h"
+#include "base/posix/map_memory.h"
 #include "capture/common/errors.h"
 #include "capture/common/process.h"
 

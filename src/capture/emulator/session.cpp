@@ -9,7 +9,7 @@
 #include <charconv>
 #include <fstream>
 
-#include "base/signals_blocked.h"
+#include "base/posix/signals_blocked.h"
 #include "capture/common/pt_config.h"
 #include "trace/warning_codes.h"
 

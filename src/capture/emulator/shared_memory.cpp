@@ -10,7 +10,7 @@
 #include <climits>
 #include <cstring>
 
-#include "base/map_memory.h"
+#include "base/posix/map_memory.h"
 
 namespace ptkit::capture {
 

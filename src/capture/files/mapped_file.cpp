@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "base/addresses.h"
-#include "base/map_memory.h"
 #include "base/paths.h"
+#include "base/posix/map_memory.h"
 #include "capture/files/file_extents.h"
 
 namespace ptkit::capture {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/signals_blocked.h"
+#include "base/posix/signals_blocked.h"
 #include "capture/common/pt_config.h"
 #include "capture/hardware/filter_resolver.h"
 #include "capture/hardware/switch_alignment.h"

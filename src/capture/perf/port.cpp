@@ -13,7 +13,7 @@
 #include <iterator>
 #include <set>
 
-#include "base/map_memory.h"
+#include "base/posix/map_memory.h"
 #include "capture/common/process.h"
 
 namespace ptkit::capture {

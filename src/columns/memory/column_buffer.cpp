@@ -39,9 +39,9 @@ void ColumnMemory::shrink(std::size_t used) noexcept {
       range_ = {static_cast<std::uint8_t*>(memory), used, 0};
   }
   if (kind_ != Kind::POOL) return;
-  const bool large = range_.size >= kLargeRange;
+  const bool large = range_.size >= base::kLargeRange;
   // A range has a least size: few cells move to smaller memory.
-  if (used > kMostHeap && (!large || range_size(used) >= kLargeRange))
+  if (used > kMostHeap && (!large || base::range_size(used) >= base::kLargeRange))
     return MemoryPool::of_process()->shrink(range_, used);
   ColumnMemory smaller;
   if (used == 0 || smaller.grow(used, 0)) {
@@ -56,8 +56,9 @@ void ColumnMemory::top_up(std::size_t used) noexcept {
 }
 
 void ColumnMemory::drop_front(std::size_t bytes) noexcept {
-  if (kind_ != Kind::POOL || range_.size < kLargeRange || bytes < dropped_) return;
-  const std::size_t size = std::min((bytes - dropped_) / kHugePage * kHugePage, range_.size - kHugePage);
+  if (kind_ != Kind::POOL || range_.size < base::kLargeRange || bytes < dropped_) return;
+  const std::size_t size =
+      std::min((bytes - dropped_) / base::kHugePage * base::kHugePage, range_.size - base::kHugePage);
   if (size == 0) return;
   MemoryPool::of_process()->release({range_.memory, size, size}, size);
   dropped_ += size;

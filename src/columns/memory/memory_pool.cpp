@@ -1,12 +1,11 @@
 #include "columns/memory/memory_pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
 
+#include "base/at_fork.h"
 #include "base/memory_left.h"
 
 namespace ptkit::columns {
@@ -16,7 +15,7 @@ constexpr std::size_t kMostShared = std::size_t{64} << 20U;
 constexpr std::uint64_t kShare = 8;  // of the memory that a process may have, this part may be idle
 
 [[nodiscard]] constexpr std::size_t whole_pages(std::size_t bytes, std::size_t size) noexcept {
-  const std::size_t unit = size < kLargeRange ? kSmallUnit : kHugePage;
+  const std::size_t unit = size < base::kLargeRange ? base::kSmallUnit : base::kHugePage;
   return std::min((bytes + unit - 1) / unit * unit, size);
 }
 
@@ -27,7 +26,7 @@ const std::shared_ptr<MemoryPool>& MemoryPool::of_process() {
   static const auto* const pool = [] {
     auto* const made =
         new std::shared_ptr<MemoryPool>(std::make_shared<MemoryPool>(base::memory_limit() / kShare));
-    static_cast<void>(::pthread_atfork(&lock_for_fork, &unlock_after_fork, &unlock_after_fork));
+    base::at_fork(&lock_for_fork, &unlock_after_fork);
     return made;
   }();
   return *pool;
@@ -38,27 +37,27 @@ void MemoryPool::unlock_after_fork() { of_process()->mutex_.unlock(); }
 
 // Idle memory is no reason to be out of memory.
 std::uint8_t* MemoryPool::map(std::size_t size) noexcept {
-  std::uint8_t* memory = map_range(size);
-  if (memory == nullptr && trim_locked(0) != 0) memory = map_range(size);
+  std::uint8_t* memory = base::map_range(size);
+  if (memory == nullptr && trim_locked(0) != 0) memory = base::map_range(size);
   return memory;
 }
 
 // Moves idle pages to the part of a large range that has none.
 void MemoryPool::gather(PoolRange& range) noexcept {
-  if (range.size < kLargeRange) return;
+  if (range.size < base::kLargeRange || !base::can_move_pages()) return;
   while (range.resident < range.size && !large_.empty()) {
     const auto [from, size, since] = large_.take_from_largest(range.size - range.resident);
     std::size_t moved = 0;
-    const bool all = move_range(from, size, range.memory + range.resident, moved);
+    const bool all = base::move_range(from, size, range.memory + range.resident, moved);
     range.resident += moved;
     if (all) continue;
-    unmap_range(from + moved, size - moved);
+    base::unmap_range(from + moved, size - moved);
     return;
   }
 }
 
 PoolRange MemoryPool::take_range(std::size_t bytes) noexcept {
-  const std::size_t size = range_size(bytes);
+  const std::size_t size = base::range_size(bytes);
   if (size == 0) return {};
   const std::scoped_lock lock(mutex_);
   remove_old();
@@ -70,7 +69,7 @@ PoolRange MemoryPool::take_range(std::size_t bytes) noexcept {
 }
 
 bool MemoryPool::grow(PoolRange& range, std::size_t bytes, std::size_t used) noexcept {
-  if (range.memory == nullptr || range.size < kLargeRange) {
+  if (range.memory == nullptr || range.size < base::kLargeRange) {
     PoolRange larger = take_range(bytes);
     if (larger.memory == nullptr) return false;
     if (used != 0) std::memcpy(larger.memory, range.memory, used);
@@ -79,20 +78,20 @@ bool MemoryPool::grow(PoolRange& range, std::size_t bytes, std::size_t used) noe
     range = larger;
     return true;
   }
-  const std::size_t size = range_size(bytes);
+  const std::size_t size = base::range_size(bytes);
   if (size == 0) return false;
   const std::size_t kept = std::max(range.resident, whole_pages(used, range.size));
   const std::scoped_lock lock(mutex_);
   PoolRange larger{map(size), size, 0};
   if (larger.memory == nullptr) return false;
-  if (!move_range(range.memory, kept, larger.memory, larger.resident)) {
+  if (!base::move_range(range.memory, kept, larger.memory, larger.resident)) {
     // The part that did not move is copied.
     const std::size_t moved = larger.resident;
     std::memcpy(larger.memory + moved, range.memory + moved, std::max(used, moved) - moved);
-    unmap_range(range.memory + moved, kept - moved);
+    base::unmap_range(range.memory + moved, kept - moved);
     larger.resident = kept;
   }
-  unmap_range(range.memory + kept, range.size - kept);
+  base::unmap_range(range.memory + kept, range.size - kept);
   gather(larger);
   range = larger;
   return true;
@@ -105,8 +104,8 @@ void MemoryPool::top_up(PoolRange& range, std::size_t used) noexcept {
 }
 
 void MemoryPool::shrink(PoolRange& range, std::size_t used) noexcept {
-  const std::size_t kept =
-      std::max(whole_pages(used, range.size), range.size < kLargeRange ? kSmallUnit : kHugePage);
+  const std::size_t kept = std::max(whole_pages(used, range.size),
+                                    range.size < base::kLargeRange ? base::kSmallUnit : base::kHugePage);
   if (range.memory == nullptr || kept >= range.size) return;
   const PoolRange rest{range.memory + kept, range.size - kept,
                        range.resident > kept ? range.resident - kept : 0};
@@ -115,7 +114,7 @@ void MemoryPool::shrink(PoolRange& range, std::size_t used) noexcept {
     const std::scoped_lock lock(mutex_);
     add(rest.memory, rest.resident, ranges);
   }
-  unmap_range(rest.memory + rest.resident, rest.size - rest.resident);
+  base::unmap_range(rest.memory + rest.resident, rest.size - rest.resident);
   range.size = kept;
   range.resident = std::min(range.resident, kept);
 }
@@ -123,7 +122,7 @@ void MemoryPool::shrink(PoolRange& range, std::size_t used) noexcept {
 void MemoryPool::release(PoolRange range, std::size_t used) noexcept {
   if (range.memory == nullptr) return;
   const std::size_t resident = std::max(range.resident, whole_pages(used, range.size));
-  unmap_range(range.memory + resident, range.size - resident);
+  base::unmap_range(range.memory + resident, range.size - resident);
   const std::scoped_lock lock(mutex_);
   add(range.memory, resident, ranges_of(range.size));
   remove_old();
@@ -131,12 +130,12 @@ void MemoryPool::release(PoolRange range, std::size_t used) noexcept {
 
 void MemoryPool::add(std::uint8_t* memory, std::size_t size, IdleRanges& ranges) noexcept {
   if (size == 0) return;
-  if (!ranges.add(memory, size, now_())) unmap_range(memory, size);
+  if (!ranges.add(memory, size, now_())) base::unmap_range(memory, size);
   static_cast<void>(trim_locked(most_idle_));
 }
 
 std::shared_ptr<void> MemoryPool::take(std::size_t bytes) {
-  const PoolRange range = range_size(bytes) < kLargeRange ? take_range(bytes) : take_block(bytes);
+  const PoolRange range = base::range_size(bytes) < base::kLargeRange ? take_range(bytes) : take_block(bytes);
   if (range.memory == nullptr) return nullptr;
   try {
     return {range.memory, [pool = shared_from_this(), range](void*) { pool->release_block(range); }};
@@ -146,7 +145,7 @@ std::shared_ptr<void> MemoryPool::take(std::size_t bytes) {
 }
 
 PoolRange MemoryPool::take_block(std::size_t bytes) noexcept {
-  const std::size_t size = range_size(bytes);
+  const std::size_t size = base::range_size(bytes);
   if (size == 0) return {};
   const std::scoped_lock lock(mutex_);
   remove_old();
@@ -155,10 +154,10 @@ PoolRange MemoryPool::take_block(std::size_t bytes) noexcept {
 }
 
 void MemoryPool::release_block(const PoolRange& range) noexcept {
-  if (range.size < kLargeRange) return release(range, range.size);
+  if (range.size < base::kLargeRange) return release(range, range.size);
   // All of a very large block is seldom written.
   const std::size_t kept = range.size <= kMostShared ? range.size : range.resident;
-  unmap_range(range.memory + kept, range.size - kept);
+  base::unmap_range(range.memory + kept, range.size - kept);
   const std::scoped_lock lock(mutex_);
   add(range.memory, kept, blocks_);
   remove_old();
@@ -169,7 +168,7 @@ void MemoryPool::remove_old() noexcept {
   const Clock::time_point limit = now_() - kIdleTime;
   for (IdleRanges* ranges : {&small_, &large_, &blocks_}) {
     for (auto oldest = ranges->oldest(); oldest && oldest->since < limit; oldest = ranges->oldest())
-      unmap_range(oldest->memory, ranges->take_from_oldest(oldest->size).size);
+      base::unmap_range(oldest->memory, ranges->take_from_oldest(oldest->size).size);
   }
 }
 
@@ -188,7 +187,7 @@ std::uint64_t MemoryPool::trim_locked(std::uint64_t most) noexcept {
     std::size_t size = oldest.size;
     if (from != &small_) size = whole_pages(static_cast<std::size_t>(idle_locked() - most), size);
     const auto range = from->take_from_oldest(size);
-    unmap_range(range.memory, range.size);
+    base::unmap_range(range.memory, range.size);
   }
   return before - idle_locked();
 }

@@ -9,8 +9,8 @@
 #include <memory>
 #include <mutex>
 
+#include "base/memory_range.h"
 #include "columns/memory/idle_ranges.h"
-#include "columns/memory/mapping.h"
 
 namespace ptkit::columns {
 
@@ -68,7 +68,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
  private:
   [[nodiscard]] IdleRanges& ranges_of(std::size_t size) noexcept {
-    return size < kLargeRange ? small_ : large_;
+    return size < base::kLargeRange ? small_ : large_;
   }
   [[nodiscard]] PoolRange take_block(std::size_t bytes) noexcept;
   void release_block(const PoolRange& range) noexcept;

@@ -4,7 +4,7 @@
 #include <array>
 #include <filesystem>
 
-#include "base/regular_file.h"
+#include "base/posix/regular_file.h"
 #include "packet/decoder.h"
 
 namespace ptkit::formats {

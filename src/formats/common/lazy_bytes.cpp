@@ -8,8 +8,8 @@
 #include <cstring>
 #include <new>
 
-#include "base/map_memory.h"
 #include "base/memory_left.h"
+#include "base/posix/map_memory.h"
 
 namespace ptkit::formats {
 

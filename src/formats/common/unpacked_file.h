@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/unnamed_file.h"
+#include "base/posix/unnamed_file.h"
 
 namespace ptkit::formats {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/new_file.h"
+#include "base/posix/new_file.h"
 #include "base/status.h"
 
 namespace ptkit::formats::perf {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/new_file.h"
+#include "base/posix/new_file.h"
 #include "base/status.h"
 #include "formats/ptk/layout.h"
 

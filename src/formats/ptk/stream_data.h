@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/regular_file.h"
+#include "base/posix/regular_file.h"
 #include "base/status.h"
 #include "formats/common/unpacked_file.h"
 #include "formats/ptk/layout.h"

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "base/map_memory.h"
+#include "base/posix/map_memory.h"
 #include "qemu/channel.h"
 
 namespace ptkit::capture::test {

@@ -17,7 +17,7 @@
 #include <functional>
 #include <string>
 
-#include "base/map_memory.h"
+#include "base/posix/map_memory.h"
 
 namespace ptkit::capture::test {
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <thread>
 
-#include "base/map_memory.h"
+#include "base/posix/map_memory.h"
 #include "capture/files/symbol_finder.h"
 #include "capture/sideband/system_processes.h"
 #include "foreign_process.h"

@@ -17,7 +17,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/signals_blocked.h"
+#include "base/posix/signals_blocked.h"
 #include "capture/hardware/target_process.h"
 
 namespace ptkit::capture::test {

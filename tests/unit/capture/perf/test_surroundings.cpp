@@ -14,7 +14,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/map_memory.h"
+#include "base/posix/map_memory.h"
 #include "capture/common/process.h"
 #include "recording.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "base/status.h"
 
 namespace ptkit::base {

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <string>
 
-#include "base/new_file.h"
+#include "base/posix/new_file.h"
 
 namespace ptkit::base {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/map_memory.h"
+#include "base/posix/map_memory.h"
 
 #include <sys/mman.h>
 

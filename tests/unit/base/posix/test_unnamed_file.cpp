@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/unnamed_file.h"
+#include "base/posix/unnamed_file.h"
 
 namespace ptkit::base {
 namespace {

@@ -4,9 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ptkit::columns {
+#include "base/huge_pages.h"
 
-inline constexpr std::size_t kHugePage = std::size_t{2} << 20U;
+namespace ptkit::base {
+
 // Ranges below this size have small pages, and sizes that are multiples of kSmallUnit. Larger ones are whole
 // huge pages, so that a small table does not take one for each column.
 inline constexpr std::size_t kLargeRange = kHugePage / 2;
@@ -26,10 +27,12 @@ static_assert(range_size(kLargeRange - kSmallUnit + 1) == kHugePage);
 [[nodiscard]] std::uint8_t* map_range(std::size_t size) noexcept;
 void unmap_range(std::uint8_t* range, std::size_t size) noexcept;
 
+// Whether the system can move pages: if not, move_range() always fails.
+[[nodiscard]] bool can_move_pages() noexcept;
 // Moves the huge pages of a large range to another large range, which loses its own, by page tables: no byte
 // is copied. The old addresses are unmapped. False: the system refused to move more than the first `moved`
 // bytes.
 [[nodiscard]] bool move_range(std::uint8_t* from, std::size_t size, std::uint8_t* to,
                               std::size_t& moved) noexcept;
 
-}  // namespace ptkit::columns
+}  // namespace ptkit::base

@@ -1,4 +1,4 @@
-#include "base/unnamed_file.h"
+#include "base/posix/unnamed_file.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

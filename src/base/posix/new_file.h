@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "base/status.h"
 
 namespace ptkit::base {

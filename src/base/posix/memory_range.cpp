@@ -1,4 +1,4 @@
-#include "columns/memory/mapping.h"
+#include "base/memory_range.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -7,9 +7,9 @@
 #include <array>
 #include <string_view>
 
-#include "base/map_memory.h"
+#include "base/posix/map_memory.h"
 
-namespace ptkit::columns {
+namespace ptkit::base {
 namespace {
 
 // Whether the system gives huge pages to ranges that ask for them. Advice is a system call for each range,
@@ -30,7 +30,7 @@ namespace {
 [[nodiscard]] std::uint8_t* map(std::size_t size) noexcept {
   // Pages that are never written cost nothing: free memory is checked before (see RowBudget).
   void* const memory =
-      base::map_memory(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      map_memory(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(memory);
 }
 
@@ -54,6 +54,8 @@ void unmap_range(std::uint8_t* range, std::size_t size) noexcept {
   if (size != 0) static_cast<void>(::munmap(range, size));
 }
 
+bool can_move_pages() noexcept { return true; }
+
 bool move_range(std::uint8_t* from, std::size_t size, std::uint8_t* to, std::size_t& moved) noexcept {
   // One huge page at a time: a range may consist of several mappings, which older kernels do not move at
   // once, and after a refusal the target may be unmapped.
@@ -67,4 +69,4 @@ bool move_range(std::uint8_t* from, std::size_t size, std::uint8_t* to, std::siz
   return true;
 }
 
-}  // namespace ptkit::columns
+}  // namespace ptkit::base

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "base/status.h"
 
 namespace ptkit::base {

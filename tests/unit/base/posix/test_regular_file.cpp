@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/regular_file.h"
+#include "base/posix/regular_file.h"
 
 namespace ptkit::base {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/new_file.h"
+#include "base/posix/new_file.h"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "base/regular_file.h"
+#include "base/posix/regular_file.h"
 
 namespace ptkit::base {
 

@@ -1,4 +1,4 @@
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 #include <cerrno>
 
