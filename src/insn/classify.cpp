@@ -54,6 +54,14 @@ Meaning move_meaning(const ZydisDecodedInstruction& raw) noexcept {
   return {InsnClass::OTHER, to_control && third ? InsnKind::MOV_CR3 : InsnKind::OTHER};
 }
 
+// WRMSRNS (NP 0F 01 C6) and WRMSRLIST (F3). Their mnemonics are newer than Zydis 4.0, which rejects them (see
+// newer.h).
+bool is_wrmsrns_or_wrmsrlist(const ZydisDecodedInstruction& raw) noexcept {
+  const auto& modrm = raw.raw.modrm;
+  return raw.opcode_map == ZYDIS_OPCODE_MAP_0F && raw.opcode == 0x01 && modrm.mod == 3 && modrm.reg == 0 &&
+         modrm.rm == 6 && !has_prefix(raw, kRepnePrefix);
+}
+
 // Classifies by the mnemonic alone.
 Meaning named_meaning(ZydisMnemonic mnemonic) noexcept {
   using C = InsnClass;
@@ -112,6 +120,7 @@ Meaning meaning_of(const ZydisDecodedInstruction& raw) noexcept {
     case ZYDIS_MNEMONIC_MOV:
       return move_meaning(raw);
     default:
+      if (is_wrmsrns_or_wrmsrlist(raw)) return {InsnClass::OTHER, InsnKind::WRMSR};
       return named_meaning(raw.mnemonic);
   }
 }

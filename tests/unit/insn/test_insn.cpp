@@ -152,6 +152,8 @@ constexpr Case kOthers[] = {
     {64, "0f 20 d8", 3},     // reads CR3
     {64, "0f 30", 2, C::OTHER, K::WRMSR},
     {64, "0f 01 c6", 3, C::OTHER, K::WRMSR},
+    {64, "f3 0f 01 c6", 4, C::OTHER, K::WRMSR},  // WRMSRLIST
+    {64, "f2 0f 01 c6", 4},                      // RDMSRLIST
     {64, "0f 01 c9", 3, C::OTHER, K::MWAIT},
     {64, "f3 48 0f ae e0", 5, C::PTWRITE, K::PTWRITE},
     {32, "f3 0f ae 20", 4, C::PTWRITE, K::PTWRITE},
