@@ -37,10 +37,26 @@ macro(ptkit_find_library target header library debian fedora)
 endmacro()
 
 ptkit_find_library(ptkit_zydis Zydis/Zydis.h Zydis libzydis-dev zydis-devel)
-ptkit_find_library(ptkit_libelf libelf.h elf libelf-dev elfutils-libelf-devel)
-ptkit_find_library(ptkit_libdw elfutils/libdw.h dw libdw-dev elfutils-devel)
-ptkit_find_library(ptkit_lzma lzma.h lzma liblzma-dev xz-devel)
-ptkit_find_library(ptkit_zstd zstd.h zstd libzstd-dev libzstd-devel)
+if(PTKIT_PORTABLE)
+  # Zydis and what it is made of, as static libraries.
+  ptkit_find_library(ptkit_zycore Zycore/Zycore.h Zycore libzycore-dev zycore-c-devel)
+  if(TARGET ptkit_zydis AND TARGET ptkit_zycore)
+    target_link_libraries(ptkit_zydis INTERFACE ptkit_zycore)
+    target_compile_definitions(ptkit_zydis INTERFACE ZYDIS_STATIC_BUILD ZYCORE_STATIC_BUILD)
+  endif()
+else()
+  ptkit_find_library(ptkit_libelf libelf.h elf libelf-dev elfutils-libelf-devel)
+  ptkit_find_library(ptkit_libdw elfutils/libdw.h dw libdw-dev elfutils-devel)
+  ptkit_find_library(ptkit_lzma lzma.h lzma liblzma-dev xz-devel)
+  ptkit_find_library(ptkit_zstd zstd.h zstd libzstd-dev libzstd-devel)
+  find_path(ptkit_json_INCLUDE nlohmann/json.hpp)
+  if(ptkit_json_INCLUDE)
+    add_library(ptkit_json INTERFACE)
+    target_include_directories(ptkit_json SYSTEM INTERFACE $<BUILD_INTERFACE:${ptkit_json_INCLUDE}>)
+  else()
+    ptkit_is_missing("nlohmann/json.hpp" nlohmann-json3-dev json-devel)
+  endif()
+endif()
 
 if(TARGET ptkit_zydis)
   ptkit_header_version(zydis_major ${ptkit_zydis_INCLUDE}/Zydis/Zydis.h
@@ -48,14 +64,6 @@ if(TARGET ptkit_zydis)
   if(zydis_major AND zydis_major LESS 4)
     ptkit_is_missing("Zydis 4 or newer (${ptkit_zydis_INCLUDE} has ${zydis_major})" libzydis-dev zydis-devel)
   endif()
-endif()
-
-find_path(ptkit_json_INCLUDE nlohmann/json.hpp)
-if(ptkit_json_INCLUDE)
-  add_library(ptkit_json INTERFACE)
-  target_include_directories(ptkit_json SYSTEM INTERFACE $<BUILD_INTERFACE:${ptkit_json_INCLUDE}>)
-else()
-  ptkit_is_missing("nlohmann/json.hpp" nlohmann-json3-dev json-devel)
 endif()
 
 if(PTKIT_MISSING)
@@ -66,6 +74,10 @@ if(PTKIT_MISSING)
     "  Debian, Ubuntu: apt-get install ${debian}\n"
     "  Fedora: dnf install ${fedora}\n"
     "Libraries elsewhere are found with -DCMAKE_PREFIX_PATH=FOLDER.")
+endif()
+
+if(PTKIT_PORTABLE)
+  return()
 endif()
 
 # Optional: the reference decoder.

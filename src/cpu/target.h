@@ -3,7 +3,8 @@
 // their copies from that file for all callers, on a baseline processor, too.
 #pragma once
 
-#if defined(__x86_64__) && defined(__GNUC__)
+// Windows aligns stacks to 16 bytes, and GCC does not align its vectors of 32 and 64 bytes there.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32)
 #define PT_SIMD_X86 1
 #define PT_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
 #define PT_TARGET_AVX512                                                           \

@@ -90,9 +90,10 @@ def test_an_old_zydis_is_refused(tmp_path: Path) -> None:
 
 def test_third_party_names_what_is_linked() -> None:
     text = (ROOT / "THIRD_PARTY.md").read_text()
-    libraries = re.findall(r"^ptkit_find_library\(\S+ \S+ (\S+)", _dependencies(), flags=re.MULTILINE)
+    libraries = re.findall(r"^ *ptkit_find_library\(\S+ \S+ (\S+)", _dependencies(), flags=re.MULTILINE)
     homes = {
         "Zydis": "Zydis",
+        "Zycore": "Zydis",
         "elf": "libelf",
         "dw": "libelf and libdw",
         "lzma": "liblzma",

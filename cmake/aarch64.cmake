@@ -1,0 +1,12 @@
+# Toolchain: Linux on aarch64, by the cross compiler of Debian and Ubuntu. Programs run in qemu-aarch64.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(ptkit_triple aarch64-linux-gnu)
+set(CMAKE_C_COMPILER ${ptkit_triple}-gcc)
+set(CMAKE_CXX_COMPILER ${ptkit_triple}-g++)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/${ptkit_triple})
+list(APPEND CMAKE_FIND_ROOT_PATH /usr/${ptkit_triple})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+foreach(kind LIBRARY INCLUDE PACKAGE)
+  set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
+endforeach()
