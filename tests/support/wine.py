@@ -1,0 +1,103 @@
+"""A private Wine: its own prefix, no display, nothing downloaded, and no process of it left at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+LIBRARIES = Path("/usr/lib/wine")  # where Debian has the loader and the server
+SECONDS = 60
+
+
+def _find(*names: str) -> str | None:
+    for name in names:
+        place = shutil.which(name) or shutil.which(name, path=str(LIBRARIES))
+        if place is not None:
+            return place
+    return None
+
+
+LOADER = _find("wine64", "wine")
+SERVER = _find("wineserver64", "wineserver")
+
+
+def require_wine() -> None:
+    """Skips where Wine is not installed."""
+    if LOADER is None or SERVER is None:
+        pytest.skip("Wine is not installed (package wine64)")
+
+
+@dataclass(frozen=True)
+class Wine:
+    """A prefix; `folder` is where its files and the programs' output are."""
+
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of each program."""
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        return kept | {
+            "WINEPREFIX": str(self.folder / "prefix"),
+            "WINEDEBUG": "fixme-all,err-winediag,err-systray",
+            "WINEDLLOVERRIDES": "mscoree,mshtml=;winemenubuilder.exe=d",
+        }
+
+    def begin(self, log: Path, program: str | Path, *arguments: str | Path) -> subprocess.Popen[bytes]:
+        """Starts a program. Its output goes to a file: Wine's services keep a pipe open when it ends."""
+        command = [str(LOADER), str(program), *map(str, arguments)]
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                env=self.environment, cwd=self.folder,
+            )  # fmt: skip
+
+    def run(self, program: str | Path, *arguments: str | Path, seconds: float = SECONDS) -> str:
+        """What a program prints; fails if it takes too long or exits with an error."""
+        log = self.folder / "output"
+        process = self.begin(log, program, *arguments)
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            self.stop()
+            pytest.fail(f"{program} ran for {seconds} s:\n{_end_of(log)}", pytrace=False)
+        if code != 0:
+            pytest.fail(f"{program} exited with {code}:\n{_end_of(log)}", pytrace=False)
+        return log.read_text(errors="replace").replace("\r", "")
+
+    def stop(self) -> None:
+        """Ends all processes of the prefix, and waits for them."""
+        for option in ("-k", "-w"):
+            subprocess.run([str(SERVER), option], env=self.environment, timeout=SECONDS, check=False)
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text(errors="replace")[-4000:]
+
+
+@contextmanager
+def private_wine() -> Iterator[Wine]:
+    """A new prefix, removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="ptkit-wine-") as name:
+        wine = Wine(Path(name))
+        try:
+            wine.run("wineboot", "--init", seconds=180)
+            yield wine
+        finally:
+            wine.stop()
+
+
+def version() -> str:
+    """Such as "8.0"."""
+    said = subprocess.run([str(LOADER), "--version"], capture_output=True, text=True).stdout
+    return said.strip().removeprefix("wine-").split()[0]
