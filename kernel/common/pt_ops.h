@@ -23,6 +23,7 @@ enum pt_error {
 	PT_E_BUSY = -2, /* another tracer uses the trace unit */
 	PT_E_INVALID = -3, /* an argument breaks a rule that its function's comment names */
 	PT_E_ROOM = -4, /* the tables are too small */
+	PT_E_UNSUPPORTED = -5, /* the processor or the driver lacks it */
 };
 
 #endif /* PTKIT_COMMON_PT_OPS_H */

@@ -19,6 +19,8 @@ WARNINGS = (
 KERNEL_TYPES = """
 typedef _Bool bool;
 typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 typedef unsigned long size_t;
@@ -50,7 +52,7 @@ def test_it_compiles_as_a_kernel_does(compiler: str, tmp_path: Path) -> None:
 
 
 def test_it_includes_only_its_own_headers() -> None:
-    allowed = {"linux/types.h", "stdbool.h", "stddef.h", "stdint.h", "ptkit/rtit_regs.h"}
+    allowed = {"linux/types.h", "stdbool.h", "stddef.h", "stdint.h", "ptkit/rtit_regs.h", "ptkit/ptkit_abi.h"}
     allowed |= {path.name for path in COMMON.glob("*.[hd]*")}
     for path in COMMON.glob("*.[ch]"):
         for name in re.findall(r'#include ["<]([^">]+)', path.read_text()):

@@ -16,6 +16,8 @@ static inline int ptkit_errno(int error)
 		return -EBUSY;
 	case PT_E_INVALID:
 		return -EINVAL;
+	case PT_E_UNSUPPORTED:
+		return -EOPNOTSUPP;
 	default:
 		return -EIO;
 	}
