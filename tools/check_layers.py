@@ -231,10 +231,11 @@ def python_problems() -> list[str]:
     return problems
 
 
-# Folders of kernel/: the interface and register numbers, what every driver compiles, the Linux driver.
-KERNEL_RANKS = {"include": 0, "common": 1, "linux": 2}
+# Folders of kernel/: the interface and register numbers, what every driver compiles, the drivers.
+KERNEL_RANKS = {"include": 0, "common": 1, "linux": 2, "windows": 2}
 KERNEL_ROOM_RANKS = {
     "linux": {"machine": 0, "follow": 1, "sideband": 2, "unit": 2, "session": 3, ".": 4},
+    "windows": {"machine": 0, "sideband": 1, "unit": 1, "session": 2, ".": 3},
 }
 
 # tests/unit/<folder> may include headers of its own folder and of the shared one.
@@ -308,7 +309,8 @@ def kernel_problems() -> list[str]:
             name = "/".join(own).removesuffix("/.")
             problems.append(f"{path.relative_to(ROOT)}: kernel/{name} has no rank in tools/check_layers.py")
     for path, where, target in lines_that_match(kernel, {".h", ".c", ".def"}, QUOTED):
-        other = resolve(path, target, kernel, kernel / "include", kernel / "linux")
+        driver = kernel / path.relative_to(kernel).parts[0]
+        other = resolve(path, target, kernel, kernel / "include", driver)
         if other is None or not other.is_relative_to(kernel):
             problems.append(f"{where}: {target} is not a file of kernel/")
             continue
@@ -330,7 +332,10 @@ def kernel_problems() -> list[str]:
         if circle := find_circle(graph):
             problems.append(f"kernel/{folder}: circle of includes: {' -> '.join(circle)}")
     # Otherwise circles of files hide in a header that declares the functions of several.
-    for path, where, name in lines_that_match(kernel / "linux", {".c"}, DEFINITION):
+    drivers = [
+        match for name in ("linux", "windows") for match in lines_that_match(kernel / name, {".c"}, DEFINITION)
+    ]
+    for path, where, name in drivers:
         header = path.with_suffix(".h")
         if not header.exists() or not re.search(rf"\b{name}\(", header.read_text()):
             problems.append(f"{where}: {name}() is not declared in {header.name}")

@@ -17,6 +17,7 @@ WARNINGS = (
 
 # What stands in for the kernel's own header of types.
 KERNEL_TYPES = """
+#pragma once
 typedef _Bool bool;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
