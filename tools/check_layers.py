@@ -333,7 +333,9 @@ def kernel_problems() -> list[str]:
             problems.append(f"kernel/{folder}: circle of includes: {' -> '.join(circle)}")
     # Otherwise circles of files hide in a header that declares the functions of several.
     drivers = [
-        match for name in ("linux", "windows") for match in lines_that_match(kernel / name, {".c"}, DEFINITION)
+        match
+        for name in ("linux", "windows")
+        for match in lines_that_match(kernel / name, {".c"}, DEFINITION)
     ]
     for path, where, name in drivers:
         header = path.with_suffix(".h")

@@ -127,12 +127,12 @@ def test_a_folder_of_the_kernel_without_a_rank_is_found(tmp_path: Path) -> None:
     files = {
         "kernel/linux/corner/a.c": '#include "b.h"\n',
         "kernel/linux/corner/b.h": "",
-        "kernel/windows/c.h": "",
+        "kernel/other/c.h": "",
     }
     assert [problem.partition(": ")[2] for problem in problems_in(tmp_path, files)] == [
         "kernel/linux/corner has no rank in tools/check_layers.py",
         "kernel/linux/corner has no rank in tools/check_layers.py",
-        "kernel/windows has no rank in tools/check_layers.py",
+        "kernel/other has no rank in tools/check_layers.py",
     ]
 
 
