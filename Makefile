@@ -14,7 +14,7 @@ export CCACHE_NOHASHDIR ?= 1
 SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
 GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
-.PHONY: help packages build demo check test test-cpp test-python emulated portable wheel lint format sanitize bench docs clean
+.PHONY: help packages build demo check test test-cpp test-python emulated portable windows wheel lint format sanitize bench docs clean
 
 help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
@@ -23,6 +23,7 @@ help:
 	@echo "make test      every test (C++ and Python)"
 	@echo "make emulated  Linux' driver and ours in emulated machines (Debian; builds them first); FULL=1: hours more"
 	@echo "make portable  packets, flow, time and tables on aarch64 and on Windows, in emulators (Debian)"
+	@echo "make windows   the driver for Windows, with Debian's mingw-w64: build/windows/ptkit.sys"
 	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
 	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
 	@echo "make wheel     dist/: source archive and a wheel that needs no libraries, tested in an environment of its own"
@@ -109,6 +110,15 @@ $(STAMPS)/packages-portable: tools/install_packages.sh
 TARGETS ?= aarch64 windows
 portable: $(STAMPS)/packages-portable
 	JOBS=$(JOBS) $(PYTHON) tests/portable/portable_part.py $(BUILD)/portable $(TARGETS)
+
+$(STAMPS)/packages-windows: tools/install_packages.sh
+	@mkdir -p $(STAMPS)
+	bash tools/install_packages.sh windows
+	@touch $@
+
+windows: $(STAMPS)/packages-windows
+	cmake -S kernel/windows -B $(BUILD)/windows -G "$(GENERATOR)" --toolchain $(CURDIR)/cmake/mingw.cmake >/dev/null
+	cmake --build $(BUILD)/windows -j $(JOBS)
 
 # Sanitizers report lines; all of the debug information would take a fifth of the time to compile.
 LINES := -O2 -gline-tables-only -DNDEBUG

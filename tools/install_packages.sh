@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian or Ubuntu packages that are missing: install_packages.sh GROUP...  (build, test, lint, emulated, portable)
+# Installs the Debian or Ubuntu packages that are missing: install_packages.sh GROUP...  (build, test, lint, emulated, portable, windows)
 set -euo pipefail
 
 declare -A groups=(
@@ -8,6 +8,7 @@ declare -A groups=(
   [lint]="clang clang-format clang-tidy"
   [emulated]="qemu-system-x86"
   [portable]="googletest g++-aarch64-linux-gnu qemu-user g++-mingw-w64-x86-64-posix wine64"
+  [windows]="cmake ninja-build gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64"
 )
 # Wanted, but not had everywhere: what needs them is skipped without (ccache saves time).
 declare -A optional=([build]="ccache" [test]="gcc-multilib linux-perf llvm lld clang dwz libdebuginfod1 valgrind" [lint]="libclang-rt-dev")

@@ -166,7 +166,7 @@ struct ptkit_record_image {
 };
 
 #define PTKIT_WINDOWS_CODE(number, method) \
-  CTL_CODE(0x8be0, 0x800 + (number), method, FILE_READ_DATA | FILE_WRITE_DATA)
+  CTL_CODE(0x8be0U, 0x800 + (number), method, FILE_READ_DATA | FILE_WRITE_DATA)
 
 /* out: struct ptkit_windows_query */
 #define PTKIT_WINDOWS_QUERY PTKIT_WINDOWS_CODE(0, METHOD_BUFFERED)

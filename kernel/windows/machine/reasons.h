@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Error codes of kernel/common as reasons. */
+#ifndef PTKIT_WINDOWS_REASONS_H
+#define PTKIT_WINDOWS_REASONS_H
+
+#include "common/pt_ops.h"
+#include "ptkit/ptkit_windows.h"
+
+static inline uint32_t ptkit_reason(int error)
+{
+	switch (error) {
+	case 0:
+		return PTKIT_REASON_NONE;
+	case PT_E_BUSY:
+		return PTKIT_REASON_OWNER;
+	case PT_E_INVALID:
+		return PTKIT_REASON_FIELD;
+	case PT_E_UNSUPPORTED:
+		return PTKIT_REASON_UNSUPPORTED;
+	default:
+		return PTKIT_REASON_FAULT;
+	}
+}
+
+#endif /* PTKIT_WINDOWS_REASONS_H */

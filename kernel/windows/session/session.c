@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+#include "session/session.h"
+
+#include "machine/caps.h"
+#include "machine/machine.h"
+#include "machine/pool.h"
+#include "session/config.h"
+#include "unit/bts.h"
+#include "unit/units.h"
+
+void ptkit_session_init(struct ptkit_session *session)
+{
+	KeInitializeMutex(&session->lock, 0);
+	ptkit_waiter_init(&session->waiter);
+}
+
+static bool any_runs(const struct ptkit_session *session)
+{
+	uint32_t i;
+
+	for (i = 0; i < session->count; i++) {
+		if (session->traces[i].running)
+			return true;
+	}
+	return false;
+}
+
+/* A trace that could not be stopped is never freed. */
+static void free_all(struct ptkit_session *session)
+{
+	bool keep = any_runs(session);
+	uint32_t i;
+
+	for (i = 0; i < session->count; i++)
+		ptkit_trace_free(&session->traces[i]);
+	if (!keep)
+		ptkit_free(session->traces);
+	session->traces = NULL;
+	session->count = 0;
+	ptkit_ring_free(&session->sideband.ring);
+}
+
+static uint32_t count_cpus(const struct ptkit_windows_config *config)
+{
+	uint32_t count = 0;
+	uint32_t cpu;
+
+	for (cpu = 0; cpu < ptkit_machine.cpu_count(); cpu++)
+		count += ptkit_config_has_cpu(config, cpu);
+	return count;
+}
+
+static uint32_t add_trace(struct ptkit_session *session, const struct ptkit_config *config,
+			  uint32_t cpu)
+{
+	struct ptkit_trace *trace = &session->traces[session->count];
+	uint32_t reason = ptkit_memory_make(&trace->memory, &ptkit_machine_caps.caps, config);
+
+	if (reason)
+		return reason;
+	ptkit_trace_init(trace, cpu, &session->waiter);
+	trace->ring = config->mode == PTKIT_MODE_RING;
+	trace->wakes_up = config->wake_up_bytes;
+	session->count++;
+	return config->output == PTKIT_OUTPUT_BTS ? ptkit_bts_make(trace, config) :
+						    PTKIT_REASON_NONE;
+}
+
+static uint32_t make_traces(struct ptkit_session *session)
+{
+	const struct ptkit_config *config = &session->config.config;
+	uint32_t count = count_cpus(&session->config);
+	uint32_t reason = PTKIT_REASON_NONE;
+	uint32_t cpu;
+
+	session->traces = ptkit_allocate(count * sizeof(*session->traces));
+	if (!session->traces)
+		return PTKIT_REASON_MEMORY;
+	for (cpu = 0; cpu < ptkit_machine.cpu_count() && !reason; cpu++) {
+		if (ptkit_config_has_cpu(&session->config, cpu))
+			reason = add_trace(session, config, cpu);
+	}
+	return reason;
+}
+
+static uint32_t make_all(struct ptkit_session *session)
+{
+	const struct ptkit_config *config = &session->config.config;
+	struct ptkit_sideband *sideband = &session->sideband;
+	uint32_t reason = make_traces(session);
+
+	sideband->process = (HANDLE)(ULONG_PTR)config->process;
+	sideband->waiter = &session->waiter;
+	if (!reason && config->sideband_bytes &&
+	    !ptkit_ring_make(&sideband->ring, config->sideband_bytes))
+		reason = PTKIT_REASON_MEMORY;
+	if (reason)
+		free_all(session);
+	return reason;
+}
+
+uint32_t ptkit_session_configure(struct ptkit_session *session, struct ptkit_windows_config *config)
+{
+	uint32_t reason;
+
+	if (session->state != PTKIT_SESSION_OPEN)
+		return PTKIT_REASON_STATE;
+	RtlZeroMemory(&session->registers, sizeof(session->registers));
+	reason = ptkit_make_state(config, &session->registers);
+	if (reason)
+		return reason;
+	session->config = *config;
+	reason = make_all(session);
+	if (!reason)
+		session->state = PTKIT_SESSION_CONFIGURED;
+	return reason;
+}
+
+/* STARTED or STOPPING to CONFIGURED, or to STOPPING if a unit could not be stopped. */
+static void end_tracing(struct ptkit_session *session)
+{
+	uint32_t i;
+
+	session->state = PTKIT_SESSION_CONFIGURED;
+	for (i = 0; i < session->count; i++) {
+		if (session->traces[i].started)
+			session->state = PTKIT_SESSION_STOPPING;
+	}
+	if (session->state == PTKIT_SESSION_CONFIGURED)
+		ptkit_sideband_stop(&session->sideband);
+}
+
+uint32_t ptkit_session_start(struct ptkit_session *session, uint32_t *cpu)
+{
+	const struct ptkit_config *config = &session->config.config;
+	uint32_t reason = PTKIT_REASON_NONE;
+
+	if (session->state != PTKIT_SESSION_CONFIGURED)
+		return PTKIT_REASON_STATE;
+	if (config->process)
+		reason = ptkit_find_cr3(config, &session->registers.cr3_match);
+	if (reason)
+		return reason;
+	session->state = PTKIT_SESSION_STARTED;
+	ptkit_sideband_start(&session->sideband);
+	reason = ptkit_units_start(session->traces, session->count, &session->registers, cpu);
+	if (reason)
+		end_tracing(session);
+	return reason;
+}
+
+static bool owns_units(const struct ptkit_session *session)
+{
+	return session->state == PTKIT_SESSION_STARTED || session->state == PTKIT_SESSION_STOPPING;
+}
+
+uint32_t ptkit_session_stop(struct ptkit_session *session)
+{
+	uint32_t reason;
+
+	if (!owns_units(session))
+		return PTKIT_REASON_STATE;
+	reason = ptkit_units_stop(session->traces, session->count);
+	end_tracing(session);
+	ptkit_tell(&session->waiter, PTKIT_EVENT_STOPPED);
+	return reason;
+}
+
+void ptkit_session_close(struct ptkit_session *session)
+{
+	if (owns_units(session)) {
+		ptkit_units_give_up(session->traces, session->count);
+		end_tracing(session);
+	}
+	ptkit_waiter_end(&session->waiter);
+	if (session->state == PTKIT_SESSION_CONFIGURED)
+		free_all(session);
+	session->state = PTKIT_SESSION_OPEN;
+}
+
+bool ptkit_session_is_started(const struct ptkit_session *session)
+{
+	return session->state == PTKIT_SESSION_STARTED;
+}
+
+struct ptkit_trace *ptkit_session_trace(const struct ptkit_session *session, uint32_t cpu)
+{
+	uint32_t i;
+
+	for (i = 0; i < session->count; i++) {
+		if (session->traces[i].cpu == cpu)
+			return &session->traces[i];
+	}
+	return NULL;
+}
