@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The registers, CPUID and interrupts of the processors. This file and tables.c have everything that a
- * user program cannot do; tests replace both.
+ * The registers, CPUID and interrupts of the processors. This file and tables.c have everything
+ * that a user program cannot do; tests replace both.
  */
 #include <ntddk.h>
 
@@ -69,7 +69,7 @@ static uint64_t ticks(void)
 
 static uint32_t tsc_khz(void)
 {
-	LARGE_INTEGER pause = { .QuadPart = -20 * 10000LL };
+	LARGE_INTEGER pause = {.QuadPart = -20 * 10000LL};
 	LARGE_INTEGER frequency;
 	int64_t counts;
 	uint64_t begin;
@@ -80,12 +80,13 @@ static uint32_t tsc_khz(void)
 	counts = KeQueryPerformanceCounter(NULL).QuadPart - counts;
 	if (counts <= 0)
 		return 0;
-	return (uint32_t)((ticks() - begin) * (uint64_t)frequency.QuadPart / (uint64_t)counts / 1000);
+	return (uint32_t)((ticks() - begin) * (uint64_t)frequency.QuadPart / (uint64_t)counts /
+			  1000);
 }
 
 static uint32_t system_flags(void)
 {
-	struct code_integrity integrity = { .bytes = sizeof(integrity) };
+	struct code_integrity integrity = {.bytes = sizeof(integrity)};
 	uint32_t words[4];
 	uint32_t flags = 0;
 
@@ -101,11 +102,14 @@ static uint32_t system_flags(void)
 	return flags;
 }
 
+/* Those that are there when the driver is loaded. Windows takes none away. */
 static uint32_t cpu_count(void)
 {
-	ULONG count = KeQueryActiveProcessorCountEx(ALL_PROCESSOR_GROUPS);
+	static ULONG count;
 
-	return min(count, PTKIT_MOST_CPUS);
+	if (!count)
+		count = min(KeQueryActiveProcessorCountEx(ALL_PROCESSOR_GROUPS), PTKIT_MOST_CPUS);
+	return count;
 }
 
 static uint32_t cpu_here(void)
@@ -115,7 +119,7 @@ static uint32_t cpu_here(void)
 
 static PROCESSOR_NUMBER cpu_place(uint32_t cpu)
 {
-	PROCESSOR_NUMBER place = { 0 };
+	PROCESSOR_NUMBER place = {0};
 
 	KeGetProcessorNumberFromIndex(cpu, &place);
 	return place;
@@ -198,11 +202,12 @@ static void arm_interrupt(void)
 
 const struct ptkit_machine ptkit_machine = {
 	.cpuid = read_cpuid,
-	.ops = {
-		.write = write_msr,
-		.read = read_msr,
-		.barrier = barrier,
-	},
+	.ops =
+		{
+			.write = write_msr,
+			.read = read_msr,
+			.barrier = barrier,
+		},
 	.ticks = ticks,
 	.tsc_khz = tsc_khz,
 	.system_flags = system_flags,

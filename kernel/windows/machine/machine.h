@@ -18,7 +18,7 @@ struct ptkit_machine {
 		void); /* PTKIT_SYSTEM_HYPERVISOR, VBS, KVA_SHADOW. PASSIVE_LEVEL */
 
 	/* Processors are numbered from 0, over all groups. */
-	uint32_t (*cpu_count)(void); /* at most PTKIT_MOST_CPUS */
+	uint32_t (*cpu_count)(void); /* at most PTKIT_MOST_CPUS, and always the same */
 	uint32_t (*cpu_here)(void); /* of the caller, which does not move */
 	PROCESSOR_NUMBER (*cpu_place)(uint32_t cpu); /* its group, and its number there */
 

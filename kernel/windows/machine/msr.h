@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Accesses of registers of the processor (msr.S). Not 0: the access faulted, and changed nothing. */
+/* Accesses of registers of the processor (msr.S). Not 0: the access faulted, and changed nothing.
+ */
 #ifndef PTKIT_WINDOWS_MSR_H
 #define PTKIT_WINDOWS_MSR_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * CR3 of a process. In the context of the process, kernel code reads the one of kernel code. Windows keeps
- * that of user code in the process object, at an offset that differs between versions. It is found by what
- * it is: a table of the highest level that maps the same user memory as the other one. KVA shadow sets
- * execute-disable in the entries of the other one.
+ * CR3 of a process. In the context of the process, kernel code reads the one of kernel code.
+ * Windows keeps that of user code in the process object, at an offset that differs between
+ * versions. It is found by what it is: a table of the highest level that maps the same user memory
+ * as the other one. KVA shadow sets execute-disable in the entries of the other one.
  */
 #include <ntifs.h>
 
@@ -33,7 +33,8 @@ bool ptkit_has_kva_shadow(void)
 {
 	ULONG flags = 0;
 
-	return NT_SUCCESS(ZwQuerySystemInformation(KVA_SHADOW_CLASS, &flags, sizeof(flags), NULL)) &&
+	return NT_SUCCESS(
+		       ZwQuerySystemInformation(KVA_SHADOW_CLASS, &flags, sizeof(flags), NULL)) &&
 	       (flags & KVA_SHADOW_ENABLED);
 }
 
@@ -50,7 +51,7 @@ static uint64_t read_cr3_of(PEPROCESS process)
 
 static bool read_table(copy_memory copy, uint64_t address, uint64_t *entries)
 {
-	PHYSICAL_ADDRESS from = { .QuadPart = (LONGLONG)address };
+	PHYSICAL_ADDRESS from = {.QuadPart = (LONGLONG)address};
 	SIZE_T copied = 0;
 	SIZE_T bytes = USER_ENTRIES * sizeof(*entries);
 

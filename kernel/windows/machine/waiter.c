@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The routine that has taken the cancel routine off a request completes it: the DPC, or the end of the
- * session. Otherwise cancellation does.
+ * The routine that has taken the cancel routine off a request completes it: the DPC, or the end of
+ * the session. Otherwise cancellation does.
  */
 #include "machine/waiter.h"
 
@@ -24,7 +24,8 @@ static void take_events(struct ptkit_waiter *waiter, PIRP irp)
 	waiter->events = 0;
 }
 
-/* The request that waits, without its cancel routine; null: there is none. The caller holds the lock. */
+/* The request that waits, without its cancel routine; null: there is none. The caller holds the
+ * lock. */
 static PIRP take_request(struct ptkit_waiter *waiter)
 {
 	PIRP irp = waiter->irp;

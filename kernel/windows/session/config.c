@@ -205,8 +205,8 @@ static uint32_t check_common(struct ptkit_config *config, struct pt_state *state
 
 uint32_t ptkit_make_state(struct ptkit_windows_config *config, struct pt_state *state)
 {
-	bool hands_over = config->config.output == PTKIT_OUTPUT_BTS &&
-			  config->config.mode == PTKIT_MODE_FULL;
+	bool hands_over =
+		config->config.output == PTKIT_OUTPUT_BTS && config->config.mode == PTKIT_MODE_FULL;
 	uint32_t reason = ptkit_machine_caps.reason;
 
 	if (!reason)

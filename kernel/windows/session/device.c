@@ -57,8 +57,8 @@ static NTSTATUS NTAPI on_cleanup(PDEVICE_OBJECT device, PIRP irp)
 }
 
 /*
- * No request is there any more. A unit that could not be stopped may still interrupt: then the driver stays
- * loaded.
+ * No request is there any more. A unit that could not be stopped may still interrupt: then the
+ * driver stays loaded.
  */
 static NTSTATUS NTAPI on_close(PDEVICE_OBJECT device, PIRP irp)
 {
@@ -94,7 +94,8 @@ static NTSTATUS make_device(PDRIVER_OBJECT driver, PDEVICE_OBJECT *device)
 
 	if (!NT_SUCCESS(status))
 		return status;
-	/* DO_DEVICE_INITIALIZING is set until DriverEntry() returns: nobody opens the device before. */
+	/* DO_DEVICE_INITIALIZING is set until DriverEntry() returns: nobody opens the device
+	 * before. */
 	status = ptkit_secure_device(*device);
 	if (NT_SUCCESS(status))
 		status = IoRegisterShutdownNotification(*device);

@@ -223,7 +223,7 @@ static uint32_t take_snapshot(struct ptkit_session *session, struct call *call)
 {
 	const struct ptkit_windows_snapshot *snapshot = call->in;
 	struct ptkit_trace *trace = ptkit_session_trace(session, snapshot->cpu);
-	struct ptkit_status status = { 0 };
+	struct ptkit_status status = {0};
 	uint32_t reason;
 	bool wanted;
 
@@ -275,24 +275,24 @@ static const struct request {
 	ULONG needs;
 	uint32_t (*serve)(struct ptkit_session *session, struct call *call);
 } requests[] = {
-	{ PTKIT_WINDOWS_QUERY, 0, sizeof(struct ptkit_windows_query), 0, query },
-	{ PTKIT_WINDOWS_CONFIGURE, sizeof(struct ptkit_windows_config),
-	  sizeof(struct ptkit_windows_config), RIGHTS, configure },
-	{ PTKIT_WINDOWS_BUFFER, sizeof(struct ptkit_windows_buffer),
-	  sizeof(struct ptkit_windows_buffer), CONFIGURED, describe_buffer },
-	{ PTKIT_WINDOWS_START, 0, 0, CONFIGURED | RIGHTS, start },
-	{ PTKIT_WINDOWS_STOP, 0, 0, CONFIGURED, stop },
-	{ PTKIT_WINDOWS_PAUSE, 0, 0, CONFIGURED | STARTED, pause },
-	{ PTKIT_WINDOWS_RESUME, 0, 0, CONFIGURED | STARTED, resume },
-	{ PTKIT_WINDOWS_STATUS, sizeof(struct ptkit_status), sizeof(struct ptkit_status),
-	  CONFIGURED, read_status },
-	{ PTKIT_WINDOWS_SNAPSHOT, sizeof(struct ptkit_windows_snapshot),
-	  sizeof(struct ptkit_windows_newest), CONFIGURED | STARTED, take_snapshot },
-	{ PTKIT_WINDOWS_CONSUME, sizeof(struct ptkit_consume), 0, CONFIGURED, consume },
-	{ PTKIT_WINDOWS_READ, sizeof(struct ptkit_windows_read), 0, CONFIGURED, read_bytes },
-	{ PTKIT_WINDOWS_REFUSAL, 0, sizeof(struct ptkit_windows_refusal), 0, tell_refusal },
-	{ PTKIT_WINDOWS_LBR, sizeof(struct ptkit_windows_lbr), sizeof(struct ptkit_windows_lbr),
-	  RIGHTS, read_branches },
+	{PTKIT_WINDOWS_QUERY, 0, sizeof(struct ptkit_windows_query), 0, query},
+	{PTKIT_WINDOWS_CONFIGURE, sizeof(struct ptkit_windows_config),
+	 sizeof(struct ptkit_windows_config), RIGHTS, configure},
+	{PTKIT_WINDOWS_BUFFER, sizeof(struct ptkit_windows_buffer),
+	 sizeof(struct ptkit_windows_buffer), CONFIGURED, describe_buffer},
+	{PTKIT_WINDOWS_START, 0, 0, CONFIGURED | RIGHTS, start},
+	{PTKIT_WINDOWS_STOP, 0, 0, CONFIGURED, stop},
+	{PTKIT_WINDOWS_PAUSE, 0, 0, CONFIGURED | STARTED, pause},
+	{PTKIT_WINDOWS_RESUME, 0, 0, CONFIGURED | STARTED, resume},
+	{PTKIT_WINDOWS_STATUS, sizeof(struct ptkit_status), sizeof(struct ptkit_status), CONFIGURED,
+	 read_status},
+	{PTKIT_WINDOWS_SNAPSHOT, sizeof(struct ptkit_windows_snapshot),
+	 sizeof(struct ptkit_windows_newest), CONFIGURED | STARTED, take_snapshot},
+	{PTKIT_WINDOWS_CONSUME, sizeof(struct ptkit_consume), 0, CONFIGURED, consume},
+	{PTKIT_WINDOWS_READ, sizeof(struct ptkit_windows_read), 0, CONFIGURED, read_bytes},
+	{PTKIT_WINDOWS_REFUSAL, 0, sizeof(struct ptkit_windows_refusal), 0, tell_refusal},
+	{PTKIT_WINDOWS_LBR, sizeof(struct ptkit_windows_lbr), sizeof(struct ptkit_windows_lbr),
+	 RIGHTS, read_branches},
 };
 
 static NTSTATUS status_of(uint32_t reason)
@@ -365,7 +365,7 @@ static uint32_t check_sizes(const struct request *request, PIRP irp, ULONG in, U
 
 static uint32_t check_needs(const struct ptkit_session *session, ULONG needs, KPROCESSOR_MODE mode)
 {
-	LUID profile = { .LowPart = SE_SYSTEM_PROFILE_PRIVILEGE };
+	LUID profile = {.LowPart = SE_SYSTEM_PROFILE_PRIVILEGE};
 
 	if ((needs & RIGHTS) && !SeSinglePrivilegeCheck(profile, mode))
 		return PTKIT_REASON_RIGHTS;
@@ -384,9 +384,9 @@ static bool find_output(struct call *call, PIRP irp, ULONG code, ULONG out)
 	call->room = out;
 	if (METHOD_FROM_CTL_CODE(code) == METHOD_BUFFERED)
 		return true;
-	call->out = irp->MdlAddress ?
-			    MmGetSystemAddressForMdlSafe(irp->MdlAddress, NormalPagePriority) :
-			    NULL;
+	call->out = irp->MdlAddress
+			    ? MmGetSystemAddressForMdlSafe(irp->MdlAddress, NormalPagePriority)
+			    : NULL;
 	return call->out || !out;
 }
 
@@ -445,7 +445,7 @@ static NTSTATUS serve_wait(struct ptkit_session *session, PIRP irp)
 {
 	PIO_STACK_LOCATION stack = IoGetCurrentIrpStackLocation(irp);
 	ULONG out = stack->Parameters.DeviceIoControl.OutputBufferLength;
-	const struct call none = { 0 };
+	const struct call none = {0};
 	NTSTATUS status;
 	uint32_t reason;
 
@@ -470,7 +470,7 @@ NTSTATUS ptkit_serve_request(struct ptkit_session *session, PIRP irp)
 	ULONG code = IoGetCurrentIrpStackLocation(irp)->Parameters.DeviceIoControl.IoControlCode;
 	const struct request *request = find_request(code);
 	NTSTATUS status = STATUS_SUCCESS;
-	struct call call = { 0 };
+	struct call call = {0};
 	uint32_t reason;
 
 	if (code == PTKIT_WINDOWS_WAIT)

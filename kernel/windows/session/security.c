@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The list of rights that IoCreateDeviceSecure() makes of "D:P(A;;GA;;;SY)(A;;GA;;;BA)". That function is in a
- * library of Microsoft's WDK that Debian does not have.
+ * The list of rights that IoCreateDeviceSecure() makes of "D:P(A;;GA;;;SY)(A;;GA;;;BA)". That
+ * function is in a library of Microsoft's WDK that Debian does not have.
  */
 #include <ntifs.h>
 
@@ -11,12 +11,12 @@
 #define ACL_BYTES 256
 
 /* S-1-5-18, and S-1-5-32-544. */
-static SID system_sid = { SID_REVISION, 1, { SECURITY_NT_AUTHORITY }, { SECURITY_LOCAL_SYSTEM_RID } };
+static SID system_sid = {SID_REVISION, 1, {SECURITY_NT_AUTHORITY}, {SECURITY_LOCAL_SYSTEM_RID}};
 static struct {
 	SID sid;
 	ULONG second;
 } administrators = {
-	{ SID_REVISION, 2, { SECURITY_NT_AUTHORITY }, { SECURITY_BUILTIN_DOMAIN_RID } },
+	{SID_REVISION, 2, {SECURITY_NT_AUTHORITY}, {SECURITY_BUILTIN_DOMAIN_RID}},
 	DOMAIN_ALIAS_RID_ADMINS,
 };
 

@@ -5,8 +5,14 @@
 #include "machine/machine.h"
 #include "machine/pool.h"
 #include "session/config.h"
+#include "sideband/system.h"
 #include "unit/bts.h"
 #include "unit/units.h"
+
+/* All sessions together take a quarter of the memory at most: none of theirs is ever paged out. */
+#define MOST_OF_MEMORY 4
+
+static volatile LONG64 charged;
 
 void ptkit_session_init(struct ptkit_session *session)
 {
@@ -25,6 +31,20 @@ static bool any_runs(const struct ptkit_session *session)
 	return false;
 }
 
+static bool charge(struct ptkit_session *session, uint64_t bytes)
+{
+	uint64_t all = (uint64_t)InterlockedAdd64(&charged, (LONG64)bytes);
+
+	session->charged = bytes;
+	return all <= ptkit_physical_bytes() / MOST_OF_MEMORY;
+}
+
+static void pay_back(struct ptkit_session *session)
+{
+	InterlockedAdd64(&charged, -(LONG64)session->charged);
+	session->charged = 0;
+}
+
 /* A trace that could not be stopped is never freed. */
 static void free_all(struct ptkit_session *session)
 {
@@ -38,6 +58,7 @@ static void free_all(struct ptkit_session *session)
 	session->traces = NULL;
 	session->count = 0;
 	ptkit_ring_free(&session->sideband.ring);
+	pay_back(session);
 }
 
 static uint32_t count_cpus(const struct ptkit_windows_config *config)
@@ -62,8 +83,8 @@ static uint32_t add_trace(struct ptkit_session *session, const struct ptkit_conf
 	trace->ring = config->mode == PTKIT_MODE_RING;
 	trace->wakes_up = config->wake_up_bytes;
 	session->count++;
-	return config->output == PTKIT_OUTPUT_BTS ? ptkit_bts_make(trace, config) :
-						    PTKIT_REASON_NONE;
+	return config->output == PTKIT_OUTPUT_BTS ? ptkit_bts_make(trace, config)
+						  : PTKIT_REASON_NONE;
 }
 
 static uint32_t make_traces(struct ptkit_session *session)
@@ -73,6 +94,8 @@ static uint32_t make_traces(struct ptkit_session *session)
 	uint32_t reason = PTKIT_REASON_NONE;
 	uint32_t cpu;
 
+	if (!charge(session, count * config->buffer_bytes + config->sideband_bytes))
+		return PTKIT_REASON_MEMORY;
 	session->traces = ptkit_allocate(count * sizeof(*session->traces));
 	if (!session->traces)
 		return PTKIT_REASON_MEMORY;

@@ -21,6 +21,7 @@ struct ptkit_session {
 	struct pt_state registers; /* without those of output */
 	struct ptkit_trace *traces;
 	uint32_t count;
+	uint64_t charged; /* bytes of buffers and ring */
 	struct ptkit_sideband sideband;
 	struct ptkit_waiter waiter;
 	struct ptkit_windows_refusal refusal; /* of the last request that was refused */
@@ -32,7 +33,8 @@ void ptkit_session_init(struct ptkit_session *session);
  * Requests that change the state. The caller holds the lock. They return a PTKIT_REASON_*;
  * ptkit_session_start() sets `cpu` to the processor concerned.
  */
-uint32_t ptkit_session_configure(struct ptkit_session *session, struct ptkit_windows_config *config);
+uint32_t ptkit_session_configure(struct ptkit_session *session,
+				 struct ptkit_windows_config *config);
 uint32_t ptkit_session_start(struct ptkit_session *session, uint32_t *cpu);
 uint32_t ptkit_session_stop(struct ptkit_session *session);
 /* Back to OPEN from any state. */

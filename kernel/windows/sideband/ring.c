@@ -42,12 +42,13 @@ static void put_record(struct ptkit_ring *ring, const struct ptkit_record *recor
 static void report_losses(struct ptkit_ring *ring, const struct ptkit_record *next)
 {
 	struct ptkit_record_lost lost = {
-		.record = {
-			.type = PTKIT_RECORD_LOST,
-			.size = sizeof(lost),
-			.cpu = next->cpu,
-			.tsc = next->tsc,
-		},
+		.record =
+			{
+				.type = PTKIT_RECORD_LOST,
+				.size = sizeof(lost),
+				.cpu = next->cpu,
+				.tsc = next->tsc,
+			},
 		.count = ring->unreported,
 	};
 
@@ -83,7 +84,8 @@ bool ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, uint
 		ring->lost++;
 		ring->unreported++;
 	}
-	tell = ring->unreported == 1 || (!has_quarter(ring, before) && has_quarter(ring, ring->head));
+	tell = ring->unreported == 1 ||
+	       (!has_quarter(ring, before) && has_quarter(ring, ring->head));
 	KeReleaseSpinLock(&ring->lock, level);
 	return tell;
 }

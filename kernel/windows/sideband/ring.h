@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* A ring of sideband records. Any thread writes at PASSIVE_LEVEL or DISPATCH_LEVEL; one reader consumes. */
+/* A ring of sideband records. Any thread writes at PASSIVE_LEVEL or DISPATCH_LEVEL; one reader
+ * consumes. */
 #ifndef PTKIT_WINDOWS_RING_H
 #define PTKIT_WINDOWS_RING_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Windows calls drivers when processes and threads begin and end and when images are mapped, at PASSIVE_LEVEL.
- * It calls none at context switches, and none when an image goes: ETW has both, and the client joins them.
+ * Windows calls drivers when processes and threads begin and end and when images are mapped, at
+ * PASSIVE_LEVEL. It calls none at context switches, and none when an image goes: ETW has both, and
+ * the client joins them.
  */
 #include "sideband/sideband.h"
 
@@ -70,7 +71,7 @@ static void fill_space(struct ptkit_record_space *space, HANDLE pid)
 static void process_ends(HANDLE pid)
 {
 	struct ptkit_record_exit exit = {
-		.record = { .type = PTKIT_RECORD_EXIT, .pid = number_of(pid) },
+		.record = {.type = PTKIT_RECORD_EXIT, .pid = number_of(pid)},
 	};
 
 	write_all(&exit.record, sizeof(exit), pid, PTKIT_EVENT_ENDED);
@@ -95,20 +96,22 @@ static VOID NTAPI on_process(HANDLE parent, HANDLE pid, BOOLEAN begins)
 static VOID NTAPI on_thread(HANDLE pid, HANDLE tid, BOOLEAN begins)
 {
 	struct ptkit_record_fork fork = {
-		.space.record = {
-			.type = PTKIT_RECORD_FORK,
-			.pid = number_of(pid),
-			.tid = number_of(tid),
-		},
+		.space.record =
+			{
+				.type = PTKIT_RECORD_FORK,
+				.pid = number_of(pid),
+				.tid = number_of(tid),
+			},
 		.parent_pid = number_of(PsGetCurrentProcessId()),
 		.parent_tid = number_of(PsGetCurrentThreadId()),
 	};
 	struct ptkit_record_exit exit = {
-		.record = {
-			.type = PTKIT_RECORD_EXIT,
-			.pid = number_of(pid),
-			.tid = number_of(tid),
-		},
+		.record =
+			{
+				.type = PTKIT_RECORD_EXIT,
+				.pid = number_of(pid),
+				.tid = number_of(tid),
+			},
 	};
 
 	if (begins)
@@ -173,7 +176,7 @@ static void write_image(void *context, const struct ptkit_image *image)
 static void write_process(void *context, HANDLE pid)
 {
 	struct walk *walk = context;
-	struct ptkit_record_space space = { .record.type = PTKIT_RECORD_SPACE };
+	struct ptkit_record_space space = {.record.type = PTKIT_RECORD_SPACE};
 
 	fill_space(&space, pid);
 	write_one(walk->sideband, &space.record, sizeof(space));

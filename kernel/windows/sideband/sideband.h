@@ -19,8 +19,8 @@ bool ptkit_sideband_init(void);
 void ptkit_sideband_exit(void);
 
 /*
- * From now on records are written; the first ones are of what is there already. `process` and `waiter` are
- * set. Without a ring only the end of the process is told. PASSIVE_LEVEL.
+ * From now on records are written; the first ones are of what is there already. `process` and
+ * `waiter` are set. Without a ring only the end of the process is told. PASSIVE_LEVEL.
  */
 void ptkit_sideband_start(struct ptkit_sideband *sideband);
 void ptkit_sideband_stop(struct ptkit_sideband *sideband);

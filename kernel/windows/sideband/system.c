@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Classes and structures of the system's queries are those that Microsoft's winternl.h and tools use. */
+/* Classes and structures of the system's queries are those that Microsoft's winternl.h and tools
+ * use. */
 #include <ntifs.h>
 
 #include "machine/pool.h"
 #include "sideband/system.h"
 
+#define BASIC_CLASS 0
 #define PROCESS_CLASS 5
 #define MODULE_CLASS 11
 #define MEMORY_BASIC_CLASS 0
@@ -13,6 +15,19 @@
 #define QUERY_INFORMATION 0x400
 #define MOST_QUERY_BYTES (64U << 20)
 #define PATH_CHARACTERS 512
+
+struct basic {
+	ULONG zero;
+	ULONG timer_resolution;
+	ULONG page_bytes;
+	ULONG pages;
+	ULONG lowest_page;
+	ULONG highest_page;
+	ULONG granularity;
+	ULONG_PTR addresses[2];
+	KAFFINITY processors;
+	CCHAR count;
+};
 
 struct module {
 	HANDLE section;
@@ -56,6 +71,14 @@ NTSTATUS NTAPI ZwQuerySystemInformation(ULONG class, PVOID information, ULONG by
 					PULONG returned);
 NTSTATUS NTAPI ZwQueryVirtualMemory(HANDLE process, PVOID address, ULONG class, PVOID information,
 				    SIZE_T bytes, PSIZE_T returned);
+
+uint64_t ptkit_physical_bytes(void)
+{
+	struct basic basic = {0};
+
+	ZwQuerySystemInformation(BASIC_CLASS, &basic, sizeof(basic), NULL);
+	return (uint64_t)basic.pages * basic.page_bytes;
+}
 
 /* Null: there is no memory, or the system refuses. The list may grow between two queries. */
 static void *query(ULONG class)
@@ -146,8 +169,8 @@ void ptkit_each_process(void (*function)(void *context, HANDLE pid), void *conte
 	while (process) {
 		if (process->pid)
 			function(context, process->pid);
-		process = process->next ? (const void *)((const uint8_t *)process + process->next) :
-					  NULL;
+		process = process->next ? (const void *)((const uint8_t *)process + process->next)
+					: NULL;
 	}
 	ptkit_free(processes);
 }
@@ -173,12 +196,13 @@ static void give_image(HANDLE process, const struct ptkit_image *found, struct n
 /* Parts of one image follow one another. */
 static void walk(HANDLE process, struct name *name, ptkit_image_function *function, void *context)
 {
-	struct ptkit_image image = { 0 };
+	struct ptkit_image image = {0};
 	struct memory memory;
 	uint64_t address = 0;
 
 	while (NT_SUCCESS(ZwQueryVirtualMemory(process, (PVOID)(ULONG_PTR)address,
-					       MEMORY_BASIC_CLASS, &memory, sizeof(memory), NULL)) &&
+					       MEMORY_BASIC_CLASS, &memory, sizeof(memory),
+					       NULL)) &&
 	       memory.bytes) {
 		uint64_t base = (uint64_t)(ULONG_PTR)memory.allocation;
 		bool is_image = memory.type == MEMORY_IS_IMAGE;
@@ -197,7 +221,7 @@ static void walk(HANDLE process, struct name *name, ptkit_image_function *functi
 
 void ptkit_each_image(HANDLE pid, ptkit_image_function *function, void *context)
 {
-	CLIENT_ID id = { .UniqueProcess = pid };
+	CLIENT_ID id = {.UniqueProcess = pid};
 	OBJECT_ATTRIBUTES attributes;
 	struct name *name = ptkit_allocate(sizeof(*name));
 	HANDLE process;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What is there already: drivers, processes and the images that they have mapped. PASSIVE_LEVEL. */
+/* What is there already: memory, drivers, processes and the images that they have mapped.
+ * PASSIVE_LEVEL. */
 #ifndef PTKIT_WINDOWS_SYSTEM_H
 #define PTKIT_WINDOWS_SYSTEM_H
 
@@ -13,6 +14,9 @@ struct ptkit_image {
 	uint64_t bytes;
 	UNICODE_STRING path;
 };
+
+/* 0: unknown. */
+uint64_t ptkit_physical_bytes(void);
 
 typedef void ptkit_image_function(void *context, const struct ptkit_image *image);
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Branch Trace Store: the processor writes a record of every branch to a buffer. The DS area has the linear
- * addresses of the buffer. Without an interrupt the buffer is a ring. With an interrupt, the DS area has
- * the part of the buffer that is free; the interrupt comes some records before the end of that part, and the
- * driver lays out the next one, or recording ends.
+ * Branch Trace Store: the processor writes a record of every branch to a buffer. The DS area has
+ * the linear addresses of the buffer. Without an interrupt the buffer is a ring. With an interrupt,
+ * the DS area has the part of the buffer that is free; the interrupt comes some records before the
+ * end of that part, and the driver lays out the next one, or recording ends.
  *
- * All page tables must map these addresses while branches are stored. With KVA shadow those of user code do
- * not: the driver does not offer it there (session/config.c).
+ * All page tables must map these addresses while branches are stored. With KVA shadow those of user
+ * code do not: the driver does not offer it there (session/config.c).
  *
- * A buffer holds whole records. A part that is laid out ends with the buffer; where too little is left for
- * one, zeros fill it up. Records have no time: marks around each part have it, and the thread that runs then.
+ * A buffer holds whole records. A part that is laid out ends with the buffer; where too little is
+ * left for one, zeros fill it up. Records have no time: marks around each part have it, and the
+ * thread that runs then.
  */
 #include <ntddk.h>
 
@@ -103,8 +104,7 @@ bool ptkit_bts_make_room(struct ptkit_trace *trace)
 	if (trace->ring)
 		return true;
 	skip_the_end(trace);
-	records = min(free_records(trace),
-		      (trace->memory.used - trace->position) / RECORD_BYTES);
+	records = min(free_records(trace), (trace->memory.used - trace->position) / RECORD_BYTES);
 	trace->full = records < least_records(trace);
 	if (trace->full)
 		return false;
@@ -166,8 +166,8 @@ uint32_t ptkit_bts_start(struct ptkit_trace *trace)
 }
 
 /*
- * Whether another user changed DS_AREA, or cleared DEBUGCTL.BTS, since the start. pt_bts_stop() leaves a
- * changed DS_AREA as the other user set it.
+ * Whether another user changed DS_AREA, or cleared DEBUGCTL.BTS, since the start. pt_bts_stop()
+ * leaves a changed DS_AREA as the other user set it.
  */
 static bool was_taken(const struct pt_ops *ops, struct pt_bts_state *state)
 {
@@ -183,8 +183,8 @@ static bool was_taken(const struct pt_ops *ops, struct pt_bts_state *state)
 }
 
 /*
- * OVF_BUFFER reports this buffer: no other DS area was in use. Some processors do not set the bit, or lack
- * the register.
+ * OVF_BUFFER reports this buffer: no other DS area was in use. Some processors do not set the bit,
+ * or lack the register.
  */
 static void acknowledge(const struct pt_ops *ops)
 {

@@ -8,7 +8,8 @@
 uint32_t ptkit_bts_make(struct ptkit_trace *trace, const struct ptkit_config *config);
 void ptkit_bts_free(struct ptkit_trace *trace);
 
-/* The rest is called on the processor of the trace, with interrupts off. Results: PTKIT_REASON_*. */
+/* The rest is called on the processor of the trace, with interrupts off. Results: PTKIT_REASON_*.
+ */
 uint32_t ptkit_bts_reset(struct ptkit_trace *trace);
 /* Lays out the free part of the buffer. False: there is none, and trace->full is set. */
 bool ptkit_bts_make_room(struct ptkit_trace *trace);

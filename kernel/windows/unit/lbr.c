@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Intel SDM vol. 3, chapters "Last Branch Records" (architectural ones, the newest is record 0) and "Debug,
- * Branch Profile, TSC, ...", section "LBR Stack" (a ring; MSR_LASTBRANCH_TOS has the newest). How many a
- * processor without the architectural ones has is a matter of its model: others fault.
+ * Intel SDM vol. 3, chapters "Last Branch Records" (architectural ones, the newest is record 0) and
+ * "Debug, Branch Profile, TSC, ...", section "LBR Stack" (a ring; MSR_LASTBRANCH_TOS has the
+ * newest). How many a processor without the architectural ones has is a matter of its model: others
+ * fault.
  */
 #include "machine/machine.h"
 #include "ptkit/rtit_regs.h"

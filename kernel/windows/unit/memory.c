@@ -213,8 +213,8 @@ uint32_t ptkit_memory_position(struct ptkit_memory *memory, const struct pt_stat
 	};
 
 	if (!memory->single_range)
-		return pt_topa_position(&memory->topa, &output, position) ? PTKIT_REASON_ERROR :
-									    PTKIT_REASON_NONE;
+		return pt_topa_position(&memory->topa, &output, position) ? PTKIT_REASON_ERROR
+									  : PTKIT_REASON_NONE;
 	*position = pt_single_position(output.mask_ptrs);
 	if (output.base == memory->regions[0].base && *position < memory->used)
 		return PTKIT_REASON_NONE;

@@ -8,9 +8,9 @@
 
 static bool make_contiguous(struct ptkit_pages *pages)
 {
-	PHYSICAL_ADDRESS lowest = { .QuadPart = 0 };
-	PHYSICAL_ADDRESS highest = { .QuadPart = -1 };
-	PHYSICAL_ADDRESS boundary = { .QuadPart = (LONGLONG)pages->bytes };
+	PHYSICAL_ADDRESS lowest = {.QuadPart = 0};
+	PHYSICAL_ADDRESS highest = {.QuadPart = -1};
+	PHYSICAL_ADDRESS boundary = {.QuadPart = (LONGLONG)pages->bytes};
 
 	pages->linear = MmAllocateContiguousMemorySpecifyCache((SIZE_T)pages->bytes, lowest,
 							       highest, boundary, MmCached);
@@ -29,20 +29,18 @@ static void free_mdl(struct ptkit_pages *pages)
 /* The pages are zeroed. */
 static bool make_scattered(struct ptkit_pages *pages)
 {
-	PHYSICAL_ADDRESS lowest = { .QuadPart = 0 };
-	PHYSICAL_ADDRESS highest = { .QuadPart = -1 };
+	PHYSICAL_ADDRESS lowest = {.QuadPart = 0};
+	PHYSICAL_ADDRESS highest = {.QuadPart = -1};
 
-	pages->mdl = MmAllocatePagesForMdlEx(lowest, highest, lowest, (SIZE_T)pages->bytes,
-					     MmCached,
-					     MM_ALLOCATE_FULLY_REQUIRED |
-						     MM_ALLOCATE_PREFER_CONTIGUOUS);
+	pages->mdl =
+		MmAllocatePagesForMdlEx(lowest, highest, lowest, (SIZE_T)pages->bytes, MmCached,
+					MM_ALLOCATE_FULLY_REQUIRED | MM_ALLOCATE_PREFER_CONTIGUOUS);
 	if (!pages->mdl)
 		return false;
 	if (MmGetMdlByteCount(pages->mdl) == pages->bytes)
-		pages->linear = MmMapLockedPagesSpecifyCache(pages->mdl, KernelMode, MmCached, NULL,
-							     FALSE,
-							     NormalPagePriority |
-								     MdlMappingNoExecute);
+		pages->linear =
+			MmMapLockedPagesSpecifyCache(pages->mdl, KernelMode, MmCached, NULL, FALSE,
+						     NormalPagePriority | MdlMappingNoExecute);
 	if (!pages->linear)
 		free_mdl(pages);
 	return pages->linear;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * The device has no hardware and no device node, so it gets no power requests. The callback object
- * \Callback\PowerState tells of the way to sleep before any device sleeps, and of the way back after all
- * of them are awake.
+ * \Callback\PowerState tells of the way to sleep before any device sleeps, and of the way back
+ * after all of them are awake.
  */
 #include <ntddk.h>
 

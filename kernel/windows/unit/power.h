@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Sleep of the machine: registers are lost, and memory may be another system's after hibernation. */
+/* Sleep of the machine: registers are lost, and memory may be another system's after hibernation.
+ */
 #ifndef PTKIT_WINDOWS_POWER_H
 #define PTKIT_WINDOWS_POWER_H
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * All functions but init, exit and reset run on the processor of the trace, and nothing of the driver
- * interrupts them: unlike Linux' NMI, the interrupt of performance monitoring waits while interrupts are off.
+ * All functions but init, exit and reset run on the processor of the trace, and nothing of the
+ * driver interrupts them: unlike Linux' NMI, the interrupt of performance monitoring waits while
+ * interrupts are off.
  *
- * Others use the same registers: Windows' own Intel PT support, profilers, hypervisors. So the registers
- * are read before a trace is loaded, and put back when the trace is unloaded.
+ * Others use the same registers: Windows' own Intel PT support, profilers, hypervisors. So the
+ * registers are read before a trace is loaded, and put back when the trace is unloaded.
  */
 #include "unit/running.h"
 
@@ -54,11 +55,13 @@ static uint32_t find_position(struct ptkit_trace *trace)
 	uint64_t position;
 	uint32_t reason = ptkit_memory_position(&trace->memory, &trace->state, &position);
 
-	if (!reason)
+	if (!reason) {
 		trace->position = position;
-	else if (ptkit_memory_output(&trace->memory, trace->position, &trace->state))
+		return PTKIT_REASON_NONE;
+	}
+	if (ptkit_memory_output(&trace->memory, trace->position, &trace->state))
 		ptkit_memory_output(&trace->memory, 0, &trace->state);
-	return reason;
+	return PTKIT_REASON_OWNER;
 }
 
 /* Computes the position and the fill state of the buffer from the registers read back. */
@@ -77,16 +80,16 @@ static void settle(struct ptkit_trace *trace)
 		trace->position %= trace->memory.used;
 		count_bytes(trace, before);
 	} else if (trace->ring) {
-		trace->lapped = trace->lapped ||
-				ptkit_memory_used_from(&trace->memory, trace->position);
+		trace->lapped =
+			trace->lapped || ptkit_memory_used_from(&trace->memory, trace->position);
 	} else {
 		trace->full = trace->position == trace->memory.used;
 	}
 }
 
 /*
- * VMXON clears TraceEn on a processor that cannot trace in VMX operation. Other software may clear it,
- * too. The end of a buffer, a TraceStop range and errors do not clear it; STATUS reports them.
+ * VMXON clears TraceEn on a processor that cannot trace in VMX operation. Other software may clear
+ * it, too. The end of a buffer, a TraceStop range and errors do not clear it; STATUS reports them.
  */
 static bool is_cleared(void)
 {
@@ -97,8 +100,8 @@ static bool is_cleared(void)
 }
 
 /*
- * Free room ends with the last region before the one that has the reader's tail. The limit only grows,
- * as the tail does.
+ * Free room ends with the last region before the one that has the reader's tail. The limit only
+ * grows, as the tail does.
  */
 static void move_limit(struct ptkit_trace *trace, uint64_t tail)
 {
@@ -126,8 +129,7 @@ static bool make_room(struct ptkit_trace *trace)
 		return false;
 	if (at_limit) {
 		trace->state.status = pt_status_restarted(trace->state.status);
-		trace->reason =
-			ptkit_memory_output(&trace->memory, trace->position, &trace->state);
+		trace->reason = ptkit_memory_output(&trace->memory, trace->position, &trace->state);
 	}
 	return !trace->reason;
 }
@@ -138,16 +140,16 @@ static bool has_room(struct ptkit_trace *trace)
 }
 
 /*
- * A trace unit may keep state besides its registers, such as the last IP that it wrote. If another trace
- * or tracer used the unit last, that state belongs to the other one. Then this trace begins with a PSB,
- * which resets the state: clearing PacketByteCnt requests it.
+ * A trace unit may keep state besides its registers, such as the last IP that it wrote. If another
+ * trace or tracer used the unit last, that state belongs to the other one. Then this trace begins
+ * with a PSB, which resets the state: clearing PacketByteCnt requests it.
  */
 static void keep_registers(struct ptkit_trace *trace)
 {
 	const uint64_t count = (PT_BIT(PT_STATUS_PACKET_BYTE_COUNT_WIDTH) - 1)
 			       << PT_STATUS_PACKET_BYTE_COUNT_SHIFT;
 	struct unit *unit = unit_here();
-	struct pt_state now = { 0 };
+	struct pt_state now = {0};
 
 	trace->reason = ptkit_reason(pt_seq_keep(&ptkit_machine.ops, &trace->state, &now));
 	if (unit->after != trace || memcmp(&now, &unit->found, sizeof(now)))
@@ -210,8 +212,8 @@ static void turn_over_branches(struct ptkit_trace *trace)
 }
 
 /* The unit may still write to the buffer after a fault. */
-static void stop_unit(struct ptkit_trace *trace, int (*stop)(const struct pt_ops *ops,
-							     struct pt_state *state))
+static void stop_unit(struct ptkit_trace *trace,
+		      int (*stop)(const struct pt_ops *ops, struct pt_state *state))
 {
 	bool cleared = is_cleared();
 
@@ -227,7 +229,8 @@ static void stop_unit(struct ptkit_trace *trace, int (*stop)(const struct pt_ops
 /* Moves STOP, and continues tracing. */
 static void turn_over(struct ptkit_trace *trace)
 {
-	stop_unit(trace, pt_seq_serve);
+	/* Without a PMU there is no interrupt to acknowledge. */
+	stop_unit(trace, trace->wakes_up ? pt_seq_serve : pt_seq_stop);
 	if (!trace->reason && trace->wanted && has_room(trace)) {
 		set_running(trace);
 		return;
@@ -238,13 +241,21 @@ static void turn_over(struct ptkit_trace *trace)
 
 static void hand_over(struct ptkit_trace *trace)
 {
+	uint64_t before = trace->head;
+	uint32_t events = 0;
+
 	if (trace->bts)
 		turn_over_branches(trace);
 	else
 		turn_over(trace);
 	if (!trace->running)
 		unit_here()->loaded = NULL;
-	ptkit_tell(trace->waiter, PTKIT_EVENT_DATA | (trace->running ? 0 : PTKIT_EVENT_FULL));
+	if (trace->head != before)
+		events |= PTKIT_EVENT_DATA;
+	if (!trace->running)
+		events |= PTKIT_EVENT_FULL;
+	if (events)
+		ptkit_tell(trace->waiter, events);
 }
 
 static bool interrupt_pends(const struct ptkit_trace *trace)
@@ -259,19 +270,20 @@ static bool interrupt_pends(const struct ptkit_trace *trace)
 }
 
 /* Whether the unit traces no more until it is served. */
-static bool has_stopped(const struct ptkit_trace *trace)
+static bool has_stopped(void)
 {
 	const struct pt_ops *ops = &ptkit_machine.ops;
 	uint64_t status;
 
-	return !trace->bts && !ops->read(ops->ctx, PT_MSR_RTIT_STATUS, &status) &&
+	return !ops->read(ops->ctx, PT_MSR_RTIT_STATUS, &status) &&
 	       (status & (PT_BIT(PT_STATUS_STOPPED) | PT_BIT(PT_STATUS_ERROR)));
 }
 
-/* At HIGH_LEVEL. What takes longer is the DPC's. */
+/* At HIGH_LEVEL. What takes longer is the DPC's. Processors that came later are not traced. */
 static void handle_interrupt(void)
 {
-	struct ptkit_trace *trace = unit_here()->loaded;
+	uint32_t cpu = ptkit_machine.cpu_here();
+	struct ptkit_trace *trace = cpu < ptkit_machine.cpu_count() ? units[cpu].loaded : NULL;
 
 	if (!trace)
 		return;
@@ -340,14 +352,16 @@ void ptkit_halt(struct ptkit_trace *trace)
  * With wake-ups the trace is always handed over: then a swallowed interrupt costs no packets, and a
  * machine whose interrupt comes once only needs none.
  */
+static bool needs_service(struct ptkit_trace *trace)
+{
+	if (trace->bts)
+		return ptkit_bts_pends(trace) || (trace->wakes_up && !ptkit_bts_is_empty(trace));
+	return trace->wakes_up || has_stopped() || is_cleared();
+}
+
 void ptkit_serve(struct ptkit_trace *trace)
 {
-	bool idle = trace->bts && ptkit_bts_is_empty(trace);
-
-	if (!trace->running)
-		return;
-	if ((trace->wakes_up && !idle) || interrupt_pends(trace) || has_stopped(trace) ||
-	    (!trace->bts && is_cleared()))
+	if (trace->running && needs_service(trace))
 		hand_over(trace);
 }
 

@@ -20,7 +20,8 @@ void ptkit_run(struct ptkit_trace *trace);
 void ptkit_halt(struct ptkit_trace *trace);
 /* Does what an interrupt does: none may come, or another driver may have acknowledged it. */
 void ptkit_serve(struct ptkit_trace *trace);
-/* Whether the unit writes to the buffer. trace->running may differ: a hypervisor restores registers. */
+/* Whether the unit writes to the buffer. trace->running may differ: a hypervisor restores
+ * registers. */
 bool ptkit_is_live(struct ptkit_trace *trace);
 /* From now on no interrupt of this processor is for the trace. */
 void ptkit_forget(const struct ptkit_trace *trace);

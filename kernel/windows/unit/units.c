@@ -2,8 +2,9 @@
 /*
  * Which session traces on which processor, and what happens when the machine sleeps.
  *
- * A processor belongs to a session from start to stop. Lock order: a session's lock, `units_lock`. An owner
- * changes under the lock and is read under it, or by the timer on its processor. It is also removed there.
+ * A processor belongs to a session from start to stop. Lock order: a session's lock, `units_lock`.
+ * An owner changes under the lock and is read under it, or by the timer on its processor. It is
+ * also removed there.
  */
 #include "unit/units.h"
 
@@ -109,7 +110,7 @@ void ptkit_trace_free(struct ptkit_trace *trace)
 
 static void start_timer(struct ptkit_trace *trace)
 {
-	LARGE_INTEGER due = { .QuadPart = -TICK_MS * 10000LL };
+	LARGE_INTEGER due = {.QuadPart = -TICK_MS * 10000LL};
 
 	KeSetTimerEx(&trace->timer, due, TICK_MS, &trace->tick);
 }
@@ -276,7 +277,7 @@ static void read_status_here(void *context)
 
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
 {
-	struct status_request request = { trace, status };
+	struct status_request request = {trace, status};
 
 	lock_units();
 	ptkit_machine.call(trace->cpu, read_status_here, &request);

@@ -24,12 +24,14 @@ uint32_t ptkit_units_stop(struct ptkit_trace *traces, uint32_t count);
 uint32_t ptkit_units_pause(struct ptkit_trace *traces, uint32_t count);
 /* With `restart`, traces that a TraceStop range or an error ended are started, too. */
 uint32_t ptkit_units_resume(struct ptkit_trace *traces, uint32_t count, bool restart);
-/* Stops. No trace is started afterwards; one that could not be stopped keeps its buffer for ever. */
+/* Stops. No trace is started afterwards; one that could not be stopped keeps its buffer for ever.
+ */
 void ptkit_units_give_up(struct ptkit_trace *traces, uint32_t count);
 uint32_t ptkit_units_consume(struct ptkit_trace *trace, uint64_t tail);
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status);
 
-/* Around sleep: all traces are stopped, and go on later. Without going on: the machine shuts down. */
+/* Around sleep: all traces are stopped, and go on later. Without going on: the machine shuts down.
+ */
 void ptkit_units_sleep(void);
 void ptkit_units_wake_up(void);
 
