@@ -46,7 +46,7 @@ static VOID NTAPI deliver(struct _KDPC *dpc, PVOID context, PVOID first, PVOID s
 	UNREFERENCED_PARAMETER(first);
 	UNREFERENCED_PARAMETER(second);
 	KeAcquireSpinLock(&waiter->lock, &level);
-	waiter->events |= (uint32_t)InterlockedExchange(&waiter->told, 0);
+	waiter->events |= (uint32_t)InterlockedExchange(&waiter->reported, 0);
 	if (waiter->events)
 		irp = take_request(waiter);
 	if (irp)
@@ -76,9 +76,9 @@ void ptkit_waiter_init(struct ptkit_waiter *waiter)
 	KeInitializeDpc(&waiter->dpc, deliver, waiter);
 }
 
-void ptkit_tell(struct ptkit_waiter *waiter, uint32_t events)
+void ptkit_report(struct ptkit_waiter *waiter, uint32_t events)
 {
-	InterlockedOr(&waiter->told, (LONG)events);
+	InterlockedOr(&waiter->reported, (LONG)events);
 	KeInsertQueueDpc(&waiter->dpc, NULL, NULL);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* A request that waits for events, and the events that no request was told of yet. */
+/* A request that waits for events, and the events that no request has reported yet. */
 #ifndef PTKIT_WINDOWS_WAITER_H
 #define PTKIT_WINDOWS_WAITER_H
 
@@ -9,7 +9,7 @@
 
 struct ptkit_waiter {
 	KDPC dpc;
-	volatile LONG told; /* PTKIT_EVENT_*, for the DPC */
+	volatile LONG reported; /* PTKIT_EVENT_*, for the DPC */
 	KSPIN_LOCK lock; /* guards the rest */
 	uint32_t events;
 	PIRP irp; /* that waits, or null */
@@ -17,13 +17,13 @@ struct ptkit_waiter {
 
 void ptkit_waiter_init(struct ptkit_waiter *waiter);
 /* At any level. */
-void ptkit_tell(struct ptkit_waiter *waiter, uint32_t events);
+void ptkit_report(struct ptkit_waiter *waiter, uint32_t events);
 /*
- * Takes a request whose output is struct ptkit_windows_wait. STATUS_PENDING: it is completed later.
+ * Takes a request with the output struct ptkit_windows_wait. STATUS_PENDING: it is completed later.
  * STATUS_SUCCESS: the output is there. STATUS_DEVICE_BUSY: another one waits.
  */
 NTSTATUS ptkit_wait(struct ptkit_waiter *waiter, PIRP irp);
-/* Ends the request that waits. No DPC runs afterwards unless somebody tells events. */
+/* Ends the request that waits. No DPC runs afterwards unless more events are reported. */
 void ptkit_waiter_end(struct ptkit_waiter *waiter);
 
 #endif /* PTKIT_WINDOWS_WAITER_H */

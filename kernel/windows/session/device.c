@@ -94,7 +94,7 @@ static NTSTATUS make_device(PDRIVER_OBJECT driver, PDEVICE_OBJECT *device)
 
 	if (!NT_SUCCESS(status))
 		return status;
-	/* DO_DEVICE_INITIALIZING is set until DriverEntry() returns: nobody opens the device
+	/* DO_DEVICE_INITIALIZING is set until DriverEntry() returns: no program opens the device
 	 * before. */
 	status = ptkit_secure_device(*device);
 	if (NT_SUCCESS(status))

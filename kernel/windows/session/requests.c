@@ -247,7 +247,7 @@ static uint32_t take_snapshot(struct ptkit_session *session, struct call *call)
 	return reason;
 }
 
-static uint32_t tell_refusal(struct ptkit_session *session, struct call *call)
+static uint32_t describe_refusal(struct ptkit_session *session, struct call *call)
 {
 	struct ptkit_windows_refusal *refusal = call->out;
 
@@ -290,7 +290,7 @@ static const struct request {
 	 sizeof(struct ptkit_windows_newest), CONFIGURED | STARTED, take_snapshot},
 	{PTKIT_WINDOWS_CONSUME, sizeof(struct ptkit_consume), 0, CONFIGURED, consume},
 	{PTKIT_WINDOWS_READ, sizeof(struct ptkit_windows_read), 0, CONFIGURED, read_bytes},
-	{PTKIT_WINDOWS_REFUSAL, 0, sizeof(struct ptkit_windows_refusal), 0, tell_refusal},
+	{PTKIT_WINDOWS_REFUSAL, 0, sizeof(struct ptkit_windows_refusal), 0, describe_refusal},
 	{PTKIT_WINDOWS_LBR, sizeof(struct ptkit_windows_lbr), sizeof(struct ptkit_windows_lbr),
 	 RIGHTS, read_branches},
 };

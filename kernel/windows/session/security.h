@@ -5,7 +5,7 @@
 
 #include <ntddk.h>
 
-/* Gives administrators and the system all access, and nobody else any. */
+/* Gives administrators and the system all access, and all others none. */
 NTSTATUS ptkit_secure_device(PDEVICE_OBJECT device);
 
 #endif /* PTKIT_WINDOWS_SECURITY_H */

@@ -185,7 +185,7 @@ uint32_t ptkit_session_stop(struct ptkit_session *session)
 		return PTKIT_REASON_STATE;
 	reason = ptkit_units_stop(session->traces, session->count);
 	end_tracing(session);
-	ptkit_tell(&session->waiter, PTKIT_EVENT_STOPPED);
+	ptkit_report(&session->waiter, PTKIT_EVENT_STOPPED);
 	return reason;
 }
 

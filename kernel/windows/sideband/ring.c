@@ -67,7 +67,7 @@ bool ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, uint
 {
 	uint64_t needed = bytes;
 	uint64_t before;
-	bool tell;
+	bool wakes_up;
 	KIRQL level;
 
 	record->size = (uint16_t)bytes;
@@ -84,10 +84,10 @@ bool ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, uint
 		ring->lost++;
 		ring->unreported++;
 	}
-	tell = ring->unreported == 1 ||
+	wakes_up = ring->unreported == 1 ||
 	       (!has_quarter(ring, before) && has_quarter(ring, ring->head));
 	KeReleaseSpinLock(&ring->lock, level);
-	return tell;
+	return wakes_up;
 }
 
 bool ptkit_ring_consume(struct ptkit_ring *ring, uint64_t tail)

@@ -26,7 +26,7 @@ void ptkit_ring_free(struct ptkit_ring *ring);
 void ptkit_ring_reset(struct ptkit_ring *ring);
 /*
  * Completes the record with the time, the processor and its size, and writes it unless it finds no
- * room. True: the reader should be told.
+ * room. True: the reader should wake up.
  */
 bool ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, uint32_t bytes);
 /* False: the tail is not between the last one and the head. */

@@ -33,7 +33,7 @@ static bool is_followed(const struct ptkit_sideband *sideband, HANDLE pid)
 static void write_one(struct ptkit_sideband *sideband, struct ptkit_record *record, uint32_t bytes)
 {
 	if (sideband->ring.data && ptkit_ring_write(&sideband->ring, record, bytes))
-		ptkit_tell(sideband->waiter, PTKIT_EVENT_SIDEBAND);
+		ptkit_report(sideband->waiter, PTKIT_EVENT_SIDEBAND);
 }
 
 /* Kernel images are everybody's. */
@@ -51,7 +51,7 @@ static void write_all(struct ptkit_record *record, uint32_t bytes, HANDLE pid, u
 			continue;
 		write_one(sideband, record, bytes);
 		if (events && sideband->process)
-			ptkit_tell(sideband->waiter, events);
+			ptkit_report(sideband->waiter, events);
 	}
 	KeReleaseSpinLock(&listeners_lock, level);
 }

@@ -9,7 +9,7 @@
 struct ptkit_sideband {
 	LIST_ENTRY entry;
 	struct ptkit_ring ring;
-	HANDLE process; /* whose records are written; null: all */
+	HANDLE process; /* records are of this process; null: of all */
 	bool listening;
 	struct ptkit_waiter *waiter; /* of the session */
 };
@@ -20,7 +20,7 @@ void ptkit_sideband_exit(void);
 
 /*
  * From now on records are written; the first ones are of what is there already. `process` and
- * `waiter` are set. Without a ring only the end of the process is told. PASSIVE_LEVEL.
+ * `waiter` are set. Without a ring only the end of the process is reported. PASSIVE_LEVEL.
  */
 void ptkit_sideband_start(struct ptkit_sideband *sideband);
 void ptkit_sideband_stop(struct ptkit_sideband *sideband);

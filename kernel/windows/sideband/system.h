@@ -22,7 +22,7 @@ typedef void ptkit_image_function(void *context, const struct ptkit_image *image
 
 /* Drivers, the kernel among them. */
 void ptkit_each_driver(ptkit_image_function *function, void *context);
-/* The driver whose file has this name; letters are compared without case. False: there is none. */
+/* The driver with a file of this name; letters are compared without case. False: there is none. */
 bool ptkit_find_driver(const char *name, uint64_t *address, uint64_t *bytes);
 void ptkit_each_process(void (*function)(void *context, HANDLE pid), void *context);
 void ptkit_each_image(HANDLE pid, ptkit_image_function *function, void *context);

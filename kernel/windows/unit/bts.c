@@ -248,7 +248,7 @@ uint32_t ptkit_bts_stop(struct ptkit_trace *trace)
 	}
 	if (taken) {
 		ptkit_note_cleared(trace);
-		ptkit_tell(trace->waiter, PTKIT_EVENT_CLEARED);
+		ptkit_report(trace->waiter, PTKIT_EVENT_CLEARED);
 	}
 	return PTKIT_REASON_NONE;
 }

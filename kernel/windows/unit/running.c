@@ -184,7 +184,7 @@ static void set_running(struct ptkit_trace *trace)
 	if (trace->reason == PTKIT_REASON_FAULT)
 		put_registers_back(trace);
 	if (trace->reason)
-		ptkit_tell(trace->waiter, PTKIT_EVENT_FULL);
+		ptkit_report(trace->waiter, PTKIT_EVENT_FULL);
 }
 
 static void record_branches(struct ptkit_trace *trace)
@@ -199,7 +199,7 @@ static void record_branches(struct ptkit_trace *trace)
 	trace->reason = ptkit_bts_start(trace);
 	trace->running = !trace->reason;
 	if (trace->reason)
-		ptkit_tell(trace->waiter, PTKIT_EVENT_FULL);
+		ptkit_report(trace->waiter, PTKIT_EVENT_FULL);
 }
 
 /* Hands what was recorded over, and goes on. */
@@ -223,7 +223,7 @@ static void stop_unit(struct ptkit_trace *trace,
 	if (!cleared)
 		return;
 	ptkit_note_cleared(trace);
-	ptkit_tell(trace->waiter, PTKIT_EVENT_CLEARED);
+	ptkit_report(trace->waiter, PTKIT_EVENT_CLEARED);
 }
 
 /* Moves STOP, and continues tracing. */
@@ -255,7 +255,7 @@ static void hand_over(struct ptkit_trace *trace)
 	if (!trace->running)
 		events |= PTKIT_EVENT_FULL;
 	if (events)
-		ptkit_tell(trace->waiter, events);
+		ptkit_report(trace->waiter, events);
 }
 
 static bool interrupt_pends(const struct ptkit_trace *trace)
@@ -345,12 +345,12 @@ void ptkit_halt(struct ptkit_trace *trace)
 	}
 	if (!trace->running)
 		unit_here()->loaded = NULL;
-	ptkit_tell(trace->waiter, PTKIT_EVENT_DATA);
+	ptkit_report(trace->waiter, PTKIT_EVENT_DATA);
 }
 
 /*
  * With wake-ups the trace is always handed over: then a swallowed interrupt costs no packets, and a
- * machine whose interrupt comes once only needs none.
+ * machine where the interrupt comes once only needs none.
  */
 static bool needs_service(struct ptkit_trace *trace)
 {
