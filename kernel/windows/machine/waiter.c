@@ -111,6 +111,16 @@ NTSTATUS ptkit_wait(struct ptkit_waiter *waiter, PIRP irp)
 	return status;
 }
 
+void ptkit_waiter_reset(struct ptkit_waiter *waiter)
+{
+	KIRQL level;
+
+	KeFlushQueuedDpcs();
+	KeAcquireSpinLock(&waiter->lock, &level);
+	waiter->events = 0;
+	KeReleaseSpinLock(&waiter->lock, level);
+}
+
 void ptkit_waiter_end(struct ptkit_waiter *waiter)
 {
 	PIRP irp;

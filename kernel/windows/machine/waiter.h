@@ -23,6 +23,8 @@ void ptkit_report(struct ptkit_waiter *waiter, uint32_t events);
  * STATUS_SUCCESS: the output is there. STATUS_DEVICE_BUSY: another one waits.
  */
 NTSTATUS ptkit_wait(struct ptkit_waiter *waiter, PIRP irp);
+/* Forgets all events: a new trace begins. PASSIVE_LEVEL. */
+void ptkit_waiter_reset(struct ptkit_waiter *waiter);
 /* Ends the request that waits. No DPC runs afterwards unless more events are reported. */
 void ptkit_waiter_end(struct ptkit_waiter *waiter);
 

@@ -165,6 +165,7 @@ uint32_t ptkit_session_start(struct ptkit_session *session, uint32_t *cpu)
 	if (reason)
 		return reason;
 	session->state = PTKIT_SESSION_STARTED;
+	ptkit_waiter_reset(&session->waiter);
 	ptkit_sideband_start(&session->sideband);
 	reason = ptkit_units_start(session->traces, session->count, &session->registers, cpu);
 	if (reason)
