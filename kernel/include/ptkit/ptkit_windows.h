@@ -110,7 +110,7 @@ struct ptkit_windows_read {
 };
 
 /* PTKIT_WINDOWS_WAIT ends when one of these happened since the last one. */
-#define PTKIT_EVENT_DATA (1U << 0) /* with wake-ups: bytes can be read */
+#define PTKIT_EVENT_DATA (1U << 0) /* with wake-ups: half of wake_up_bytes were written, or tracing ended */
 #define PTKIT_EVENT_FULL (1U << 1) /* a processor waits for PTKIT_CONSUME, or its trace ended */
 #define PTKIT_EVENT_SIDEBAND                                                                     \
   (1U << 2)                           /* a quarter of the ring was written, or a record was lost \

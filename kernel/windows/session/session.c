@@ -82,6 +82,7 @@ static uint32_t add_trace(struct ptkit_session *session, const struct ptkit_conf
 	ptkit_trace_init(trace, cpu, &session->waiter);
 	trace->ring = config->mode == PTKIT_MODE_RING;
 	trace->wakes_up = config->wake_up_bytes;
+	trace->event_bytes = config->wake_up_bytes / 2;
 	session->count++;
 	return config->output == PTKIT_OUTPUT_BTS ? ptkit_bts_make(trace, config)
 						  : PTKIT_REASON_NONE;

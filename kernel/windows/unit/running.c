@@ -239,23 +239,28 @@ static void turn_over(struct ptkit_trace *trace)
 		end_use(trace);
 }
 
+/* With wake-ups; every tick writes some packets, which are not worth an event. */
+static void report_data(struct ptkit_trace *trace, bool ends)
+{
+	uint64_t bytes = trace->head - trace->reported;
+
+	if (!bytes || (!ends && bytes < trace->event_bytes))
+		return;
+	trace->reported = trace->head;
+	ptkit_report(trace->waiter, PTKIT_EVENT_DATA);
+}
+
 static void hand_over(struct ptkit_trace *trace)
 {
-	uint64_t before = trace->head;
-	uint32_t events = 0;
-
 	if (trace->bts)
 		turn_over_branches(trace);
 	else
 		turn_over(trace);
 	if (!trace->running)
 		unit_here()->loaded = NULL;
-	if (trace->head != before)
-		events |= PTKIT_EVENT_DATA;
+	report_data(trace, !trace->running);
 	if (!trace->running)
-		events |= PTKIT_EVENT_FULL;
-	if (events)
-		ptkit_report(trace->waiter, events);
+		ptkit_report(trace->waiter, PTKIT_EVENT_FULL);
 }
 
 static bool interrupt_pends(const struct ptkit_trace *trace)
@@ -300,6 +305,7 @@ uint32_t ptkit_trace_reset(struct ptkit_trace *trace)
 	trace->limit_tail = UINT64_MAX; /* no region has STOP yet */
 	trace->head = 0;
 	trace->tail = 0;
+	trace->reported = 0;
 	trace->stops = 0;
 	trace->position = 0;
 	trace->lapped = false;
@@ -345,7 +351,7 @@ void ptkit_halt(struct ptkit_trace *trace)
 	}
 	if (!trace->running)
 		unit_here()->loaded = NULL;
-	ptkit_report(trace->waiter, PTKIT_EVENT_DATA);
+	report_data(trace, true);
 }
 
 /*

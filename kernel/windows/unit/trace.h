@@ -30,6 +30,8 @@ struct ptkit_trace {
 	uint64_t cleared_at; /* `head`, or `position`, at the last time */
 	volatile uint64_t head; /* bytes written */
 	volatile uint64_t tail; /* bytes that the reader has consumed */
+	uint64_t event_bytes; /* an event follows when so many bytes were written */
+	uint64_t reported; /* `head` at the last event */
 	uint64_t limit; /* head never exceeds it: the region with STOP ends there */
 	uint64_t limit_tail; /* the tail that `limit` was computed from */
 	uint64_t stops;
