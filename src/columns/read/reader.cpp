@@ -36,6 +36,24 @@ class NoPackets final : public flow::RowSource {
   flow::FlowSink& sink_;
 };
 
+// Source for the packets of a stream that was lost as a whole: one gap row.
+class LostPackets final : public flow::RowSource {
+ public:
+  LostPackets(flow::FlowSink& sink, base::Status cause) : sink_(sink), cause_(cause) {}
+  [[nodiscard]] bool run() override {
+    flow::Gap gap;
+    gap.cause = flow::GapCause::LOST;
+    gap.code = cause_;
+    sink_.on_gap(gap);
+    return false;
+  }
+  [[nodiscard]] std::uint64_t position() const noexcept override { return 0; }
+
+ private:
+  flow::FlowSink& sink_;
+  base::Status cause_;
+};
+
 // Rows of a table in the index of a stream. None: the index does not count them.
 [[nodiscard]] std::optional<std::size_t> rows_in(const index::RowTotals& rows, TableId table) noexcept {
   switch (table) {
@@ -134,6 +152,16 @@ bool TableReader::open_indexed(std::uint32_t index) {
   return source_ != nullptr;
 }
 
+std::unique_ptr<flow::RowSource> TableReader::packet_source(std::uint32_t index) {
+  const base::Bytes bytes = stream_->data.bytes();
+  if (!has_packets(*stream_)) return std::make_unique<NoPackets>(sink_);
+  if (bytes.empty() && !stream_->losses.empty())
+    return std::make_unique<LostPackets>(sink_, stream_->losses.back().cause);
+  if (input_.packet_factory) return input_.packet_factory(index, request_.sync, sink_);
+  return std::make_unique<PacketSource<packet::PacketDecoder>>(
+      bytes, packet::PacketDecoder(bytes, {}, input_.errata), request_.sync, sink_);
+}
+
 void TableReader::open_stream() {
   const auto index = input_.streams[next_stream_++];
   stream_ = &input_.bundle->streams[index];
@@ -144,16 +172,8 @@ void TableReader::open_stream() {
   if ((needs_time(request_) || follow) && !is_timeless(index)) row_track_ = make_track(*stream_);
   sink_.begin_stream(index, *stream_, row_track_.get());
   if (request_.estimate) sink_.begin_estimates(row_track_ != nullptr ? make_track(*stream_) : nullptr);
-  if (packets && !has_packets(*stream_)) {
-    source_ = std::make_unique<NoPackets>(sink_);
-    return;
-  }
   if (packets) {
-    source_ = input_.packet_factory ? input_.packet_factory(index, request_.sync, sink_)
-                                    : std::make_unique<PacketSource<packet::PacketDecoder>>(
-                                          stream_->data.bytes(),
-                                          packet::PacketDecoder(stream_->data.bytes(), {}, input_.errata),
-                                          request_.sync, sink_);
+    source_ = packet_source(index);
     return;
   }
   if (follows_time()) flow_track_ = make_track(*stream_);

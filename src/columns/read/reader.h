@@ -102,6 +102,7 @@ class TableReader {
   [[nodiscard]] const Request& request() const noexcept { return request_; }
 
  private:
+  [[nodiscard]] std::unique_ptr<flow::RowSource> packet_source(std::uint32_t index);
   void open_stream();
   [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
   [[nodiscard]] bool is_timeless(std::uint32_t index) const;

@@ -125,7 +125,7 @@ void FlowDecoder::Impl::select_part() {
 void FlowDecoder::Impl::begin() {
   begun_ = true;
   context_.start();
-  if (bytes_.empty()) {
+  if (bytes_.empty() && stream_.losses.empty()) {
     recovery_.error(StreamSpan{}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
     done_ = true;
     return;
@@ -139,6 +139,7 @@ void FlowDecoder::Impl::begin() {
   if (cause != Status::OK || packet::find_psb(bytes_, 0) != 0) {
     recovery_.open(0, nullptr, cause == Status::OK ? GapCause::START : GapCause::LOST, cause);
   }
+  if (bytes_.empty()) return end();  // everything was lost
   synchronize();
 }
 

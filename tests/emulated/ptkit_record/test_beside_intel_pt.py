@@ -74,7 +74,8 @@ def test_ptkit_leaves_a_processor_to_perf(recorded: Recorded, perf: PerfDecoder)
     trace = recorded.trace(EARLIER)
     streams = {stream.cpu: number for number, stream in enumerate(trace.streams)}
     refused = trace.instructions(stream=streams[0], columns=["ip"])
-    assert len(refused) == 0
+    assert len(refused) == len(refused.errors) == 0
+    assert refused.gaps.named("code") == ["NOT_TRACED"]
     assert trace.streams[streams[0]].losses == 1
     assert_same(instructions_of(trace, streams[1]), recorded.user(EARLIER, 1))
     assert_same(perf.instructions(perf.path("earlier.data"), 0), recorded.user(EARLIER, 0))

@@ -193,6 +193,17 @@ TEST(Gaps, LossAtStartExplainsTruncatedStart) {
   EXPECT_EQ(rows.gaps[0].code, Status::RING_WRAPPED);
 }
 
+TEST(Gaps, StreamThatIsLostIsOneGap) {
+  Scene scene(nops());
+  scene.stream().losses.push_back({0, Status::NOT_TRACED, 0});
+  const Collect rows = scene.decode();
+  EXPECT_TRUE(rows.errors.empty()) << rows.log;
+  ASSERT_EQ(rows.gaps.size(), 1u);
+  EXPECT_EQ(rows.gaps[0].cause, GapCause::LOST);
+  EXPECT_EQ(rows.gaps[0].code, Status::NOT_TRACED);
+  EXPECT_EQ(rows.gaps[0].end, 0u);
+}
+
 TEST(Contradictions, PsbReportsDisabledWhileEnabled) {
   Scene scene(nops());
   scene.begin().psb().mode(64).psbend().pge(0x1004).end(0x1005);
