@@ -80,6 +80,7 @@ class FlowDecoder::Impl : private DecoderContext {
   void begin();
   void synchronize();
   void stop_at_loss();
+  [[nodiscard]] bool ends_at_loss(Status status) const noexcept;
   void bad_packet(Status status, const packet::Packet& packet);
   void end();
   void select_part();
@@ -161,6 +162,12 @@ void FlowDecoder::Impl::synchronize() {
   end();
 }
 
+// Whether a loss explains that a part ended so. A loss at the end of the stream may cut a packet, too.
+bool FlowDecoder::Impl::ends_at_loss(Status status) const noexcept {
+  if (status == Status::TRUNCATED_PACKET) return next_loss_ < stream_.losses.size();
+  return status == Status::END_OF_STREAM && limit() < bytes_.size();
+}
+
 // Ends the part at a loss of the recorder.
 void FlowDecoder::Impl::stop_at_loss() {
   const trace::KnownLoss& loss = stream_.losses[next_loss_++];
@@ -214,8 +221,7 @@ bool FlowDecoder::Impl::run() {
       }
       if (binder_.needs_psb()) synchronize();
       if (pauses(walked)) return !done_;
-    } else if (limit() < bytes_.size() &&
-               (status == Status::END_OF_STREAM || status == Status::TRUNCATED_PACKET)) {
+    } else if (ends_at_loss(status)) {
       synchronize();  // past the loss
     } else if (status == Status::END_OF_STREAM) {
       end();

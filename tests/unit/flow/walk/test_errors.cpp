@@ -193,6 +193,19 @@ TEST(Gaps, LossAtStartExplainsTruncatedStart) {
   EXPECT_EQ(rows.gaps[0].code, Status::RING_WRAPPED);
 }
 
+// As of a buffer that was full when the recording ended.
+TEST(Gaps, LossAtEndMayCutPacket) {
+  Scene scene(nops());
+  scene.begin().raw({0x71, 0x10});
+  scene.stream().losses.push_back({scene.bytes().size(), Status::BUFFER_FULL, 0});
+  const Collect rows = scene.decode();
+  EXPECT_TRUE(rows.errors.empty()) << rows.log;
+  ASSERT_EQ(rows.gaps.size(), 1u);
+  EXPECT_EQ(rows.gaps[0].cause, GapCause::LOST);
+  EXPECT_EQ(rows.gaps[0].code, Status::BUFFER_FULL);
+  EXPECT_EQ(rows.gaps[0].end, scene.bytes().size());
+}
+
 TEST(Gaps, StreamThatIsLostIsOneGap) {
   Scene scene(nops());
   scene.stream().losses.push_back({0, Status::NOT_TRACED, 0});
