@@ -8,11 +8,11 @@
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 
-#include "follow/events.h"
 #include "machine/caps.h"
 #include "main.h"
 #include "ptkit/ptkit_ioctl.h"
 #include "session/device.h"
+#include "session/probes.h"
 #include "sideband/sideband.h"
 #include "unit/power.h"
 #include "unit/tasks.h"
@@ -29,7 +29,7 @@ static struct miscdevice device = {
 bool ptkit_in_use(void)
 {
 	return ptkit_units_any_owner() || ptkit_sideband_any() || ptkit_tasks_any() ||
-	       ptkit_events_any();
+	       ptkit_probes_any();
 }
 
 static int __init ptkit_init(void)
@@ -44,22 +44,26 @@ static int __init ptkit_init(void)
 	error = ptkit_read_caps(&ptkit_caps);
 	if (error)
 		return error;
-	ptkit_tasks_init();
+	ptkit_probes_init();
 	error = ptkit_units_init();
 	if (error)
 		return error;
-	ptkit_sideband_init();
+	error = ptkit_sideband_init();
+	if (error)
+		goto units;
 	ptkit_power_init();
 	error = misc_register(&device);
-	if (error) {
-		ptkit_power_exit();
-		ptkit_sideband_exit();
-		ptkit_units_exit();
-		return error;
-	}
+	if (error)
+		goto others;
 	pr_info("ABI %u, CPUID 14H EBX %#x ECX %#x\n", PTKIT_ABI, ptkit_caps.cpuid_14_0[1],
 		ptkit_caps.cpuid_14_0[2]);
 	return 0;
+others:
+	ptkit_power_exit();
+	ptkit_sideband_exit();
+units:
+	ptkit_units_exit();
+	return error;
 }
 
 static void __exit ptkit_exit(void)

@@ -3,7 +3,7 @@
  * The CR3 filter selects a process if the processor has it and page tables suffice to select what
  * is wanted; exec() gives the process new page tables. With linear address masking (LAM) CR3 of a
  * process has more bits, which the manual does not exclude from the comparison. Otherwise tracing
- * is switched on and off at context switches (tasks.c).
+ * is switched on and off at context switches (unit/tasks.c).
  *
  * A process is identified by its signal_struct. All of its threads share it from fork() on, and
  * keep it across exec(). No other process gets this signal_struct as long as a reference to one of

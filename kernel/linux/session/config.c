@@ -11,9 +11,8 @@
 #include "machine/errors.h"
 #include "ptkit/rtit_regs.h"
 #include "session/config.h"
-#include "sideband/sideband.h"
+#include "session/probes.h"
 #include "unit/reserve.h"
-#include "unit/tasks.h"
 
 #define REFUSE(config, field, reason)                                                              \
 	((config)->refused = offsetof(struct ptkit_config, field), (reason))
@@ -45,17 +44,16 @@ u64 ptkit_features(const struct ptkit_caps *caps)
 		features |= PTKIT_FEATURE_WAKE_UP;
 	if (ecx_has(caps, PT_CPUID_14_ECX_SINGLE_RANGE))
 		features |= PTKIT_FEATURE_SINGLE_RANGE;
-	if (ptkit_tasks_available())
+	if (ptkit_probes_available())
 		features |= PTKIT_FEATURE_PROCESS | PTKIT_FEATURE_PROCESS_BOTH |
-			    PTKIT_FEATURE_TASK | PTKIT_FEATURE_CHILDREN;
-	if (caps->bts && ptkit_tasks_available())
+			    PTKIT_FEATURE_TASK | PTKIT_FEATURE_CHILDREN |
+			    PTKIT_FEATURE_SIDEBAND;
+	if (caps->bts && ptkit_probes_available())
 		features |= PTKIT_FEATURE_BTS;
 	if (caps->in_vmx)
 		features |= PTKIT_FEATURE_VMX;
 	if (ptkit_reserve_needed())
 		features |= PTKIT_FEATURE_RESERVES;
-	if (ptkit_sideband_available())
-		features |= PTKIT_FEATURE_SIDEBAND;
 	return features;
 }
 
@@ -63,7 +61,7 @@ static int check_process(struct ptkit_config *config)
 {
 	if (config->process < 0 || (config->process && config->target == PTKIT_TARGET_TASK))
 		return REFUSE(config, process, -EINVAL);
-	if (config->process && !ptkit_tasks_available())
+	if (config->process && !ptkit_probes_available())
 		return REFUSE(config, process, -EOPNOTSUPP);
 	if (!config->process && (config->flags & PTKIT_TRACE_CHILDREN))
 		return REFUSE(config, flags, -EINVAL);
@@ -79,7 +77,7 @@ static int check_target(struct ptkit_config *config)
 		return REFUSE(config, cpu, -EINVAL);
 	if (config->target > PTKIT_TARGET_TASK)
 		return REFUSE(config, target, -EINVAL);
-	if (task && !ptkit_tasks_available())
+	if (task && !ptkit_probes_available())
 		return REFUSE(config, target, -EOPNOTSUPP);
 	if (config->target != PTKIT_TARGET_CPU && config->cpu)
 		return REFUSE(config, cpu, -EINVAL);

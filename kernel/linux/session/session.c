@@ -4,10 +4,10 @@
  * transition to the left releases that resource:
  *
  *            traces, rings      list of followers    list of sidebands    units
- *             (make_all)      (ptkit_tasks_begin)   (ptkit_sideband_start) (ptkit_units_start)
+ *             (make_all)      (begin_following)     (ptkit_sideband_start) (ptkit_units_start)
  *      OPEN ----------> CONFIGURED ----------> FOLLOWING ----------> LISTENING -----> STARTED
  *           <----------            <----------           <----------           <-----
- *             free_all         ptkit_tasks_end      ptkit_sideband_stop   ^   ptkit_units_stop
+ *             free_all         end_following        ptkit_sideband_stop   ^   ptkit_units_stop
  *                                                                         |      |
  *                                                                         +-- STOPPING
  *
@@ -33,6 +33,7 @@
 
 #include "machine/caps.h"
 #include "session/config.h"
+#include "session/probes.h"
 #include "session/session.h"
 #include "unit/bts.h"
 #include "unit/memory.h"
@@ -209,31 +210,43 @@ int ptkit_session_configure(struct ptkit_session *session, struct ptkit_config *
 	return error;
 }
 
+static unsigned int probes_of(const struct ptkit_session *session)
+{
+	const struct ptkit_follow *follow = session->follow;
+	unsigned int wanted = 0;
+
+	if (session->sideband.rings)
+		wanted |= PTKIT_ON_SWITCH | PTKIT_ON_FORK | PTKIT_ON_EXEC | PTKIT_ON_EXIT;
+	if (session->traces->bts)
+		wanted |= PTKIT_ON_SWITCH | PTKIT_ON_EXEC;
+	if (follow)
+		wanted |= follow->switches ? PTKIT_ON_SWITCH : PTKIT_ON_EXEC;
+	if (follow && follow->with_children)
+		wanted |= PTKIT_ON_FORK | PTKIT_ON_FREE;
+	return wanted;
+}
+
 /* CONFIGURED to FOLLOWING. */
 static int begin_following(struct ptkit_session *session)
 {
 	struct ptkit_trace *first = session->traces;
-	int error = 0;
+	int error = ptkit_probes_begin(probes_of(session));
 
-	if (first->bts)
-		error = ptkit_tasks_begin_branches();
 	if (error)
 		return error;
 	if (session->follow)
-		error = ptkit_tasks_begin(session->follow, first->roams ? first : NULL);
-	if (!error)
-		set_state(session, PTKIT_SESSION_FOLLOWING);
-	else if (first->bts)
-		ptkit_tasks_end_branches();
-	return error;
+		ptkit_tasks_begin(session->follow, first->roams ? first : NULL);
+	set_state(session, PTKIT_SESSION_FOLLOWING);
+	return 0;
 }
 
 static void end_following(struct ptkit_session *session)
 {
 	if (session->follow)
 		ptkit_tasks_end(session->follow);
-	if (session->traces->bts)
-		ptkit_tasks_end_branches();
+	ptkit_probes_end(probes_of(session));
+	if (session->follow)
+		ptkit_follow_forget(session->follow);
 	set_state(session, PTKIT_SESSION_CONFIGURED);
 }
 
@@ -244,11 +257,11 @@ static int begin_listening(struct ptkit_session *session)
 
 	if (session->follow)
 		error = ptkit_follow_find(session->follow);
-	if (!error)
-		error = ptkit_sideband_start(&session->sideband);
-	if (!error)
-		set_state(session, PTKIT_SESSION_LISTENING);
-	return error;
+	if (error)
+		return error;
+	ptkit_sideband_start(&session->sideband);
+	set_state(session, PTKIT_SESSION_LISTENING);
+	return 0;
 }
 
 static void end_listening(struct ptkit_session *session)

@@ -22,9 +22,6 @@
 
 #include <asm/io.h>
 
-#include <trace/events/sched.h>
-
-#include "follow/events.h"
 #include "follow/follow.h"
 #include "machine/compat.h"
 #include "ptkit/ptkit_ioctl.h"
@@ -32,7 +29,6 @@
 
 static LIST_HEAD(started_ones);
 static DEFINE_MUTEX(started_lock); /* for writers; readers have preemption off */
-static bool available;
 
 /* Goes through all sidebands that are started. Preemption is off. */
 #define for_each_started(sideband)                                                                 \
@@ -89,8 +85,7 @@ static void write_switch(const struct ptkit_sideband *sideband, struct ptkit_rin
 	ptkit_ring_write(ring, &space.record, sizeof(space));
 }
 
-static void on_switch(void *data, bool preempt, struct task_struct *from, struct task_struct *to,
-		      unsigned int from_state)
+void ptkit_sideband_on_switch(const struct task_struct *from, const struct task_struct *to)
 {
 	const struct ptkit_sideband *sideband;
 
@@ -102,7 +97,7 @@ static void on_switch(void *data, bool preempt, struct task_struct *from, struct
 	}
 }
 
-/* The tracepoint runs in the parent. */
+/* Runs in the parent. */
 static void write_fork(const struct ptkit_sideband *sideband, struct ptkit_ring *ring,
 		       const struct task_struct *child)
 {
@@ -160,44 +155,19 @@ static void write_all(write_fn *write, const struct task_struct *task)
 	preempt_enable();
 }
 
-static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
+void ptkit_sideband_on_fork(const struct task_struct *child)
 {
 	write_all(write_fork, child);
 }
 
-static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
+void ptkit_sideband_on_exec(const struct task_struct *task)
 {
 	write_all(write_exec, task);
 }
 
-static void on_exit(PTKIT_EXIT_ARGUMENTS)
+void ptkit_sideband_on_exit(const struct task_struct *task)
 {
 	write_all(write_exit, task);
-}
-
-static struct ptkit_event probes[] = {
-	{ .name = "sched_switch", .probe = on_switch },
-	{ .name = "sched_process_fork", .probe = on_fork },
-	{ .name = "sched_process_exec", .probe = on_exec },
-	{ .name = "sched_process_exit", .probe = on_exit },
-};
-
-#define ALL_EVENTS (BIT(ARRAY_SIZE(probes)) - 1)
-
-/* After tasks.c, which records first that a child is followed. */
-static const struct ptkit_events events = {
-	.events = probes,
-	.count = ARRAY_SIZE(probes),
-	.priority = TRACEPOINT_DEFAULT_PRIO - 1,
-};
-
-/* The compiler compares the types of the probes with those of the tracepoints. */
-static __maybe_unused void check_types(void)
-{
-	check_trace_callback_type_sched_switch(on_switch);
-	check_trace_callback_type_sched_process_fork(on_fork);
-	check_trace_callback_type_sched_process_exec(on_exec);
-	check_trace_callback_type_sched_process_exit(on_exit);
 }
 
 /* Each sideband has modules: all processes run their code. */
@@ -233,11 +203,6 @@ static struct notifier_block module_notifier = {
 bool ptkit_sideband_any(void)
 {
 	return !list_empty(&started_ones);
-}
-
-bool ptkit_sideband_available(void)
-{
-	return available;
 }
 
 static int make_rings(struct ptkit_sideband *sideband, const struct cpumask *cpus, u64 bytes,
@@ -328,39 +293,24 @@ static void write_followed(const struct ptkit_sideband *sideband)
 	cpus_read_unlock();
 }
 
-static int add(struct ptkit_sideband *sideband)
-{
-	int error = 0;
-
-	mutex_lock(&started_lock);
-	if (list_empty(&started_ones))
-		error = ptkit_events_begin(&events, ALL_EVENTS);
-	if (!error)
-		list_add_rcu(&sideband->started, &started_ones);
-	mutex_unlock(&started_lock);
-	return error;
-}
-
-int ptkit_sideband_start(struct ptkit_sideband *sideband)
+void ptkit_sideband_start(struct ptkit_sideband *sideband)
 {
 	unsigned int cpu;
 	unsigned int i;
-	int error;
 
 	if (!sideband->rings)
-		return 0;
+		return;
 	for (i = 0; i < sideband->count; i++)
 		ptkit_ring_reset(&sideband->rings[i]);
 	if (sideband->follow)
 		write_followed(sideband);
-	error = add(sideband);
-	if (error)
-		return error;
+	mutex_lock(&started_lock);
+	list_add_rcu(&sideband->started, &started_ones);
+	mutex_unlock(&started_lock);
 	cpus_read_lock();
 	for_each_online_cpu(cpu)
 		smp_call_function_single(cpu, note_present, sideband, 1);
 	cpus_read_unlock();
-	return 0;
 }
 
 void ptkit_sideband_stop(struct ptkit_sideband *sideband)
@@ -369,8 +319,6 @@ void ptkit_sideband_stop(struct ptkit_sideband *sideband)
 		return;
 	mutex_lock(&started_lock);
 	list_del_rcu(&sideband->started);
-	if (list_empty(&started_ones))
-		ptkit_events_end(&events, ALL_EVENTS);
 	mutex_unlock(&started_lock);
 	synchronize_rcu();
 }
@@ -382,15 +330,12 @@ struct ptkit_ring *ptkit_sideband_ring(const struct ptkit_sideband *sideband, un
 	return sideband->of_cpu[array_index_nospec(cpu, nr_cpu_ids)];
 }
 
-void ptkit_sideband_init(void)
+int ptkit_sideband_init(void)
 {
-	available = ptkit_events_find(&events) && !register_module_notifier(&module_notifier);
-	if (!available)
-		pr_notice("no sideband here: the kernel lacks a tracepoint\n");
+	return register_module_notifier(&module_notifier);
 }
 
 void ptkit_sideband_exit(void)
 {
-	if (available)
-		unregister_module_notifier(&module_notifier);
+	unregister_module_notifier(&module_notifier);
 }

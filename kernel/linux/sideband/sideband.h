@@ -24,21 +24,25 @@ struct ptkit_sideband {
 	bool anywhere; /* one ring for all processors, of one thread */
 };
 
-void ptkit_sideband_init(void);
+int ptkit_sideband_init(void);
 void ptkit_sideband_exit(void);
-/* Whether the kernel has the tracepoints that a sideband needs. */
-bool ptkit_sideband_available(void);
 
 /* Allocates a ring for each of the processors. The caller has set `follow` and `anywhere`. */
 int ptkit_sideband_make(struct ptkit_sideband *sideband, const struct cpumask *cpus, u64 bytes,
 			wait_queue_head_t *wait);
 void ptkit_sideband_free(struct ptkit_sideband *sideband);
 /* Both do nothing without rings. ptkit_sideband_start() empties the rings. */
-int ptkit_sideband_start(struct ptkit_sideband *sideband);
+void ptkit_sideband_start(struct ptkit_sideband *sideband);
 void ptkit_sideband_stop(struct ptkit_sideband *sideband);
 /* Whether any sideband is started. */
 bool ptkit_sideband_any(void);
 /* Null: the processor has no ring. */
 struct ptkit_ring *ptkit_sideband_ring(const struct ptkit_sideband *sideband, unsigned int cpu);
+
+/* For probes (session/probes.c). The first one runs with preemption off. */
+void ptkit_sideband_on_switch(const struct task_struct *from, const struct task_struct *to);
+void ptkit_sideband_on_fork(const struct task_struct *child);
+void ptkit_sideband_on_exec(const struct task_struct *task);
+void ptkit_sideband_on_exit(const struct task_struct *task);
 
 #endif /* PTKIT_LINUX_SIDEBAND_H */

@@ -8,21 +8,17 @@
 #include "follow/follow.h"
 #include "unit/trace.h"
 
-void ptkit_tasks_init(void);
-/* Whether the kernel has the tracepoints that following a process or thread takes. */
-bool ptkit_tasks_available(void);
-
-/*
- * Around tracing: ptkit_tasks_begin() puts `follow` on the list that the probes go through, unless
- * it fails; ptkit_tasks_end() takes it off. `roaming` is the trace that goes with a thread, or
- * null.
- */
-int ptkit_tasks_begin(struct ptkit_follow *follow, struct ptkit_trace *roaming);
+/* The list that probes go through. `roaming`: the trace that goes with a thread, or null. */
+void ptkit_tasks_begin(struct ptkit_follow *follow, struct ptkit_trace *roaming);
+/* A probe that runs may read `follow` still. */
 void ptkit_tasks_end(struct ptkit_follow *follow);
-/* Around Branch Trace Store: marks at context switches and at exec(). */
-int ptkit_tasks_begin_branches(void);
-void ptkit_tasks_end_branches(void);
 /* Whether any session is on the list. */
 bool ptkit_tasks_any(void);
+
+/* For probes (session/probes.c). The first one runs with preemption off. */
+void ptkit_tasks_on_switch(struct task_struct *next);
+void ptkit_tasks_on_fork(struct task_struct *parent, struct task_struct *child);
+void ptkit_tasks_on_exec(struct task_struct *task);
+void ptkit_tasks_on_free(struct task_struct *task);
 
 #endif /* PTKIT_LINUX_TASKS_H */

@@ -55,7 +55,7 @@ class HardwareBackend {
   // Whether records of mappings and names come from all processes, whatever is traced.
   [[nodiscard]] virtual bool records_others() const noexcept { return false; }
   // Whether the kernel's code while tracing is not yet its code after configure(): start() registers
-  // tracepoint probes (kernel/linux/follow/events.c).
+  // tracepoint probes (kernel/linux/session/probes.c).
   [[nodiscard]] virtual bool start_changes_kernel_code() const noexcept { return true; }
 
   [[nodiscard]] virtual Problem start() = 0;
