@@ -15,6 +15,7 @@ using trace::WarningCode;
 namespace {
 
 constexpr std::chrono::seconds kBetweenAttempts{1};
+constexpr std::uint64_t kKernelCodeBytes = std::uint64_t{128} << 10U;  // of each ring
 
 }  // namespace
 
@@ -31,6 +32,7 @@ DriverBackend::Problem DriverBackend::prepare(const RecordOptions& options,
   config_ = config.value();
   cpus_ = options.hardware.cpus;
   per_thread_ = options.hardware.per_thread;
+  traces_kernel_ = options.hardware.kernel;
   return check_filters(options, capabilities_of(query_).ranges());
 }
 
@@ -46,7 +48,9 @@ DriverBackend::Problem DriverBackend::configure(int pid, const std::vector<Resol
   pid_ = pid;
   if (!per_thread_) config_.process = pid;
   if (auto failure = per_thread_ ? open_threads() : add_sessions()) return failure;
-  if (has_sideband()) perf_.open(cpus_, config_.sideband_bytes);
+  if (has_sideband()) processes_.open(cpus_, config_.sideband_bytes);
+  // Any CPU may change code that others execute.
+  if (traces_kernel_) kernel_code_.open({}, kKernelCodeBytes);
   return {};
 }
 
@@ -199,9 +203,11 @@ DriverBackend::Problem DriverBackend::drain(BundleOutput& output, std::vector<Si
   }
   trace_new_threads();
   resume_where_cleared();
-  return perf_.drain(output, [&](std::uint32_t cpu, SystemRecord record) {
+  const auto take = [&](std::uint32_t cpu, SystemRecord record) {
     records.emplace_back(std::move(record), stream_of(cpu));
-  });
+  };
+  if (auto failure = processes_.drain(output, take)) return failure;
+  return kernel_code_.drain(output, take);
 }
 
 DriverBackend::Problem DriverBackend::collect(BundleOutput& output, std::vector<SidebandRecord>& records) {
@@ -221,13 +227,14 @@ void DriverBackend::wait(int handle, bool paused, std::chrono::milliseconds limi
   for (const auto& port : ports_) {
     if (!paused && !waits()) files.push_back(port->file());
   }
-  perf_.wait(std::move(files), limit);
+  processes_.wait(std::move(files), limit);
 }
 
 std::vector<trace::Warning> DriverBackend::warnings() const {
-  std::vector<trace::Warning> out = perf_.warnings();
+  std::vector<trace::Warning> out = processes_.warnings();
+  for (trace::Warning& warning : kernel_code_.warnings()) out.push_back(std::move(warning));
   out.insert(out.end(), warnings_.begin(), warnings_.end());
-  std::uint64_t lost = perf_.lost_records();
+  std::uint64_t lost = processes_.lost_records() + kernel_code_.lost_records();
   std::uint64_t bad = 0;
   bool lost_children = false;
   for (const DriverBuffer& buffer : buffers_) {
@@ -258,7 +265,7 @@ std::uint64_t DriverBackend::trace_bytes() const noexcept {
 }
 
 std::uint64_t DriverBackend::lost_records() const noexcept {
-  std::uint64_t sum = perf_.lost_records();
+  std::uint64_t sum = processes_.lost_records();
   for (const DriverBuffer& buffer : buffers_) sum += buffer.counts().lost_records;
   return sum;
 }

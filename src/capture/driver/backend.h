@@ -1,6 +1,6 @@
 // The back end by ptkit's kernel driver. A recording has one session of the driver for all CPUs, or one for
 // each chosen CPU, or (per_thread) one for each thread. Context switches and page tables are recorded by the
-// driver, mappings and names by perf.
+// driver; mappings, names and changes of the kernel's code by perf.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace ptkit::capture {
 class DriverBackend : public HardwareBackend {
  public:
   DriverBackend(OpenDriver open, std::unique_ptr<PerfPort> perf)
-      : open_(std::move(open)), perf_(std::move(perf)) {}
+      : DriverBackend(std::move(open), std::shared_ptr<PerfPort>(std::move(perf))) {}
 
   [[nodiscard]] const char* name() const noexcept override { return "driver"; }
   [[nodiscard]] Problem prepare(const RecordOptions& options, std::vector<trace::Warning>& warnings) override;
@@ -31,6 +31,7 @@ class DriverBackend : public HardwareBackend {
   [[nodiscard]] trace::Configuration configuration() const override;
   [[nodiscard]] bool has_sideband() const noexcept override { return config_.sideband_bytes != 0; }
   [[nodiscard]] bool records_others() const noexcept override { return true; }
+  [[nodiscard]] bool reports_kernel_code() const noexcept override { return kernel_code_.is_open(); }
 
   [[nodiscard]] Problem start() override;
   [[nodiscard]] Problem pause() override;
@@ -45,6 +46,11 @@ class DriverBackend : public HardwareBackend {
   [[nodiscard]] bool failed() const noexcept override;
 
  private:
+  DriverBackend(OpenDriver open, const std::shared_ptr<PerfPort>& perf)
+      : open_(std::move(open)),
+        processes_(perf, PerfSideband::Subject::PROCESSES),
+        kernel_code_(perf, PerfSideband::Subject::KERNEL_CODE) {}
+
   [[nodiscard]] base::Result<std::unique_ptr<DriverPort>> new_port();
   [[nodiscard]] Problem add_session(std::unique_ptr<DriverPort> port, ptkit_config config);
   [[nodiscard]] Problem add_buffers(std::unique_ptr<DriverPort> port, const ptkit_config& config);
@@ -71,7 +77,9 @@ class DriverBackend : public HardwareBackend {
   std::unique_ptr<DriverPort> unconfigured_;  // opened by prepare()
   std::vector<std::unique_ptr<DriverPort>> ports_;
   std::vector<DriverBuffer> buffers_;
-  PerfSideband perf_;
+  PerfSideband processes_;
+  PerfSideband kernel_code_;
+  bool traces_kernel_ = false;
   bool paused_ = false;
   bool per_thread_ = false;
   int pid_ = 0;

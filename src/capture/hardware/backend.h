@@ -57,6 +57,8 @@ class HardwareBackend {
   // Whether the kernel's code while tracing is not yet its code after configure(): start() registers
   // tracepoint probes (kernel/linux/session/probes.c).
   [[nodiscard]] virtual bool start_changes_kernel_code() const noexcept { return true; }
+  // Whether KSYMBOL records report all code that the kernel generates after configure().
+  [[nodiscard]] virtual bool reports_kernel_code() const noexcept = 0;
 
   [[nodiscard]] virtual Problem start() = 0;
   [[nodiscard]] virtual Problem pause() = 0;

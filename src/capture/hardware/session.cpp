@@ -9,6 +9,7 @@
 #include "capture/common/pt_config.h"
 #include "capture/hardware/filter_resolver.h"
 #include "capture/hardware/switch_alignment.h"
+#include "capture/hardware/unnamed_code.h"
 #include "trace/clock.h"
 #include "trace/warning_codes.h"
 
@@ -63,13 +64,12 @@ base::Result<RecordResult> HardwareRecorder::Session::record_and_finish(const si
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::record(const sigset_t& mask) {
   calibration_.emplace();
-  if (options_.hardware.kernel) {
-    if (auto failure = kernel_.find_parts())
-      warnings_.push_back(warn(WarningCode::KERNEL_CODE_MISSING, failure->detail));
-    kernel_.save_names(*output_);
-  }
+  // Filters and triggers may name functions of the kernel.
+  if (options_.hardware.kernel && (!options_.filters.empty() || !options_.triggers.empty()))
+    static_cast<void>(kernel_.find_parts());
   if (auto failure = open_target(mask)) return failure;
   if (auto failure = configure()) return failure;
+  if (options_.hardware.kernel) find_kernel();
   const std::vector<trace::Stream> streams = backend_->streams();
   const bool by_offset = std::any_of(streams.begin(), streams.end(),
                                      [](const trace::Stream& one) { return one.switches_by_offset; });
@@ -201,6 +201,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::start_backend() {
     if (!options_.hardware.kernel) return {};
     if (auto failure = backend_->pause()) return failure;
   }
+  kernel_saved_ = read_tsc();
   save_kernel(trace::kTscMin);
   // Saving takes long, and the records written meanwhile must not fill the ring.
   if (auto failure = drain_buffers()) return failure;
@@ -208,10 +209,22 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::start_backend() {
   return waits_for_trigger_ ? Problem() : backend_->start();
 }
 
+// After configure(): from there on the kernel reports code that it generates.
+void HardwareRecorder::Session::find_kernel() {
+  kernel_found_ = read_tsc();
+  if (auto failure = kernel_.find_parts())
+    warnings_.push_back(warn(WarningCode::KERNEL_CODE_MISSING, failure->detail));
+  kernel_.save_names(*output_);
+}
+
+// Saves the parts that are not in the bundle yet. Parts are found again if some may be new, which takes as
+// long as saving: start() may generate code (probes), and others load modules.
 void HardwareRecorder::Session::save_kernel(std::uint64_t tsc) {
   if (!options_.hardware.kernel || kernel_.parts().empty()) return;
-  if (auto failure = kernel_.save(*output_, tsc, [this] { drain_if_due(); }))
-    warnings_.push_back(warn(WarningCode::KERNEL_CODE_MISSING, failure->detail));
+  std::optional<base::Failure> failure;
+  if (!backend_->reports_kernel_code() || kernel_.modules_changed()) failure = kernel_.find_parts();
+  if (!failure) failure = kernel_.save(*output_, tsc, [this] { drain_if_due(); });
+  if (failure) warnings_.push_back(warn(WarningCode::KERNEL_CODE_MISSING, failure->detail));
 }
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::loop() {
@@ -301,12 +314,13 @@ void HardwareRecorder::Session::apply_records(std::uint64_t before) {
   }
 }
 
+// What precedes is in the parts that were found, and in the code that was saved.
 void HardwareRecorder::Session::apply_kernel_record(const SystemRecord& record) {
   using Kind = SystemRecord::Kind;
-  if (record.kind == Kind::MODULE && !kernel_.find_parts()) save_kernel(record.tsc);
-  if (record.kind == Kind::KSYMBOL)
+  if (record.kind == Kind::MODULE) save_kernel(record.tsc);
+  if (record.kind == Kind::KSYMBOL && record.tsc >= kernel_found_)
     kernel_.add_ksymbol(*output_, record.tsc, record.text, record.address, record.address + record.bytes);
-  if (record.kind == Kind::TEXT_POKE)
+  if (record.kind == Kind::TEXT_POKE && record.tsc >= kernel_saved_)
     kernel_.text_poke(*output_, record.tsc, record.address, record.old_code, record.new_code);
 }
 
@@ -340,9 +354,16 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::end() {
   make_streams();
   if (auto failure = backend_->drain(*output_, records_)) return failure;
   if (auto failure = backend_->collect(*output_, records_)) return failure;
+  if (options_.hardware.kernel) end_kernel();
+  return {};
+}
+
+// Code that came without a record, as of a module that perf does not report, is still there in most cases.
+void HardwareRecorder::Session::end_kernel() {
+  apply_records(trace::kTscMax);
+  save_kernel(read_tsc());
   if (const std::size_t changed = kernel_.changed_pages(); changed != 0)
     warnings_.push_back(warn(WarningCode::KERNEL_CODE_CHANGED, changed));
-  return {};
 }
 
 // Tracing has ended. Waits for the launched program, and sends it SIGINT if a stop was requested.
@@ -372,6 +393,13 @@ void HardwareRecorder::Session::align_switches_to_pips() {
     warnings_.push_back(std::move(warning));
 }
 
+void HardwareRecorder::Session::save_unnamed_code() {
+  if (!options_.hardware.kernel || kernel_.parts().empty()) return;
+  stop_asked_ = false;
+  if (auto failure = capture::save_unnamed_code(*output_, kernel_, [this] { return !stop_asked_; }))
+    warnings_.push_back(warn(WarningCode::KERNEL_CODE_MISSING, failure->detail));
+}
+
 base::Result<RecordResult> HardwareRecorder::Session::finish() {
   RecordResult result;
   result.exit_status = target_.exit_status().value_or(0);
@@ -385,6 +413,7 @@ base::Result<RecordResult> HardwareRecorder::Session::finish() {
   info_.exit_status = target_.exit_status();
   write_info();  // with the TSC frequency measured over the whole recording
   align_switches_to_pips();
+  save_unnamed_code();
   if (options_.argv.empty()) output_->metadata(R"({"program": false})");
   for (trace::Warning& warning : processes_->warnings()) warnings_.push_back(std::move(warning));
   result.warnings = warnings_;

@@ -49,7 +49,9 @@ class HardwareRecorder::Session {
   [[nodiscard]] Problem begin();
   [[nodiscard]] Problem start_backend();
   void on_trigger(std::uint32_t trigger);
+  void find_kernel();
   void save_kernel(std::uint64_t tsc);
+  void end_kernel();
   void apply_kernel_record(const SystemRecord& record);
   [[nodiscard]] Problem loop();
   [[nodiscard]] bool is_over();
@@ -65,6 +67,7 @@ class HardwareRecorder::Session {
   void wait_for_program();
   void write_info();
   void align_switches_to_pips();
+  void save_unnamed_code();
   [[nodiscard]] base::Result<RecordResult> finish();
 
   RecordOptions options_;
@@ -79,6 +82,8 @@ class HardwareRecorder::Session {
 
   TargetProcess target_;
   KernelCode kernel_;
+  std::uint64_t kernel_found_ = 0;  // TSC, before the parts were found
+  std::uint64_t kernel_saved_ = 0;  // TSC, before the code was saved
   std::optional<TscCalibration> calibration_;
   std::optional<FileParser> parser_;
   std::unique_ptr<BundleOutput> output_;

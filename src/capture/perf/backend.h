@@ -34,6 +34,7 @@ class PerfBackend : public HardwareBackend {
   [[nodiscard]] trace::Configuration configuration() const override;
   [[nodiscard]] bool has_sideband() const noexcept override { return true; }
   [[nodiscard]] bool start_changes_kernel_code() const noexcept override { return false; }
+  [[nodiscard]] bool reports_kernel_code() const noexcept override { return reports_kernel_code_; }
 
   [[nodiscard]] Problem start() override;
   [[nodiscard]] Problem pause() override;
@@ -113,8 +114,9 @@ class PerfBackend : public HardwareBackend {
   std::vector<PerfBuffer> buffers_;
   std::vector<std::vector<int>> writers_;  // by buffer: events that may still write it
   std::set<int> busy_threads_;             // threads that another tracer traces
-  bool threads_missed_ = false;            // threads began faster than open_threads() found them
-  bool warned_of_exec_ = false;            // restart_at_exec() has warned
+  bool reports_kernel_code_ = false;
+  bool threads_missed_ = false;  // threads began faster than open_threads() found them
+  bool warned_of_exec_ = false;  // restart_at_exec() has warned
   std::vector<trace::Warning> warnings_;
 };
 

@@ -251,6 +251,8 @@ PerfBackend::Problem PerfBackend::open_kernel_sideband() {
     sideband_events_.push_back(event);
     all = all && !set_output(event, buffer);
   }
+  // Events of chosen CPUs miss what others change.
+  reports_kernel_code_ = all && options_.hardware.cpus.empty();
   if (!all) warnings_.push_back(warn(WarningCode::KERNEL_CHANGES_UNKNOWN));
   return {};
 }

@@ -57,6 +57,20 @@ int open_sideband_event(PerfPort& port, perf_event_attr attr, int tid, int cpu) 
   return event;
 }
 
+perf_event_attr PerfSideband::event() const noexcept {
+  if (subject_ == Subject::PROCESSES) return sideband_event(kTrailer);
+  perf_event_attr attr = dummy_event(kTrailer);
+  attr.ksymbol = attr.text_poke = 1;
+  return attr;
+}
+
+bool PerfSideband::is_subject(SystemRecord::Kind kind) const noexcept {
+  using Kind = SystemRecord::Kind;
+  if (subject_ == Subject::KERNEL_CODE) return kind == Kind::KSYMBOL || kind == Kind::TEXT_POKE;
+  // The driver records when threads begin and end.
+  return kind == Kind::EXEC || kind == Kind::COMM || kind == Kind::MMAP;
+}
+
 void PerfSideband::open(std::vector<std::uint32_t> cpus, std::uint64_t bytes) {
   if (cpus.empty()) cpus = online_cpus(*port_);
   asked_bytes_ = bytes_ = bytes;
@@ -81,12 +95,12 @@ std::optional<PerfSideband::CallError> PerfSideband::open_all(const std::vector<
 }
 
 std::optional<PerfSideband::CallError> PerfSideband::open_one(int cpu) {
-  const int event = open_sideband_event(*port_, sideband_event(kTrailer), kAnyThread, cpu);
-  if (event < 0) return CallError{"perf_event_open", -event};
+  const int opened = open_sideband_event(*port_, event(), kAnyThread, cpu);
+  if (opened < 0) return CallError{"perf_event_open", -opened};
   int error = 0;
-  auto ring = PerfBuffer::map(*port_, event, kAnyThread, cpu, {bytes_, 0, false}, error);
+  auto ring = PerfBuffer::map(*port_, opened, kAnyThread, cpu, {bytes_, 0, false}, error);
   if (!ring) {
-    port_->close(event);
+    port_->close(opened);
     return CallError{kMmap, error};
   }
   ring->set_attr(attr_of_records(), /*switches=*/false);
@@ -104,16 +118,13 @@ void PerfSideband::close_all() {
 
 std::optional<base::Failure> PerfSideband::drain(
     BundleOutput& output, const std::function<void(std::uint32_t cpu, SystemRecord record)>& take) {
-  using Kind = SystemRecord::Kind;
   std::vector<SystemRecord> fresh;
   std::vector<FiredEvent> fired;
   for (PerfBuffer& ring : rings_) {
     fresh.clear();
     if (auto failure = ring.drain(output, fresh, fired)) return failure;
     for (SystemRecord& record : fresh) {
-      // The driver records when threads begin and end.
-      if (record.kind == Kind::EXEC || record.kind == Kind::COMM || record.kind == Kind::MMAP)
-        take(static_cast<std::uint32_t>(ring.cpu()), std::move(record));
+      if (is_subject(record.kind)) take(static_cast<std::uint32_t>(ring.cpu()), std::move(record));
     }
   }
   return {};
@@ -126,7 +137,11 @@ void PerfSideband::wait(std::vector<int> files, std::chrono::milliseconds limit)
 
 std::vector<trace::Warning> PerfSideband::warnings() const {
   std::vector<trace::Warning> out;
-  if (!error_.empty()) out.push_back(warn(WarningCode::MAPPINGS_NOT_RECORDED, error_));
+  const bool processes = subject_ == Subject::PROCESSES;
+  if (!error_.empty()) {
+    out.push_back(processes ? warn(WarningCode::MAPPINGS_NOT_RECORDED, error_)
+                            : warn(WarningCode::KERNEL_CHANGES_UNKNOWN));
+  }
   if (rings_.empty()) return out;
   if (bytes_ < asked_bytes_) out.push_back(warn(WarningCode::RINGS_LIMIT_LOCKED, bytes_ >> 10U));
   std::uint64_t bad = 0;
@@ -138,7 +153,7 @@ std::vector<trace::Warning> PerfSideband::warnings() const {
   if (bad != 0) out.push_back(warn(WarningCode::RECORDS_INVALID, bad));
   for (const auto& [type, count] : unknown)
     out.push_back(warn(WarningCode::RECORD_TYPE_UNKNOWN, count, type));
-  if (!rings_.front().clock().perf_time_known) out.push_back(warn(WarningCode::CLOCK_NOT_TSC));
+  if (processes && !rings_.front().clock().perf_time_known) out.push_back(warn(WarningCode::CLOCK_NOT_TSC));
   return out;
 }
 

@@ -38,9 +38,13 @@ struct Symbol {
 // Symbols by module; "[kernel]": no module.
 using Symbols = std::map<std::string, std::vector<Symbol>>;
 
-Symbols read_symbols(const std::string& path) {
+std::string read_text(const std::string& path) {
   std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Symbols read_symbols(const std::string& path) {
+  const std::string text = read_text(path);
   Symbols out;
   image::KernelSymbols list(text);
   for (image::KernelSymbol one; list.next(one);) {
@@ -59,10 +63,10 @@ Symbols read_symbols(const std::string& path) {
 using Modules = std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>;
 
 // Parses lines "ptkit 45056 0 - Live 0xffffffffc0000000 (OE)".
-Modules read_modules(const std::string& path) {
+Modules parse_modules(const std::string& text) {
   Modules out;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string name;
     std::uint64_t bytes = 0;
@@ -137,6 +141,9 @@ std::string module_name(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return "[" + name + "]";
 }
+
+// INT3, or memory that was freed: the kernel fills code with the former when it ends.
+bool is_filler(std::uint8_t byte) noexcept { return byte == 0xcc || byte == 0; }
 
 std::int32_t file_of(BundleOutput& output, const KernelCode::Part& part) {
   return output.file(part.name, [&] { return trace::ImageFile{part.name, {}, {}, part.symbols}; });
@@ -224,6 +231,7 @@ void KernelCode::text_poke(BundleOutput& output, std::uint64_t tsc, std::uint64_
 
 std::optional<base::Failure> KernelCode::find_parts() {
   parts_.clear();
+  modules_ = read_text(files_.modules);
   const Symbols symbols = read_symbols(files_.symbols);
   const auto own = symbols.find(kKernel);
   const auto begin = own == symbols.end() ? std::nullopt : address_of(own->second, "_stext");
@@ -234,7 +242,7 @@ std::optional<base::Failure> KernelCode::find_parts() {
   }
   parts_.push_back({kKernel, *begin, *end, {}});
   add_symbols(parts_.back(), own->second);
-  const auto modules = read_modules(files_.modules);
+  const auto modules = parse_modules(modules_);
   for (const auto& [name, list] : symbols) {
     if (name == kKernel || modules.count(name) != 0) continue;
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -252,6 +260,10 @@ std::optional<base::Failure> KernelCode::find_parts() {
     add_symbols(parts_.back(), at->second);
   }
   return {};
+}
+
+bool KernelCode::modules_changed() const {
+  return parse_modules(read_text(files_.modules)) != parse_modules(modules_);
 }
 
 void KernelCode::save_names(BundleOutput& output) const {
@@ -298,6 +310,49 @@ std::optional<base::Failure> KernelCode::save(BundleOutput& output, std::uint64_
                        "); record as root, and without kernel lockdown");
   }
   return {};
+}
+
+bool KernelCode::has_code(std::uint64_t address) const noexcept {
+  return std::any_of(saved_.begin(), saved_.end(), [address](const Saved& one) {
+    return address >= one.begin && address - one.begin < one.bytes.size();
+  });
+}
+
+std::vector<std::uint64_t> KernelCode::save_pages(BundleOutput& output,
+                                                  const std::set<std::uint64_t>& addresses) const {
+  const Memory memory(files_.memory);
+  std::vector<std::uint64_t> gone;
+  for (auto at = addresses.begin(); at != addresses.end();) {
+    const std::uint64_t page = *at / kPageBytes * kPageBytes;
+    const std::vector<std::uint8_t> bytes = memory.read(page, page + kPageBytes);
+    bool there = !bytes.empty();
+    for (; at != addresses.end() && *at - page < kPageBytes; ++at)
+      there = there && !is_filler(bytes[static_cast<std::size_t>(*at - page)]);
+    if (!there) gone.push_back(page);
+    if (!bytes.empty()) output.code(unsaved_regions(page, bytes));
+  }
+  return gone;
+}
+
+// The runs of a page that no saved code has.
+std::vector<trace::CodeRegion> KernelCode::unsaved_regions(std::uint64_t page,
+                                                           const std::vector<std::uint8_t>& bytes) const {
+  std::vector<trace::CodeRegion> out;
+  for (std::size_t begin = 0; begin < bytes.size();) {
+    std::size_t end = begin;
+    while (end < bytes.size() && !has_code(page + end)) ++end;
+    if (end == begin) {
+      ++begin;
+      continue;
+    }
+    trace::CodeRegion& region = out.emplace_back();
+    region.address = page + begin;
+    region.size = end - begin;
+    const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(begin);
+    region.bytes = trace::TraceBuffer::from_vector({first, first + static_cast<std::ptrdiff_t>(end - begin)});
+    begin = end;
+  }
+  return out;
 }
 
 std::size_t KernelCode::changed_pages() const {

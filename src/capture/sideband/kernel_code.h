@@ -33,6 +33,8 @@ class KernelCode {
 
   // Finds the current parts. Fails if addresses are hidden; the failure has the remedy.
   [[nodiscard]] std::optional<base::Failure> find_parts();
+  // Whether kernel modules were loaded or unloaded since find_parts().
+  [[nodiscard]] bool modules_changed() const;
   [[nodiscard]] const std::vector<Part>& parts() const noexcept { return parts_; }
 
   // Writes the symbols of all parts, which takes longer than save().
@@ -47,6 +49,12 @@ class KernelCode {
   // The kernel changed its code at `address`, which a TEXT_POKE record at `tsc` reported.
   void text_poke(BundleOutput& output, std::uint64_t tsc, std::uint64_t address, base::Bytes before,
                  base::Bytes after);
+  // Whether saved code has the address.
+  [[nodiscard]] bool has_code(std::uint64_t address) const noexcept;
+  // Saves what is not saved yet of the pages of these addresses, where code was executed. Returns the pages
+  // of which the code is gone: they cannot be read, or have a filler there.
+  [[nodiscard]] std::vector<std::uint64_t> save_pages(BundleOutput& output,
+                                                      const std::set<std::uint64_t>& addresses) const;
   // The number of pages of saved code that have changed without a TEXT_POKE record.
   [[nodiscard]] std::size_t changed_pages() const;
 
@@ -71,10 +79,13 @@ class KernelCode {
       BundleOutput& output, const Memory& memory, const Part& part, std::uint64_t tsc,
       const std::function<void()>& on_progress = [] {});
 
+  [[nodiscard]] std::vector<trace::CodeRegion> unsaved_regions(std::uint64_t page,
+                                                               const std::vector<std::uint8_t>& bytes) const;
   void add_pages(const std::string& name, std::uint64_t first, std::uint64_t end);
 
   Files files_;
   std::vector<Part> parts_;
+  std::string modules_;  // the list of modules when parts_ were found
   std::vector<Saved> saved_;
   std::set<std::uint64_t> poked_;  // addresses of TEXT_POKE records
 };

@@ -1,17 +1,14 @@
-// Parts of the driver back end: configurations and their errors, sideband records, kernel code.
-#include <elf.h>
+// Parts of the driver back end: configurations and their errors, sideband records.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
 #include <set>
-#include <tuple>
 
 #include "capture/driver/config.h"
 #include "capture/driver/sideband.h"
@@ -299,175 +296,6 @@ TEST(FilterResolver, ResolvesSymbolsOfProcess) {
   const auto missing = resolve_filters(options, ::getpid(), KernelCode(), parser);
   ASSERT_FALSE(missing.ok());
   EXPECT_NE(missing.failure().detail.find("there are ptkit_filtered_function"), std::string::npos);
-}
-
-// ---- KernelCode
-
-class KernelCodeTest : public ::testing::Test {
- protected:
-  KernelCodeTest() {
-    std::filesystem::create_directories(folder_);
-    write("symbols",
-          "ffffffff81000000 T _stext\nffffffff81000010 t work\nffffffff81002000 T _etext\n"
-          "ffffffff81002000 D data\nffffffffc0000000 t first\t[a_b]\nffffffffc0000020 t work\t[a_b]\n"
-          "ffffffffc0001000 r table\t[a_b]\nffffffffc0011000 t ftrace_trampoline\t[__builtin__ftrace]\n");
-    write("modules", "a_b 16384 0 - Live 0xffffffffc0000000 (OE)\n");
-    files_ = {folder_ + "/symbols", folder_ + "/memory", folder_ + "/modules"};
-  }
-  ~KernelCodeTest() override { std::filesystem::remove_all(folder_); }
-  KernelCodeTest(const KernelCodeTest&) = delete;
-  KernelCodeTest& operator=(const KernelCodeTest&) = delete;
-
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ + "/" + name, std::ios::binary) << text;
-  }
-
-  std::string folder_ = "/tmp/ptkit-kernel-" + std::to_string(::getpid());
-  KernelCode::Files files_;
-};
-
-TEST_F(KernelCodeTest, FindsPartsAndFunctionsInKallsyms) {
-  KernelCode kernel(files_);
-  ASSERT_FALSE(kernel.find_parts());
-  ASSERT_EQ(kernel.parts().size(), 3U);
-  EXPECT_EQ(kernel.parts()[0].end, 0xffffffff81002000U);
-  EXPECT_EQ(kernel.parts()[1].name, "[__builtin__ftrace]");  // generated at run time
-  EXPECT_EQ(kernel.parts()[1].begin, 0xffffffffc0011000U);
-  EXPECT_EQ(kernel.parts()[1].end, 0xffffffffc0012000U);
-  EXPECT_EQ(kernel.parts()[2].name, "[a_b]");
-  EXPECT_EQ(kernel.parts()[2].end, 0xffffffffc0001000U);  // data follows
-  EXPECT_EQ(kernel.find("work", "").size(), 2U);
-  const auto found = kernel.find("work", "a-b.ko");
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].first, 0xffffffffc0000020U);
-  EXPECT_EQ(kernel.find("work", "vmlinux")[0].last, 0xffffffff81001fffU);
-}
-
-// Symbols of generated code have no sizes, and data may follow.
-TEST_F(KernelCodeTest, BoundsGeneratedCode) {
-  write("symbols",
-        "ffffffff81000000 T _stext\nffffffff81002000 T _etext\n"
-        "ffffffffc0000000 t first\t[a_b]\n"
-        "ffffffffa0001010 t bpf_prog_1\t[bpf]\nffffffffa0004020 t bpf_prog_2\t[bpf]\n"
-        "ffffffffbfffe000 t bpf_prog_3\t[bpf]\nffffffffc0008000 t bpf_prog_4\t[bpf]\n"
-        "ffffffffa0100000 t ftrace_1\t[__builtin__ftrace]\n"
-        "ffffffffa0108000 t ftrace_2\t[__builtin__ftrace]\n"
-        "ffffffffa0200000 t kprobe\t[__builtin__kprobes]\n");
-  KernelCode kernel(files_);
-  ASSERT_FALSE(kernel.find_parts());
-  std::map<std::uint64_t, std::uint64_t> ends;
-  for (const KernelCode::Part& part : kernel.parts()) ends[part.begin] = part.end;
-  EXPECT_EQ(ends.at(0xffffffffa0001000), 0xffffffffa0004000);  // up to the next program
-  EXPECT_EQ(ends.at(0xffffffffa0004000), 0xffffffffa0005000);  // the next program is far away
-  EXPECT_EQ(ends.at(0xffffffffbfffe000), 0xffffffffc0000000);  // a module lies in between
-  EXPECT_EQ(ends.at(0xffffffffc0008000), 0xffffffffc0009000);  // the last symbol
-  EXPECT_EQ(ends.at(0xffffffffa0100000), 0xffffffffa0101000);
-  EXPECT_EQ(ends.at(0xffffffffa0108000), 0xffffffffa0109000);
-  EXPECT_EQ(ends.at(0xffffffffa0200000), 0xffffffffa0201000);
-}
-
-TEST_F(KernelCodeTest, FailsOnHiddenAddresses) {
-  write("symbols", "0000000000000000 T _stext\n0000000000000000 T _etext\n");
-  KernelCode kernel(files_);
-  const auto failure = kernel.find_parts();
-  ASSERT_TRUE(failure);
-  EXPECT_NE(failure->detail.find("kptr_restrict"), std::string::npos);
-}
-
-// As under kernel lockdown: symbols can be read, memory cannot.
-TEST_F(KernelCodeTest, FailsOnUnreadableKcore) {
-  KernelCode kernel(files_);
-  ASSERT_FALSE(kernel.find_parts());
-  BundleFixture written;
-  const auto failure = kernel.save(written.output, trace::kTscMin);
-  ASSERT_TRUE(failure);
-  EXPECT_NE(failure->detail.find("record as root, and without kernel lockdown"), std::string::npos);
-  EXPECT_TRUE(written.finish().code.empty());
-}
-
-// A fake /proc/kcore: the kernel's code, and a page of generated code.
-std::string kcore(std::uint64_t made, char fill) {
-  constexpr std::uint64_t kBytes = 0x2000;
-  Elf64_Ehdr header{};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_phoff = sizeof header;
-  header.e_phnum = 2;
-  std::array<Elf64_Phdr, 2> segments{};
-  segments[0].p_type = segments[1].p_type = PT_LOAD;
-  segments[0].p_vaddr = 0xffffffff81000000;
-  segments[1].p_vaddr = made;
-  segments[0].p_offset = kPage;
-  segments[1].p_offset = kPage + kBytes;
-  segments[0].p_filesz = kBytes;
-  segments[1].p_filesz = kPage;
-  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-  bytes.append(reinterpret_cast<const char*>(segments.data()), sizeof segments);
-  bytes.resize(kPage);
-  return bytes + std::string(kBytes, 'k') + std::string(kPage, fill);
-}
-
-TEST_F(KernelCodeTest, DatesCodeOverOtherCode) {
-  constexpr std::uint64_t kMade = 0xffffffffa0000000;
-  const std::string path = folder_ + "/out.ptk";
-  auto writer = formats::PtkWriter::create(path, {});
-  ASSERT_TRUE(writer.ok());
-  FileParser parser;
-  BundleOutput output(std::move(writer.value()), 0, parser);
-  KernelCode kernel(files_);
-  write("memory", kcore(kMade, 'a'));
-  ASSERT_FALSE(kernel.find_parts());
-  ASSERT_FALSE(kernel.save(output, trace::kTscMin));
-  kernel.add_ksymbol(output, 100, "bpf_prog_1", kMade + 0x20, kMade + 0x40);
-  kernel.add_ksymbol(output, 150, "bpf_prog_1", kMade + 0x20, kMade + 0x40);
-  write("memory", kcore(kMade, 'b'));
-  kernel.add_ksymbol(output, 200, "bpf_prog_2", kMade + 0x20, kMade + 0x30);
-  EXPECT_EQ(kernel.changed_pages(), 0U);
-  ASSERT_TRUE(output.finish().ok());
-  auto bundle = formats::open(path, {});
-  ASSERT_TRUE(bundle.ok()) << bundle.failure().detail;
-  std::vector<std::tuple<std::uint64_t, std::uint64_t, char>> made;
-  for (const trace::CodeRegion& region : bundle.value().code) {
-    if (region.address == kMade + 0x20)
-      made.emplace_back(region.tsc_from, region.size, static_cast<char>(region.bytes.bytes()[0]));
-  }
-  using Made = decltype(made);
-  EXPECT_EQ(made, (Made{{trace::kTscMin, 0x20, 'a'}, {200, 0x10, 'b'}}));
-}
-
-// Buffers are drained between chunks.
-TEST_F(KernelCodeTest, SavesLargePartsInChunks) {
-  constexpr std::uint64_t kBegin = 0xffffffff81000000;
-  constexpr std::size_t kBytes = (std::size_t{5} << 19U) + 100;
-  write("symbols", "ffffffff81000000 T _stext\nffffffff81280064 T _etext\n");
-  Elf64_Ehdr header{};
-  std::copy_n(ELFMAG, SELFMAG, header.e_ident);
-  header.e_phoff = sizeof header;
-  header.e_phnum = 1;
-  Elf64_Phdr segment{};
-  segment.p_type = PT_LOAD;
-  segment.p_vaddr = kBegin;
-  segment.p_filesz = kBytes;
-  segment.p_offset = sizeof header + sizeof segment;
-  std::string code(kBytes, '\0');
-  std::minstd_rand random(1);
-  for (char& byte : code) byte = static_cast<char>(random());
-  write("memory", std::string(reinterpret_cast<const char*>(&header), sizeof header) +
-                      std::string(reinterpret_cast<const char*>(&segment), sizeof segment) + code);
-  KernelCode kernel(files_);
-  ASSERT_FALSE(kernel.find_parts());
-  BundleFixture written;
-  int calls = 0;
-  ASSERT_FALSE(kernel.save(written.output, trace::kTscMin, [&calls] { ++calls; }));
-  EXPECT_EQ(calls, 3);
-  EXPECT_EQ(kernel.changed_pages(), 0U);
-  const trace::TraceBundle bundle = written.finish();
-  std::string saved;
-  for (const trace::CodeRegion& region : bundle.code) {
-    EXPECT_EQ(region.address, kBegin + saved.size());
-    EXPECT_EQ(region.file_offset, saved.size());
-    saved.append(reinterpret_cast<const char*>(region.bytes.bytes().data()), region.bytes.size());
-  }
-  EXPECT_EQ(saved, code);
 }
 
 // ---- sideband

@@ -1,6 +1,7 @@
 // Mappings and names by perf's dummy events, beside the driver's own records.
 #include <set>
 
+#include "capture/common/tsc_clock.h"
 #include "recording.h"
 #include "unit/capture/perf/record_bodies.h"
 
@@ -268,6 +269,45 @@ TEST_F(DriverPerfSideband, OpensNoEventsWithoutSidebandOfDriver) {
   EXPECT_TRUE(kernel_.events.empty());
   EXPECT_TRUE(warns(result.value().warnings, WarningCode::SIDEBAND_UNSUPPORTED));
   EXPECT_FALSE(warns(result.value().warnings, WarningCode::MAPPINGS_NOT_RECORDED));
+}
+
+// The code of the kernel is read once. All CPUs report what changes afterwards, as any of them may change it.
+TEST_F(DriverPerfSideband, RecordsChangesOfKernelCode) {
+  constexpr std::uint64_t kPatched = 0xffffffff81000010;
+  options_.hardware.kernel = true;
+  options_.hardware.all_cpus = false;
+  options_.hardware.cpus = {1};
+  device_.script.emplace_back([this](FakeDevice&) {
+    const std::uint64_t never = read_tsc() + (std::uint64_t{1} << 50U);
+    const Bytes body = poke(kPatched, {0x90, 0x90}, {0xeb, 0x10});
+    kernel_.write_record(0, perf::TEXT_POKE, 0, {1, 1, 1}, body);  // before the code was saved
+    kernel_.write_record(0, perf::TEXT_POKE, 0, {never, 1, 1}, body);
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_FALSE(warns(result.value().warnings, WarningCode::KERNEL_CHANGES_UNKNOWN));
+  std::vector<int> cpus;
+  for (const FakeKernel::Event* event : dummies()) {
+    if (event->attr.ksymbol != 0 && event->attr.text_poke != 0) cpus.push_back(event->cpu);
+  }
+  EXPECT_EQ(cpus, (std::vector{0, 1}));
+  EXPECT_EQ(dummies().size(), 3U);
+  const auto bundle = read();
+  EXPECT_EQ(std::ranges::count_if(bundle->code,
+                                  [](const trace::CodeRegion& region) {
+                                    return region.address == kPatched && region.size == 2;
+                                  }),
+            2);
+}
+
+TEST_F(DriverPerfSideband, WarnsIfChangesOfKernelCodeAreUnknown) {
+  options_.hardware.kernel = true;
+  kernel_.open_error = [](const perf_event_attr& attr, int, int) { return attr.text_poke != 0 ? EINVAL : 0; };
+  const auto result = record_shortly();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(warns(result.value().warnings, WarningCode::KERNEL_CHANGES_UNKNOWN));
+  EXPECT_FALSE(warns(result.value().warnings, WarningCode::MAPPINGS_NOT_RECORDED));
+  EXPECT_EQ(dummies().size(), 2U);
 }
 
 TEST_F(DriverPerfSideband, PollsRings) {

@@ -42,4 +42,15 @@ inline Bytes mapping(int pid, std::uint64_t address, std::uint64_t bytes, const 
   return out;
 }
 
+// The body of a TEXT_POKE record.
+inline Bytes poke(std::uint64_t address, const Bytes& before, const Bytes& after) {
+  Bytes out;
+  FakeKernel::put(out, address, 8);
+  FakeKernel::put(out, before.size(), 2);
+  FakeKernel::put(out, after.size(), 2);
+  out.insert(out.end(), before.begin(), before.end());
+  out.insert(out.end(), after.begin(), after.end());
+  return out;
+}
+
 }  // namespace ptkit::capture::test

@@ -498,19 +498,13 @@ TEST_F(PerfSideband, WrapsRecords) {
 TEST_F(PerfSideband, KeepsTextPokesByTime) {
   options_.hardware.kernel = true;
   kernel_.files["/proc/sys/kernel/perf_event_paranoid"] = "-1";
-  const auto poke = [](std::uint64_t address, const Bytes& before, const Bytes& after) {
-    Bytes out;
-    FakeKernel::put(out, address, 8);
-    FakeKernel::put(out, before.size(), 2);
-    FakeKernel::put(out, after.size(), 2);
-    append(out, before);
-    append(out, after);
-    return out;
-  };
   constexpr std::uint64_t kAddress = 0xffffffff81000100;
+  constexpr std::uint64_t kLater = std::uint64_t{1} << 60U;  // than the saved code, which has earlier changes
   kernel_.script.emplace_back([&](FakeKernel& kernel) {
-    kernel.write_record(0, 20, 0, {100, 1, 1}, poke(kAddress, {0x0f, 0x1f}, {0xeb, 0x05}));
-    kernel.write_record(0, 20, 0, {200, 1, 1}, poke(kAddress, {0xeb, 0x05}, {0x0f, 0x1f}));
+    kernel.write_record(0, perf::TEXT_POKE, 0, {9, 1, 1}, poke(kAddress, {0x66, 0x90}, {0x0f, 0x1f}));
+    kernel.write_record(0, perf::TEXT_POKE, 0, {kLater, 1, 1}, poke(kAddress, {0x0f, 0x1f}, {0xeb, 0x05}));
+    kernel.write_record(0, perf::TEXT_POKE, 0, {kLater + 1, 1, 1},
+                        poke(kAddress, {0xeb, 0x05}, {0x0f, 0x1f}));
   });
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
@@ -520,7 +514,7 @@ TEST_F(PerfSideband, KeepsTextPokesByTime) {
   for (const trace::CodeRegion& region : bundle.code) {
     if (region.address == kAddress) times.emplace_back(region.tsc_from, region.tsc_to);
   }
-  EXPECT_EQ(times, (Times{{trace::kTscMin, 100}, {100, trace::kTscMax}, {200, trace::kTscMax}}));
+  EXPECT_EQ(times, (Times{{trace::kTscMin, kLater}, {kLater, trace::kTscMax}, {kLater + 1, trace::kTscMax}}));
   // Each CPU has an event for TEXT_POKE and KSYMBOL.
   const auto dummies = kernel_.of_type(PERF_TYPE_SOFTWARE);
   EXPECT_EQ(std::count_if(dummies.begin(), dummies.end(),
