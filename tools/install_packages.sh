@@ -7,7 +7,7 @@ declare -A groups=(
   [test]="libgtest-dev nasm qemu-user luajit"
   [lint]="clang clang-format clang-tidy"
   [emulated]="qemu-system-x86"
-  [portable]="googletest g++-aarch64-linux-gnu qemu-user g++-mingw-w64-x86-64-posix wine64"
+  [portable]="googletest g++-aarch64-linux-gnu qemu-user g++-mingw-w64-x86-64-posix wine wine64"
   [windows]="cmake ninja-build gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64"
 )
 # Wanted, but not had everywhere: what needs them is skipped without (ccache saves time).

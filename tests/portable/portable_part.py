@@ -175,6 +175,7 @@ def main(arguments: list[str]) -> None:
     if len(arguments) < 2 or not set(arguments[1:]) <= TOOLCHAINS.keys():
         sys.exit(__doc__)
     build = Path(arguments[0]).resolve()
+    os.environ.update(WINEPREFIX=str(build / "wine"), WINEDEBUG="-all")
     bundles = plain_bundles(build, build_here(build))
     here = tables_here(build, bundles)
     for target in arguments[1:]:
