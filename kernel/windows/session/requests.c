@@ -4,10 +4,10 @@
 #include "session/requests.h"
 
 #include "common/pt_buffer.h"
+#include "common/pt_lbr.h"
 #include "machine/caps.h"
 #include "machine/machine.h"
 #include "session/config.h"
-#include "unit/lbr.h"
 #include "unit/running.h"
 #include "unit/units.h"
 
@@ -255,13 +255,30 @@ static uint32_t describe_refusal(struct ptkit_session *session, struct call *cal
 	return PTKIT_REASON_NONE;
 }
 
+static void read_branches_here(void *context)
+{
+	pt_lbr_read(ptkit_machine.cpuid, &ptkit_machine.ops, context);
+}
+
+/* The structures of the interface and of kernel/common have the same branches. */
 static uint32_t read_branches(struct ptkit_session *session, struct call *call)
 {
-	struct ptkit_windows_lbr *lbr = call->out;
+	struct ptkit_windows_lbr *answer = call->out;
+	struct pt_lbr lbr = {0};
 
 	UNREFERENCED_PARAMETER(session);
-	call->cpu = lbr->cpu;
-	return ptkit_lbr_read(lbr);
+	_Static_assert(sizeof(answer->branches) == sizeof(lbr.branches), "as many branches");
+	call->cpu = answer->cpu;
+	if (answer->cpu >= ptkit_machine.cpu_count())
+		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_lbr, cpu));
+	ptkit_machine.call(answer->cpu, read_branches_here, &lbr);
+	if (!lbr.count)
+		return PTKIT_REASON_UNSUPPORTED;
+	answer->count = lbr.count;
+	answer->architectural = lbr.architectural;
+	answer->enabled = lbr.enabled;
+	RtlCopyMemory(answer->branches, lbr.branches, sizeof(answer->branches));
+	return PTKIT_REASON_NONE;
 }
 
 #define CONFIGURED 1 /* the session has traces */
