@@ -27,6 +27,13 @@ static struct unit *units; /* by processor */
 static bool have_interrupts;
 static bool re_arm;
 
+/*
+ * PacketByteCnt. While it is clear, the unit begins with a PSB: the packets before are another
+ * trace's, or some are missing.
+ */
+#define PACKET_BYTES                                                                               \
+	((PT_BIT(PT_STATUS_PACKET_BYTE_COUNT_WIDTH) - 1) << PT_STATUS_PACKET_BYTE_COUNT_SHIFT)
+
 static struct unit *unit_here(void)
 {
 	return &units[ptkit_machine.cpu_here()];
@@ -128,7 +135,7 @@ static bool make_room(struct ptkit_trace *trace)
 	if (trace->full || trace->reason)
 		return false;
 	if (at_limit) {
-		trace->state.status = pt_status_restarted(trace->state.status);
+		trace->state.status = pt_status_restarted(trace->state.status) & ~PACKET_BYTES;
 		trace->reason = ptkit_memory_output(&trace->memory, trace->position, &trace->state);
 	}
 	return !trace->reason;
@@ -141,19 +148,17 @@ static bool has_room(struct ptkit_trace *trace)
 
 /*
  * A trace unit may keep state besides its registers, such as the last IP that it wrote. If another
- * trace or tracer used the unit last, that state belongs to the other one. Then this trace begins
- * with a PSB, which resets the state: clearing PacketByteCnt requests it.
+ * trace or tracer used the unit last, that state belongs to the other one: this trace begins with a
+ * PSB, which resets the state.
  */
 static void keep_registers(struct ptkit_trace *trace)
 {
-	const uint64_t count = (PT_BIT(PT_STATUS_PACKET_BYTE_COUNT_WIDTH) - 1)
-			       << PT_STATUS_PACKET_BYTE_COUNT_SHIFT;
 	struct unit *unit = unit_here();
 	struct pt_state now = {0};
 
 	trace->reason = ptkit_reason(pt_seq_keep(&ptkit_machine.ops, &trace->state, &now));
 	if (unit->after != trace || memcmp(&now, &unit->found, sizeof(now)))
-		trace->state.status &= ~count;
+		trace->state.status &= ~PACKET_BYTES;
 	unit->found = now;
 	unit->after = trace;
 }
@@ -222,6 +227,7 @@ static void stop_unit(struct ptkit_trace *trace,
 	settle(trace);
 	if (!cleared)
 		return;
+	trace->state.status &= ~PACKET_BYTES;
 	ptkit_note_cleared(trace);
 	ptkit_report(trace->waiter, PTKIT_EVENT_CLEARED);
 }
