@@ -132,6 +132,7 @@ class InstalledCommand(unittest.TestCase):
             str(path.relative_to(SOURCES / "kernel"))
             for path in (SOURCES / "kernel").rglob("*")
             if path.suffix in (".c", ".h", ".def") or path.name in ("Kbuild", "Makefile", "dkms.conf")
+            if (SOURCES / "kernel" / "windows") not in path.parents
         }
         assert {"dkms.conf", "linux/Kbuild", "common/pt_rules.def", "include/ptkit/ptkit_ioctl.h"} <= listed
         found = {str(path.relative_to(kernel)) for path in kernel.rglob("*") if path.is_file()}
