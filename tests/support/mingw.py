@@ -14,14 +14,17 @@ COMPILER = shutil.which(f"{PREFIX}gcc")
 OBJDUMP = shutil.which(f"{PREFIX}objdump")
 NM = shutil.which(f"{PREFIX}nm")
 FLAGS = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
-DRIVER_FLAGS = ("-nostdlib", "-shared", "-Wl,--subsystem,native", "-Wl,--exclude-all-symbols")
+DRIVER_FLAGS = (
+    "-nostdlib", "-mno-stack-arg-probe", "-D_WIN32_WINNT=0x0A00", "-DNTDDI_VERSION=0x0A000000",
+    "-Wl,--subsystem,native", "-Wl,--dynamicbase", "-Wl,--exclude-all-symbols",
+)  # fmt: skip
 
 
 def require_mingw() -> None:
     """Skips where mingw-w64 is not installed."""
     if COMPILER is None or OBJDUMP is None or NM is None:
         pytest.skip("mingw-w64 is not installed (package gcc-mingw-w64-x86-64)")
-    if not _ddk().is_dir():
+    if not ddk().is_dir():
         pytest.skip("headers of mingw-w64's DDK are not installed (package mingw-w64-x86-64-dev)")
 
 
@@ -32,10 +35,14 @@ def compile_program(program: Path, *arguments: str | Path) -> Path:
 
 def compile_driver(driver: Path, *arguments: str | Path, entry: str = "DriverEntry") -> Path:
     """A WDM driver."""
-    begin = f"-Wl,-e,{entry}"
-    return _compile(
-        driver, *FLAGS, *DRIVER_FLAGS, begin, "-isystem", _ddk(), *arguments, "-lntoskrnl", "-lhal"
-    )
+    begin = ("-Wl,-e," + entry, "-isystem", ddk())
+    return _compile(driver, *FLAGS, *DRIVER_FLAGS, *begin, *arguments, "-lntoskrnl", "-lhal", "-lgcc")
+
+
+def import_library(definitions: Path, library: Path) -> Path:
+    """A library to link with, of a .def file."""
+    _run(f"{PREFIX}dlltool", "-d", str(definitions), "-l", str(library))
+    return library
 
 
 def imports_of(image: Path) -> dict[str, set[str]]:
@@ -63,7 +70,8 @@ def symbols_of(image: Path) -> set[str]:
     return {line.split()[-1] for line in _run(str(NM), str(image)).splitlines() if line.strip()}
 
 
-def _ddk() -> Path:
+def ddk() -> Path:
+    """The folder of the DDK's headers."""
     library = Path(_run(str(COMPILER), "-print-file-name=libntoskrnl.a").strip()).resolve()
     places = (library.parents[1] / "include" / "ddk", Path("/usr/share/mingw-w64/include/ddk"))
     return next((place for place in places if place.is_dir()), places[0])

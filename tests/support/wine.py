@@ -51,19 +51,27 @@ class Wine:
             "WINEDLLOVERRIDES": "mscoree,mshtml=;winemenubuilder.exe=d",
         }
 
-    def begin(self, log: Path, program: str | Path, *arguments: str | Path) -> subprocess.Popen[bytes]:
+    def begin(
+        self, log: Path, program: str | Path, *arguments: str | Path, environment: dict[str, str]
+    ) -> subprocess.Popen[bytes]:
         """Starts a program. Its output goes to a file: Wine's services keep a pipe open when it ends."""
         command = [str(LOADER), str(program), *map(str, arguments)]
         with log.open("wb") as output:
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                env=self.environment, cwd=self.folder,
+                env=self.environment | environment, cwd=self.folder,
             )  # fmt: skip
 
-    def run(self, program: str | Path, *arguments: str | Path, seconds: float = SECONDS) -> str:
+    def run(
+        self,
+        program: str | Path,
+        *arguments: str | Path,
+        seconds: float = SECONDS,
+        environment: dict[str, str] | None = None,
+    ) -> str:
         """What a program prints; fails if it takes too long or exits with an error."""
         log = self.folder / "output"
-        process = self.begin(log, program, *arguments)
+        process = self.begin(log, program, *arguments, environment=environment or {})
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
