@@ -11,7 +11,9 @@
  * shadow), user code or kernel code can be chosen, not both at once (PTKIT_FEATURE_PROCESS_BOTH).
  * - There is one sideband ring for the whole session; ptkit_config.sideband_bytes is its size.
  * - Nothing is mapped: PTKIT_WINDOWS_READ copies.
- * - ptkit_status.error and .flags: the error is a PTKIT_REASON_*.
+ * - ptkit_status.error is a PTKIT_REASON_*.
+ * - Marks of Branch Trace Store have the thread that runs at a hand-over. Other threads may have run between
+ * two marks. Records of zeros fill the end of the buffer; they are no branches.
  *
  * A request's input and output have the size of the structure at least. A longer structure of a
  * newer program is accepted if what the driver does not know is zero. A refused request ends with
