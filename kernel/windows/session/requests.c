@@ -173,7 +173,7 @@ static uint32_t read_sideband(struct ptkit_session *session, struct call *call)
 	if (read->cpu)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_read, cpu));
 	reason = check_read(read, ring->bytes, call);
-	if (!reason)
+	if (!reason && read->bytes)
 		ptkit_ring_read(ring, read->offset, read->bytes, call->out);
 	return reason;
 }
@@ -191,7 +191,7 @@ static uint32_t read_bytes(struct ptkit_session *session, struct call *call)
 	if (!trace)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_read, cpu));
 	reason = check_read(read, trace->memory.used, call);
-	if (!reason)
+	if (!reason && read->bytes)
 		ptkit_memory_copy(&trace->memory, read->offset, read->bytes, call->out);
 	return reason;
 }
