@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-#define PT_USER_ENTRIES 256 /* of the table of the highest level: the lower half of all addresses  \
-			     */
+/* Of the table of the highest level, for the lower half of all addresses. */
+#define PT_USER_ENTRIES 256
 #define PT_TABLE_ADDRESS 0x000ffffffffff000ULL /* in CR3 and in entries */
 
 /* Reads the user entries of the table at a physical address. False: there is no memory. */
