@@ -35,7 +35,8 @@ def client_sources() -> list[Path]:
 def build_shipped(folder: Path) -> Path:
     """ptkit.sys as its users have it."""
     toolchain = ROOT / "cmake" / "mingw.cmake"
-    _run("cmake", "-S", str(DRIVER), "-B", str(folder), "--toolchain", str(toolchain))
+    generator = "Ninja" if shutil.which("ninja") else "Unix Makefiles"
+    _run("cmake", "-G", generator, "-S", str(DRIVER), "-B", str(folder), "--toolchain", str(toolchain))
     _run("cmake", "--build", str(folder))
     return folder / "ptkit.sys"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from mingw import require_mingw
+from windows_driver import build_with_model
 from wine import Wine, private_wine, require_wine
 
 
@@ -16,3 +18,10 @@ def wine() -> Iterator[Wine]:
     require_mingw()
     with private_wine() as prefix:
         yield prefix
+
+
+@pytest.fixture(scope="session")
+def model_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The driver with the model of the processors and the shims."""
+    require_mingw()
+    return build_with_model(tmp_path_factory.mktemp("model"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mingw import require_mingw
-from windows_driver import TESTS, build_client, build_natively, build_with_model
+from windows_driver import TESTS, build_client, build_natively
 from wine import Wine
 
 CASES = re.findall(r"\bCASE\((\w+)\)", (TESTS / "driver_test.c").read_text())[1:]
@@ -84,8 +85,8 @@ def run_natively(folder: Path) -> Run:
     return Run(folder, done.stdout.splitlines(), re.findall(r"^# (unloaded.*)", done.stderr, re.MULTILINE))
 
 
-def run_in_wine(folder: Path, wine: Wine) -> Run:
-    build_with_model(wine.folder)
+def run_in_wine(driver: Path, wine: Wine) -> Run:
+    shutil.copy(driver, wine.folder)
     client = build_client(wine.folder)
     said = wine.run(client, seconds=300 + FUZZ_SECONDS, environment={"PTKIT_FUZZ_SECONDS": str(FUZZ_SECONDS)})
     unloads = (wine.folder / "prefix" / "drive_c" / "ptkit-unloaded.txt").read_text().splitlines()
@@ -97,7 +98,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     if request.param == "natively":
         yield run_natively(tmp_path_factory.mktemp("windows"))
     else:
-        yield run_in_wine(tmp_path_factory.mktemp("wine"), request.getfixturevalue("wine"))
+        yield run_in_wine(request.getfixturevalue("model_driver"), request.getfixturevalue("wine"))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from mingw import compile_driver, compile_program
+from mingw import compile_driver, compile_program, imports_of
 from wine import Wine, version
 
 HERE = Path(__file__).resolve().parent
@@ -49,14 +49,20 @@ class Probe:
     works: set[str] = field(default_factory=set)
 
 
+def calls_of(driver: Path) -> set[str]:
+    """What a driver imports of the kernel."""
+    imported = imports_of(driver)
+    return imported["ntoskrnl.exe"] | imported.get("hal.dll", set())
+
+
 @pytest.fixture(scope="module")
-def probe(wine: Wine) -> Probe:
+def probe(wine: Wine, model_driver: Path) -> Probe:
     """All that the probe driver finds out in one session from its load to its unload."""
     folder = HERE / "probe"
     driver = compile_driver(wine.folder / "probe.sys", folder / "driver.c")
     client = compile_program(wine.folder / "probe.exe", folder / "client.c", HERE / "service.c", "-ladvapi32")
     result = Probe()
-    for line in wine.run(client, driver.name, *FOUND).splitlines():
+    for line in wine.run(client, driver.name, *FOUND, *calls_of(model_driver)).splitlines():
         match line.split():
             case ["find", name, value]:
                 result.presence[name] = int(value)
@@ -75,7 +81,13 @@ def test_driver_is_loaded_opened_and_unloaded(probe: Probe) -> None:
 
 
 def test_names_are_absent_stubs_or_present(probe: Probe) -> None:
-    assert probe.presence == FOUND
+    assert {name: probe.presence[name] for name in FOUND} == FOUND
+
+
+def test_wine_has_what_the_shims_do_not_replace(model_driver: Path, probe: Probe) -> None:
+    needed = calls_of(model_driver)
+    assert len(needed) > 30
+    assert {name for name in needed if probe.presence[name] != PRESENT} == set()
 
 
 def test_calls_work_as_the_list_of_shims_says(probe: Probe) -> None:

@@ -250,15 +250,6 @@ void NTAPI shim_MmFreeContiguousMemory(PVOID place);
 void NTAPI shim_MmFreeContiguousMemory(PVOID place) { give_contiguous(place); }
 SHIM(MmFreeContiguousMemory);
 
-/* MmFreeContiguousMemorySpecifyCache, without an effect in Wine 8.0. */
-void NTAPI shim_MmFreeContiguousMemorySpecifyCache(PVOID place, SIZE_T bytes, MEMORY_CACHING_TYPE cache);
-void NTAPI shim_MmFreeContiguousMemorySpecifyCache(PVOID place, SIZE_T bytes, MEMORY_CACHING_TYPE cache) {
-  UNREFERENCED_PARAMETER(bytes);
-  UNREFERENCED_PARAMETER(cache);
-  give_contiguous(place);
-}
-SHIM(MmFreeContiguousMemorySpecifyCache);
-
 /* MmGetPhysicalAddress, which returns the virtual address in Wine 8.0. 0 where nothing is mapped. */
 PHYSICAL_ADDRESS NTAPI shim_MmGetPhysicalAddress(PVOID place);
 PHYSICAL_ADDRESS NTAPI shim_MmGetPhysicalAddress(PVOID place) {
@@ -314,12 +305,18 @@ NTSTATUS NTAPI shim_KeSetTargetProcessorDpcEx(PKDPC dpc, PPROCESSOR_NUMBER numbe
 }
 SHIM(KeSetTargetProcessorDpcEx);
 
-/* KeSetImportanceDpc, without an effect in Wine 8.0. Each DPC wakes its processor here. */
-void NTAPI shim_KeSetImportanceDpc(PRKDPC dpc, KDPC_IMPORTANCE importance);
-void NTAPI shim_KeSetImportanceDpc(PRKDPC dpc, KDPC_IMPORTANCE importance) {
-  dpc->Importance = (UCHAR)importance;
+/* The caller holds the lock. */
+static bool queue_dpc(PRKDPC dpc, PVOID first, PVOID second) {
+  uint32_t here = host_cpu() < SHIM_CPUS ? host_cpu() : 0;
+  struct cpu* cpu = &cpus[dpc->Number < SHIM_CPUS ? dpc->Number : here];
+  if (dpc->DpcData != NULL) return false;
+  dpc->DpcData = cpu;
+  dpc->SystemArgument1 = first;
+  dpc->SystemArgument2 = second;
+  InsertTailList(&cpu->queue, &dpc->DpcListEntry);
+  host_set(cpu->wake);
+  return true;
 }
-SHIM(KeSetImportanceDpc);
 
 /*
  * KeInsertQueueDpc, which returns true and queues nothing in Wine 8.0. Callable at any IRQL. False: it is
@@ -328,33 +325,12 @@ SHIM(KeSetImportanceDpc);
  */
 BOOLEAN NTAPI shim_KeInsertQueueDpc(PRKDPC dpc, PVOID first, PVOID second);
 BOOLEAN NTAPI shim_KeInsertQueueDpc(PRKDPC dpc, PVOID first, PVOID second) {
-  uint32_t here = host_cpu() < SHIM_CPUS ? host_cpu() : 0;
-  struct cpu* cpu = &cpus[dpc->Number < SHIM_CPUS ? dpc->Number : here];
   host_take(lock);
-  bool is_queued = dpc->DpcData != NULL;
-  if (!is_queued) {
-    dpc->DpcData = cpu;
-    dpc->SystemArgument1 = first;
-    dpc->SystemArgument2 = second;
-    InsertTailList(&cpu->queue, &dpc->DpcListEntry);
-  }
+  bool queued = queue_dpc(dpc, first, second);
   host_release(lock);
-  if (!is_queued) host_set(cpu->wake);
-  return !is_queued;
+  return queued;
 }
 SHIM(KeInsertQueueDpc);
-
-/* KeRemoveQueueDpc, a stub in Wine 8.0. Whether it was queued; it may run meanwhile. */
-BOOLEAN NTAPI shim_KeRemoveQueueDpc(PRKDPC dpc);
-BOOLEAN NTAPI shim_KeRemoveQueueDpc(PRKDPC dpc) {
-  host_take(lock);
-  bool was_queued = dpc->DpcData != NULL;
-  if (was_queued) RemoveEntryList(&dpc->DpcListEntry);
-  dpc->DpcData = NULL;
-  host_release(lock);
-  return was_queued;
-}
-SHIM(KeRemoveQueueDpc);
 
 static bool is_busy(void) {
   bool busy = false;
@@ -430,12 +406,6 @@ BOOLEAN NTAPI shim_KeSetTimerEx(PKTIMER timer, LARGE_INTEGER due, LONG period, P
 }
 SHIM(KeSetTimerEx);
 
-BOOLEAN NTAPI shim_KeSetTimer(PKTIMER timer, LARGE_INTEGER due, PKDPC dpc);
-BOOLEAN NTAPI shim_KeSetTimer(PKTIMER timer, LARGE_INTEGER due, PKDPC dpc) {
-  return shim_KeSetTimerEx(timer, due, 0, dpc);
-}
-SHIM(KeSetTimer);
-
 /* KeCancelTimer, of such timers. Whether it was set; its DPC may be queued. */
 BOOLEAN NTAPI shim_KeCancelTimer(PKTIMER timer);
 BOOLEAN NTAPI shim_KeCancelTimer(PKTIMER timer) {
@@ -446,27 +416,30 @@ BOOLEAN NTAPI shim_KeCancelTimer(PKTIMER timer) {
 }
 SHIM(KeCancelTimer);
 
-static PKDPC next_due(void) {
-  PKDPC due = NULL;
+/* Queues the DPC with the lock held: after KeCancelTimer() it is queued already, or never will be. */
+static void expire(PKTIMER timer) {
+  if (timer->DueTime.QuadPart > host_time_ms()) return;
+  if (timer->Period != 0)
+    timer->DueTime.QuadPart = host_time_ms() + timer->Period;
+  else
+    unset_timer(timer);
+  queue_dpc(timer->Dpc, NULL, NULL);
+}
+
+static void expire_all(void) {
   host_take(lock);
-  for (PLIST_ENTRY entry = timers.Flink; entry != &timers && due == NULL; entry = entry->Flink) {
+  for (PLIST_ENTRY entry = timers.Flink; entry != &timers;) {
     PKTIMER timer = CONTAINING_RECORD(entry, KTIMER, TimerListEntry);
-    if (timer->DueTime.QuadPart > host_time_ms()) continue;
-    due = timer->Dpc;
-    if (timer->Period != 0)
-      timer->DueTime.QuadPart = host_time_ms() + timer->Period;
-    else
-      unset_timer(timer);
-    break;
+    entry = entry->Flink;
+    expire(timer);
   }
   host_release(lock);
-  return due;
 }
 
 static void run_timers(void* unused) {
   UNREFERENCED_PARAMETER(unused);
   while (!is_over) {
-    for (PKDPC dpc = next_due(); dpc != NULL; dpc = next_due()) shim_KeInsertQueueDpc(dpc, NULL, NULL);
+    expire_all();
     host_wait(timer_wake, IsListEmpty(&timers) ? 1000 : 1);
   }
 }
