@@ -108,8 +108,8 @@ $(STAMPS)/packages-portable: tools/install_packages.sh
 
 # TARGETS=aarch64: one of the systems.
 TARGETS ?= aarch64 windows
-portable: $(STAMPS)/packages-portable
-	JOBS=$(JOBS) $(PYTHON) tests/portable/portable_part.py $(BUILD)/portable $(TARGETS)
+portable: build $(STAMPS)/packages-portable
+	JOBS=$(JOBS) $(PYTHON) tests/portable/portable_part.py $(BUILD)/test $(BUILD)/portable $(TARGETS)
 
 $(STAMPS)/packages-windows: tools/install_packages.sh
 	@mkdir -p $(STAMPS)

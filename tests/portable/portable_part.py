@@ -1,8 +1,9 @@
 """Builds the portable part for other systems, runs its tests there, and compares tables with this machine's.
 
-portable_part.py BUILD TARGET...   (aarch64, windows)
+portable_part.py HERE BUILD TARGET...   (aarch64, windows)
 
-BUILD/TARGET is the build of a target, BUILD/here that of this machine, BUILD/zydis what is downloaded.
+HERE is a build of this machine with tests; its targets plain_bundle and table_hashes are made. BUILD/TARGET
+is the build of a target, BUILD/zydis what is downloaded.
 docs/portability.md says what runs where.
 """
 
@@ -34,7 +35,7 @@ def call(*command: str | Path, **more: str) -> str:
 
 
 def cmake(source: Path, build: Path, *options: str) -> None:
-    call("cmake", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", *options)
+    call("cmake", "-G", "Ninja", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", *options)
 
 
 def sources(folder: Path, package: str) -> Path:
@@ -90,10 +91,15 @@ def build_target(build: Path, target: str) -> Path:
 
 
 def run_tests(tree: Path) -> str:
-    """Runs the unit tests in the emulator of the toolchain file; returns how many ran, by folder of src/."""
+    """Runs the unit tests in the emulator of the toolchain file; returns how many passed."""
     for report in (tree / "gtest").glob("*.xml"):
         report.unlink()
     call("ctest", "--test-dir", tree, "-j", JOBS, "--output-on-failure")
+    return count_tests(tree)
+
+
+def count_tests(tree: Path) -> str:
+    """How many tests passed, by folder of src/, in a run without failures."""
     counts: dict[str, int] = {}
     skipped = 0
     for report in (tree / "gtest").glob("*.xml"):
@@ -140,9 +146,9 @@ def plain_bundles(build: Path, here: Path) -> list[Path]:
     return written
 
 
-def tables_here(build: Path, bundles: list[Path]) -> list[str]:
+def tables_here(here: Path, bundles: list[Path]) -> list[str]:
     """The lines of table_hashes on this machine: by the scalar code, and by the best that it has."""
-    program = build / "here" / "tests" / "portable" / "table_hashes"
+    program = here / "tests" / "portable" / "table_hashes"
     return [call(program, *bundles, PTKIT_FORCE_ISA=isa) for isa in ("scalar", "")]
 
 
@@ -165,24 +171,19 @@ def compare(target: str, here: list[str], there: str) -> str:
     return f"{len(ours)} tables with {rows} rows are equal to this machine's"
 
 
-def build_here(build: Path) -> Path:
-    cmake(ROOT, build / "here", "-DPTKIT_TESTS=ON", "-DPTKIT_UNITY=ON", "-DPTKIT_WERROR=ON")
-    call("cmake", "--build", build / "here", "-j", JOBS, "--target", "plain_bundle", "table_hashes")
-    return build / "here"
-
-
 def main(arguments: list[str]) -> None:
-    if len(arguments) < 2 or not set(arguments[1:]) <= TOOLCHAINS.keys():
+    if len(arguments) < 3 or not set(arguments[2:]) <= TOOLCHAINS.keys():
         sys.exit(__doc__)
-    build = Path(arguments[0]).resolve()
+    here, build = Path(arguments[0]).resolve(), Path(arguments[1]).resolve()
     os.environ.update(WINEPREFIX=str(build / "wine"), WINEDEBUG="-all")
-    bundles = plain_bundles(build, build_here(build))
-    here = tables_here(build, bundles)
-    for target in arguments[1:]:
+    call("cmake", "--build", here, "-j", JOBS, "--target", "plain_bundle", "table_hashes")
+    bundles = plain_bundles(build, here)
+    tables = tables_here(here, bundles)
+    for target in arguments[2:]:
         tree = build_target(build, target)
         print(f"{target}: {run_tests(tree)}", flush=True)
         if bundles:
-            print(f"{target}: {compare(target, here, tables_there(tree, bundles))}", flush=True)
+            print(f"{target}: {compare(target, tables, tables_there(tree, bundles))}", flush=True)
         else:
             print(f"{target}: no recordings to compare: set PTKIT_CORPUS", flush=True)
 
