@@ -35,6 +35,7 @@ TURNS = (
         "emulated/stock_perf/test_bts.py",
     ),
     (
+        "emulated/ptkit_record/test_beside_counters.py",
         "emulated/ptkit_record/test_beside_intel_pt.py",
         "emulated/ptkit_record/test_driver_branches.py",
         "emulated/stock_perf/test_counters.py",

@@ -86,9 +86,10 @@ def records(
     return table, table.gaps
 
 
-def share_in_pieces(table: ptkit.Table, gaps: ptkit.Table, expected: Executed) -> float:
-    """What share of what was executed is there; each piece between gaps must be one of that, in order."""
+def places_of_pieces(table: ptkit.Table, gaps: ptkit.Table, expected: Executed) -> list[tuple[int, int]]:
+    """Where each piece between gaps is in what was executed; it must be one of that, in order."""
     truth = expected.ip.tobytes()
+    places: list[tuple[int, int]] = []
     place = 0
     ends = np.unique(np.append(gaps["instruction"], len(table))).astype(np.int64).tolist()
     begin = 0
@@ -100,8 +101,14 @@ def share_in_pieces(table: ptkit.Table, gaps: ptkit.Table, expected: Executed) -
         first = [hex(ip) for ip in table["ip"][begin : begin + 5].tolist()]
         assert found >= 0, f"instructions [{begin}, {end}) are nowhere: {first}"
         place = found + len(piece)
+        places.append((found // 8, place // 8))
         begin = end
-    return len(table) / len(expected.ip)
+    return places
+
+
+def share_in_pieces(table: ptkit.Table, gaps: ptkit.Table, expected: Executed) -> float:
+    """What share of what was executed is there; each piece between gaps must be one of that, in order."""
+    return sum(end - begin for begin, end in places_of_pieces(table, gaps, expected)) / len(expected.ip)
 
 
 def assert_same(found: Decoded, expected: Executed) -> None:
