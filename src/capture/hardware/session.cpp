@@ -395,6 +395,7 @@ void HardwareRecorder::Session::align_switches_to_pips() {
 
 void HardwareRecorder::Session::save_unnamed_code() {
   if (!options_.hardware.kernel || kernel_.parts().empty()) return;
+  if (!kernel_.has_code(kernel_.parts().front().begin)) return;  // a warning says that all code is missing
   stop_asked_ = false;
   if (auto failure = capture::save_unnamed_code(*output_, kernel_, [this] { return !stop_asked_; }))
     warnings_.push_back(warn(WarningCode::KERNEL_CODE_MISSING, failure->detail));

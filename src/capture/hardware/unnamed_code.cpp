@@ -5,6 +5,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/addresses.h"
 #include "capture/common/errors.h"
 #include "formats/common/files.h"
 #include "formats/registry.h"
@@ -16,6 +17,7 @@ namespace ptkit::capture {
 namespace {
 
 constexpr std::uint64_t kKernelHalf = std::uint64_t{1} << 63U;
+constexpr std::uint64_t kVsyscall = 0xffffffffff600000;  // a page of user code
 constexpr std::size_t kRows = 4096;
 constexpr std::size_t kMostAddresses = 100'000;
 constexpr std::size_t kMostNames = 5;
@@ -64,6 +66,7 @@ class Unsaved {
   void add(std::uint64_t ip) {
     if (ip == last_ || addresses_.size() >= kMostAddresses) return;
     last_ = ip;
+    if (ip / base::kPageBytes * base::kPageBytes == kVsyscall) return;
     if (!kernel_.has_code(ip)) addresses_.insert(ip);
   }
   [[nodiscard]] packet::PacketColumns columns() noexcept {
@@ -86,7 +89,8 @@ class Unsaved {
 base::Failure missing(const std::vector<std::uint64_t>& pages) {
   std::ostringstream text;
   text << pages.size() << (pages.size() == 1 ? " page" : " pages")
-       << " of code without a symbol (a filter of seccomp, for example) changed before the recording ended:";
+       << " of code without a symbol (a filter of seccomp, for example) gone or unreadable when the "
+          "recording ended:";
   for (std::size_t i = 0; i < std::min(pages.size(), kMostNames); ++i)
     text << (i == 0 ? " 0x" : ", 0x") << std::hex << pages[i];
   if (pages.size() > kMostNames) text << ", ...";

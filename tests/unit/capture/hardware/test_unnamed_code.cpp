@@ -10,6 +10,7 @@ namespace {
 constexpr std::uint64_t kFilter = 0xffffffffa0000000;  // of seccomp
 constexpr std::uint64_t kWork = 0xffffffff81000010;    // has a symbol
 constexpr std::uint64_t kGone = kFilter + 16 * kPageBytes;
+constexpr std::uint64_t kVsyscall = 0xffffffffff600400;
 constexpr std::uint64_t kNotExecuted = kFilter + 32 * kPageBytes;
 
 class UnnamedCode : public KernelCodeTest {
@@ -31,6 +32,7 @@ TEST_F(UnnamedCode, IsSaved) {
       .tip(0x401000)
       .tip(kFilter + 0x20)
       .ip_packet(packet::PacketKind::TIP_PGD, kNotExecuted);
+  scene.fup(kVsyscall);
   written_.output.data(written_.output.stream({}), scene.bytes());
   EXPECT_FALSE(save_unnamed_code(written_.output, kernel_, [] { return true; }));
   const trace::TraceBundle bundle = written_.finish();
@@ -53,8 +55,8 @@ TEST_F(UnnamedCode, IsFoundBetweenLosses) {
   const auto failure = save_unnamed_code(written_.output, kernel_, [] { return true; });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->detail,
-            "1 page of code without a symbol (a filter of seccomp, for example) changed before the recording "
-            "ended: 0xffffffffa0010000");
+            "1 page of code without a symbol (a filter of seccomp, for example) gone or unreadable when the "
+            "recording ended: 0xffffffffa0010000");
 }
 
 TEST_F(UnnamedCode, SearchCanBeInterrupted) {
