@@ -1,13 +1,9 @@
-# Toolchain: Windows on x86-64, by mingw-w64. Programs need no libraries but the system's, and run in Wine.
-set(CMAKE_SYSTEM_NAME Windows)
-set(CMAKE_SYSTEM_PROCESSOR x86_64)
-set(ptkit_triple x86_64-w64-mingw32)
-set(CMAKE_C_COMPILER ${ptkit_triple}-gcc-posix)
-set(CMAKE_CXX_COMPILER ${ptkit_triple}-g++-posix)
+# Toolchain for the portable part: mingw.cmake with threads of the C++ library. Programs need no libraries but the
+# system's, and run in Wine.
+set(ptkit_prefix "${CMAKE_FIND_ROOT_PATH}")
+include(${CMAKE_CURRENT_LIST_DIR}/mingw.cmake)
+set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
+set(CMAKE_CXX_COMPILER x86_64-w64-mingw32-g++-posix)
 set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
 set(CMAKE_CROSSCOMPILING_EMULATOR wine)
-list(APPEND CMAKE_FIND_ROOT_PATH /usr/${ptkit_triple})
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-foreach(kind LIBRARY INCLUDE PACKAGE)
-  set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
-endforeach()
+list(PREPEND CMAKE_FIND_ROOT_PATH ${ptkit_prefix})
