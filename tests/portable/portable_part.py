@@ -109,6 +109,8 @@ def count_tests(tree: Path) -> str:
         folder = report.name.split(".")[0].removeprefix("test_")
         counts[folder] = counts.get(folder, 0) + ran
         skipped += here
+    if not counts:
+        sys.exit(f"{tree / 'gtest'} has no report of a test")
     by_folder = ", ".join(f"{folder} {count}" for folder, count in sorted(counts.items()))
     return f"{sum(counts.values())} tests passed ({by_folder}), {skipped} skipped"
 
