@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mingw import require_mingw
-from windows_driver import build_with_model
+from windows_driver import build_shipped, build_with_model
 from wine import Wine, private_wine, require_wine
+
+
+@pytest.fixture(scope="session", autouse=True)
+def asked_for() -> None:
+    """Skips all of this folder unless it is asked for: each process of `make test` would build it."""
+    if os.environ.get("PTKIT_WINDOWS") != "1":
+        pytest.skip("set PTKIT_WINDOWS=1 to test the Windows driver (make windows-test)")
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +33,10 @@ def model_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The driver with the model of the processors and the shims."""
     require_mingw()
     return build_with_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="session")
+def shipped_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ptkit.sys as `make windows` makes it."""
+    require_mingw()
+    return build_shipped(tmp_path_factory.mktemp("shipped"))
