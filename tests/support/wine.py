@@ -15,6 +15,7 @@ import pytest
 
 LIBRARIES = Path("/usr/lib/wine")  # where Debian has the loader and the server
 SECONDS = 60
+CONTROL = r"HKLM\System\CurrentControlSet\Control"  # a driver may take long to load on a busy machine
 
 
 def _find(*names: str) -> str | None:
@@ -54,11 +55,14 @@ class Wine:
     def begin(
         self, log: Path, program: str | Path, *arguments: str | Path, environment: dict[str, str]
     ) -> subprocess.Popen[bytes]:
-        """Starts a program. Its output goes to a file: Wine's services keep a pipe open when it ends."""
+        """Starts a program. Output goes to a file, as Wine's services keep a pipe open when it ends.
+
+        What Wine itself says is on the standard error, and goes to another one.
+        """
         command = [str(LOADER), str(program), *map(str, arguments)]
-        with log.open("wb") as output:
+        with log.open("wb") as output, _errors(log).open("wb") as errors:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
                 env=self.environment | environment, cwd=self.folder,
             )  # fmt: skip
 
@@ -89,8 +93,12 @@ class Wine:
             subprocess.run([str(SERVER), option], env=self.environment, timeout=SECONDS, check=False)
 
 
+def _errors(log: Path) -> Path:
+    return log.with_suffix(".errors")
+
+
 def _end_of(log: Path) -> str:
-    return log.read_text(errors="replace")[-4000:]
+    return "".join(path.read_text(errors="replace")[-2000:] for path in (log, _errors(log)))
 
 
 @contextmanager
@@ -100,6 +108,10 @@ def private_wine() -> Iterator[Wine]:
         wine = Wine(Path(name))
         try:
             wine.run("wineboot", "--init", seconds=180)
+            wine.run(
+                "reg", "add", CONTROL, "/v", "ServicesPipeTimeout", "/t", "REG_DWORD", "/d", "120000", "/f"
+            )
+            wine.stop()  # services.exe reads it when it starts
             yield wine
         finally:
             wine.stop()
