@@ -64,12 +64,9 @@ base::Result<RecordResult> HardwareRecorder::Session::record_and_finish(const si
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::record(const sigset_t& mask) {
   calibration_.emplace();
-  // Filters and triggers may name functions of the kernel.
-  if (options_.hardware.kernel && (!options_.filters.empty() || !options_.triggers.empty()))
-    static_cast<void>(kernel_.find_parts());
+  if (options_.hardware.kernel) find_kernel();
   if (auto failure = open_target(mask)) return failure;
   if (auto failure = configure()) return failure;
-  if (options_.hardware.kernel) find_kernel();
   const std::vector<trace::Stream> streams = backend_->streams();
   const bool by_offset = std::any_of(streams.begin(), streams.end(),
                                      [](const trace::Stream& one) { return one.switches_by_offset; });
@@ -209,7 +206,8 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::start_backend() {
   return waits_for_trigger_ ? Problem() : backend_->start();
 }
 
-// After configure(): from there on the kernel reports code that it generates.
+// Takes long, so it precedes configure(), after which rings fill. What the kernel generates in between is
+// found in the trace (save_unnamed_code()).
 void HardwareRecorder::Session::find_kernel() {
   kernel_found_ = read_tsc();
   if (auto failure = kernel_.find_parts())
