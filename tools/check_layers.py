@@ -75,6 +75,7 @@ ROOM_RANKS = {
         "hardware": 5,
         "perf": 6,
         "driver": 7,
+        "windows": 8,
     },
     "columns": {"memory": 0, ".": 1, "rows": 2, "sources": 3, "read": 4},
     "calls": {"code": 0, "stack": 1, ".": 2, "sums": 3},

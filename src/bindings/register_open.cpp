@@ -1,4 +1,5 @@
 // Opens files and folders of every known format.
+#include "base/posix/new_file.h"
 #include "bindings/bindings.h"
 #include "formats/common/files.h"
 #include "formats/ptk/writer.h"

@@ -7,9 +7,7 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
@@ -48,15 +46,6 @@ std::optional<Failure> refusal(int folder, const std::string& name, const std::s
       path + ": is " + file_kind(info.st_mode) + ", and only regular files are written; give another name"};
 }
 
-std::optional<unsigned> number_in(const char* variable) {
-  const char* const text = std::getenv(variable);
-  if (text == nullptr) return std::nullopt;
-  unsigned value = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, value);
-  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
-}
-
 }  // namespace
 
 Failure cannot_write(const std::string& path, const char* what, int cause) {
@@ -65,14 +54,6 @@ Failure cannot_write(const std::string& path, const char* what, int cause) {
 
 std::optional<Failure> refused_output(const std::string& path) {
   return refusal(AT_FDCWD, path, path, false);
-}
-
-std::optional<Owner> sudo_caller() {
-  if (::geteuid() != 0) return std::nullopt;
-  const auto user = number_in("SUDO_UID");
-  const auto group = number_in("SUDO_GID");
-  if (!user || !group) return std::nullopt;
-  return Owner{*user, *group};
 }
 
 void set_owner(int fd, const std::optional<Owner>& owner) noexcept {

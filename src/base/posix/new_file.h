@@ -2,24 +2,15 @@
 // read them nor redirect the writes to another file.
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 
 #include "base/bytes.h"
+#include "base/owner.h"
 #include "base/posix/fd.h"
 #include "base/status.h"
 
 namespace ptkit::base {
-
-struct Owner {
-  uid_t user = 0;
-  gid_t group = 0;
-};
-
-// The user that called sudo (SUDO_UID, SUDO_GID) if this process runs as root; otherwise nullopt.
-[[nodiscard]] std::optional<Owner> sudo_caller();
 
 // Changes the owner of an open file. Has no effect if the file system has no owners.
 void set_owner(int fd, const std::optional<Owner>& owner) noexcept;

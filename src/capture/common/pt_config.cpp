@@ -2,13 +2,11 @@
 
 #include <sys/utsname.h>
 
-#include <algorithm>
 #include <bit>
 #include <ctime>
 
 #include "capture/common/cpu_info.h"
 #include "msr/config.h"
-#include "ptkit/rtit_regs.h"
 
 namespace ptkit::capture {
 
@@ -67,14 +65,6 @@ trace::Configuration configuration(const RecordOptions& options, const TscCalibr
   clock.max_nonturbo_ratio = kRatio;
   calibration.calibrate(clock);
   return configuration;
-}
-
-void set_ranges(std::span<const trace::AddressRange> ranges, trace::Configuration& out) {
-  for (std::size_t i = 0; i < std::min(ranges.size(), out.ranges.size()); ++i) {
-    out.ranges[i] = ranges[i];
-    out.rtit_ctl |= static_cast<std::uint64_t>(ranges[i].kind)
-                    << (PT_CTL_ADDR0_CFG_SHIFT + PT_CTL_ADDR_CFG_WIDTH * i);
-  }
 }
 
 std::int64_t real_time_ns() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "capture/common/record_options.h"
@@ -16,13 +15,6 @@ namespace ptkit::capture {
 // The same configuration as MSR values, with this processor and the clock as measured so far.
 [[nodiscard]] trace::Configuration configuration(const RecordOptions& options,
                                                  const TscCalibration& calibration);
-// The IP payloads by CPUID.14H.0:ECX[31] ("LIP").
-[[nodiscard]] constexpr trace::IpPayloads ip_payloads(bool lip) noexcept {
-  return lip ? trace::IpPayloads::LINEAR : trace::IpPayloads::EFFECTIVE;
-}
-// Sets up to four address ranges, and their kinds in IA32_RTIT_CTL (ADDRn_CFG).
-void set_ranges(std::span<const trace::AddressRange> ranges, trace::Configuration& out);
-
 [[nodiscard]] std::int64_t real_time_ns();  // CLOCK_REALTIME
 [[nodiscard]] std::string machine();        // description of kernel and processor
 

@@ -1,8 +1,7 @@
 #include "capture/common/record_options.h"
 
-#include <sys/stat.h>
-
 #include <bit>
+#include <filesystem>
 
 #include "capture/common/errors.h"
 
@@ -56,8 +55,8 @@ std::optional<base::Failure> check(const RecordOptions& options) {
   if (auto failure = check_periods(options)) return failure;
   if (auto failure = check_filters(options)) return failure;
   for (const std::string& folder : {options.truth_folder, options.transfers_folder}) {
-    struct stat info {};
-    if (!folder.empty() && (::stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)))
+    std::error_code ignored;
+    if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
       return base::Failure{base::Status::IO_ERROR, 0, folder + ": expected a folder for the execution log"};
   }
   return {};

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/new_file.h"
+#include "base/owner.h"
 #include "base/status.h"
 #include "trace/warning.h"
 

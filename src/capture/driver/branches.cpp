@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "ptkit/ptkit_ioctl.h"
+#include "ptkit/ptkit_abi.h"
 
 namespace ptkit::capture {
 

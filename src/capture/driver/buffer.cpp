@@ -98,21 +98,10 @@ void DriverBuffer::write_trace(BundleOutput& output, std::uint64_t from, std::ui
   write(output, all, records);
 }
 
-// Between two drains the buffer can be full twice: before PTKIT_CONSUME of the first one, and after it. The
-// driver returns the positions of its last two stops. Where TraceEn was cleared, trace is missing afterwards.
 void DriverBuffer::write_with_losses(BundleOutput& output, const ptkit_status& status, std::uint64_t from,
                                      std::vector<SystemRecord>& records) {
-  const std::uint64_t stops =
-      std::min<std::uint64_t>(status.stops - counts_.stops, std::size(status.stopped_at));
   counts_.stops = status.stops;
-  std::vector<Interruption> all;
-  for (std::uint64_t i = stops; i-- > 0;) all.push_back({status.stopped_at[i], base::Status::BUFFER_FULL});
-  if (std::exchange(clears_, status.clears) != status.clears)
-    all.push_back({status.cleared_at, base::Status::NOT_TRACED});
-  for (const std::uint64_t position : std::exchange(pauses_, {})) all.push_back({position, std::nullopt});
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Interruption& a, const Interruption& b) { return a.position < b.position; });
-  for (const Interruption& one : all) {
+  for (const Interruption& one : interruptions_.take(status, std::exchange(pauses_, {}))) {
     const std::uint64_t at = std::clamp(one.position, from, status.head);
     write_trace(output, from, at, records);
     if (one.loss)
@@ -186,7 +175,7 @@ std::optional<base::Failure> DriverBuffer::collect(BundleOutput& output, std::ve
     return failed("its numbers are impossible", cpu_, EPROTO);
   newest.resize(snapshot.bytes);
   // The pause before has found TraceEn clear: all bytes are from before.
-  const bool cleared = (snapshot.flags & PTKIT_STATUS_CLEARED) != 0 && clears_++ == 0;
+  const bool cleared = (snapshot.flags & PTKIT_STATUS_CLEARED) != 0 && !std::exchange(cleared_, true);
   if (ring_) {
     collect_ring(output, newest, (snapshot.flags & PTKIT_STATUS_LAPPED) != 0, snapshot.position, records);
     if (cleared) write_loss(output, base::Status::NOT_TRACED);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capture/driver/branches.h"
+#include "capture/driver/interruptions.h"
 #include "capture/driver/port.h"
 #include "capture/driver/sideband.h"
 #include "capture/hardware/snapshot_delta.h"
@@ -70,12 +71,6 @@ class DriverBuffer {
     snapshots_ = SnapshotDelta(config.buffer_bytes - config.buffer_bytes % DriverBranches::kRecordBytes);
   }
 
-  // At a position of the buffer.
-  struct Interruption {
-    std::uint64_t position = 0;
-    std::optional<base::Status> loss;  // nullopt: nothing is missing (a pause)
-  };
-
   [[nodiscard]] std::optional<base::Failure> read_status(ptkit_status& status);
   void write(BundleOutput& output, base::Bytes bytes, std::vector<SystemRecord>& records);
   void write_branches(BundleOutput& output, base::Bytes bytes, std::vector<SystemRecord>& records);
@@ -99,9 +94,10 @@ class DriverBuffer {
   base::Bytes sideband_;
   std::uint64_t tail_ = 0;
   std::uint64_t sideband_tail_ = 0;
-  std::uint64_t clears_ = 0;                     // that were written as losses
+  bool cleared_ = false;                         // without wake-ups: that is written as a loss
   std::uint64_t last_loss_ = ~std::uint64_t{0};  // position of the last reported loss
   std::vector<std::uint64_t> pauses_;            // positions that drain() has not reached
+  Interruptions interruptions_;
   SnapshotDelta snapshots_;
   std::optional<DriverBranches> branches_;  // Branch Trace Store
   Counts counts_;

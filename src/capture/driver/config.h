@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "capture/common/record_options.h"
 #include "msr/capabilities.h"
-#include "ptkit/ptkit_ioctl.h"
+#include "ptkit/ptkit_abi.h"
 #include "trace/bundle.h"
 
 namespace ptkit::capture {

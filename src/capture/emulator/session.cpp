@@ -11,6 +11,7 @@
 
 #include "base/posix/signals_blocked.h"
 #include "capture/common/pt_config.h"
+#include "capture/common/recorded_filter.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::capture {

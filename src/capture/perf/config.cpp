@@ -10,7 +10,7 @@
 #include "base/addresses.h"
 #include "capture/common/cpu_info.h"
 #include "capture/common/errors.h"
-#include "capture/common/pt_config.h"
+#include "capture/common/recorded_filter.h"
 #include "capture/hardware/pt_options.h"
 #include "msr/registers.h"
 

@@ -1,11 +1,8 @@
 #include "formats/ptk/file.h"
 
-#include <unistd.h>
 #include <zstd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "base/fields.h"
 
@@ -22,25 +19,14 @@ void ChunkFile::FreeContext::operator()(ZSTD_CCtx_s* context) const noexcept {
   static_cast<void>(ZSTD_freeCCtx(context));
 }
 
-ChunkFile::ChunkFile(std::string path, base::NewFile named, std::FILE* file,
-                     const std::optional<base::Owner>& owner)
-    : path_(std::move(path)),
-      unnamed_(std::move(named)),
-      owner_(owner),
-      file_(file),
-      packer_(ZSTD_createCCtx()) {
-  static_cast<void>(std::setvbuf(file, nullptr, _IONBF, 0));
-}
+ChunkFile::ChunkFile(std::string path, base::OutputFile file, const std::optional<base::Owner>& owner)
+    : path_(std::move(path)), owner_(owner), file_(std::move(file)), packer_(ZSTD_createCCtx()) {}
 
 base::Result<ChunkFile> ChunkFile::create(const std::string& path, Naming naming,
                                           const std::optional<base::Owner>& owner) {
-  auto created = base::NewFile::create(path);
+  auto created = base::OutputFile::create(path);
   if (!created.ok()) return created.failure();
-  base::Fd descriptor = created.value().release();
-  std::FILE* const opened = ::fdopen(descriptor.get(), "wb");
-  if (opened == nullptr) return base::cannot_write(path, "create", errno);
-  static_cast<void>(descriptor.release());
-  ChunkFile file(path, std::move(created.value()), opened, owner);
+  ChunkFile file(path, std::move(created.value()), owner);
   std::vector<std::uint8_t> header(kMagic.begin(), kMagic.end());
   base::append_le(header, kMajor);
   base::append_le(header, kMinor);
@@ -54,9 +40,7 @@ base::Result<ChunkFile> ChunkFile::create(const std::string& path, Naming naming
   return file;
 }
 
-bool ChunkFile::put(base::Bytes bytes) {
-  return std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size();
-}
+bool ChunkFile::put(base::Bytes bytes) { return file_.write(bytes); }
 
 bool ChunkFile::put(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload) {
   IndexEntry entry;
@@ -100,20 +84,16 @@ void ChunkFile::append(ChunkType type, std::uint32_t id, std::uint64_t place, ba
 
 // Truncates the file after its last complete chunk.
 void ChunkFile::fail() {
-  const int cause = errno;
   if (!failure_) {
-    reason_ = std::string("cannot write: ") + std::strerror(cause);
+    reason_ = "cannot write: " + file_.error();
     failure_ = base::Failure{base::Status::IO_ERROR, size_, path_ + ": " + reason_};
   }
-  std::clearerr(file_.get());
-  // A pipe cannot be truncated. A reader drops the incomplete chunk.
-  if (::ftruncate(::fileno(file_.get()), static_cast<::off_t>(size_)) == 0)
-    static_cast<void>(std::fseek(file_.get(), 0, SEEK_END));
+  file_.cut(size_);
 }
 
 void ChunkFile::name() {
-  if (!failure_) failure_ = unnamed_->rename();
-  unnamed_.reset();
+  if (!failure_) failure_ = file_.name();
+  named_ = true;
 }
 
 bool ChunkFile::put_index() {
@@ -138,13 +118,9 @@ base::Result<std::uint64_t> ChunkFile::finish(const std::string& failure_meta) {
     size_ = whole;
     fail();
   }
-  base::set_owner(::fileno(file_.get()), owner_);
-  // Some file systems report a full disk only when the file is closed.
-  if (std::fclose(file_.release()) != 0 && !failure_) {
-    failure_ =
-        base::Failure{base::Status::IO_ERROR, size_, path_ + ": cannot write: " + std::strerror(errno)};
-  }
-  if (unnamed_) name();
+  if (!file_.close(owner_) && !failure_)
+    failure_ = base::Failure{base::Status::IO_ERROR, size_, path_ + ": cannot write: " + file_.error()};
+  if (!named_) name();
   if (failure_) return *failure_;
   return size_;
 }

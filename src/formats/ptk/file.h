@@ -2,13 +2,12 @@
 // (full disk, killed process), the file consists of complete chunks.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/posix/new_file.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "formats/ptk/layout.h"
 
@@ -24,7 +23,7 @@ enum class Naming : std::uint8_t {
 
 class ChunkFile {
  public:
-  // Mode 0600, as base::NewFile makes it; `owner` gets the complete file.
+  // Mode 0600, as base::OutputFile makes it; `owner` gets the complete file.
   [[nodiscard]] static base::Result<ChunkFile> create(const std::string& path, Naming naming,
                                                       const std::optional<base::Owner>& owner);
 
@@ -42,14 +41,11 @@ class ChunkFile {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
  private:
-  struct Closer {
-    void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
-  };
   struct FreeContext {
     void operator()(ZSTD_CCtx_s* context) const noexcept;
   };
 
-  ChunkFile(std::string path, base::NewFile named, std::FILE* file, const std::optional<base::Owner>& owner);
+  ChunkFile(std::string path, base::OutputFile file, const std::optional<base::Owner>& owner);
   [[nodiscard]] bool put(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload);
   [[nodiscard]] bool put(base::Bytes bytes);
   [[nodiscard]] bool put_index();
@@ -57,9 +53,9 @@ class ChunkFile {
   void name();
 
   std::string path_;
-  std::optional<base::NewFile> unnamed_;
   std::optional<base::Owner> owner_;
-  std::unique_ptr<std::FILE, Closer> file_;  // unbuffered: a chunk is one write
+  base::OutputFile file_;  // a chunk is one write
+  bool named_ = false;
   std::unique_ptr<ZSTD_CCtx_s, FreeContext> packer_;
   std::uint64_t size_ = 0;  // bytes of the file header and of complete chunks
   std::vector<IndexEntry> index_;

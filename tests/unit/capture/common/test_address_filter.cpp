@@ -4,7 +4,7 @@
 #include <map>
 
 #include "capture/common/address_filter.h"
-#include "capture/common/pt_config.h"
+#include "capture/common/recorded_filter.h"
 #include "capture/emulator/filter_ranges.h"
 #include "unit/support/filtered.h"
 

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <utility>
 
-#include "capture/common/pt_config.h"
+#include "capture/common/recorded_filter.h"
 #include "capture/emulator/filter_ranges.h"
 
 namespace ptkit::capture {

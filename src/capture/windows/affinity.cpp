@@ -1,0 +1,29 @@
+#include "capture/windows/affinity.h"
+
+#include <algorithm>
+#include <string>
+
+#include "capture/common/errors.h"
+
+namespace ptkit::capture {
+
+base::Result<Affinity> affinity_of(std::span<const std::uint32_t> cpus,
+                                   std::span<const std::uint32_t> sizes) {
+  constexpr std::uint32_t kGroupBits = 64;
+  Affinity masks{};
+  for (const std::uint32_t cpu : cpus) {
+    std::uint32_t number = cpu;
+    std::size_t group = 0;
+    while (group < sizes.size() && number >= sizes[group]) number -= sizes[group++];
+    if (group >= std::min(sizes.size(), masks.size()) || number >= kGroupBits) {
+      std::uint32_t all = 0;
+      for (const std::uint32_t size : sizes) all += size;
+      return invalid_option("-C: expected processors below " + std::to_string(all) + ", found " +
+                            std::to_string(cpu));
+    }
+    masks[group] |= std::uint64_t{1} << number;
+  }
+  return masks;
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,206 @@
+#include "capture/windows/images.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "image/pe.h"
+#include "image/pe_file.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr std::uint64_t kMostCodeBytes = std::uint64_t{4} << 30U;   // of all images
+constexpr std::uint64_t kMostImageBytes = std::uint64_t{1} << 30U;  // of one, from memory
+constexpr std::uint64_t kPageBytes = 4096;
+
+// Windows ignores case. Another size is another file of the name.
+std::string key_of(const WindowsRecord& record) {
+  std::string key = std::to_string(record.bytes) + ' ';
+  for (const char letter : record.path)
+    key += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return key;
+}
+
+std::uint64_t pages(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
+
+std::vector<trace::CodeRegion> executable_parts(const image::PeFile& file, const trace::TraceBuffer& contents,
+                                                std::int32_t number) {
+  std::vector<trace::CodeRegion> parts;
+  for (const image::PeFile::Section& section : file.sections()) {
+    if (!section.executable || section.file_size == 0) continue;
+    trace::CodeRegion& part = parts.emplace_back();
+    part.address = section.address;
+    part.bytes = contents.slice(section.offset, section.file_size);
+    part.size = section.file_size;
+    part.file = number;
+    part.file_offset = section.offset;
+    part.shared = true;
+  }
+  return parts;
+}
+
+}  // namespace
+
+void WindowsImages::apply(const WindowsRecord& record) {
+  using Kind = WindowsRecord::Kind;
+  switch (record.kind) {
+    case Kind::BEGIN:
+      return begin(record);
+    case Kind::SPACE:
+      if (follows(record.pid)) describe(space_of(record.pid), record);
+      return;
+    case Kind::END:
+      return end(record);
+    case Kind::IMAGE:
+      if (record.kernel ? kernel_ : follows(record.pid)) image(record);
+      return;
+    case Kind::LOST:
+      return;  // ptkit_status counts them
+  }
+}
+
+trace::SpaceId WindowsImages::space_of(std::int64_t pid) {
+  Process& process = processes_[pid];
+  if (process.space == trace::kAnySpace) {
+    process.space = ++last_space_;
+    trace::Space space;
+    space.pid = pid;
+    writer_->space(process.space, space);
+  }
+  return process.space;
+}
+
+void WindowsImages::describe(trace::SpaceId id, const WindowsRecord& record) {
+  if (record.kernel_cr3 == 0) return;
+  trace::Space space;
+  space.pid = record.pid;
+  space.cr3 = record.kernel_cr3;
+  space.cr3_known = true;
+  if (record.user_cr3 != record.kernel_cr3) space.user_cr3 = record.user_cr3;
+  writer_->space(id, space);
+}
+
+// Windows uses numbers of processes again: a process that begins has a space of its own. What is traced by
+// number was there before.
+void WindowsImages::begin(const WindowsRecord& record) {
+  if (!follows(record.pid)) return;
+  trace::Sideband out;
+  out.tsc = record.tsc;
+  out.pid = record.pid;
+  if (record.tid == 0) {
+    const auto known = processes_.find(record.pid);
+    if (pid_ == 0 && known != processes_.end() && known->second.has_program) processes_.erase(known);
+    describe(space_of(record.pid), record);
+    out.kind = trace::SidebandKind::PROCESS;
+    out.parent = record.parent_pid;
+  } else {
+    out.kind = trace::SidebandKind::THREAD;
+    out.tid = record.tid;
+  }
+  writer_->sideband(out);
+}
+
+void WindowsImages::end(const WindowsRecord& record) {
+  if (!follows(record.pid)) return;
+  trace::Sideband out;
+  out.kind = trace::SidebandKind::EXIT;
+  out.tsc = record.tsc;
+  out.pid = record.pid;
+  out.tid = record.tid != 0 ? record.tid : record.pid;
+  out.value = record.status;
+  writer_->sideband(out);
+}
+
+// An image counts from the beginning on, unless another one was at its addresses before. Windows tells
+// drivers when images are mapped, and not when they are unmapped.
+std::uint64_t WindowsImages::first_time(const WindowsRecord& record, trace::SpaceId space) {
+  const Range range{space, record.address, record.address + record.bytes};
+  const bool replaces = std::any_of(mapped_.begin(), mapped_.end(), [&](const Range& other) {
+    return other.space == space && other.begin < range.end && range.begin < other.end;
+  });
+  mapped_.push_back(range);
+  return replaces && !record.before ? record.tsc : trace::kTscMin;
+}
+
+WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {
+  const auto [place, fresh] = files_.try_emplace(key_of(record));
+  CodeFile& out = place->second;
+  if (!fresh) return out;
+  out.number = static_cast<std::int32_t>(files_.size() - 1);
+  trace::ImageFile described;
+  described.path = source_->shown(record.path);
+  const trace::TraceBuffer contents = source_->file(record.path);
+  const auto file = image::PeFile::open(contents.bytes());
+  // Otherwise the file was replaced after it was mapped.
+  if (file.ok() && pages(file.value().size()) == pages(record.bytes)) {
+    out.is_image = true;
+    out.parts = executable_parts(file.value(), contents, out.number);
+    described.build_id = file.value().pdb().id;
+    described.symbols = image::pe_symbols(contents.bytes());
+  }
+  writer_->file(static_cast<std::uint32_t>(out.number), described);
+  return out;
+}
+
+void WindowsImages::image(const WindowsRecord& record) {
+  if (record.bytes == 0 || record.address + record.bytes < record.address) return;
+  const trace::SpaceId space = record.kernel ? trace::kAnySpace : space_of(record.pid);
+  CodeFile& file = file_of(record);
+  trace::Sideband out;
+  out.tsc = record.tsc;
+  out.pid = record.kernel ? 0 : record.pid;
+  Process* const process = record.kernel ? nullptr : &processes_[record.pid];
+  if (process != nullptr && !std::exchange(process->has_program, true)) {
+    out.kind = trace::SidebandKind::EXEC;  // a process' first image is its program
+    out.text = source_->shown(record.path);
+    writer_->sideband(out);
+    out.text.clear();
+  }
+  out.kind = trace::SidebandKind::MAP;
+  out.address = record.address;
+  out.size = record.bytes;
+  out.file = file.number;
+  writer_->sideband(out);
+  write_code(record, file, space);
+}
+
+void WindowsImages::write_code(const WindowsRecord& record, CodeFile& file, trace::SpaceId space) {
+  const std::uint64_t since = first_time(record, space);
+  if (!file.is_image) {
+    trace::CodeRegion region;
+    region.space = space;
+    region.address = record.address;
+    region.size = record.bytes;
+    region.tsc_from = since;
+    region.file = file.number;
+    return write_memory(record, std::move(region));
+  }
+  for (trace::CodeRegion& part : file.parts) {
+    trace::CodeRegion region = part;
+    region.space = space;
+    region.address += record.address;
+    region.tsc_from = since;
+    if (code_bytes_ + region.bytes.size() > kMostCodeBytes) {
+      region.bytes = {};
+      unread_.push_back(record.path);
+    }
+    code_bytes_ += region.bytes.size();
+    writer_->code(region);
+    part.bytes = {};  // the bundle has them, for all processes
+  }
+}
+
+// The whole image, as its process has it. It has no names then: these have places in the file.
+void WindowsImages::write_memory(const WindowsRecord& record, trace::CodeRegion region) {
+  std::vector<std::uint8_t> bytes;
+  if (!record.kernel && record.bytes <= kMostImageBytes && code_bytes_ + record.bytes <= kMostCodeBytes)
+    bytes = source_->memory(record.pid, record.address, record.bytes);
+  if (bytes.empty()) unread_.push_back(record.path);
+  code_bytes_ += bytes.size();
+  region.bytes = trace::TraceBuffer::from_vector(std::move(bytes));
+  writer_->code(region);
+}
+
+}  // namespace ptkit::capture
