@@ -1,12 +1,12 @@
 #include "base/output_file.h"
 
-#include <windows.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <random>
 #include <system_error>
 #include <utility>
+
+#include "base/windows/file_handle.h"
 
 namespace ptkit::base {
 
@@ -17,10 +17,6 @@ namespace fs = std::filesystem;
 constexpr int kTries = 16;  // attempts if random names exist already
 
 std::string last_error() { return std::system_category().message(static_cast<int>(::GetLastError())); }
-
-Failure cannot_create(const std::string& path, const std::string& cause) {
-  return {Status::IO_ERROR, 0, path + ": cannot create: " + cause};
-}
 
 fs::path path_of(const std::string& utf8) {
   return {std::u8string(reinterpret_cast<const char8_t*>(utf8.data()), utf8.size())};
@@ -64,7 +60,8 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
       FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT | FILE_ATTRIBUTE_DEVICE;
   const DWORD earlier = ::GetFileAttributesW(state->path.c_str());
   if (path.empty() || (earlier != INVALID_FILE_ATTRIBUTES && (earlier & kNotRegular) != 0))
-    return cannot_create(path, "only regular files are written; give another name");
+    return Failure{Status::IO_ERROR, 0,
+                   path + ": is no regular file, and only regular files are written; give another name"};
   for (int i = 0; i < kTries && state->handle == INVALID_HANDLE_VALUE; ++i) {
     fs::path name = state->path.parent_path() / random_name();
     // It is renamed while it is open.
@@ -75,7 +72,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
     else if (::GetLastError() != ERROR_FILE_EXISTS)
       break;
   }
-  if (state->handle == INVALID_HANDLE_VALUE) return cannot_create(path, last_error());
+  if (state->handle == INVALID_HANDLE_VALUE) return last_failure(path, "create");
   return OutputFile(std::move(state));
 }
 
@@ -101,7 +98,7 @@ void OutputFile::cut(std::uint64_t size) noexcept {
 
 std::optional<Failure> OutputFile::name() {
   if (::MoveFileExW(state_->written.c_str(), state_->path.c_str(), MOVEFILE_REPLACE_EXISTING) == 0)
-    return cannot_create(state_->shown, last_error());
+    return last_failure(state_->shown, "create");
   state_->written.clear();
   return std::nullopt;
 }

@@ -16,6 +16,7 @@ struct BranchStretch {
   std::uint64_t since = 0;
   std::int32_t pid = -1;  // -1: not known
   std::int32_t tid = -1;
+  std::int32_t end_pid = -1;  // of the mark that ends it; -1: none does
   std::vector<trace::BranchRecord> records;
 };
 

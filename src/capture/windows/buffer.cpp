@@ -68,6 +68,8 @@ void WindowsBuffer::write(formats::PtkWriter& writer, base::Bytes bytes, const S
   counts_.bytes += bytes.size();
 }
 
+// The driver marks only where it hands over. In between, the thread of the marks may have made room for
+// another one: rows have no thread, and the process of both marks.
 void WindowsBuffer::write_branches(formats::PtkWriter& writer, base::Bytes bytes, const SpaceOf& space_of) {
   trace::Stream more;
   more.kind = trace::StreamKind::BRANCH_RECORDS;
@@ -77,9 +79,9 @@ void WindowsBuffer::write_branches(formats::PtkWriter& writer, base::Bytes bytes
     trace::Switch owner;
     owner.tsc = stretch.since;
     owner.offset = counts_.bytes + records.size() * sizeof(trace::BranchRecord);
-    if (stretch.pid >= 0) owner.pid = stretch.pid;
-    if (stretch.tid >= 0) owner.tid = stretch.tid;
-    if (stretch.pid > 0) owner.space = space_of(stretch.pid);
+    const bool same = stretch.end_pid < 0 || stretch.end_pid == stretch.pid;
+    if (same && stretch.pid >= 0) owner.pid = stretch.pid;
+    if (same && stretch.pid > 0) owner.space = space_of(stretch.pid);
     more.switches.push_back(owner);
     records.insert(records.end(), stretch.records.begin(), stretch.records.end());
   }

@@ -29,7 +29,7 @@ WindowsSession::Problem WindowsSession::check_here() const {
   const HardwareOptions& hardware = options_.record.hardware;
   if (query_.reason != 0)
     return unsupported(std::string("nothing can be traced here: ") + reason_text(query_.reason));
-  if (hardware.recorded == Recorded::BTS && !has(query_, PTKIT_FEATURE_BTS)) {
+  if (stores_branches() && !has(query_, PTKIT_FEATURE_BTS)) {
     return unsupported(
         "--bts: there is no Branch Trace Store here: the processor lacks it, or Windows keeps page tables of "
         "user "
@@ -56,7 +56,10 @@ WindowsSession::Problem WindowsSession::prepare() {
   if (!query.ok()) return query.failure();
   query_ = query.value();
   if (auto failure = check_here()) return failure;
-  auto config = driver_config(options_.record, query_.query, warnings_);
+  // Branch Trace Store does not choose by CR3.
+  RecordOptions asked = options_.record;
+  asked.hardware.all_cpus = asked.hardware.all_cpus || (stores_branches() && asked.hardware.cpus.empty());
+  auto config = driver_config(asked, query_.query, warnings_);
   if (!config.ok()) return config.failure();
   config_.config = config.value();
   std::copy(options_.module.begin(), options_.module.end(), std::begin(config_.module));
@@ -89,7 +92,7 @@ WindowsSession::Problem WindowsSession::set_ranges() {
 WindowsSession::Problem WindowsSession::set_target(int pid) {
   const HardwareOptions& hardware = options_.record.hardware;
   config_.config.target = PTKIT_TARGET_ALL;
-  config_.config.process = pid;
+  config_.config.process = stores_branches() ? 0 : pid;
   if (hardware.cpus.empty()) return {};
   auto masks = affinity_of(hardware.cpus, machine_.group_processors);
   if (!masks.ok()) return masks.failure();
@@ -138,7 +141,7 @@ WindowsSession::Problem WindowsSession::begin(int pid, const formats::ClockSampl
   write_configuration(now);
   images_.emplace(*writer_, *source_, pid, options_.record.hardware.kernel);
   trace::Stream whole;
-  if (pid != 0) {
+  if (config_.config.process != 0) {
     whole.pid = pid;
     whole.space = images_->space_of(pid);
   }
@@ -262,15 +265,18 @@ std::vector<std::string> WindowsSession::warnings() const {
   std::vector<std::string> out;
   for (const trace::Warning& warning : warnings_) out.push_back(warning.text());
   const HardwareOptions& hardware = options_.record.hardware;
-  if (hardware.recorded == Recorded::PACKETS)
+  if (stores_branches()) {
+    out.emplace_back(
+        "Branches have no thread: Windows calls no driver at a context switch. Their process is that of the "
+        "marks before and behind them, and branches of all processes are recorded.");
+  } else {
     out.emplace_back(
         "Threads are not separated: Windows calls no driver at a context switch. Branches of all threads of "
-        "a "
-        "processor are in one stream.");
-  if (config_.config.process == 0 && hardware.user && !hardware.kernel)
+        "a processor are in one stream.");
+  }
+  if (!stores_branches() && config_.config.process == 0 && hardware.user && !hardware.kernel)
     out.emplace_back(
-        "Processes are not separated: user code alone has no PIP packets. Record a process (-p), or "
-        "--levels "
+        "Processes are not separated: user code alone has no PIP packets. Record a process (-p), or --levels "
         "both.");
   warn_of_buffers(out);
   warn_of_images(out);
@@ -279,9 +285,10 @@ std::vector<std::string> WindowsSession::warnings() const {
 
 base::Result<RecordResult> WindowsSession::end(std::optional<int> exit_status,
                                                const formats::ClockSample& now) {
+  if (auto failure = simple(PTKIT_WINDOWS_PAUSE, "pause")) return *failure;
+  if (auto failure = collect()) return *failure;
   if (auto failure = simple(PTKIT_WINDOWS_STOP, "stop")) return *failure;
   if (auto failure = drain()) return *failure;
-  if (auto failure = collect()) return *failure;
   info_.end_ns = now.realtime_ns;
   info_.exit_status = exit_status;
   writer_->info(info_);

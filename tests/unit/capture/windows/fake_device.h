@@ -93,6 +93,7 @@ class FakeWindows final : public WindowsPort {
   std::map<std::uint32_t, ptkit_windows_refusal> refusals;  // by request
   std::vector<std::uint32_t> requests;
   std::function<void()> on_stop;
+  bool started = false;
   ptkit_windows_refusal last{};
 
   // The trace unit writes until the buffer is full up to the reader; a ring overwrites.
@@ -175,9 +176,14 @@ class FakeWindows final : public WindowsPort {
         cpu.dropped = 0;
         return kAccepted;
       }
+      case PTKIT_WINDOWS_START:
+        started = true;
+        return kAccepted;
       case PTKIT_WINDOWS_SNAPSHOT:
+        if (!started) return kInvalidParameter;
         return snapshot(read<ptkit_windows_snapshot>(in).cpu, out, written);
       case PTKIT_WINDOWS_STOP:
+        started = false;
         if (on_stop) on_stop();
         return kAccepted;
       default:

@@ -257,29 +257,44 @@ TEST_F(WindowsSessionTest, TracesADriverByItsName) {
   EXPECT_EQ(bundle.code[0].space, trace::kAnySpace);
 }
 
-TEST_F(WindowsSessionTest, GivesBranchesToThreads) {
+TEST_F(WindowsSessionTest, GivesBranchesTheProcessOfBothMarks) {
   options_.record.hardware.recorded = Recorded::BTS;
   WindowsSession session = make();
   begin(session);
   EXPECT_EQ(device_.config.config.output, std::uint32_t{PTKIT_OUTPUT_BTS});
+  EXPECT_EQ(device_.config.config.process, 0);  // branches are not chosen by CR3
   std::vector<std::uint8_t> bytes;
   const auto word = [&](std::uint64_t value) {
     for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
   };
-  ptkit_branch_mark mark{0, kPid, 17, 1000};
-  const base::Bytes begins = bytes_of(mark);
-  bytes.insert(bytes.end(), begins.begin(), begins.end());
-  for (const std::uint64_t one : {0x401000U, 0x402000U, 0U, 0x402010U, 0x403000U, 0x10U}) word(one);
+  const auto mark = [&](int pid, int tid, std::uint64_t tsc) {
+    const ptkit_branch_mark one{0, pid, tid, tsc};
+    const base::Bytes raw = bytes_of(one);
+    bytes.insert(bytes.end(), raw.begin(), raw.end());
+  };
+  const auto branch = [&](std::uint64_t from, std::uint64_t to) {
+    for (const std::uint64_t one : {from, to, std::uint64_t{0}}) word(one);
+  };
+  mark(kPid, 17, 1000);
+  branch(0x401000, 0x402000);
+  branch(0x402010, 0x403000);
+  mark(~kPid, ~17, 2000);
+  mark(kPid, 17, 2001);
+  branch(0x403010, 0x404000);
+  mark(~99, ~98, 3000);  // another process runs now
   device_.write(1, bytes);
   drain(session);
   const trace::TraceBundle bundle = end(session);
   const trace::Stream& stream = bundle.streams[1];
   EXPECT_EQ(stream.kind, trace::StreamKind::BRANCH_RECORDS);
-  EXPECT_EQ(stream.data.size(), 2 * sizeof(trace::BranchRecord));
-  ASSERT_EQ(stream.switches.size(), 1U);
-  EXPECT_EQ(stream.switches[0].tid, 17);
+  EXPECT_EQ(stream.data.size(), 3 * sizeof(trace::BranchRecord));
+  ASSERT_EQ(stream.switches.size(), 2U);
+  EXPECT_EQ(stream.switches[0].tid, trace::kNoId);
+  EXPECT_EQ(stream.switches[0].pid, kPid);
   EXPECT_EQ(stream.switches[0].tsc, 1000U);
   EXPECT_EQ(bundle.spaces[stream.switches[0].space].pid, kPid);
+  EXPECT_EQ(stream.switches[1].pid, trace::kNoId);
+  EXPECT_EQ(stream.switches[1].offset, 2 * sizeof(trace::BranchRecord));
 }
 
 TEST_F(WindowsSessionTest, ChoosesProcessorsOfTheSecondGroup) {
