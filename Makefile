@@ -14,7 +14,7 @@ export CCACHE_NOHASHDIR ?= 1
 SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
 GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
-.PHONY: help packages build demo check test test-cpp test-python emulated portable windows windows-test wheel lint format sanitize bench docs clean
+.PHONY: help packages build demo check test test-cpp test-python emulated portable windows windows-test windows-client wheel lint format sanitize bench docs clean
 
 help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
@@ -25,6 +25,7 @@ help:
 	@echo "make portable  packets, flow, time and tables on aarch64 and on Windows, in emulators (Debian)"
 	@echo "make windows   the driver for Windows, with Debian's mingw-w64: build/windows/ptkit.sys"
 	@echo "make windows-test  that driver in Wine and under sanitizers, over a model of the processors"
+	@echo "make windows-client  the recorder for Windows: build/windows-client/ptkit-capture.exe"
 	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
 	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
 	@echo "make wheel     dist/: source archive and a wheel that needs no libraries, tested in an environment of its own"
@@ -126,6 +127,9 @@ windows-test: build $(STAMPS)/packages-windows
 	PTKIT_WINDOWS=1 PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --durations=5 \
 	  --junit-xml=$(BUILD)/windows.xml tests/windows
 	$(PYTHON) tools/report_skips.py test $(BUILD)/windows.xml
+
+windows-client: $(STAMPS)/packages-windows
+	JOBS=$(JOBS) $(PYTHON) tests/support/windows_client.py $(BUILD)/windows-client
 
 # Sanitizers report lines; all of the debug information would take a fifth of the time to compile.
 LINES := -O2 -gline-tables-only -DNDEBUG

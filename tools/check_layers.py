@@ -43,6 +43,7 @@ CPP_RANKS = {
     "capture": 7,
     "index": 7,
     "lines": 7,
+    "client": 8,
     "parser": 8,
     "columns": 8,
     "aggregate": 8,

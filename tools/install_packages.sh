@@ -8,7 +8,7 @@ declare -A groups=(
   [lint]="clang clang-format clang-tidy"
   [emulated]="qemu-system-x86"
   [portable]="googletest g++-aarch64-linux-gnu qemu-user g++-mingw-w64-x86-64-posix wine wine64"
-  [windows]="cmake ninja-build gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 clang wine wine64"
+  [windows]="cmake ninja-build gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 clang wine wine64 nlohmann-json3-dev"
 )
 # Wanted, but not had everywhere: what needs them is skipped without (ccache saves time).
 declare -A optional=([build]="ccache" [test]="gcc-multilib linux-perf llvm lld clang dwz libdebuginfod1 valgrind" [lint]="libclang-rt-dev")

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from debian import Missing
 from mingw import require_mingw
+from windows_client import BUILD, build_recorder
 from windows_driver import build_shipped, build_with_model
 from wine import Wine, private_wine, require_wine
 
@@ -40,3 +42,12 @@ def shipped_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """ptkit.sys as `make windows` makes it."""
     require_mingw()
     return build_shipped(tmp_path_factory.mktemp("shipped"))
+
+
+@pytest.fixture(scope="session")
+def recorder_program(wine: Wine) -> Path:
+    """ptkit-capture.exe; the build stays for the next time."""
+    try:
+        return build_recorder(BUILD)
+    except Missing as missing:
+        pytest.fail(str(missing), pytrace=False)

@@ -1,0 +1,56 @@
+"""ptkit-capture.exe, the recorder for Windows, made by mingw-w64.
+
+windows_client.py BUILD   builds BUILD/ptkit-capture.exe
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from debian import Missing, Packages
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PTKIT_RECORDER_BUILD", ROOT / "build" / "windows-client"))
+TOOLCHAIN = ROOT / "cmake" / "mingw.cmake"
+
+
+def zstd_sources(folder: Path) -> Path:
+    """The unpacked sources of Zstandard: Debian has no package of it for Windows."""
+    unpacked = folder / "libzstd"
+    if not unpacked.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / "libzstd.part"
+        unfinished.mkdir(exist_ok=True)
+        tarball = Packages(folder / "apt").source_tarball("libzstd")
+        subprocess.run(
+            ["tar", "-C", str(unfinished), "--strip-components=1", "-xf", str(tarball)], check=True
+        )
+        unfinished.rename(unpacked)
+    return unpacked
+
+
+def build_recorder(build: Path, jobs: str = "2") -> Path:
+    """Returns the program. Raises Missing or CalledProcessError with what is wrong."""
+    sources = Path(os.environ.get("PTKIT_ZSTD_SOURCE") or zstd_sources(build / "sources"))
+    configure = [
+        "cmake", "-S", str(ROOT), "-B", str(build / "tree"), f"-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}",
+        "-DCMAKE_BUILD_TYPE=Release", "-DPTKIT_CLIENT=ON", "-DPTKIT_WERROR=ON",
+        f"-DPTKIT_ZSTD_SOURCE={sources}",
+    ]  # fmt: skip
+    for command in (configure, ["cmake", "--build", str(build / "tree"), "-j", jobs]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Missing(f"{' '.join(command)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+    program = build / "ptkit-capture.exe"
+    program.write_bytes((build / "tree" / "src" / "client" / "ptkit-capture.exe").read_bytes())
+    return program
+
+
+if __name__ == "__main__":
+    try:
+        print(build_recorder(Path(sys.argv[1]), os.environ.get("JOBS", "2")))
+    except Missing as missing:
+        sys.exit(str(missing))
