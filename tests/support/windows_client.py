@@ -5,6 +5,7 @@ windows_client.py BUILD   builds BUILD/ptkit-capture.exe
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -33,7 +34,14 @@ def zstd_sources(folder: Path) -> Path:
 
 
 def build_recorder(build: Path, jobs: str = "2") -> Path:
-    """Returns the program. Raises Missing or CalledProcessError with what is wrong."""
+    """Returns the program. Raises Missing with what is wrong. Processes of a test run wait here."""
+    build.mkdir(parents=True, exist_ok=True)
+    with (build / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build_locked(build, jobs)
+
+
+def _build_locked(build: Path, jobs: str) -> Path:
     sources = Path(os.environ.get("PTKIT_ZSTD_SOURCE") or zstd_sources(build / "sources"))
     configure = [
         "cmake", "-S", str(ROOT), "-B", str(build / "tree"), f"-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}",
@@ -45,8 +53,9 @@ def build_recorder(build: Path, jobs: str = "2") -> Path:
         if done.returncode != 0:
             raise Missing(f"{' '.join(command)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     program = build / "ptkit-capture.exe"
-    program.write_bytes((build / "tree" / "src" / "client" / "ptkit-capture.exe").read_bytes())
-    return program
+    unfinished = build / "ptkit-capture.part"
+    unfinished.write_bytes((build / "tree" / "src" / "client" / "ptkit-capture.exe").read_bytes())
+    return unfinished.replace(program)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from wine import SECONDS, Wine
 
+pytestmark = pytest.mark.slow
+
 
 def refused(wine: Wine, recorder_program: Path, *arguments: str) -> tuple[int, str]:
     """The exit status of a command that fails, and what it prints."""

@@ -28,6 +28,8 @@ BLOCK_BYTES = 32
 TRACED, STORED, BRANCH = 1 << 63, 1 << 62, 1 << 61
 IP = (1 << 61) - 1  # of an entry of the log: the model has user code below
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Recorder:
