@@ -8,6 +8,7 @@ order, are the blocks that were executed.
 from __future__ import annotations
 
 import array
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 from mingw import compile_program
 from small_pe import pe
-from windows_driver import INCLUDES, TEST_INCLUDES, build_with_model
+from windows_driver import INCLUDES, TEST_INCLUDES
 from wine import SECONDS, Wine
 
 import ptkit
@@ -61,8 +62,8 @@ class Recorder:
 
 
 @pytest.fixture(scope="module")
-def recorder(wine: Wine, recorder_program: Path) -> Iterator[Recorder]:
-    build_with_model(wine.folder)
+def recorder(wine: Wine, recorder_program: Path, model_driver: Path) -> Iterator[Recorder]:
+    shutil.copy(model_driver, wine.folder)
     program = compile_program(
         wine.folder / "traced.exe", *INCLUDES, *TEST_INCLUDES, f"-I{HERE}", HERE / "traced_program.c",
         HERE / "device_windows.c", HERE / "service.c", HERE / "kernel" / "host_windows.c",
