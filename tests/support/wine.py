@@ -60,7 +60,7 @@ class Wine:
         What Wine itself says is on the standard error, and goes to another one.
         """
         command = [str(LOADER), str(program), *map(str, arguments)]
-        with log.open("wb") as output, _errors(log).open("wb") as errors:
+        with log.open("wb") as output, errors_of(log).open("wb") as errors:
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
                 env=self.environment | environment, cwd=self.folder,
@@ -93,12 +93,13 @@ class Wine:
             subprocess.run([str(SERVER), option], env=self.environment, timeout=SECONDS, check=False)
 
 
-def _errors(log: Path) -> Path:
+def errors_of(log: Path) -> Path:
+    """Where the standard error of a program goes."""
     return log.with_suffix(".errors")
 
 
 def _end_of(log: Path) -> str:
-    return "".join(path.read_text(errors="replace")[-2000:] for path in (log, _errors(log)))
+    return "".join(path.read_text(errors="replace")[-2000:] for path in (log, errors_of(log)))
 
 
 @contextmanager

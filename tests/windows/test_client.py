@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from wine import SECONDS, Wine
+from wine import SECONDS, Wine, errors_of
 
 pytestmark = pytest.mark.slow
 
@@ -14,7 +14,8 @@ def refused(wine: Wine, recorder_program: Path, *arguments: str) -> tuple[int, s
     """The exit status of a command that fails, and what it prints."""
     log = wine.folder / "refusal"
     status = wine.begin(log, recorder_program, *arguments, environment={}).wait(SECONDS)
-    return status, log.read_text(errors="replace").replace("\r", "")
+    said = "".join(path.read_text(errors="replace") for path in (log, errors_of(log)))
+    return status, said.replace("\r", "")
 
 
 def test_help_names_each_command(wine: Wine, recorder_program: Path) -> None:
