@@ -24,7 +24,7 @@ class Packages:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.resolve()  # apt takes other paths for those below its root
         self._options: list[str] = []
 
     def source_tarball(self, name: str) -> Path:
