@@ -153,6 +153,12 @@ base::Result<Outcome> CoverageDecoder::decode(base::Bytes stream, const Maps& ma
 }
 
 void CoverageDecoder::run(base::Bytes stream, const std::function<bool()>& go_on, Outcome& outcome) {
+  if (stream.empty()) {  // of a recording it is a CPU without trace; here, the program was not traced
+    flow::FlowError error;
+    error.code = base::Status::NO_SYNC;
+    sink_->on_error(error);
+    return;
+  }
   Unwinding unwinding(*this);
   stream_.data = trace::TraceBuffer(stream, nullptr);
   flow::FlowDecoder decoder(stream_, bundle_->configuration, *image_, options_, *sink_, nullptr, pool_.get());

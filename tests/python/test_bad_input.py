@@ -20,6 +20,7 @@ def test_empty_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ptkit.FormatError, match="stream is empty"):
         ptkit.open(b"")
     assert len(ptkit.packets(b"")) == 0
+    assert len(ptkit.packets(b"", sync=True).errors) == 0
 
 
 def test_text_file_is_refused(tmp_path: Path) -> None:

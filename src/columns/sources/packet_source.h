@@ -43,6 +43,7 @@ class PacketSource final : public flow::RowSource {
 template <typename Decoder>
 bool PacketSource<Decoder>::begin() {
   sync_ = false;
+  if (stream_.empty()) return false;  // of a CPU on which nothing was traced
   const auto status = decoder_.sync_forward(0);
   const std::uint64_t size = stream_.size();
   if (status != base::Status::OK) {
