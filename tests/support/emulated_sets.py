@@ -24,6 +24,7 @@ TURNS = (
     (
         "emulated/ptkit_driver/test_tasks.py",
         "emulated/ptkit_record/test_driver_sideband.py",
+        "emulated/ptkit_record/test_driver_two_cpus.py",
         "emulated/ptkit_record/test_recipes.py",
         "emulated/ptkit_record/test_perf_branches.py",
     ),
