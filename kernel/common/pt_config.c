@@ -2,8 +2,10 @@
 #include "pt_config.h"
 
 #include "pt_buffer.h"
-#include "pt_topa.h"
+#include "pt_check.h"
 #include "ptkit/rtit_regs.h"
+
+#define DRIVER_VERSION (0 << 16 | 1 << 8 | 0) /* also in windows/ptkit.rc */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define OFFSET(name) ((uint32_t) __builtin_offsetof(struct ptkit_config, name))
@@ -173,6 +175,47 @@ bool pt_single_range_is_limited(uint32_t signature)
 	return true;
 }
 
+void pt_limits_make(const struct ptkit_caps *caps, uint64_t most_bytes,
+		    struct pt_config_limits *limits)
+{
+	uint32_t outputs = caps->cpuid_14_0[2];
+	bool topa = outputs & PT_BIT(PT_CPUID_14_ECX_TOPA);
+	bool limited = pt_single_range_is_limited(caps->cpuid_1_eax);
+
+	limits->features = topa ? PTKIT_FEATURE_TOPA : 0;
+	if (topa && (outputs & PT_BIT(PT_CPUID_14_ECX_TOPA_MULTIPLE)) && caps->interrupts)
+		limits->features |= PTKIT_FEATURE_WAKE_UP;
+	if (outputs & PT_BIT(PT_CPUID_14_ECX_SINGLE_RANGE))
+		limits->features |= PTKIT_FEATURE_SINGLE_RANGE;
+	if (caps->bts)
+		limits->features |= PTKIT_FEATURE_BTS;
+	if (caps->in_vmx)
+		limits->features |= PTKIT_FEATURE_VMX;
+	limits->most_bytes = most_bytes;
+	limits->most_single_bytes = limited ? PT_TOPA_LEAST_BYTES : most_bytes;
+}
+
+void pt_query_make(const struct ptkit_caps *caps, const struct pt_config_limits *limits,
+		   struct ptkit_query *query)
+{
+	uint32_t i;
+
+	query->abi = PTKIT_ABI;
+	query->driver_version = DRIVER_VERSION;
+	query->features = limits->features;
+	query->cpuid_1_eax = caps->cpuid_1_eax;
+	query->cpuid_7_ebx = caps->cpuid_7_ebx;
+	for (i = 0; i < 4; i++) {
+		query->cpuid_14_0[i] = caps->cpuid_14_0[i];
+		query->cpuid_14_1[i] = caps->cpuid_14_1[i];
+		query->cpuid_15[i] = caps->cpuid_15[i];
+	}
+	query->physical_bits = caps->physical_bits;
+	query->nominal_ratio = caps->nominal_ratio;
+	query->most_bytes = limits->most_bytes;
+	query->most_single_bytes = limits->most_single_bytes;
+}
+
 static bool is_power_of_two(uint64_t value)
 {
 	return value && !(value & (value - 1));
@@ -226,7 +269,8 @@ static int check_sideband(const struct pt_config_limits *limits, struct ptkit_co
 }
 
 /* Branch Trace Store takes no option of packets. */
-static int check_bts(const struct pt_config_limits *limits, struct ptkit_config *config)
+static int check_bts(const struct ptkit_caps *caps, const struct pt_config_limits *limits,
+		     struct ptkit_config *config)
 {
 	const uint64_t levels = PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL;
 	uint64_t wanted = config->flags & levels;
@@ -237,7 +281,7 @@ static int check_bts(const struct pt_config_limits *limits, struct ptkit_config 
 		return REFUSE(config, target, PT_E_INVALID);
 	if (!wanted || (config->flags & ~(levels | PTKIT_TRACE_BRANCHES | PTKIT_TRACE_CHILDREN)))
 		return REFUSE(config, flags, PT_E_INVALID);
-	if (wanted != levels && !limits->bts_levels)
+	if (wanted != levels && !caps->bts_levels)
 		return REFUSE(config, flags, PT_E_UNSUPPORTED);
 	if (config->mtc_freq)
 		return REFUSE(config, mtc_freq, PT_E_INVALID);
@@ -250,16 +294,25 @@ static int check_bts(const struct pt_config_limits *limits, struct ptkit_config 
 	return 0;
 }
 
-static int check_rules(const struct pt_caps *caps, struct ptkit_config *config,
+static int check_rules(const struct ptkit_caps *caps, struct ptkit_config *config,
 		       const struct pt_state *state)
 {
+	const struct pt_caps known = {
+		.leaf_14_ebx = caps->cpuid_14_0[1],
+		.leaf_14_ecx = caps->cpuid_14_0[2],
+		.leaf_14_1_eax = caps->cpuid_14_1[0],
+		.leaf_14_1_ebx = caps->cpuid_14_1[1],
+		.physical_bits = caps->physical_bits,
+		.linear_bits = caps->linear_bits,
+		.needs_branch_en = pt_needs_branch_en(caps->cpuid_1_eax),
+	};
 	struct first_rule first = {config, 0};
 
-	pt_check(caps, state, note_rule, &first);
+	pt_check(&known, state, note_rule, &first);
 	return first.error;
 }
 
-int pt_config_make(const struct pt_caps *caps, const struct pt_config_limits *limits,
+int pt_config_make(const struct ptkit_caps *caps, const struct pt_config_limits *limits,
 		   struct ptkit_config *config, bool cr3_filter, struct pt_state *state)
 {
 	int error;
@@ -270,7 +323,7 @@ int pt_config_make(const struct pt_caps *caps, const struct pt_config_limits *li
 	if (!error)
 		error = check_sideband(limits, config);
 	if (!error && config->output == PTKIT_OUTPUT_BTS)
-		error = check_bts(limits, config);
+		error = check_bts(caps, limits, config);
 	else if (!error)
 		error = make_flags(config, state);
 	if (!error)
@@ -284,4 +337,22 @@ int pt_config_make(const struct pt_caps *caps, const struct pt_config_limits *li
 	if (cr3_filter)
 		state->ctl |= PT_BIT(PT_CTL_CR3_FILTER);
 	return check_rules(caps, config, state);
+}
+
+void pt_topa_options_make(const struct ptkit_caps *caps, const struct ptkit_config *config,
+			  struct pt_topa_options *options)
+{
+	uint64_t interrupt_bytes = config->wake_up_bytes / 2;
+
+	if (config->wake_up_bytes && interrupt_bytes < PT_TOPA_LEAST_BYTES)
+		interrupt_bytes = PT_TOPA_LEAST_BYTES;
+	options->interrupt_bytes = interrupt_bytes;
+	options->ring = config->mode == PTKIT_MODE_RING || interrupt_bytes;
+	options->one_entry = !(caps->cpuid_14_0[2] & PT_BIT(PT_CPUID_14_ECX_TOPA_MULTIPLE));
+	options->physical_bits = caps->physical_bits;
+	options->largest_size = PT_TOPA_LARGEST_SIZE;
+	/* INT follows after so many bytes: no region is longer. */
+	while (interrupt_bytes && options->largest_size &&
+	       PT_TOPA_LEAST_BYTES << options->largest_size > interrupt_bytes)
+		options->largest_size--;
 }

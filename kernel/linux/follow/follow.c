@@ -23,6 +23,7 @@
 #include <asm/io.h>
 
 #include "follow/follow.h"
+#include "machine/caps.h"
 #include "ptkit/rtit_regs.h"
 
 /* A process that a followed process has created. */
@@ -32,13 +33,13 @@ struct child {
 	struct task_struct *task; /* a reference: the first thread */
 };
 
-bool ptkit_follow_switches(const struct ptkit_caps *caps, const struct ptkit_config *config)
+bool ptkit_follow_switches(const struct ptkit_config *config)
 {
 	const u64 both = PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL;
 
 	return (config->flags & PTKIT_TRACE_CHILDREN) || (config->flags & both) == both ||
-	       config->output == PTKIT_OUTPUT_BTS || caps->address_masking ||
-	       !(caps->cpuid_14_0[1] & BIT(PT_CPUID_14_EBX_CR3_FILTER));
+	       config->output == PTKIT_OUTPUT_BTS || ptkit_caps.address_masking ||
+	       !(ptkit_caps.cpuid_14_0[1] & BIT(PT_CPUID_14_EBX_CR3_FILTER));
 }
 
 static struct child *find_child(const struct ptkit_follow *follow,
@@ -118,8 +119,7 @@ static struct task_struct *find_task(const struct ptkit_config *config)
 	return task;
 }
 
-struct ptkit_follow *ptkit_follow_make(const struct ptkit_caps *caps,
-				       const struct ptkit_config *config)
+struct ptkit_follow *ptkit_follow_make(const struct ptkit_config *config)
 {
 	bool thread = config->target == PTKIT_TARGET_TASK;
 	struct ptkit_follow *follow;
@@ -137,7 +137,7 @@ struct ptkit_follow *ptkit_follow_make(const struct ptkit_caps *caps,
 	}
 	follow->task = task;
 	follow->thread = thread;
-	follow->switches = thread || ptkit_follow_switches(caps, config);
+	follow->switches = thread || ptkit_follow_switches(config);
 	follow->with_children = config->flags & PTKIT_TRACE_CHILDREN;
 	follow->user_table = boot_cpu_has(X86_FEATURE_PTI) && (config->flags & PTKIT_TRACE_USER);
 	raw_spin_lock_init(&follow->children_lock);

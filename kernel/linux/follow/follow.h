@@ -11,7 +11,6 @@
 #include <linux/spinlock_types.h>
 #include <linux/types.h>
 
-#include "machine/caps.h"
 #include "ptkit/ptkit_ioctl.h"
 
 #define PTKIT_CHILDREN_BITS 7
@@ -39,10 +38,9 @@ struct ptkit_follow {
 };
 
 /* Whether tracing is switched on and off; otherwise the CR3 filter selects the process. */
-bool ptkit_follow_switches(const struct ptkit_caps *caps, const struct ptkit_config *config);
+bool ptkit_follow_switches(const struct ptkit_config *config);
 /* Null: all tasks are followed. ERR_PTR(-ESRCH): there is no such process or thread. */
-struct ptkit_follow *ptkit_follow_make(const struct ptkit_caps *caps,
-				       const struct ptkit_config *config);
+struct ptkit_follow *ptkit_follow_make(const struct ptkit_config *config);
 void ptkit_follow_free(struct ptkit_follow *follow);
 
 /* With preemption off: whether the session follows a task. */

@@ -21,7 +21,6 @@
 #include "unit/memory.h"
 #include "unit/units.h"
 
-#define DRIVER_VERSION (0 << 16 | 1 << 8 | 0)
 /* Offsets for mmap(): the processor's number, one of its two buffers, a position in the buffer. */
 #define CPU_SHIFT 41
 #define SIDEBAND_SHIFT 40
@@ -54,23 +53,14 @@ static struct ptkit_trace *find_trace(const struct ptkit_session *session, u64 n
 
 static int query(void __user *argument, unsigned int command)
 {
+	struct pt_config_limits limits;
 	struct ptkit_query query = {
-		.abi = PTKIT_ABI,
-		.driver_version = DRIVER_VERSION,
-		.features = ptkit_features(&ptkit_caps),
-		.cpuid_1_eax = ptkit_caps.cpuid_1_eax,
-		.cpuid_7_ebx = ptkit_caps.cpuid_7_ebx,
-		.physical_bits = ptkit_caps.physical_bits,
 		.tsc_khz = tsc_khz,
 		.cpus = nr_cpu_ids,
-		.nominal_ratio = ptkit_caps.nominal_ratio,
-		.most_bytes = PTKIT_MOST_BYTES,
-		.most_single_bytes = ptkit_most_single_bytes(&ptkit_caps),
 	};
 
-	memcpy(query.cpuid_14_0, ptkit_caps.cpuid_14_0, sizeof(query.cpuid_14_0));
-	memcpy(query.cpuid_14_1, ptkit_caps.cpuid_14_1, sizeof(query.cpuid_14_1));
-	memcpy(query.cpuid_15, ptkit_caps.cpuid_15, sizeof(query.cpuid_15));
+	ptkit_limits_make(&limits);
+	pt_query_make(&ptkit_caps, &limits, &query);
 	return copy_out(argument, command, &query, sizeof(query));
 }
 

@@ -31,7 +31,6 @@
 #include <linux/slab.h>
 #include <linux/topology.h>
 
-#include "machine/caps.h"
 #include "session/config.h"
 #include "session/probes.h"
 #include "session/session.h"
@@ -117,7 +116,7 @@ static int add_trace(struct ptkit_session *session, const struct ptkit_config *c
 {
 	struct ptkit_trace *trace = &session->traces[session->count];
 	int node = config->target == PTKIT_TARGET_TASK ? NUMA_NO_NODE : cpu_to_node(cpu);
-	int error = ptkit_memory_make(&trace->memory, &ptkit_caps, config, node);
+	int error = ptkit_memory_make(&trace->memory, config, node);
 
 	if (error)
 		return error;
@@ -176,7 +175,7 @@ static int make_traces(struct ptkit_session *session, const struct ptkit_config 
 
 static int make_follow(struct ptkit_session *session, const struct ptkit_config *config)
 {
-	struct ptkit_follow *follow = ptkit_follow_make(&ptkit_caps, config);
+	struct ptkit_follow *follow = ptkit_follow_make(config);
 
 	if (IS_ERR(follow))
 		return PTR_ERR(follow);
@@ -202,7 +201,7 @@ int ptkit_session_configure(struct ptkit_session *session, struct ptkit_config *
 	if (session->state != PTKIT_SESSION_OPEN)
 		return -EBUSY;
 	memset(&session->registers, 0, sizeof(session->registers));
-	error = ptkit_make_state(&ptkit_caps, config, &session->registers);
+	error = ptkit_make_state(config, &session->registers);
 	if (!error)
 		error = make_all(session, config);
 	if (!error)

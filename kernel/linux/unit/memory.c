@@ -11,6 +11,8 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
+#include "common/pt_config.h"
+#include "machine/caps.h"
 #include "machine/compat.h"
 #include "ptkit/rtit_regs.h"
 #include "unit/memory.h"
@@ -99,33 +101,17 @@ static int allocate_tables(struct ptkit_memory *memory, u64 entries, int node)
 	return 0;
 }
 
-/*
- * INT follows after so many bytes; no region is longer. So at most `wake_up_bytes` are written
- * between two interrupts.
- */
-static u64 interrupt_bytes(const struct ptkit_config *config)
+static int build_tables(struct ptkit_memory *memory, const struct pt_topa_options *options,
+			int node)
 {
-	return config->wake_up_bytes ? max_t(u64, config->wake_up_bytes / 2, PAGE_SIZE) : 0;
-}
-
-static int build_tables(struct ptkit_memory *memory, const struct ptkit_caps *caps,
-			const struct ptkit_config *config, int node)
-{
-	struct pt_topa_options options = {
-		.ring = config->mode == PTKIT_MODE_RING || config->wake_up_bytes,
-		.interrupt_bytes = interrupt_bytes(config),
-		.one_entry = !(caps->cpuid_14_0[2] & BIT(PT_CPUID_14_ECX_TOPA_MULTIPLE)),
-		.largest_size = PT_TOPA_LARGEST_SIZE,
-		.physical_bits = caps->physical_bits,
-	};
-	u64 entries = pt_topa_entries(memory->regions, memory->region_count, &options);
+	u64 entries = pt_topa_entries(memory->regions, memory->region_count, options);
 	int error;
 
 	error = allocate_tables(memory, entries, node);
 	if (error)
 		return error;
 	error = pt_topa_build(&memory->topa, memory->tables, memory->table_count, memory->regions,
-			      memory->region_count, &options);
+			      memory->region_count, options);
 	/* Only one rule can be broken: the processor takes one region, and there are more. */
 	return error ? -ENOMEM : 0;
 }
@@ -156,18 +142,14 @@ static int map_linear(struct ptkit_memory *memory)
 	return memory->linear ? 0 : -ENOMEM;
 }
 
-static unsigned int largest_order(const struct ptkit_config *config)
+int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_config *config, int node)
 {
-	if (!config->wake_up_bytes)
-		return PTKIT_LARGEST_ORDER;
-	return min_t(unsigned int, PTKIT_LARGEST_ORDER, get_order(interrupt_bytes(config)));
-}
-
-int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps,
-		      const struct ptkit_config *config, int node)
-{
+	struct pt_topa_options options;
+	unsigned int largest;
 	int error;
 
+	pt_topa_options_make(&ptkit_caps, config, &options);
+	largest = min_t(unsigned int, PTKIT_LARGEST_ORDER, options.largest_size);
 	memory->bytes = config->buffer_bytes;
 	memory->single_range = config->output == PTKIT_OUTPUT_SINGLE_RANGE;
 	/* The worst case: each region is one page. */
@@ -177,11 +159,11 @@ int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps
 		return -ENOMEM;
 	memory->used = memory->bytes;
 	if (!memory->single_range) {
-		error = allocate_regions(memory, node, largest_order(config));
+		error = allocate_regions(memory, node, largest);
 		if (!error && config->output == PTKIT_OUTPUT_BTS)
 			error = map_linear(memory);
 		else if (!error)
-			error = build_tables(memory, caps, config, node);
+			error = build_tables(memory, &options, node);
 	} else if (get_order(memory->bytes) > PTKIT_LARGEST_ORDER) {
 		error = -ENOMEM;
 	} else {

@@ -8,7 +8,6 @@
 
 #include "common/pt_sequence.h"
 #include "common/pt_topa.h"
-#include "machine/caps.h"
 #include "ptkit/ptkit_ioctl.h"
 
 /* A buffer. The regions are in the order in which the processor fills them. */
@@ -25,8 +24,7 @@ struct ptkit_memory {
 	bool written;
 };
 
-int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps,
-		      const struct ptkit_config *config, int node);
+int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_config *config, int node);
 void ptkit_memory_free(struct ptkit_memory *memory);
 /*
  * The memory is never freed: a processor may still write to it. It interrupts no more, as the

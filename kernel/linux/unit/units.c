@@ -21,6 +21,7 @@
 #include <linux/string.h>
 
 #include "follow/follow.h"
+#include "machine/caps.h"
 #include "unit/bts.h"
 #include "unit/reserve.h"
 #include "unit/running.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 #include "session/config.h"
 
-#include "common/pt_config.h"
 #include "machine/caps.h"
 #include "machine/machine.h"
 #include "machine/reasons.h"
@@ -9,45 +8,27 @@
 #include "sideband/system.h"
 #include "unit/running.h"
 
+#define MOST_BYTES (1ULL << 30)
+
 #define REFUSE(config, field, reason)                                                              \
 	((config)->refused = FIELD_OFFSET(struct ptkit_config, field), (reason))
-
-static const uint64_t levels = PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL;
 
 static bool has_shadow(void)
 {
 	return ptkit_machine_caps.system & PTKIT_SYSTEM_KVA_SHADOW;
 }
 
-uint64_t ptkit_most_single_bytes(void)
-{
-	bool limited = pt_single_range_is_limited(ptkit_machine_caps.caps.cpuid_1_eax);
-
-	return limited ? PT_TOPA_LEAST_BYTES : PTKIT_MOST_BYTES;
-}
-
-uint64_t ptkit_features(void)
+void ptkit_limits_make(struct pt_config_limits *limits)
 {
 	const struct ptkit_caps *caps = &ptkit_machine_caps.caps;
-	uint32_t outputs = caps->cpuid_14_0[2];
-	uint64_t features = PTKIT_FEATURE_SIDEBAND;
 
-	if (ptkit_machine_caps.reason)
-		return 0;
-	if (outputs & PT_BIT(PT_CPUID_14_ECX_TOPA))
-		features |= PTKIT_FEATURE_TOPA;
-	if ((outputs & PT_BIT(PT_CPUID_14_ECX_TOPA)) &&
-	    (outputs & PT_BIT(PT_CPUID_14_ECX_TOPA_MULTIPLE)) && caps->interrupts)
-		features |= PTKIT_FEATURE_WAKE_UP;
-	if (outputs & PT_BIT(PT_CPUID_14_ECX_SINGLE_RANGE))
-		features |= PTKIT_FEATURE_SINGLE_RANGE;
+	pt_limits_make(caps, MOST_BYTES, limits);
+	limits->features |= PTKIT_FEATURE_SIDEBAND;
 	if (caps->cpuid_14_0[1] & PT_BIT(PT_CPUID_14_EBX_CR3_FILTER))
-		features |= PTKIT_FEATURE_PROCESS | (has_shadow() ? 0 : PTKIT_FEATURE_PROCESS_BOTH);
-	if (caps->bts)
-		features |= PTKIT_FEATURE_BTS;
-	if (caps->in_vmx)
-		features |= PTKIT_FEATURE_VMX;
-	return features;
+		limits->features |=
+			PTKIT_FEATURE_PROCESS | (has_shadow() ? 0 : PTKIT_FEATURE_PROCESS_BOTH);
+	if (ptkit_machine_caps.reason)
+		limits->features = 0;
 }
 
 static bool affinity_has(const struct ptkit_windows_config *config, PROCESSOR_NUMBER place)
@@ -124,16 +105,17 @@ static uint32_t check_target(struct ptkit_windows_config *windows)
 }
 
 /* Branch Trace Store has no filter by CR3. */
-static uint32_t check_process(struct ptkit_config *config)
+static uint32_t check_process(struct ptkit_config *config, uint64_t features)
 {
+	const uint64_t levels = PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL;
 	uint64_t cr3;
 	uint32_t reason;
 
 	if (!config->process)
 		return PTKIT_REASON_NONE;
-	if (config->output == PTKIT_OUTPUT_BTS || !(ptkit_features() & PTKIT_FEATURE_PROCESS))
+	if (config->output == PTKIT_OUTPUT_BTS || !(features & PTKIT_FEATURE_PROCESS))
 		return REFUSE(config, process, PTKIT_REASON_UNSUPPORTED);
-	if ((config->flags & levels) == levels && has_shadow())
+	if ((config->flags & levels) == levels && !(features & PTKIT_FEATURE_PROCESS_BOTH))
 		return REFUSE(config, process, PTKIT_REASON_UNSUPPORTED);
 	reason = ptkit_find_cr3(config, &cr3);
 	return reason ? REFUSE(config, process, reason) : PTKIT_REASON_NONE;
@@ -181,43 +163,24 @@ static uint32_t add_module(struct ptkit_windows_config *windows)
 	return PTKIT_REASON_NONE;
 }
 
-static uint32_t check_common(struct ptkit_config *config, struct pt_state *state)
+uint32_t ptkit_make_state(struct ptkit_windows_config *windows, struct pt_state *state)
 {
-	const struct ptkit_caps *caps = &ptkit_machine_caps.caps;
-	const struct pt_caps known = {
-		.leaf_14_ebx = caps->cpuid_14_0[1],
-		.leaf_14_ecx = caps->cpuid_14_0[2],
-		.leaf_14_1_eax = caps->cpuid_14_1[0],
-		.leaf_14_1_ebx = caps->cpuid_14_1[1],
-		.physical_bits = caps->physical_bits,
-		.linear_bits = caps->linear_bits,
-		.needs_branch_en = pt_needs_branch_en(caps->cpuid_1_eax),
-	};
-	const struct pt_config_limits limits = {
-		.features = ptkit_features(),
-		.most_bytes = PTKIT_MOST_BYTES,
-		.most_single_bytes = ptkit_most_single_bytes(),
-		.bts_levels = caps->bts_levels,
-	};
-
-	return ptkit_reason(pt_config_make(&known, &limits, config, config->process, state));
-}
-
-uint32_t ptkit_make_state(struct ptkit_windows_config *config, struct pt_state *state)
-{
-	bool hands_over =
-		config->config.output == PTKIT_OUTPUT_BTS && config->config.mode == PTKIT_MODE_FULL;
+	struct ptkit_config *config = &windows->config;
+	bool hands_over = config->output == PTKIT_OUTPUT_BTS && config->mode == PTKIT_MODE_FULL;
 	uint32_t reason = ptkit_machine_caps.reason;
+	struct pt_config_limits limits;
 
+	ptkit_limits_make(&limits);
 	if (!reason)
-		reason = check_target(config);
+		reason = check_target(windows);
 	if (!reason)
-		reason = add_module(config);
+		reason = add_module(windows);
 	if (!reason)
-		reason = check_common(&config->config, state);
+		reason = ptkit_reason(pt_config_make(&ptkit_machine_caps.caps, &limits, config,
+						     config->process, state));
 	if (!reason)
-		reason = check_process(&config->config);
+		reason = check_process(config, limits.features);
 	if (!reason && hands_over && !ptkit_has_interrupts())
-		reason = REFUSE(&config->config, mode, PTKIT_REASON_INTERRUPT);
+		reason = REFUSE(config, mode, PTKIT_REASON_INTERRUPT);
 	return reason;
 }

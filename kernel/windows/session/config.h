@@ -7,20 +7,17 @@
 
 #include <stdbool.h>
 
-#include "common/pt_sequence.h"
+#include "common/pt_config.h"
 #include "ptkit/ptkit_windows.h"
 
-#define PTKIT_MOST_BYTES (1ULL << 30)
-
-/* PTKIT_FEATURE_* of driver and processors. */
-uint64_t ptkit_features(void);
-uint64_t ptkit_most_single_bytes(void);
+/* What driver and processors offer. */
+void ptkit_limits_make(struct pt_config_limits *limits);
 
 /*
  * Sets `state`, which is zero, for everything but output and CR3_MATCH, and finds the module. A
- * PTKIT_REASON_*, with config->config.refused.
+ * PTKIT_REASON_*, with windows->config.refused.
  */
-uint32_t ptkit_make_state(struct ptkit_windows_config *config, struct pt_state *state);
+uint32_t ptkit_make_state(struct ptkit_windows_config *windows, struct pt_state *state);
 /* Whether the configuration has a processor. */
 bool ptkit_config_has_cpu(const struct ptkit_windows_config *config, uint32_t cpu);
 /* CR3 of the process, as far as its code is traced: user code or kernel code. */

@@ -11,8 +11,6 @@
 #include "unit/running.h"
 #include "unit/units.h"
 
-#define DRIVER_VERSION (0 << 16 | 1 << 8 | 0) /* also in ptkit.rc */
-
 /* A request while it is served. */
 struct call {
 	const void *in;
@@ -31,25 +29,14 @@ static uint32_t refuse_field(struct call *call, uint64_t offset)
 
 static uint32_t query(struct ptkit_session *session, struct call *call)
 {
-	const struct ptkit_caps *caps = &ptkit_machine_caps.caps;
 	struct ptkit_windows_query *answer = call->out;
-	struct ptkit_query *query = &answer->query;
+	struct pt_config_limits limits;
 
 	UNREFERENCED_PARAMETER(session);
-	query->abi = PTKIT_ABI;
-	query->driver_version = DRIVER_VERSION;
-	query->features = ptkit_features();
-	query->cpuid_1_eax = caps->cpuid_1_eax;
-	query->cpuid_7_ebx = caps->cpuid_7_ebx;
-	RtlCopyMemory(query->cpuid_14_0, caps->cpuid_14_0, sizeof(query->cpuid_14_0));
-	RtlCopyMemory(query->cpuid_14_1, caps->cpuid_14_1, sizeof(query->cpuid_14_1));
-	RtlCopyMemory(query->cpuid_15, caps->cpuid_15, sizeof(query->cpuid_15));
-	query->physical_bits = caps->physical_bits;
-	query->tsc_khz = ptkit_machine_caps.tsc_khz;
-	query->cpus = ptkit_machine.cpu_count();
-	query->nominal_ratio = caps->nominal_ratio;
-	query->most_bytes = PTKIT_MOST_BYTES;
-	query->most_single_bytes = ptkit_most_single_bytes();
+	ptkit_limits_make(&limits);
+	pt_query_make(&ptkit_machine_caps.caps, &limits, &answer->query);
+	answer->query.tsc_khz = ptkit_machine_caps.tsc_khz;
+	answer->query.cpus = ptkit_machine.cpu_count();
 	answer->system = ptkit_machine_caps.system;
 	if (ptkit_has_interrupts())
 		answer->system |= PTKIT_SYSTEM_INTERRUPTS;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 #include "session/session.h"
 
-#include "machine/caps.h"
 #include "machine/machine.h"
 #include "machine/pool.h"
 #include "session/config.h"
@@ -75,7 +74,7 @@ static uint32_t add_trace(struct ptkit_session *session, const struct ptkit_conf
 			  uint32_t cpu)
 {
 	struct ptkit_trace *trace = &session->traces[session->count];
-	uint32_t reason = ptkit_memory_make(&trace->memory, &ptkit_machine_caps.caps, config);
+	uint32_t reason = ptkit_memory_make(&trace->memory, config);
 
 	if (reason)
 		return reason;

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 #include "unit/memory.h"
 
+#include "common/pt_config.h"
+#include "machine/caps.h"
 #include "machine/pool.h"
 #include "ptkit/rtit_regs.h"
 
 #define ENTRIES_OF_TABLE (PAGE_SIZE / PT_TOPA_ENTRY_BYTES)
-
-static bool takes_one_region(const struct ptkit_caps *caps)
-{
-	return !(caps->cpuid_14_0[2] & PT_BIT(PT_CPUID_14_ECX_TOPA_MULTIPLE));
-}
 
 /* Pages that follow one another are one region. */
 static uint32_t find_regions(const struct ptkit_pages *pages, struct pt_region *regions)
@@ -83,59 +80,34 @@ static bool make_tables(struct ptkit_memory *memory, uint64_t entries)
 	return true;
 }
 
-/* INT follows after so many bytes: at most `wake_up_bytes` are written between two interrupts. */
-static uint64_t interrupt_bytes(const struct ptkit_config *config)
+static bool build_tables(struct ptkit_memory *memory, const struct pt_topa_options *options)
 {
-	return config->wake_up_bytes ? max(config->wake_up_bytes / 2, PAGE_SIZE) : 0;
-}
-
-/* Regions of at most so many bytes as 4096 << n. */
-static uint8_t largest_size(uint64_t bytes)
-{
-	uint8_t size = 0;
-
-	if (!bytes)
-		return PT_TOPA_LARGEST_SIZE;
-	while (size < PT_TOPA_LARGEST_SIZE && PT_TOPA_LEAST_BYTES << (size + 1) <= bytes)
-		size++;
-	return size;
-}
-
-static bool build_tables(struct ptkit_memory *memory, const struct ptkit_caps *caps,
-			 const struct ptkit_config *config)
-{
-	struct pt_topa_options options = {
-		.ring = config->mode == PTKIT_MODE_RING || config->wake_up_bytes,
-		.interrupt_bytes = interrupt_bytes(config),
-		.one_entry = takes_one_region(caps),
-		.largest_size = largest_size(interrupt_bytes(config)),
-		.physical_bits = caps->physical_bits,
-	};
-	uint64_t entries = pt_topa_entries(memory->regions, memory->region_count, &options);
+	uint64_t entries = pt_topa_entries(memory->regions, memory->region_count, options);
 
 	return entries && make_tables(memory, entries) &&
 	       !pt_topa_build(&memory->topa, memory->tables, memory->table_count, memory->regions,
-			      memory->region_count, &options);
+			      memory->region_count, options);
 }
 
-static bool make_all(struct ptkit_memory *memory, const struct ptkit_caps *caps,
-		     const struct ptkit_config *config)
+static bool make_all(struct ptkit_memory *memory, const struct ptkit_config *config)
 {
 	bool topa = config->output == PTKIT_OUTPUT_TOPA;
-	bool contiguous = memory->single_range || (topa && takes_one_region(caps));
+	struct pt_topa_options options;
+	bool contiguous;
 
+	pt_topa_options_make(&ptkit_machine_caps.caps, config, &options);
+	contiguous = memory->single_range || (topa && options.one_entry);
 	if (contiguous && (config->buffer_bytes & (config->buffer_bytes - 1)))
 		return false;
 	return ptkit_pages_make(&memory->pages, config->buffer_bytes, contiguous) &&
-	       make_regions(memory) && (!topa || build_tables(memory, caps, config));
+	       make_regions(memory) && (!topa || build_tables(memory, &options));
 }
 
-uint32_t ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps,
-			   const struct ptkit_config *config)
+uint32_t ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_config *config)
 {
 	memory->used = config->buffer_bytes;
 	memory->single_range = config->output == PTKIT_OUTPUT_SINGLE_RANGE;
-	if (make_all(memory, caps, config))
+	if (make_all(memory, config))
 		return PTKIT_REASON_NONE;
 	ptkit_memory_free(memory);
 	return PTKIT_REASON_MEMORY;

@@ -3,7 +3,6 @@
 #ifndef PTKIT_WINDOWS_MEMORY_H
 #define PTKIT_WINDOWS_MEMORY_H
 
-#include "common/pt_processor.h"
 #include "common/pt_sequence.h"
 #include "common/pt_topa.h"
 #include "ptkit/ptkit_windows.h"
@@ -24,8 +23,7 @@ struct ptkit_memory {
 };
 
 /* A PTKIT_REASON_*. */
-uint32_t ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps,
-			   const struct ptkit_config *config);
+uint32_t ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_config *config);
 void ptkit_memory_free(struct ptkit_memory *memory);
 /* Before a buffer is written again. */
 void ptkit_memory_clear(struct ptkit_memory *memory);

@@ -14,19 +14,22 @@ namespace {
 std::uint64_t bit(unsigned position) { return std::uint64_t{1} << position; }
 
 // A processor that can everything.
-pt_caps every_capability() {
-  return {.leaf_14_ebx = 0x1ff,
-          .leaf_14_ecx = 0x7,
-          .leaf_14_1_eax = 0xffff0004,
-          .leaf_14_1_ebx = 0xffffffff,
-          .physical_bits = 46,
-          .linear_bits = 48,
-          .needs_branch_en = false};
+ptkit_caps every_capability() {
+  ptkit_caps caps = {};
+  caps.cpuid_1_eax = 0x906e9;
+  caps.cpuid_7_ebx = 1U << PT_CPUID_7_EBX_PT;
+  caps.cpuid_14_0[1] = 0x1ff;
+  caps.cpuid_14_0[2] = 0x7;
+  caps.cpuid_14_1[0] = 0xffff0004;
+  caps.cpuid_14_1[1] = 0xffffffff;
+  caps.physical_bits = 46;
+  caps.linear_bits = 48;
+  caps.in_vmx = caps.interrupts = caps.bts = caps.bts_levels = true;
+  return caps;
 }
 
 pt_config_limits every_feature() {
-  return {
-      .features = ~std::uint64_t{0}, .most_bytes = 1 << 30, .most_single_bytes = 1 << 22, .bts_levels = true};
+  return {.features = ~std::uint64_t{0}, .most_bytes = 1 << 30, .most_single_bytes = 1 << 22};
 }
 
 ptkit_config usual_config() {
@@ -42,7 +45,7 @@ struct Made {
   pt_state state;
 };
 
-Made make(ptkit_config config, bool cr3_filter = false, const pt_caps& caps = every_capability(),
+Made make(ptkit_config config, bool cr3_filter = false, const ptkit_caps& caps = every_capability(),
           const pt_config_limits& limits = every_feature()) {
   Made made = {};
   made.error = pt_config_make(&caps, &limits, &config, cr3_filter, &made.state);
@@ -167,8 +170,8 @@ TEST(PtConfig, RefusesFieldsByName) {
 }
 
 TEST(PtConfig, WhatTheProcessorLacksIsUnsupported) {
-  pt_caps caps = every_capability();
-  caps.leaf_14_ebx = 0;
+  ptkit_caps caps = every_capability();
+  caps.cpuid_14_0[1] = 0;
   ptkit_config config = usual_config();
   EXPECT_EQ(make(config, false, caps).error, 0);
   EXPECT_EQ(make(config, true, caps).error, PT_E_UNSUPPORTED);
@@ -190,9 +193,123 @@ TEST(PtConfig, WhatTheDriverLacksIsUnsupported) {
   config.sideband_bytes = 0;
   config.output = PTKIT_OUTPUT_BTS;
   EXPECT_EQ(make(config, false, every_capability(), limits).refused, FIELD(output));
-  limits.features = PTKIT_FEATURE_BTS;
-  limits.bts_levels = false;
-  EXPECT_EQ(make(config, false, every_capability(), limits).error, PT_E_UNSUPPORTED);
+}
+
+TEST(PtConfig, BranchTraceStoreOfOneLevelNeedsTheProcessor) {
+  ptkit_caps caps = every_capability();
+  ptkit_config config = usual_config();
+  config.output = PTKIT_OUTPUT_BTS;
+  EXPECT_EQ(make(config, false, caps).error, 0);
+  caps.bts_levels = false;
+  EXPECT_EQ(make(config, false, caps).error, PT_E_UNSUPPORTED);
+  EXPECT_EQ(make(config, false, caps).refused, FIELD(flags));
+  config.flags |= PTKIT_TRACE_KERNEL;
+  EXPECT_EQ(make(config, false, caps).error, 0);
+}
+
+// Erratum BDM106 is in a rule of the registers.
+TEST(PtConfig, BroadwellTracesBranchesAlways) {
+  ptkit_caps caps = every_capability();
+  ptkit_config config = usual_config();
+  config.flags &= ~std::uint64_t{PTKIT_TRACE_BRANCHES};
+  EXPECT_EQ(make(config, false, caps).error, 0);
+  caps.cpuid_1_eax = 0x306d4;
+  EXPECT_EQ(make(config, false, caps).refused, FIELD(flags));
+}
+
+std::uint64_t features_of(const ptkit_caps& caps) {
+  pt_config_limits limits = {};
+  pt_limits_make(&caps, 1 << 30, &limits);
+  EXPECT_EQ(limits.most_bytes, 1U << 30);
+  return limits.features;
+}
+
+TEST(PtLimits, FeaturesAreWhatTheProcessorHas) {
+  EXPECT_EQ(features_of({}), 0U);
+  EXPECT_EQ(features_of(every_capability()), PTKIT_FEATURE_TOPA | PTKIT_FEATURE_WAKE_UP |
+                                                 PTKIT_FEATURE_SINGLE_RANGE | PTKIT_FEATURE_BTS |
+                                                 PTKIT_FEATURE_VMX);
+  ptkit_caps caps = every_capability();
+  caps.interrupts = false;
+  EXPECT_EQ(features_of(every_capability()) & ~features_of(caps), PTKIT_FEATURE_WAKE_UP);
+  caps = every_capability();
+  caps.cpuid_14_0[2] &= ~(1U << PT_CPUID_14_ECX_TOPA_MULTIPLE);
+  EXPECT_EQ(features_of(every_capability()) & ~features_of(caps), PTKIT_FEATURE_WAKE_UP);
+  caps.cpuid_14_0[2] = 1U << PT_CPUID_14_ECX_TOPA_MULTIPLE;
+  EXPECT_EQ(features_of(caps), PTKIT_FEATURE_BTS | PTKIT_FEATURE_VMX);
+}
+
+TEST(PtLimits, ErrataLimitSingleRanges) {
+  ptkit_caps caps = every_capability();
+  pt_config_limits limits = {};
+  pt_limits_make(&caps, 1 << 30, &limits);
+  EXPECT_EQ(limits.most_single_bytes, 1U << 30);
+  caps.cpuid_1_eax = 0x806c1;
+  pt_limits_make(&caps, 1 << 30, &limits);
+  EXPECT_EQ(limits.most_single_bytes, 4096U);
+}
+
+TEST(PtQuery, HasWordsOfCpuidAndLimits) {
+  ptkit_caps caps = every_capability();
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    caps.cpuid_14_0[i] = 0x10 + i;
+    caps.cpuid_14_1[i] = 0x20 + i;
+    caps.cpuid_15[i] = 0x30 + i;
+  }
+  caps.nominal_ratio = 36;
+  const pt_config_limits limits = {.features = 5, .most_bytes = 1 << 30, .most_single_bytes = 1 << 22};
+  ptkit_query query = {};
+  query.tsc_khz = 7;
+  pt_query_make(&caps, &limits, &query);
+  EXPECT_EQ(query.abi, static_cast<std::uint32_t>(PTKIT_ABI));
+  EXPECT_EQ(query.driver_version, 0x100U);
+  EXPECT_EQ(query.features, 5U);
+  EXPECT_EQ(query.cpuid_1_eax, 0x906e9U);
+  EXPECT_EQ(query.cpuid_7_ebx, caps.cpuid_7_ebx);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(query.cpuid_14_0[i], 0x10 + i);
+    EXPECT_EQ(query.cpuid_14_1[i], 0x20 + i);
+    EXPECT_EQ(query.cpuid_15[i], 0x30 + i);
+  }
+  EXPECT_EQ(query.physical_bits, 46U);
+  EXPECT_EQ(query.nominal_ratio, 36U);
+  EXPECT_EQ(query.most_bytes, 1U << 30);
+  EXPECT_EQ(query.most_single_bytes, 1U << 22);
+  EXPECT_EQ(query.tsc_khz, 7U);  // the driver's
+}
+
+pt_topa_options options_of(const ptkit_config& config, const ptkit_caps& caps = every_capability()) {
+  pt_topa_options options = {};
+  pt_topa_options_make(&caps, &config, &options);
+  return options;
+}
+
+TEST(PtTopaOptions, FollowModeAndProcessor) {
+  ptkit_config config = usual_config();
+  ptkit_caps caps = every_capability();
+  pt_topa_options options = options_of(config);
+  EXPECT_FALSE(options.ring);
+  EXPECT_FALSE(options.one_entry);
+  EXPECT_EQ(options.interrupt_bytes, 0U);
+  EXPECT_EQ(options.largest_size, PT_TOPA_LARGEST_SIZE);
+  EXPECT_EQ(options.physical_bits, 46);
+  config.mode = PTKIT_MODE_RING;
+  caps.cpuid_14_0[2] &= ~(1U << PT_CPUID_14_ECX_TOPA_MULTIPLE);
+  options = options_of(config, caps);
+  EXPECT_TRUE(options.ring);
+  EXPECT_TRUE(options.one_entry);
+}
+
+TEST(PtTopaOptions, RegionsAreNoLongerThanHalfAWakeUp) {
+  ptkit_config config = usual_config();
+  config.wake_up_bytes = 1 << 16;
+  const pt_topa_options options = options_of(config);
+  EXPECT_TRUE(options.ring);
+  EXPECT_EQ(options.interrupt_bytes, 1U << 15);
+  EXPECT_EQ(PT_TOPA_LEAST_BYTES << options.largest_size, 1U << 15);
+  config.wake_up_bytes = 4096;
+  EXPECT_EQ(options_of(config).interrupt_bytes, 4096U);
+  EXPECT_EQ(options_of(config).largest_size, 0);
 }
 
 TEST(PtConfig, ErrataAreOfModels) {
