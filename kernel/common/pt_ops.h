@@ -24,6 +24,8 @@ enum pt_error {
 	PT_E_INVALID = -3, /* an argument breaks a rule that its function's comment names */
 	PT_E_ROOM = -4, /* the tables are too small */
 	PT_E_UNSUPPORTED = -5, /* the processor or the driver lacks it */
+	PT_E_FOREIGN = -6, /* another user has loaded its registers */
+	PT_E_UNIT = -7, /* the trace unit reported an error */
 };
 
 #endif /* PTKIT_COMMON_PT_OPS_H */

@@ -13,4 +13,8 @@
 
 #define PT_BIT(position) ((uint64_t)1 << (position))
 
+/* Accesses of what another processor may access meanwhile: once, and as a whole. */
+#define PT_READ_ONCE(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+#define PT_WRITE_ONCE(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
+
 #endif /* PTKIT_COMMON_PT_TYPES_H */

@@ -13,6 +13,7 @@
 #include "follow/follow.h"
 #include "machine/caps.h"
 #include "machine/compat.h"
+#include "machine/errors.h"
 #include "session/config.h"
 #include "session/device.h"
 #include "session/session.h"
@@ -98,7 +99,7 @@ static int describe_buffer(struct ptkit_session *session, void __user *argument,
 	buffer.data_offset = (u64)buffer.cpu << CPU_SHIFT;
 	buffer.data_bytes = trace->memory.bytes;
 	buffer.sideband_offset = ring ? buffer.data_offset | BIT_ULL(SIDEBAND_SHIFT) : 0;
-	buffer.sideband_bytes = ring ? ring->bytes : 0;
+	buffer.sideband_bytes = ring ? ring->pt.bytes : 0;
 	return copy_out(argument, command, &buffer, sizeof(buffer));
 }
 
@@ -116,9 +117,11 @@ static int read_status(struct ptkit_session *session, void __user *argument, uns
 		return -EINVAL;
 	ptkit_units_status(trace, &status);
 	ring = ptkit_sideband_ring(&session->sideband, status.cpu);
-	status.sideband_head = ring ? ptkit_ring_head(ring) : 0;
-	status.sideband_tail = ring ? ring->tail : 0;
-	status.sideband_lost = ring ? READ_ONCE(ring->lost) : 0;
+	status.sideband_head = 0;
+	status.sideband_tail = 0;
+	status.sideband_lost = 0;
+	if (ring)
+		pt_ring_status(&ring->pt, &status);
 	return copy_out(argument, command, &status, sizeof(status));
 }
 
@@ -138,7 +141,7 @@ static int consume(struct ptkit_session *session, void __user *argument, unsigne
 	if (consume.tail)
 		error = ptkit_units_consume(trace, consume.tail);
 	if (!error && consume.sideband_tail)
-		error = ptkit_ring_consume(ring, consume.sideband_tail);
+		error = ptkit_errno(pt_ring_consume(&ring->pt, consume.sideband_tail));
 	return error;
 }
 
@@ -300,7 +303,7 @@ static int map_data(const struct ptkit_trace *trace, struct vm_area_struct *vma)
 
 static int map_sideband(const struct ptkit_ring *ring, struct vm_area_struct *vma)
 {
-	int error = ring ? check_mapping(vma, ring->bytes) : -EINVAL;
+	int error = ring ? check_mapping(vma, ring->pt.bytes) : -EINVAL;
 
 	return error ? error : ptkit_ring_map(ring, vma);
 }
@@ -351,7 +354,7 @@ static __poll_t ptkit_poll(struct file *file, poll_table *table)
 		wanted = wanted || (READ_ONCE(trace->wanted) && !ended(trace));
 		readable = readable || READ_ONCE(trace->head) != READ_ONCE(trace->tail);
 		ring = ptkit_sideband_ring(&session->sideband, trace->number);
-		readable = readable || (ring && ptkit_ring_readable(ring));
+		readable = readable || (ring && pt_ring_is_readable(&ring->pt));
 	}
 	return readable || !wanted ? EPOLLIN | EPOLLRDNORM : 0;
 }

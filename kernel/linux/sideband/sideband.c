@@ -301,7 +301,7 @@ void ptkit_sideband_start(struct ptkit_sideband *sideband)
 	if (!sideband->rings)
 		return;
 	for (i = 0; i < sideband->count; i++)
-		ptkit_ring_reset(&sideband->rings[i]);
+		pt_ring_reset(&sideband->rings[i].pt);
 	if (sideband->follow)
 		write_followed(sideband);
 	mutex_lock(&started_lock);

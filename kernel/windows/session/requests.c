@@ -70,7 +70,8 @@ static uint32_t describe_buffer(struct ptkit_session *session, struct call *call
 	buffer->number = place.Number;
 	buffer->zero = 0;
 	buffer->data_bytes = trace->memory.used;
-	buffer->sideband_bytes = session->sideband.ring.data ? session->sideband.ring.bytes : 0;
+	buffer->sideband_bytes =
+		session->sideband.ring.pt.data ? session->sideband.ring.pt.bytes : 0;
 	return PTKIT_REASON_NONE;
 }
 
@@ -110,8 +111,8 @@ static uint32_t read_status(struct ptkit_session *session, struct call *call)
 	RtlZeroMemory(status, sizeof(*status));
 	status->cpu = cpu;
 	ptkit_units_status(trace, status);
-	if (session->sideband.ring.data)
-		ptkit_ring_status(&session->sideband.ring, status);
+	if (session->sideband.ring.pt.data)
+		pt_ring_status(&session->sideband.ring.pt, status);
 	return PTKIT_REASON_NONE;
 }
 
@@ -119,7 +120,7 @@ static uint32_t consume(struct ptkit_session *session, struct call *call)
 {
 	const struct ptkit_consume *consume = call->in;
 	struct ptkit_trace *trace = ptkit_session_trace(session, consume->cpu);
-	struct ptkit_ring *ring = &session->sideband.ring;
+	struct pt_ring *ring = &session->sideband.ring.pt;
 	uint32_t reason = PTKIT_REASON_NONE;
 
 	if (!trace)
@@ -134,7 +135,7 @@ static uint32_t consume(struct ptkit_session *session, struct call *call)
 		return reason;
 	}
 	if (consume->sideband_tail &&
-	    (!ring->data || !ptkit_ring_consume(ring, consume->sideband_tail)))
+	    (!ring->data || pt_ring_consume(ring, consume->sideband_tail)))
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_consume, sideband_tail));
 	return PTKIT_REASON_NONE;
 }
@@ -152,14 +153,14 @@ static uint32_t check_read(const struct ptkit_windows_read *read, uint64_t size,
 static uint32_t read_sideband(struct ptkit_session *session, struct call *call)
 {
 	const struct ptkit_windows_read *read = call->in;
-	struct ptkit_ring *ring = &session->sideband.ring;
+	const struct ptkit_ring *ring = &session->sideband.ring;
 	uint32_t reason;
 
-	if (!ring->data)
+	if (!ring->pt.data)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_read, what));
 	if (read->cpu)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_read, cpu));
-	reason = check_read(read, ring->bytes, call);
+	reason = check_read(read, ring->pt.bytes, call);
 	if (!reason && read->bytes)
 		ptkit_ring_read(ring, read->offset, read->bytes, call->out);
 	return reason;

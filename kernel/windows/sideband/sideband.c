@@ -8,6 +8,7 @@
 
 #include "machine/machine.h"
 #include "machine/pool.h"
+#include "ptkit/ptkit_windows.h"
 #include "sideband/system.h"
 
 #define MOST_PATH_BYTES 1024
@@ -32,7 +33,7 @@ static bool is_followed(const struct ptkit_sideband *sideband, HANDLE pid)
 
 static void write_one(struct ptkit_sideband *sideband, struct ptkit_record *record, uint32_t bytes)
 {
-	if (sideband->ring.data && ptkit_ring_write(&sideband->ring, record, bytes))
+	if (sideband->ring.pt.data && ptkit_ring_write(&sideband->ring, record, bytes))
 		ptkit_report(sideband->waiter, PTKIT_EVENT_SIDEBAND);
 }
 
@@ -207,13 +208,13 @@ void ptkit_sideband_start(struct ptkit_sideband *sideband)
 {
 	KIRQL level;
 
-	if (sideband->ring.data)
-		ptkit_ring_reset(&sideband->ring);
+	if (sideband->ring.pt.data)
+		pt_ring_reset(&sideband->ring.pt);
 	KeAcquireSpinLock(&listeners_lock, &level);
 	InsertTailList(&listeners, &sideband->entry);
 	sideband->listening = true;
 	KeReleaseSpinLock(&listeners_lock, level);
-	if (sideband->ring.data)
+	if (sideband->ring.pt.data)
 		write_present(sideband);
 }
 
