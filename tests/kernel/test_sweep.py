@@ -27,7 +27,7 @@ class Removal:
     found: str
 
     def remove(self, folder: Path) -> None:
-        path = folder / "kernel/linux/unit" / self.file
+        path = folder / "kernel" / self.file
         source = path.read_text(encoding="utf-8")
         assert source.count(self.text) == 1, f"{self.file} has not one place with {self.text!r}"
         path.write_text(source.replace(self.text, self.without), encoding="utf-8")
@@ -36,42 +36,40 @@ class Removal:
 REMOVALS = {
     # perf skips writes of registers that its copies say are right.
     "registers are not put back": Removal(
-        "running.c",
-        "\tpt_seq_put_back(&ptkit_machine.ops, &trace->state, this_cpu_ptr(&found_here.registers));\n",
+        "common/pt_unit.c",
+        "\tif (!trace->running && is_loaded(unit, trace))\n"
+        "\t\tpt_seq_put_back(unit->ops, &trace->state, &unit->found);\n",
         "",
         "registers_are(&before)",
     ),
     "perf's PMU is not reserved": Removal(
-        "reserve.c",
+        "linux/unit/reserve.c",
         "\t\tpmu_type = ((struct pmu *)dev_get_drvdata(device))->type;\n",
         "\t\tpmu_type = 0;\n",
         "world_misplaced",
     ),
     # perf acknowledges interrupts of the trace unit.
     "nothing runs after perf's handler": Removal(
-        "running.c",
-        "\tif (trace && !this_cpu_read(guards.at_work) && has_stopped(trace))\n",
+        "linux/unit/running.c",
+        "\tif (trace && !this_cpu_read(guards.at_work) &&\n"
+        "\t    pt_unit_has_stopped(this_cpu_ptr(&units), &trace->pt))\n",
         "\tif (trace && false)\n",
         "world_idle",
     ),
     "a status request does not look at the unit": Removal(
-        "units.c",
-        "\tif (trace->wakes_up && trace->running && trace->head == trace->reported)\n",
+        "linux/unit/units.c",
+        "\tif (trace->pt.wakes_up && trace->pt.running && trace->pt.head == trace->reported)\n",
         "\tif (false)\n",
         "world_written",
     ),
     "a deferred interrupt has to be pending": Removal(
-        "running.c",
-        "\t\tif (trace->running)\n\t\t\ttake_early(trace);\n",
-        "\t\tif (trace->running) {\n"
-        "\t\t\tu64 bits = 0;\n\n"
-        "\t\t\tptkit_machine.ops.read(NULL, PT_MSR_PERF_GLOBAL_STATUS, &bits);\n"
-        "\t\t\tif (bits & BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI))\n"
-        "\t\t\t\ttake_early(trace);\n"
-        "\t\t}\n",
+        "linux/unit/running.c",
+        "\t\tif (trace->pt.running)\n\t\t\ttake_early(trace);\n",
+        "\t\tif (trace->pt.running && pt_unit_interrupts(this_cpu_ptr(&units), &trace->pt))\n"
+        "\t\t\ttake_early(trace);\n",
         "world_idle",
     ),
-    "stops are not counted": Removal("trace.h", "\ttrace->stops++;\n", "", "has_loss"),
+    "stops are not counted": Removal("common/pt_trace.c", "\ttrace->stops++;\n", "", "has_loss"),
 }
 
 

@@ -97,7 +97,7 @@ static int describe_buffer(struct ptkit_session *session, void __user *argument,
 		return -EINVAL;
 	ring = ptkit_sideband_ring(&session->sideband, buffer.cpu);
 	buffer.data_offset = (u64)buffer.cpu << CPU_SHIFT;
-	buffer.data_bytes = trace->memory.bytes;
+	buffer.data_bytes = trace->pt.memory.bytes;
 	buffer.sideband_offset = ring ? buffer.data_offset | BIT_ULL(SIDEBAND_SHIFT) : 0;
 	buffer.sideband_bytes = ring ? ring->pt.bytes : 0;
 	return copy_out(argument, command, &buffer, sizeof(buffer));
@@ -148,7 +148,7 @@ static int consume(struct ptkit_session *session, void __user *argument, unsigne
 static int copy_newest(const struct ptkit_trace *trace, const struct ptkit_status *status,
 		       struct ptkit_snapshot *snapshot)
 {
-	const struct ptkit_memory *memory = &trace->memory;
+	const struct pt_memory *memory = &trace->pt.memory;
 	bool lapped = status->flags & PTKIT_STATUS_LAPPED;
 	struct pt_piece pieces[2];
 	void __user *to = u64_to_user_ptr(snapshot->address);
@@ -178,9 +178,9 @@ static int take_snapshot(struct ptkit_session *session, void __user *argument, u
 	if (error)
 		return error;
 	trace = find_trace(session, snapshot.cpu);
-	if (!trace || !ptkit_session_is_started(session) || trace->wakes_up)
+	if (!trace || !ptkit_session_is_started(session) || trace->pt.wakes_up)
 		return -EINVAL;
-	wanted = trace->wanted;
+	wanted = trace->pt.wanted;
 	error = ptkit_units_pause(trace, 1);
 	ptkit_units_status(trace, &status);
 	snapshot.flags = status.flags;
@@ -296,9 +296,9 @@ static int check_mapping(struct vm_area_struct *vma, u64 bytes)
 
 static int map_data(const struct ptkit_trace *trace, struct vm_area_struct *vma)
 {
-	int error = check_mapping(vma, trace->memory.bytes);
+	int error = check_mapping(vma, trace->pt.memory.bytes);
 
-	return error ? error : ptkit_memory_map(&trace->memory, vma);
+	return error ? error : ptkit_memory_map(&trace->pt.memory, vma);
 }
 
 static int map_sideband(const struct ptkit_ring *ring, struct vm_area_struct *vma)
@@ -328,7 +328,7 @@ static int ptkit_mmap(struct file *file, struct vm_area_struct *vma)
 /* A full buffer ends the trace, although the session is started. */
 static bool ended(const struct ptkit_trace *trace)
 {
-	return READ_ONCE(trace->full) && !trace->wakes_up;
+	return READ_ONCE(trace->pt.full) && !trace->pt.wakes_up;
 }
 
 /*
@@ -349,10 +349,10 @@ static __poll_t ptkit_poll(struct file *file, poll_table *table)
 	for (i = 0; i < session->count; i++) {
 		const struct ptkit_trace *trace = &session->traces[i];
 
-		if (READ_ONCE(trace->error) || ptkit_follow_error(session->follow))
+		if (READ_ONCE(trace->pt.error) || ptkit_follow_error(session->follow))
 			return EPOLLERR;
-		wanted = wanted || (READ_ONCE(trace->wanted) && !ended(trace));
-		readable = readable || READ_ONCE(trace->head) != READ_ONCE(trace->tail);
+		wanted = wanted || (READ_ONCE(trace->pt.wanted) && !ended(trace));
+		readable = readable || READ_ONCE(trace->pt.head) != READ_ONCE(trace->pt.tail);
 		ring = ptkit_sideband_ring(&session->sideband, trace->number);
 		readable = readable || (ring && pt_ring_is_readable(&ring->pt));
 	}

@@ -116,20 +116,20 @@ static int add_trace(struct ptkit_session *session, const struct ptkit_config *c
 {
 	struct ptkit_trace *trace = &session->traces[session->count];
 	int node = config->target == PTKIT_TARGET_TASK ? NUMA_NO_NODE : cpu_to_node(cpu);
-	int error = ptkit_memory_make(&trace->memory, config, node);
+	int error = ptkit_memory_make(&trace->pt.memory, config, node);
 
 	if (error)
 		return error;
 	ptkit_trace_init(trace, cpu, session->follow);
 	trace->roams = config->target == PTKIT_TARGET_TASK;
-	trace->ring = config->mode == PTKIT_MODE_RING;
-	trace->wakes_up = config->wake_up_bytes;
-	trace->interrupts = trace->wakes_up;
+	trace->pt.ring = config->mode == PTKIT_MODE_RING;
+	trace->pt.wakes_up = config->wake_up_bytes;
+	trace->interrupts = trace->pt.wakes_up;
 	trace->wait = &session->wait;
 	session->count++;
 	if (config->output != PTKIT_OUTPUT_BTS)
 		return 0;
-	trace->interrupts = !trace->ring;
+	trace->interrupts = !trace->pt.ring;
 	return ptkit_bts_make(trace, config);
 }
 
@@ -216,7 +216,7 @@ static unsigned int probes_of(const struct ptkit_session *session)
 
 	if (session->sideband.rings)
 		wanted |= PTKIT_ON_SWITCH | PTKIT_ON_FORK | PTKIT_ON_EXEC | PTKIT_ON_EXIT;
-	if (session->traces->bts)
+	if (session->traces->pt.bts)
 		wanted |= PTKIT_ON_SWITCH | PTKIT_ON_EXEC;
 	if (follow)
 		wanted |= follow->switches ? PTKIT_ON_SWITCH : PTKIT_ON_EXEC;

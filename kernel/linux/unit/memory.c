@@ -37,7 +37,7 @@ static struct page *allocate(unsigned int order, int node)
 	return alloc_pages_node(node, flags, order);
 }
 
-static int add_region(struct ptkit_memory *memory, unsigned int order, int node)
+static int add_region(struct pt_memory *memory, unsigned int order, int node)
 {
 	struct page *page = allocate(order, node);
 	struct pt_region *region = &memory->regions[memory->region_count];
@@ -46,12 +46,13 @@ static int add_region(struct ptkit_memory *memory, unsigned int order, int node)
 		return -ENOMEM;
 	region->base = page_to_phys(page);
 	region->bytes = (u64)PAGE_SIZE << order;
+	memory->last_page = page_address(page) + region->bytes - PAGE_SIZE;
 	memory->region_count++;
 	return 0;
 }
 
 /* Allocates regions as large as possible: fewer regions need shorter tables. */
-static int allocate_regions(struct ptkit_memory *memory, int node, unsigned int largest)
+static int allocate_regions(struct pt_memory *memory, int node, unsigned int largest)
 {
 	unsigned int order = largest;
 	u64 rest = memory->bytes;
@@ -79,7 +80,7 @@ static int by_address(const void *left, const void *right)
 	return first->physical < second->physical ? -1 : first->physical > second->physical;
 }
 
-static int allocate_tables(struct ptkit_memory *memory, u64 entries, int node)
+static int allocate_tables(struct pt_memory *memory, u64 entries, int node)
 {
 	/* One entry of each table leads to the next table. */
 	u32 count = DIV_ROUND_UP(entries, ENTRIES_OF_TABLE - 1);
@@ -101,8 +102,7 @@ static int allocate_tables(struct ptkit_memory *memory, u64 entries, int node)
 	return 0;
 }
 
-static int build_tables(struct ptkit_memory *memory, const struct pt_topa_options *options,
-			int node)
+static int build_tables(struct pt_memory *memory, const struct pt_topa_options *options, int node)
 {
 	u64 entries = pt_topa_entries(memory->regions, memory->region_count, options);
 	int error;
@@ -120,7 +120,7 @@ static int build_tables(struct ptkit_memory *memory, const struct pt_topa_option
  * Maps all regions one after the other: Branch Trace Store uses linear addresses. They are mapped
  * twice: memory that goes on at the beginning of the buffer is contiguous, too.
  */
-static int map_linear(struct ptkit_memory *memory)
+static int map_linear(struct pt_memory *memory)
 {
 	u64 count = memory->bytes >> PAGE_SHIFT;
 	struct page **pages = kvmalloc_array(2 * count, sizeof(*pages), GFP_KERNEL);
@@ -139,10 +139,11 @@ static int map_linear(struct ptkit_memory *memory)
 	memcpy(pages + count, pages, count * sizeof(*pages));
 	memory->linear = vmap(pages, 2 * count, VM_MAP, PAGE_KERNEL);
 	kvfree(pages);
+	memory->mirrored = true;
 	return memory->linear ? 0 : -ENOMEM;
 }
 
-int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_config *config, int node)
+int ptkit_memory_make(struct pt_memory *memory, const struct ptkit_config *config, int node)
 {
 	struct pt_topa_options options;
 	unsigned int largest;
@@ -174,7 +175,7 @@ int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_config *co
 	return error;
 }
 
-void ptkit_memory_free(struct ptkit_memory *memory)
+void ptkit_memory_free(struct pt_memory *memory)
 {
 	u32 i;
 
@@ -192,14 +193,14 @@ void ptkit_memory_free(struct ptkit_memory *memory)
 }
 
 /* kmemleak does not track pages, only these two arrays. */
-void ptkit_memory_abandon(struct ptkit_memory *memory)
+void ptkit_memory_abandon(struct pt_memory *memory)
 {
 	pt_topa_silence(&memory->topa);
 	kmemleak_ignore(memory->tables);
 	kmemleak_ignore(memory->regions);
 }
 
-int ptkit_memory_clear(struct ptkit_memory *memory)
+int ptkit_memory_clear(struct pt_memory *memory)
 {
 	u32 i;
 
@@ -213,16 +214,7 @@ int ptkit_memory_clear(struct ptkit_memory *memory)
 	return 0;
 }
 
-bool ptkit_memory_used_from(const struct ptkit_memory *memory, u64 position)
-{
-	const struct pt_region *last = &memory->regions[memory->region_count - 1];
-	/* A trace unit never fills a page with PAD packets. */
-	u64 looked_at = min_t(u64, memory->bytes - position, PAGE_SIZE);
-
-	return memchr_inv(region_memory(last) + last->bytes - looked_at, 0, looked_at);
-}
-
-int ptkit_memory_copy(const struct ptkit_memory *memory, u64 offset, u64 bytes, void __user *to)
+int ptkit_memory_copy(const struct pt_memory *memory, u64 offset, u64 bytes, void __user *to)
 {
 	u64 begin = 0;
 	u32 i;
@@ -245,7 +237,7 @@ int ptkit_memory_copy(const struct ptkit_memory *memory, u64 offset, u64 bytes, 
 	return 0;
 }
 
-int ptkit_memory_map(const struct ptkit_memory *memory, struct vm_area_struct *vma)
+int ptkit_memory_map(const struct pt_memory *memory, struct vm_area_struct *vma)
 {
 	unsigned long address = vma->vm_start;
 	u32 i;
@@ -261,40 +253,4 @@ int ptkit_memory_map(const struct ptkit_memory *memory, struct vm_area_struct *v
 		address += part;
 	}
 	return 0;
-}
-
-bool ptkit_memory_owns(struct ptkit_memory *memory, u64 base)
-{
-	if (memory->single_range)
-		return base == memory->regions[0].base;
-	return pt_topa_owns(&memory->topa, base);
-}
-
-int ptkit_memory_output(struct ptkit_memory *memory, u64 position, struct pt_state *state)
-{
-	struct pt_output output;
-	int error;
-
-	if (memory->single_range)
-		error = pt_single_range(memory->regions[0].base, memory->bytes, &output);
-	else
-		error = pt_topa_output(&memory->topa, position, &output);
-	if (error)
-		return -EIO;
-	state->output_base = output.base;
-	state->output_mask_ptrs = output.mask_ptrs;
-	return 0;
-}
-
-int ptkit_memory_position(struct ptkit_memory *memory, const struct pt_state *state, u64 *position)
-{
-	struct pt_output output = {
-		.base = state->output_base,
-		.mask_ptrs = state->output_mask_ptrs,
-	};
-
-	if (!memory->single_range)
-		return pt_topa_position(&memory->topa, &output, position) ? -EIO : 0;
-	*position = pt_single_position(output.mask_ptrs);
-	return *position < memory->bytes ? 0 : -EIO;
 }

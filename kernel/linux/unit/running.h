@@ -11,15 +11,13 @@ void ptkit_interrupts_exit(void);
 void ptkit_trace_init(struct ptkit_trace *trace, unsigned int number, struct ptkit_follow *follow);
 /* Frees the buffer. A buffer that a processor may still write to is abandoned. */
 void ptkit_trace_free(struct ptkit_trace *trace);
-/* Empties the buffer. The trace does not run. */
-int ptkit_trace_reset(struct ptkit_trace *trace);
 
-/* Called on the processor of the trace, with interrupts off. trace->error has the result. */
+/* Called on the processor of the trace, with interrupts off. trace->pt.error has the result. */
 void ptkit_run(struct ptkit_trace *trace);
 void ptkit_halt(struct ptkit_trace *trace);
 /* Serves an interrupt that did not come: another handler may have acknowledged it. */
 void ptkit_serve(struct ptkit_trace *trace);
-/* Whether the unit writes to the buffer. trace->running may differ: KVM restores what it saved. */
+/* Whether the unit writes to the buffer, also where KVM has restored what it saved. */
 bool ptkit_is_live(struct ptkit_trace *trace);
 /* From now on no interrupt of this processor is for the trace. */
 void ptkit_forget(const struct ptkit_trace *trace);

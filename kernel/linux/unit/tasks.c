@@ -23,8 +23,8 @@ void ptkit_tasks_on_switch(struct task_struct *next)
 	struct ptkit_trace *owner = ptkit_unit_owner();
 	const struct ptkit_follow *follow;
 
-	if (owner && (owner->follow || owner->bts)) {
-		if (owner->bts || !ptkit_follow_allows(owner->follow, next))
+	if (owner && (owner->follow || owner->pt.bts)) {
+		if (owner->pt.bts || !ptkit_follow_allows(owner->follow, next))
 			ptkit_unit_leave(owner);
 		ptkit_unit_enter(owner, next);
 	}
@@ -53,7 +53,7 @@ static void renew_here(void *follow)
 {
 	struct ptkit_trace *trace = ptkit_unit_owner();
 
-	if (!trace || trace->follow != follow || !trace->running)
+	if (!trace || trace->follow != follow || !trace->pt.running)
 		return;
 	ptkit_unit_leave(trace);
 	ptkit_unit_enter(trace, current);
@@ -64,7 +64,7 @@ static void mark_here(void *task)
 {
 	struct ptkit_trace *owner = ptkit_unit_owner();
 
-	if (!owner || !owner->bts || !owner->running)
+	if (!owner || !owner->pt.bts || !owner->pt.running)
 		return;
 	ptkit_unit_leave(owner);
 	ptkit_unit_enter(owner, task);

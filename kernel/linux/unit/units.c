@@ -18,11 +18,13 @@
 #include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
-#include <linux/string.h>
 
+#include "common/pt_unit.h"
 #include "follow/follow.h"
 #include "machine/caps.h"
+#include "machine/errors.h"
 #include "unit/bts.h"
+#include "unit/memory.h"
 #include "unit/reserve.h"
 #include "unit/running.h"
 #include "unit/units.h"
@@ -48,9 +50,9 @@ static bool claim(struct ptkit_trace *trace, unsigned int cpu)
 static bool may_run(const struct ptkit_trace *trace, const struct task_struct *task)
 {
 	/* Pairs with acquire() and go_on(), which write the other members before. */
-	if (!smp_load_acquire(&trace->wanted) || trace->running || trace->error)
+	if (!smp_load_acquire(&trace->pt.wanted) || trace->pt.running || trace->pt.error)
 		return false;
-	if (trace->full && !trace->wakes_up)
+	if (trace->pt.full && !trace->pt.wakes_up)
 		return false;
 	return !trace->follow || ptkit_follow_allows(trace->follow, task);
 }
@@ -58,31 +60,31 @@ static bool may_run(const struct ptkit_trace *trace, const struct task_struct *t
 void ptkit_unit_enter(struct ptkit_trace *trace, struct task_struct *task)
 {
 	unsigned int cpu = smp_processor_id();
-	bool refused = !trace->bts && ptkit_is_refused(cpu);
+	bool refused = !trace->pt.bts && ptkit_is_refused(cpu);
 
 	if (!this_cpu_read(unit_usable) || !may_run(trace, task))
 		return;
 	if (refused && !trace->roams)
 		return;
 	if (trace->roams && (refused || !claim(trace, cpu))) {
-		trace->error = -EBUSY;
+		trace->pt.error = PT_E_BUSY;
 		irq_work_queue(&trace->work);
 		return;
 	}
 	if (trace->follow)
-		trace->state.cr3_match = ptkit_follow_cr3(trace->follow);
-	if (trace->bts)
+		trace->pt.state.cr3_match = ptkit_follow_cr3(trace->follow);
+	if (trace->pt.bts)
 		ptkit_bts_set_thread(trace, task);
 	ptkit_run(trace);
-	if (trace->roams && !trace->running)
+	if (trace->roams && !trace->pt.running)
 		this_cpu_write(unit_owner, NULL);
 }
 
 void ptkit_unit_leave(struct ptkit_trace *trace)
 {
-	if (trace->running)
+	if (trace->pt.running)
 		ptkit_halt(trace);
-	if (trace->roams && !trace->running)
+	if (trace->roams && !trace->pt.running)
 		this_cpu_write(unit_owner, NULL);
 }
 
@@ -97,7 +99,7 @@ static void leave_here(void *argument)
 
 	if (this_cpu_read(unit_owner) == trace)
 		ptkit_unit_leave(trace);
-	if (!trace->running && ptkit_is_live(trace))
+	if (!trace->pt.running && ptkit_is_live(trace))
 		ptkit_halt(trace);
 }
 
@@ -126,21 +128,14 @@ static int call(struct ptkit_trace *trace, smp_call_func_t function)
 static int load(struct ptkit_trace *trace)
 {
 	call(trace, enter_here);
-	return trace->error;
+	return ptkit_errno(trace->pt.error);
 }
 
 /* On a processor that is offline, go_offline() has stopped the trace. */
 static void unload(struct ptkit_trace *trace)
 {
-	WRITE_ONCE(trace->wanted, false);
+	WRITE_ONCE(trace->pt.wanted, false);
 	call(trace, leave_here);
-}
-
-static int reset(struct ptkit_trace *trace, const struct pt_state *state)
-{
-	trace->state = *state;
-	trace->error = ptkit_trace_reset(trace);
-	return trace->error;
 }
 
 /* A trace that goes with a task may come to any processor. */
@@ -148,7 +143,7 @@ static void for_each_unit(const struct ptkit_trace *trace, void (*function)(unsi
 {
 	unsigned int cpu;
 
-	if (trace->bts)
+	if (trace->pt.bts)
 		return;
 	if (!trace->roams)
 		return function(trace->cpu);
@@ -167,10 +162,10 @@ static void disown(struct ptkit_trace *trace)
 static int release(struct ptkit_trace *trace)
 {
 	unload(trace);
-	if (trace->running)
-		return trace->error ? trace->error : -EIO;
+	if (trace->pt.running)
+		return -EIO;
 	disown(trace);
-	trace->started = false;
+	trace->pt.started = false;
 	return 0;
 }
 
@@ -183,7 +178,7 @@ static int release_all(struct ptkit_trace *traces, unsigned int count)
 	int error = 0;
 
 	for (i = 0; i < count; i++) {
-		int failed = traces[i].started ? release(&traces[i]) : 0;
+		int failed = traces[i].pt.started ? release(&traces[i]) : 0;
 
 		error = error ? error : failed;
 	}
@@ -195,7 +190,7 @@ bool ptkit_units_any_started(const struct ptkit_trace *traces, unsigned int coun
 	unsigned int i;
 
 	for (i = 0; i < count; i++) {
-		if (traces[i].started)
+		if (traces[i].pt.started)
 			return true;
 	}
 	return false;
@@ -203,18 +198,17 @@ bool ptkit_units_any_started(const struct ptkit_trace *traces, unsigned int coun
 
 static int acquire(struct ptkit_trace *trace, const struct pt_state *state)
 {
-	int error;
-
 	if (!trace->roams && !claim(trace, trace->cpu))
 		return -EBUSY;
-	trace->started = true;
+	trace->pt.started = true;
 	for_each_unit(trace, ptkit_reserve);
-	error = reset(trace, state);
-	if (!error) {
-		smp_store_release(&trace->wanted, true); /* pairs with may_run() */
-		error = load(trace);
-	}
-	return error;
+	trace->reported = U64_MAX;
+	trace->pt.state = *state;
+	trace->pt.error = pt_unit_reset(&trace->pt);
+	if (trace->pt.error)
+		return ptkit_errno(trace->pt.error);
+	smp_store_release(&trace->pt.wanted, true); /* pairs with may_run() */
+	return load(trace);
 }
 
 static void lock_units(void)
@@ -231,7 +225,7 @@ static void unlock_units(void)
 
 static bool is_refused(const struct ptkit_trace *trace)
 {
-	return trace->started && !trace->bts && !trace->roams && cpu_online(trace->cpu) &&
+	return trace->pt.started && !trace->pt.bts && !trace->roams && cpu_online(trace->cpu) &&
 	       ptkit_is_refused(trace->cpu);
 }
 
@@ -253,7 +247,7 @@ int ptkit_units_start(struct ptkit_trace *traces, unsigned int count, const stru
 
 	/* This may take long: other sessions have to go on. */
 	for (i = 0; i < count; i++) {
-		error = ptkit_memory_clear(&traces[i].memory);
+		error = ptkit_memory_clear(&traces[i].pt.memory);
 		if (error)
 			return error;
 	}
@@ -287,7 +281,7 @@ int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count)
 	for (i = 0; i < count; i++) {
 		unload(&traces[i]);
 		if (!error)
-			error = traces[i].error;
+			error = ptkit_errno(traces[i].pt.error);
 	}
 	unlock_units();
 	return error;
@@ -296,13 +290,13 @@ int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count)
 static int go_on(struct ptkit_trace *trace, bool restart)
 {
 	/* Context switches start and stop the trace: stop it before its state is changed. */
-	if (restart && (trace->follow || trace->bts) && trace->wanted)
+	if (restart && (trace->follow || trace->pt.bts) && trace->pt.wanted)
 		unload(trace);
-	if (restart && !trace->running) {
-		trace->state.status = pt_status_restarted(trace->state.status);
-		trace->error = 0;
+	if (restart && !trace->pt.running) {
+		trace->pt.state.status = pt_status_restarted(trace->pt.state.status);
+		trace->pt.error = 0;
 	}
-	smp_store_release(&trace->wanted, true); /* pairs with may_run() */
+	smp_store_release(&trace->pt.wanted, true); /* pairs with may_run() */
 	return load(trace);
 }
 
@@ -324,15 +318,12 @@ int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool rest
 
 int ptkit_units_consume(struct ptkit_trace *trace, u64 tail)
 {
-	int error = 0;
+	int error;
 
 	lock_units();
-	if (!trace->wakes_up || tail < trace->tail || tail > READ_ONCE(trace->head))
-		error = -EINVAL;
-	else
-		WRITE_ONCE(trace->tail, tail);
+	error = ptkit_errno(pt_trace_consume(&trace->pt, tail));
 	/* A trace that runs reads the tail at the next interrupt. */
-	if (!error && trace->wanted && !trace->error)
+	if (!error && trace->pt.wanted && !trace->pt.error)
 		error = load(trace);
 	unlock_units();
 	return error;
@@ -341,33 +332,17 @@ int ptkit_units_consume(struct ptkit_trace *trace, u64 tail)
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
 {
 	lock_units();
-	if (trace->wakes_up && trace->running && trace->head == trace->reported)
+	if (trace->pt.wakes_up && trace->pt.running && trace->pt.head == trace->reported)
 		call(trace, serve_here);
-	trace->reported = trace->head;
-	status->flags = 0;
-	if (trace->started)
-		status->flags |= PTKIT_STATUS_STARTED;
-	if (trace->running)
-		status->flags |= PTKIT_STATUS_RUNNING;
-	if (trace->lapped)
-		status->flags |= PTKIT_STATUS_LAPPED;
-	if (trace->full)
-		status->flags |= PTKIT_STATUS_FULL;
-	if (trace->clears)
-		status->flags |= PTKIT_STATUS_CLEARED;
+	trace->reported = trace->pt.head;
+	pt_trace_status(&trace->pt, status);
 	if (!trace->roams && !cpu_online(trace->cpu))
 		status->flags |= PTKIT_STATUS_OFFLINE;
 	if (is_refused(trace))
 		status->flags |= PTKIT_STATUS_REFUSED;
-	status->position = trace->position;
-	status->rtit_status = trace->state.status;
-	status->error = trace->error ? trace->error : ptkit_follow_error(trace->follow);
-	status->head = trace->head;
-	status->tail = trace->tail;
-	status->stops = trace->stops;
-	status->clears = trace->clears;
-	status->cleared_at = trace->cleared_at;
-	memcpy(status->stopped_at, trace->stopped_at, sizeof(status->stopped_at));
+	status->error = ptkit_errno(trace->pt.error);
+	if (!status->error)
+		status->error = ptkit_follow_error(trace->follow);
 	unlock_units();
 }
 
@@ -388,7 +363,7 @@ static int come_online(unsigned int cpu)
 	ptkit_reserve_renew(cpu);
 	this_cpu_write(unit_usable, true);
 	trace = per_cpu(unit_owner, cpu);
-	if (trace && trace->wanted && load(trace))
+	if (trace && trace->pt.wanted && load(trace))
 		wake_up_interruptible(trace->wait);
 	mutex_unlock(&units_lock);
 	return 0;
@@ -424,11 +399,11 @@ void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count)
 	lock_units();
 	release_all(traces, count);
 	for (i = 0; i < count; i++) {
-		if (!traces[i].started)
+		if (!traces[i].pt.started)
 			continue;
 		pr_err("CPU %u cannot be stopped: its buffer stays\n", traces[i].cpu);
 		disown(&traces[i]);
-		traces[i].started = false;
+		traces[i].pt.started = false;
 	}
 	unlock_units();
 }

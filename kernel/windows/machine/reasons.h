@@ -12,11 +12,14 @@ static inline uint32_t ptkit_reason(int error)
 	case 0:
 		return PTKIT_REASON_NONE;
 	case PT_E_BUSY:
+	case PT_E_FOREIGN:
 		return PTKIT_REASON_OWNER;
 	case PT_E_INVALID:
 		return PTKIT_REASON_FIELD;
 	case PT_E_UNSUPPORTED:
 		return PTKIT_REASON_UNSUPPORTED;
+	case PT_E_UNIT:
+		return PTKIT_REASON_ERROR;
 	default:
 		return PTKIT_REASON_FAULT;
 	}

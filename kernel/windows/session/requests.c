@@ -8,6 +8,7 @@
 #include "machine/caps.h"
 #include "machine/machine.h"
 #include "session/config.h"
+#include "unit/memory.h"
 #include "unit/running.h"
 #include "unit/units.h"
 
@@ -69,7 +70,7 @@ static uint32_t describe_buffer(struct ptkit_session *session, struct call *call
 	buffer->group = place.Group;
 	buffer->number = place.Number;
 	buffer->zero = 0;
-	buffer->data_bytes = trace->memory.used;
+	buffer->data_bytes = trace->pt.memory.used;
 	buffer->sideband_bytes =
 		session->sideband.ring.pt.data ? session->sideband.ring.pt.bytes : 0;
 	return PTKIT_REASON_NONE;
@@ -178,16 +179,16 @@ static uint32_t read_bytes(struct ptkit_session *session, struct call *call)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_read, what));
 	if (!trace)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_read, cpu));
-	reason = check_read(read, trace->memory.used, call);
+	reason = check_read(read, trace->pt.memory.used, call);
 	if (!reason && read->bytes)
-		ptkit_memory_copy(&trace->memory, read->offset, read->bytes, call->out);
+		ptkit_memory_copy(trace, read->offset, read->bytes, call->out);
 	return reason;
 }
 
 static void copy_newest(const struct ptkit_trace *trace, const struct ptkit_status *status,
 			struct call *call)
 {
-	const struct ptkit_memory *memory = &trace->memory;
+	uint64_t size = trace->pt.memory.used;
 	struct ptkit_windows_newest *newest = call->out;
 	bool lapped = status->flags & PTKIT_STATUS_LAPPED;
 	uint8_t *to = (uint8_t *)(newest + 1);
@@ -198,10 +199,10 @@ static void copy_newest(const struct ptkit_trace *trace, const struct ptkit_stat
 	newest->flags = status->flags;
 	newest->zero = 0;
 	newest->position = status->position;
-	newest->bytes = min(call->room - sizeof(*newest), lapped ? memory->used : status->position);
-	count = pt_newest_pieces(memory->used, status->position, newest->bytes, pieces);
+	newest->bytes = min(call->room - sizeof(*newest), lapped ? size : status->position);
+	count = pt_newest_pieces(size, status->position, newest->bytes, pieces);
 	for (i = 0; i < count; i++) {
-		ptkit_memory_copy(memory, pieces[i].offset, pieces[i].bytes, to);
+		ptkit_memory_copy(trace, pieces[i].offset, pieces[i].bytes, to);
 		to += pieces[i].bytes;
 	}
 	call->written = sizeof(*newest) + newest->bytes;
@@ -219,10 +220,10 @@ static uint32_t take_snapshot(struct ptkit_session *session, struct call *call)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_snapshot, cpu));
 	if (snapshot->zero)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_snapshot, zero));
-	if (trace->wakes_up)
+	if (trace->pt.wakes_up)
 		return PTKIT_REASON_STATE;
 	call->cpu = trace->cpu;
-	wanted = trace->wanted;
+	wanted = trace->pt.wanted;
 	reason = ptkit_units_pause(trace, 1);
 	ptkit_units_status(trace, &status);
 	if (!reason)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 #include "session/session.h"
 
+#include "common/pt_branches.h"
 #include "machine/machine.h"
 #include "machine/pool.h"
 #include "session/config.h"
 #include "sideband/system.h"
-#include "unit/bts.h"
+#include "unit/memory.h"
 #include "unit/units.h"
 
 /* All sessions together take a quarter of the memory at most: none of theirs is ever paged out. */
@@ -24,7 +25,7 @@ static bool any_runs(const struct ptkit_session *session)
 	uint32_t i;
 
 	for (i = 0; i < session->count; i++) {
-		if (session->traces[i].running)
+		if (session->traces[i].pt.running)
 			return true;
 	}
 	return false;
@@ -74,17 +75,22 @@ static uint32_t add_trace(struct ptkit_session *session, const struct ptkit_conf
 			  uint32_t cpu)
 {
 	struct ptkit_trace *trace = &session->traces[session->count];
-	uint32_t reason = ptkit_memory_make(&trace->memory, config);
+	struct pt_bts *bts;
 
-	if (reason)
-		return reason;
+	if (!ptkit_memory_make(trace, config))
+		return PTKIT_REASON_MEMORY;
 	ptkit_trace_init(trace, cpu, &session->waiter);
-	trace->ring = config->mode == PTKIT_MODE_RING;
-	trace->wakes_up = config->wake_up_bytes;
+	trace->pt.ring = config->mode == PTKIT_MODE_RING;
+	trace->pt.wakes_up = config->wake_up_bytes;
 	trace->event_bytes = config->wake_up_bytes / 2;
 	session->count++;
-	return config->output == PTKIT_OUTPUT_BTS ? ptkit_bts_make(trace, config)
-						  : PTKIT_REASON_NONE;
+	if (config->output != PTKIT_OUTPUT_BTS)
+		return PTKIT_REASON_NONE;
+	bts = ptkit_allocate(sizeof(*bts));
+	if (!bts)
+		return PTKIT_REASON_MEMORY;
+	pt_branches_init(&trace->pt, bts, config);
+	return PTKIT_REASON_NONE;
 }
 
 static uint32_t make_traces(struct ptkit_session *session)
@@ -146,7 +152,7 @@ static void end_tracing(struct ptkit_session *session)
 
 	session->state = PTKIT_SESSION_CONFIGURED;
 	for (i = 0; i < session->count; i++) {
-		if (session->traces[i].started)
+		if (session->traces[i].pt.started)
 			session->state = PTKIT_SESSION_STOPPING;
 	}
 	if (session->state == PTKIT_SESSION_CONFIGURED)

@@ -4,6 +4,7 @@
 #define PTKIT_WINDOWS_SESSION_H
 
 #include "machine/waiter.h"
+#include "ptkit/ptkit_windows.h"
 #include "sideband/sideband.h"
 #include "unit/trace.h"
 

@@ -32,18 +32,19 @@ static uint32_t find_regions(const struct ptkit_pages *pages, struct pt_region *
 	return found;
 }
 
-static bool make_regions(struct ptkit_memory *memory)
+static bool make_regions(struct ptkit_trace *trace)
 {
-	uint32_t count = find_regions(&memory->pages, NULL);
+	struct pt_memory *memory = &trace->pt.memory;
+	uint32_t count = find_regions(&trace->pages, NULL);
 
 	memory->regions = ptkit_allocate(count * sizeof(*memory->regions));
 	if (memory->regions)
-		memory->region_count = find_regions(&memory->pages, memory->regions);
+		memory->region_count = find_regions(&trace->pages, memory->regions);
 	return memory->regions;
 }
 
 /* pt_topa_build() wants ascending addresses. Few tables: a simple sort does. */
-static void sort_tables(struct ptkit_memory *memory)
+static void sort_tables(struct pt_memory *memory)
 {
 	uint32_t i;
 	uint32_t j;
@@ -57,22 +58,23 @@ static void sort_tables(struct ptkit_memory *memory)
 	}
 }
 
-static bool make_tables(struct ptkit_memory *memory, uint64_t entries)
+static bool make_tables(struct ptkit_trace *trace, uint64_t entries)
 {
 	/* One entry of each table leads to the next table. */
 	uint64_t count = (entries + ENTRIES_OF_TABLE - 2) / (ENTRIES_OF_TABLE - 1);
+	struct pt_memory *memory = &trace->pt.memory;
 	uint64_t *first;
 	uint32_t i;
 
-	if (!count || !ptkit_pages_make(&memory->table_pages, count * PAGE_SIZE, false))
+	if (!count || !ptkit_pages_make(&trace->table_pages, count * PAGE_SIZE, false))
 		return false;
 	memory->tables = ptkit_allocate((SIZE_T)count * sizeof(*memory->tables));
 	if (!memory->tables)
 		return false;
-	first = memory->table_pages.linear;
+	first = trace->table_pages.linear;
 	for (i = 0; i < count; i++) {
 		memory->tables[i].entries = first + i * ENTRIES_OF_TABLE;
-		memory->tables[i].physical = ptkit_pages_physical(&memory->table_pages, i);
+		memory->tables[i].physical = ptkit_pages_physical(&trace->table_pages, i);
 		memory->tables[i].capacity = ENTRIES_OF_TABLE;
 	}
 	memory->table_count = (uint32_t)count;
@@ -80,115 +82,63 @@ static bool make_tables(struct ptkit_memory *memory, uint64_t entries)
 	return true;
 }
 
-static bool build_tables(struct ptkit_memory *memory, const struct pt_topa_options *options)
+static bool build_tables(struct ptkit_trace *trace, const struct pt_topa_options *options)
 {
+	struct pt_memory *memory = &trace->pt.memory;
 	uint64_t entries = pt_topa_entries(memory->regions, memory->region_count, options);
 
-	return entries && make_tables(memory, entries) &&
+	return entries && make_tables(trace, entries) &&
 	       !pt_topa_build(&memory->topa, memory->tables, memory->table_count, memory->regions,
 			      memory->region_count, options);
 }
 
-static bool make_all(struct ptkit_memory *memory, const struct ptkit_config *config)
+bool ptkit_memory_make(struct ptkit_trace *trace, const struct ptkit_config *config)
 {
+	struct pt_memory *memory = &trace->pt.memory;
 	bool topa = config->output == PTKIT_OUTPUT_TOPA;
+	uint64_t bytes = config->buffer_bytes;
 	struct pt_topa_options options;
 	bool contiguous;
 
 	pt_topa_options_make(&ptkit_machine_caps.caps, config, &options);
-	contiguous = memory->single_range || (topa && options.one_entry);
-	if (contiguous && (config->buffer_bytes & (config->buffer_bytes - 1)))
-		return false;
-	return ptkit_pages_make(&memory->pages, config->buffer_bytes, contiguous) &&
-	       make_regions(memory) && (!topa || build_tables(memory, &options));
-}
-
-uint32_t ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_config *config)
-{
-	memory->used = config->buffer_bytes;
 	memory->single_range = config->output == PTKIT_OUTPUT_SINGLE_RANGE;
-	if (make_all(memory, config))
-		return PTKIT_REASON_NONE;
-	ptkit_memory_free(memory);
-	return PTKIT_REASON_MEMORY;
-}
-
-void ptkit_memory_free(struct ptkit_memory *memory)
-{
-	ptkit_pages_free(&memory->pages);
-	ptkit_pages_free(&memory->table_pages);
-	ptkit_free(memory->tables);
-	ptkit_free(memory->regions);
-	RtlZeroMemory(memory, sizeof(*memory));
-}
-
-void ptkit_memory_clear(struct ptkit_memory *memory)
-{
-	if (memory->written)
-		RtlZeroMemory(memory->pages.linear, (SIZE_T)memory->pages.bytes);
-	memory->written = true;
-}
-
-bool ptkit_memory_used_from(const struct ptkit_memory *memory, uint64_t position)
-{
-	const uint8_t *end = (const uint8_t *)memory->pages.linear + memory->used;
-	/* A trace unit never fills a page with PAD packets. */
-	uint64_t looked_at = min(memory->used - position, PAGE_SIZE);
-	const uint8_t *byte;
-
-	for (byte = end - looked_at; byte < end; byte++) {
-		if (*byte)
-			return true;
-	}
+	contiguous = memory->single_range || (topa && options.one_entry);
+	if (contiguous && (bytes & (bytes - 1)))
+		return false;
+	if (!ptkit_pages_make(&trace->pages, bytes, contiguous))
+		return false;
+	memory->bytes = bytes;
+	memory->used = bytes;
+	memory->linear = trace->pages.linear;
+	memory->last_page = (uint64_t *)memory->linear + (bytes - PAGE_SIZE) / sizeof(uint64_t);
+	if (make_regions(trace) && (!topa || build_tables(trace, &options)))
+		return true;
+	ptkit_memory_free(trace);
 	return false;
 }
 
-void ptkit_memory_copy(const struct ptkit_memory *memory, uint64_t offset, uint64_t bytes,
+void ptkit_memory_free(struct ptkit_trace *trace)
+{
+	ptkit_pages_free(&trace->pages);
+	ptkit_pages_free(&trace->table_pages);
+	ptkit_free(trace->pt.memory.tables);
+	ptkit_free(trace->pt.memory.regions);
+	RtlZeroMemory(&trace->pt.memory, sizeof(trace->pt.memory));
+}
+
+void ptkit_memory_clear(struct ptkit_trace *trace)
+{
+	if (trace->pt.memory.written)
+		RtlZeroMemory(trace->pages.linear, (SIZE_T)trace->pages.bytes);
+	trace->pt.memory.written = true;
+}
+
+void ptkit_memory_copy(const struct ptkit_trace *trace, uint64_t offset, uint64_t bytes,
 		       uint8_t *to)
 {
-	const uint8_t *linear = memory->pages.linear;
-	uint64_t first = min(bytes, memory->used - offset);
+	const uint8_t *linear = trace->pages.linear;
+	uint64_t first = min(bytes, trace->pt.memory.used - offset);
 
 	RtlCopyMemory(to, linear + offset, (SIZE_T)first);
 	RtlCopyMemory(to + first, linear, (SIZE_T)(bytes - first));
-}
-
-bool ptkit_memory_owns(struct ptkit_memory *memory, uint64_t base)
-{
-	if (memory->single_range)
-		return base == memory->regions[0].base;
-	return pt_topa_owns(&memory->topa, base);
-}
-
-uint32_t ptkit_memory_output(struct ptkit_memory *memory, uint64_t position, struct pt_state *state)
-{
-	struct pt_output output;
-	int error;
-
-	if (memory->single_range)
-		error = pt_single_range(memory->regions[0].base, memory->pages.bytes, &output);
-	else
-		error = pt_topa_output(&memory->topa, position, &output);
-	if (error)
-		return PTKIT_REASON_ERROR;
-	state->output_base = output.base;
-	state->output_mask_ptrs = output.mask_ptrs;
-	return PTKIT_REASON_NONE;
-}
-
-uint32_t ptkit_memory_position(struct ptkit_memory *memory, const struct pt_state *state,
-			       uint64_t *position)
-{
-	struct pt_output output = {
-		.base = state->output_base,
-		.mask_ptrs = state->output_mask_ptrs,
-	};
-
-	if (!memory->single_range)
-		return pt_topa_position(&memory->topa, &output, position) ? PTKIT_REASON_ERROR
-									  : PTKIT_REASON_NONE;
-	*position = pt_single_position(output.mask_ptrs);
-	if (output.base == memory->regions[0].base && *position < memory->used)
-		return PTKIT_REASON_NONE;
-	return PTKIT_REASON_ERROR;
 }

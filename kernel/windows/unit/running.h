@@ -12,16 +12,12 @@ void ptkit_running_exit(void);
 bool ptkit_has_interrupts(void);
 bool ptkit_re_arms(void);
 
-/* Empties the buffer. The trace does not run. A PTKIT_REASON_*. */
-uint32_t ptkit_trace_reset(struct ptkit_trace *trace);
-
-/* Called on the processor of the trace, with interrupts off. trace->reason has the result. */
+/* Called on the processor of the trace, with interrupts off. trace->pt.error has the result. */
 void ptkit_run(struct ptkit_trace *trace);
 void ptkit_halt(struct ptkit_trace *trace);
 /* Does what an interrupt does: none may come, or another driver may have acknowledged it. */
 void ptkit_serve(struct ptkit_trace *trace);
-/* Whether the unit writes to the buffer. trace->running may differ: a hypervisor restores
- * registers. */
+/* Whether the unit writes to the buffer, also where a hypervisor has restored registers. */
 bool ptkit_is_live(struct ptkit_trace *trace);
 /* From now on no interrupt of this processor is for the trace. */
 void ptkit_forget(const struct ptkit_trace *trace);

@@ -8,10 +8,11 @@
  */
 #include "unit/units.h"
 
+#include "common/pt_unit.h"
 #include "machine/machine.h"
 #include "machine/pool.h"
-#include "ptkit/rtit_regs.h"
-#include "unit/bts.h"
+#include "machine/reasons.h"
+#include "unit/memory.h"
 #include "unit/running.h"
 
 #define TICK_MS 20 /* a swallowed interrupt is noticed after so long */
@@ -35,8 +36,8 @@ static void run_here(void *context)
 {
 	struct ptkit_trace *trace = context;
 
-	if (trace->wanted && !trace->running && !trace->reason &&
-	    (trace->wakes_up || !trace->full) && owners[trace->cpu] == trace)
+	if (trace->pt.wanted && !trace->pt.running && !trace->pt.error &&
+	    (trace->pt.wakes_up || !trace->pt.full) && owners[trace->cpu] == trace)
 		ptkit_run(trace);
 }
 
@@ -44,7 +45,7 @@ static void halt_here(void *context)
 {
 	struct ptkit_trace *trace = context;
 
-	if (trace->running || ptkit_is_live(trace))
+	if (trace->pt.running || ptkit_is_live(trace))
 		ptkit_halt(trace);
 }
 
@@ -69,12 +70,12 @@ static uint32_t load(struct ptkit_trace *trace)
 {
 	if (!asleep)
 		ptkit_machine.call(trace->cpu, run_here, trace);
-	return trace->reason;
+	return ptkit_reason(trace->pt.error);
 }
 
 static void unload(struct ptkit_trace *trace)
 {
-	trace->wanted = false;
+	trace->pt.wanted = false;
 	ptkit_machine.call(trace->cpu, halt_here, trace);
 }
 
@@ -99,13 +100,13 @@ void ptkit_trace_init(struct ptkit_trace *trace, uint32_t cpu, struct ptkit_wait
 
 void ptkit_trace_free(struct ptkit_trace *trace)
 {
-	if (trace->running) {
+	if (trace->pt.running) {
 		abandoned = true;
-		pt_topa_silence(&trace->memory.topa);
+		pt_topa_silence(&trace->pt.memory.topa);
 		return;
 	}
-	ptkit_memory_free(&trace->memory);
-	ptkit_bts_free(trace);
+	ptkit_memory_free(trace);
+	ptkit_free(trace->pt.bts);
 }
 
 static void start_timer(struct ptkit_trace *trace)
@@ -120,12 +121,13 @@ static uint32_t acquire(struct ptkit_trace *trace, const struct pt_state *state)
 	if (owners[trace->cpu])
 		return PTKIT_REASON_SESSION;
 	owners[trace->cpu] = trace;
-	trace->started = true;
-	trace->state = *state;
-	trace->reason = ptkit_trace_reset(trace);
-	if (trace->reason)
-		return trace->reason;
-	trace->wanted = true;
+	trace->pt.started = true;
+	trace->pt.state = *state;
+	trace->pt.error = pt_unit_reset(&trace->pt);
+	if (trace->pt.error)
+		return ptkit_reason(trace->pt.error);
+	trace->reported = 0;
+	trace->pt.wanted = true;
 	start_timer(trace);
 	return load(trace);
 }
@@ -133,11 +135,11 @@ static uint32_t acquire(struct ptkit_trace *trace, const struct pt_state *state)
 static uint32_t release(struct ptkit_trace *trace)
 {
 	unload(trace);
-	if (trace->running)
-		return trace->reason ? trace->reason : PTKIT_REASON_ERROR;
+	if (trace->pt.running)
+		return PTKIT_REASON_FAULT;
 	KeCancelTimer(&trace->timer);
 	ptkit_machine.call(trace->cpu, disown_here, trace);
-	trace->started = false;
+	trace->pt.started = false;
 	return PTKIT_REASON_NONE;
 }
 
@@ -148,7 +150,7 @@ static uint32_t release_all(struct ptkit_trace *traces, uint32_t count)
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
-		uint32_t failed = traces[i].started ? release(&traces[i]) : PTKIT_REASON_NONE;
+		uint32_t failed = traces[i].pt.started ? release(&traces[i]) : PTKIT_REASON_NONE;
 
 		reason = reason ? reason : failed;
 	}
@@ -164,7 +166,7 @@ uint32_t ptkit_units_start(struct ptkit_trace *traces, uint32_t count, const str
 
 	/* This may take long: other sessions have to go on. */
 	for (i = 0; i < count; i++)
-		ptkit_memory_clear(&traces[i].memory);
+		ptkit_memory_clear(&traces[i]);
 	lock_units();
 	for (i = 0; i < count && !reason; i++) {
 		reason = acquire(&traces[i], state);
@@ -194,7 +196,7 @@ uint32_t ptkit_units_pause(struct ptkit_trace *traces, uint32_t count)
 	lock_units();
 	for (i = 0; i < count; i++) {
 		unload(&traces[i]);
-		reason = reason ? reason : traces[i].reason;
+		reason = reason ? reason : ptkit_reason(traces[i].pt.error);
 	}
 	unlock_units();
 	return reason;
@@ -202,13 +204,13 @@ uint32_t ptkit_units_pause(struct ptkit_trace *traces, uint32_t count)
 
 static uint32_t go_on(struct ptkit_trace *trace, bool restart)
 {
-	if (restart && trace->wanted)
+	if (restart && trace->pt.wanted)
 		unload(trace);
-	if (restart && !trace->running) {
-		trace->state.status = pt_status_restarted(trace->state.status);
-		trace->reason = PTKIT_REASON_NONE;
+	if (restart && !trace->pt.running) {
+		trace->pt.state.status = pt_status_restarted(trace->pt.state.status);
+		trace->pt.error = 0;
 	}
-	trace->wanted = true;
+	trace->pt.wanted = true;
 	return load(trace);
 }
 
@@ -229,26 +231,15 @@ uint32_t ptkit_units_resume(struct ptkit_trace *traces, uint32_t count, bool res
 
 uint32_t ptkit_units_consume(struct ptkit_trace *trace, uint64_t tail)
 {
-	uint32_t reason = PTKIT_REASON_NONE;
+	uint32_t reason;
 
 	lock_units();
-	if (!trace->wakes_up || tail < trace->tail || tail > trace->head)
-		reason = PTKIT_REASON_FIELD;
-	else
-		trace->tail = tail;
+	reason = ptkit_reason(pt_trace_consume(&trace->pt, tail));
 	/* A trace that runs reads the tail at the next interrupt or tick. */
-	if (!reason && trace->wanted && !trace->reason)
+	if (!reason && trace->pt.wanted && !trace->pt.error)
 		reason = load(trace);
 	unlock_units();
 	return reason;
-}
-
-static uint32_t flags_of(const struct ptkit_trace *trace)
-{
-	return (trace->started ? PTKIT_STATUS_STARTED : 0) |
-	       (trace->running ? PTKIT_STATUS_RUNNING : 0) |
-	       (trace->lapped ? PTKIT_STATUS_LAPPED : 0) | (trace->full ? PTKIT_STATUS_FULL : 0) |
-	       (trace->clears ? PTKIT_STATUS_CLEARED : 0);
 }
 
 struct status_request {
@@ -259,20 +250,9 @@ struct status_request {
 static void read_status_here(void *context)
 {
 	struct status_request *request = context;
-	const struct ptkit_trace *trace = request->trace;
-	struct ptkit_status *status = request->status;
 
-	status->flags = flags_of(trace);
-	status->position = trace->position;
-	status->rtit_status = trace->state.status;
-	status->error = (int32_t)trace->reason;
-	status->head = trace->head;
-	status->tail = trace->tail;
-	status->stops = trace->stops;
-	status->stopped_at[0] = trace->stopped_at[0];
-	status->stopped_at[1] = trace->stopped_at[1];
-	status->clears = trace->clears;
-	status->cleared_at = trace->cleared_at;
+	pt_trace_status(&request->trace->pt, request->status);
+	request->status->error = (int32_t)ptkit_reason(request->trace->pt.error);
 }
 
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
@@ -291,12 +271,12 @@ void ptkit_units_give_up(struct ptkit_trace *traces, uint32_t count)
 	lock_units();
 	release_all(traces, count);
 	for (i = 0; i < count; i++) {
-		if (!traces[i].started)
+		if (!traces[i].pt.started)
 			continue;
 		DbgPrint("ptkit: CPU %u cannot be stopped: its buffer stays\n", traces[i].cpu);
 		KeCancelTimer(&traces[i].timer);
 		ptkit_machine.call(traces[i].cpu, disown_here, &traces[i]);
-		traces[i].started = false;
+		traces[i].pt.started = false;
 	}
 	KeFlushQueuedDpcs();
 	unlock_units();

@@ -34,7 +34,7 @@ static struct work work_here(void)
 	struct work work = { .accesses = this_cpu_read(accesses_here) };
 
 	if (trace)
-		work.looked_at = trace->memory.topa.looked_at;
+		work.looked_at = trace->pt.memory.topa.looked_at;
 	return work;
 }
 

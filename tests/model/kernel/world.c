@@ -103,15 +103,15 @@ MODULE_PARM_DESC(world_written, "bytes of the driver's stream");
 
 static bool has_room(const struct ptkit_trace *owner)
 {
-	u64 tail = READ_ONCE(owner->tail);
+	u64 tail = READ_ONCE(owner->pt.tail);
 
-	return stream_bytes < tail - tail % PAGE_SIZE + owner->memory.bytes;
+	return stream_bytes < tail - tail % PAGE_SIZE + owner->pt.memory.bytes;
 }
 
 /* The driver's own code, and code that interrupts it, may come while TraceEn is clear. */
 static bool is_wanted(const struct model_unit *unit, const struct ptkit_trace *owner)
 {
-	if (!owner || !READ_ONCE(owner->wanted))
+	if (!owner || !READ_ONCE(owner->pt.wanted))
 		return false;
 	return (!in_nmi() && !unit->in_access) || unit->status & BIT(PT_STATUS_STOPPED) ||
 	       unit->cleared_by_vmxon;
@@ -133,7 +133,7 @@ static bool is_drivers(const struct model_unit *unit)
 {
 	struct ptkit_trace *owner = ptkit_unit_owner();
 
-	return owner && ptkit_memory_owns(&owner->memory, unit->base);
+	return owner && pt_memory_owns(&owner->pt.memory, unit->base);
 }
 
 /* Returns how many bytes were not written. */
