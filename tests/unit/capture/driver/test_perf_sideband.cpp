@@ -135,7 +135,7 @@ TEST_F(DriverPerfSideband, LeavesOutFieldsThatOldKernelsDoNotKnow) {
 // The life of a process, in the order of time. The driver's EXEC record comes after perf's mappings.
 TEST_F(DriverPerfSideband, MergesRecordsOfBothByTime) {
   const int child = kFirst + 1;
-  device_.script.emplace_back([this, child](FakeDevice&) {
+  device_.script.emplace_back([this](FakeDevice&) {
     space(1, PTKIT_RECORD_SWITCH, 50, kFirst, 0xa000);
     program(1, 5, kFirst, 0x100000, program_);
     fork(1, 100, kFirst, child, 0xc000);
