@@ -3,6 +3,7 @@
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -26,20 +27,16 @@
 #define CPU_SHIFT 41
 #define SIDEBAND_SHIFT 40
 
-/*
- * A newer program may pass a longer structure. The bytes that this driver does not know are zero.
- */
-static int copy_in(void *to, size_t known, const void __user *from, unsigned int command)
-{
-	return copy_struct_from_user(to, known, from, _IOC_SIZE(command));
-}
-
-static int copy_out(void __user *to, unsigned int command, const void *from, size_t known)
-{
-	size_t bytes = min_t(size_t, known, _IOC_SIZE(command));
-
-	return copy_to_user(to, from, bytes) ? -EFAULT : 0;
-}
+/* The structure of a request. Those of a trace begin with its number. */
+union argument {
+	u32 cpu;
+	struct ptkit_query query;
+	struct ptkit_config config;
+	struct ptkit_buffer buffer;
+	struct ptkit_status status;
+	struct ptkit_snapshot snapshot;
+	struct ptkit_consume consume;
+};
 
 static struct ptkit_trace *find_trace(const struct ptkit_session *session, u64 number)
 {
@@ -52,96 +49,68 @@ static struct ptkit_trace *find_trace(const struct ptkit_session *session, u64 n
 	return NULL;
 }
 
-static int query(void __user *argument, unsigned int command)
+static int query(struct ptkit_session *session, struct ptkit_trace *none, union argument *argument)
 {
 	struct pt_config_limits limits;
-	struct ptkit_query query = {
-		.tsc_khz = tsc_khz,
-		.cpus = nr_cpu_ids,
-	};
 
 	ptkit_limits_make(&limits);
-	pt_query_make(&ptkit_caps, &limits, &query);
-	return copy_out(argument, command, &query, sizeof(query));
-}
-
-static int configure(struct ptkit_session *session, void __user *argument, unsigned int command)
-{
-	struct ptkit_config config;
-	int error;
-
-	if (ptkit_session_is_configured(session))
-		return -EBUSY;
-	error = copy_in(&config, sizeof(config), argument, command);
-	if (error)
-		return error;
-	config.refused = 0;
-	error = ptkit_session_configure(session, &config);
-	if (error)
-		return copy_out(argument, command, &config, sizeof(config)) ? -EFAULT : error;
+	pt_query_make(&ptkit_caps, &limits, &argument->query);
+	argument->query.tsc_khz = tsc_khz;
+	argument->query.cpus = nr_cpu_ids;
 	return 0;
 }
 
-static int describe_buffer(struct ptkit_session *session, void __user *argument,
-			   unsigned int command)
+static int configure(struct ptkit_session *session, struct ptkit_trace *none,
+		     union argument *argument)
 {
-	struct ptkit_buffer buffer;
-	const struct ptkit_trace *trace;
-	const struct ptkit_ring *ring;
-	int error = copy_in(&buffer, sizeof(buffer), argument, command);
-
-	if (error)
-		return error;
-	trace = find_trace(session, buffer.cpu);
-	if (!trace || buffer.zero)
-		return -EINVAL;
-	ring = ptkit_sideband_ring(&session->sideband, buffer.cpu);
-	buffer.data_offset = (u64)buffer.cpu << CPU_SHIFT;
-	buffer.data_bytes = trace->pt.memory.bytes;
-	buffer.sideband_offset = ring ? buffer.data_offset | BIT_ULL(SIDEBAND_SHIFT) : 0;
-	buffer.sideband_bytes = ring ? ring->pt.bytes : 0;
-	return copy_out(argument, command, &buffer, sizeof(buffer));
+	argument->config.refused = 0;
+	return ptkit_session_configure(session, &argument->config);
 }
 
-static int read_status(struct ptkit_session *session, void __user *argument, unsigned int command)
+static int describe_buffer(struct ptkit_session *session, struct ptkit_trace *trace,
+			   union argument *argument)
 {
-	struct ptkit_status status;
-	struct ptkit_trace *trace;
-	struct ptkit_ring *ring;
-	int error = copy_in(&status, sizeof(status), argument, command);
+	const struct ptkit_ring *ring = ptkit_sideband_ring(&session->sideband, trace->number);
+	struct ptkit_buffer *buffer = &argument->buffer;
 
-	if (error)
-		return error;
-	trace = find_trace(session, status.cpu);
-	if (!trace || status.zero)
+	if (buffer->zero)
 		return -EINVAL;
-	ptkit_units_status(trace, &status);
-	ring = ptkit_sideband_ring(&session->sideband, status.cpu);
-	status.sideband_head = 0;
-	status.sideband_tail = 0;
-	status.sideband_lost = 0;
+	buffer->data_offset = (u64)trace->number << CPU_SHIFT;
+	buffer->data_bytes = trace->pt.memory.bytes;
+	buffer->sideband_offset = ring ? buffer->data_offset | BIT_ULL(SIDEBAND_SHIFT) : 0;
+	buffer->sideband_bytes = ring ? ring->pt.bytes : 0;
+	return 0;
+}
+
+static int read_status(struct ptkit_session *session, struct ptkit_trace *trace,
+		       union argument *argument)
+{
+	const struct ptkit_ring *ring = ptkit_sideband_ring(&session->sideband, trace->number);
+	struct ptkit_status *status = &argument->status;
+
+	if (status->zero)
+		return -EINVAL;
+	memset(status, 0, sizeof(*status));
+	status->cpu = trace->number;
+	ptkit_units_status(trace, status);
 	if (ring)
-		pt_ring_status(&ring->pt, &status);
-	return copy_out(argument, command, &status, sizeof(status));
+		pt_ring_status(&ring->pt, status);
+	return 0;
 }
 
-static int consume(struct ptkit_session *session, void __user *argument, unsigned int command)
+static int consume(struct ptkit_session *session, struct ptkit_trace *trace,
+		   union argument *argument)
 {
-	struct ptkit_consume consume;
-	struct ptkit_trace *trace;
-	struct ptkit_ring *ring;
-	int error = copy_in(&consume, sizeof(consume), argument, command);
+	struct ptkit_ring *ring = ptkit_sideband_ring(&session->sideband, trace->number);
+	const struct ptkit_consume *consume = &argument->consume;
+	int error = 0;
 
-	if (error)
-		return error;
-	trace = find_trace(session, consume.cpu);
-	ring = ptkit_sideband_ring(&session->sideband, consume.cpu);
-	if (!trace || consume.zero || (consume.sideband_tail && !ring))
+	if (consume->zero || (consume->sideband_tail && !ring))
 		return -EINVAL;
-	if (consume.tail)
-		error = ptkit_units_consume(trace, consume.tail);
-	if (!error && consume.sideband_tail)
-		error = ptkit_errno(pt_ring_consume(&ring->pt, consume.sideband_tail));
+	if (consume->tail)
+		error = ptkit_units_consume(trace, consume->tail);
+	if (!error && consume->sideband_tail)
+		error = ptkit_errno(pt_ring_consume(&ring->pt, consume->sideband_tail));
 	return error;
 }
 
@@ -167,119 +136,139 @@ static int copy_newest(const struct ptkit_trace *trace, const struct ptkit_statu
 	return 0;
 }
 
-static int take_snapshot(struct ptkit_session *session, void __user *argument, unsigned int command)
+static int take_snapshot(struct ptkit_session *session, struct ptkit_trace *trace,
+			 union argument *argument)
 {
-	struct ptkit_snapshot snapshot;
+	struct ptkit_snapshot *snapshot = &argument->snapshot;
 	struct ptkit_status status = {};
-	struct ptkit_trace *trace;
-	bool wanted;
-	int error = copy_in(&snapshot, sizeof(snapshot), argument, command);
+	bool wanted = trace->pt.wanted;
+	int error;
 
-	if (error)
-		return error;
-	trace = find_trace(session, snapshot.cpu);
-	if (!trace || !ptkit_session_is_started(session) || trace->pt.wakes_up)
+	if (trace->pt.wakes_up)
 		return -EINVAL;
-	wanted = trace->pt.wanted;
 	error = ptkit_units_pause(trace, 1);
 	ptkit_units_status(trace, &status);
-	snapshot.flags = status.flags;
-	snapshot.position = status.position;
+	snapshot->flags = status.flags;
+	snapshot->position = status.position;
 	if (!error)
-		error = copy_newest(trace, &status, &snapshot);
+		error = copy_newest(trace, &status, snapshot);
 	if (wanted) {
 		int failed = ptkit_units_resume(trace, 1, false);
 
 		error = error ? error : failed;
 	}
-	return error ? error : copy_out(argument, command, &snapshot, sizeof(snapshot));
+	return error;
 }
 
-static int pause(struct ptkit_session *session)
+static int start(struct ptkit_session *session, struct ptkit_trace *none, union argument *argument)
 {
-	if (!ptkit_session_is_started(session))
-		return -EINVAL;
-	return ptkit_units_pause(session->traces, session->count);
+	return ptkit_session_start(session);
 }
 
-static int resume(struct ptkit_session *session)
+static int stop(struct ptkit_session *session, struct ptkit_trace *none, union argument *argument)
 {
-	if (!ptkit_session_is_started(session))
-		return -EINVAL;
-	return ptkit_units_resume(session->traces, session->count, true);
-}
+	int error = ptkit_session_stop(session);
 
-static int control(struct ptkit_session *session, unsigned int command)
-{
-	int error;
-
-	if (_IOC_SIZE(command))
-		return -ENOTTY;
-	switch (_IOC_NR(command)) {
-	case _IOC_NR(PTKIT_START):
-		return ptkit_session_start(session);
-	case _IOC_NR(PTKIT_RESUME):
-		return resume(session);
-	case _IOC_NR(PTKIT_STOP):
-		error = ptkit_session_stop(session);
-		break;
-	case _IOC_NR(PTKIT_PAUSE):
-		error = pause(session);
-		break;
-	default:
-		return -ENOTTY;
-	}
 	wake_up_interruptible(&session->wait);
 	return error;
 }
 
-static long do_ioctl(struct ptkit_session *session, void __user *argument, unsigned int command)
+static int pause(struct ptkit_session *session, struct ptkit_trace *none, union argument *argument)
 {
-	switch (_IOC_NR(command)) {
-	case _IOC_NR(PTKIT_QUERY):
-		return query(argument, command);
-	case _IOC_NR(PTKIT_CONFIGURE):
-		return configure(session, argument, command);
-	default:
-		break;
-	}
-	if (!ptkit_session_is_configured(session))
-		return -EINVAL;
-	switch (_IOC_NR(command)) {
-	case _IOC_NR(PTKIT_BUFFER):
-		return describe_buffer(session, argument, command);
-	case _IOC_NR(PTKIT_STATUS):
-		return read_status(session, argument, command);
-	case _IOC_NR(PTKIT_CONSUME):
-		return consume(session, argument, command);
-	case _IOC_NR(PTKIT_SNAPSHOT):
-		return take_snapshot(session, argument, command);
-	default:
-		return control(session, command);
-	}
+	int error = ptkit_units_pause(session->traces, session->count);
+
+	wake_up_interruptible(&session->wait);
+	return error;
 }
 
-/* The file may have been passed on to a process with fewer rights than its opener. */
-static bool is_permitted(unsigned int command)
+static int resume(struct ptkit_session *session, struct ptkit_trace *none, union argument *argument)
 {
-	bool asks = _IOC_NR(command) == _IOC_NR(PTKIT_CONFIGURE) ||
-		    _IOC_NR(command) == _IOC_NR(PTKIT_START);
+	return ptkit_units_resume(session->traces, session->count, true);
+}
 
-	return !asks || perfmon_capable();
+#define RIGHTS BIT(0) /* asked again: the file may have been passed on */
+#define CONFIGURED BIT(1) /* the session has traces */
+#define STARTED BIT(2)
+#define IN BIT(3)
+#define OUT BIT(4)
+#define REFUSAL BIT(5) /* the structure has the reason of an error */
+#define OF_TRACE BIT(6)
+
+static const struct request {
+	int (*serve)(struct ptkit_session *session, struct ptkit_trace *trace,
+		     union argument *argument);
+	unsigned int bytes;
+	unsigned int flags;
+} requests[] = {
+	[_IOC_NR(PTKIT_QUERY)] = {query, sizeof(struct ptkit_query), OUT},
+	[_IOC_NR(PTKIT_CONFIGURE)] = {configure, sizeof(struct ptkit_config),
+				      IN | REFUSAL | RIGHTS},
+	[_IOC_NR(PTKIT_BUFFER)] = {describe_buffer, sizeof(struct ptkit_buffer),
+				   IN | OUT | OF_TRACE | CONFIGURED},
+	[_IOC_NR(PTKIT_START)] = {start, 0, CONFIGURED | RIGHTS},
+	[_IOC_NR(PTKIT_STOP)] = {stop, 0, CONFIGURED},
+	[_IOC_NR(PTKIT_PAUSE)] = {pause, 0, CONFIGURED | STARTED},
+	[_IOC_NR(PTKIT_RESUME)] = {resume, 0, CONFIGURED | STARTED},
+	[_IOC_NR(PTKIT_STATUS)] = {read_status, sizeof(struct ptkit_status),
+				   IN | OUT | OF_TRACE | CONFIGURED},
+	[_IOC_NR(PTKIT_SNAPSHOT)] = {take_snapshot, sizeof(struct ptkit_snapshot),
+				     IN | OUT | OF_TRACE | CONFIGURED | STARTED},
+	[_IOC_NR(PTKIT_CONSUME)] = {consume, sizeof(struct ptkit_consume),
+				    IN | OF_TRACE | CONFIGURED},
+};
+
+static const struct request *find_request(unsigned int command)
+{
+	unsigned int number = _IOC_NR(command);
+	const struct request *request;
+
+	if (_IOC_TYPE(command) != PTKIT_IOCTL_TYPE || number >= ARRAY_SIZE(requests))
+		return NULL;
+	request = &requests[array_index_nospec(number, ARRAY_SIZE(requests))];
+	return request->bytes || !_IOC_SIZE(command) ? request : NULL;
+}
+
+/* Structures of other programs may be shorter, or longer if what is not known here is zero. */
+static int serve(struct ptkit_session *session, const struct request *request, size_t given,
+		 void __user *user)
+{
+	union argument argument = {};
+	struct ptkit_trace *trace = NULL;
+	int error = 0;
+
+	if ((request->flags & CONFIGURED) && !ptkit_session_is_configured(session))
+		return -EINVAL;
+	if ((request->flags & STARTED) && !ptkit_session_is_started(session))
+		return -EINVAL;
+	if (request->flags & IN)
+		error = copy_struct_from_user(&argument, request->bytes, user, given);
+	if (error)
+		return error;
+	if (request->flags & OF_TRACE) {
+		trace = find_trace(session, argument.cpu);
+		if (!trace)
+			return -EINVAL;
+	}
+	error = request->serve(session, trace, &argument);
+	if ((request->flags & (error ? REFUSAL : OUT)) &&
+	    copy_to_user(user, &argument, min_t(size_t, request->bytes, given)))
+		return -EFAULT;
+	return error;
 }
 
 static long ptkit_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
+	const struct request *request = find_request(command);
 	struct ptkit_session *session = file->private_data;
 	long done;
 
-	if (_IOC_TYPE(command) != PTKIT_IOCTL_TYPE)
+	if (!request)
 		return -ENOTTY;
-	if (!is_permitted(command))
+	if ((request->flags & RIGHTS) && !perfmon_capable())
 		return -EPERM;
 	if (mutex_lock_interruptible(&session->lock))
 		return -ERESTARTSYS;
-	done = do_ioctl(session, (void __user *)argument, command);
+	done = serve(session, request, _IOC_SIZE(command), (void __user *)argument);
 	mutex_unlock(&session->lock);
 	return done;
 }
