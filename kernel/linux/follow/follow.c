@@ -81,7 +81,7 @@ u64 ptkit_follow_cr3(const struct ptkit_follow *follow)
 }
 
 /* The memory of any thread that is left: the first thread may have ended before the others. */
-static struct mm_struct *mm_of(const struct task_struct *task)
+struct mm_struct *ptkit_task_mm(const struct task_struct *task)
 {
 	struct mm_struct *mm = NULL;
 	struct task_struct *thread;
@@ -110,7 +110,7 @@ static struct task_struct *find_task(const struct ptkit_config *config)
 	put_pid(pid);
 	if (!task || thread)
 		return task;
-	mm = mm_of(task);
+	mm = ptkit_task_mm(task);
 	if (!mm) {
 		put_task_struct(task);
 		return NULL;
@@ -159,16 +159,11 @@ int ptkit_follow_error(const struct ptkit_follow *follow)
 /* The probe of exec() may have set the page tables before. */
 static int first_mm(struct ptkit_follow *follow)
 {
-	struct mm_struct *mm = mm_of(follow->task);
+	struct mm_struct *mm = ptkit_task_mm(follow->task);
 
 	if (mm && cmpxchg(&follow->mm, NULL, mm))
 		mmdrop(mm);
 	return mm ? 0 : -ESRCH;
-}
-
-struct mm_struct *ptkit_follow_mm(const struct ptkit_follow *follow)
-{
-	return mm_of(follow->task);
 }
 
 static bool is_over(const struct ptkit_follow *follow)

@@ -50,7 +50,7 @@ bool ptkit_follow_allows(const struct ptkit_follow *follow, const struct task_st
 /* CR3 of the process; 0 with `switches`. */
 u64 ptkit_follow_cr3(const struct ptkit_follow *follow);
 /* The owner of the page tables, with a reference for mmdrop(); null: the process has ended. */
-struct mm_struct *ptkit_follow_mm(const struct ptkit_follow *follow);
+struct mm_struct *ptkit_task_mm(const struct task_struct *task);
 /* errno; `follow` may be null. */
 int ptkit_follow_error(const struct ptkit_follow *follow);
 

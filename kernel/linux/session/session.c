@@ -133,16 +133,6 @@ static int add_trace(struct ptkit_session *session, const struct ptkit_config *c
 	return ptkit_bts_make(trace, config);
 }
 
-static int make_sideband(struct ptkit_session *session, const struct ptkit_config *config,
-			 const struct cpumask *cpus)
-{
-	struct ptkit_sideband *sideband = &session->sideband;
-
-	sideband->follow = session->follow;
-	sideband->anywhere = config->target == PTKIT_TARGET_TASK;
-	return ptkit_sideband_make(sideband, cpus, config->sideband_bytes, &session->wait);
-}
-
 static int make_traces(struct ptkit_session *session, const struct ptkit_config *config)
 {
 	cpumask_var_t cpus;
@@ -168,27 +158,21 @@ static int make_traces(struct ptkit_session *session, const struct ptkit_config 
 			error = add_trace(session, config, cpu);
 	}
 	if (!error && config->sideband_bytes)
-		error = make_sideband(session, config, cpus);
+		error = ptkit_sideband_make(&session->sideband, session->follow, cpus,
+					    config->sideband_bytes, &session->wait);
 	free_cpumask_var(cpus);
 	return error;
 }
 
-static int make_follow(struct ptkit_session *session, const struct ptkit_config *config)
+static int make_all(struct ptkit_session *session, const struct ptkit_config *config)
 {
 	struct ptkit_follow *follow = ptkit_follow_make(config);
+	int error;
 
 	if (IS_ERR(follow))
 		return PTR_ERR(follow);
 	session->follow = follow;
-	return 0;
-}
-
-static int make_all(struct ptkit_session *session, const struct ptkit_config *config)
-{
-	int error = make_follow(session, config);
-
-	if (!error)
-		error = make_traces(session, config);
+	error = make_traces(session, config);
 	if (error)
 		free_all(session);
 	return error;

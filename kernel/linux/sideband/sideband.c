@@ -39,6 +39,11 @@ static struct ptkit_ring *ring_here(const struct ptkit_sideband *sideband)
 	return sideband->of_cpu[smp_processor_id()];
 }
 
+static bool is_of_thread(const struct ptkit_sideband *sideband)
+{
+	return sideband->follow && sideband->follow->thread;
+}
+
 static bool follows(const struct ptkit_sideband *sideband, const struct task_struct *task)
 {
 	return !sideband->follow || ptkit_follows(sideband->follow, task);
@@ -136,8 +141,9 @@ typedef void write_fn(const struct ptkit_sideband *sideband, struct ptkit_ring *
 /* It follows the task, or follows a thread alone that begins this thread of its process. */
 static bool concerns(const struct ptkit_sideband *sideband, const struct task_struct *task)
 {
-	return follows(sideband, task) || (sideband->anywhere && task->signal == current->signal &&
-					   follows(sideband, current));
+	return follows(sideband, task) ||
+	       (is_of_thread(sideband) && task->signal == current->signal &&
+		follows(sideband, current));
 }
 
 /* Writes a record of the task to each sideband that it concerns. */
@@ -219,14 +225,15 @@ static int make_rings(struct ptkit_sideband *sideband, const struct cpumask *cpu
 		sideband->of_cpu[cpu] = ring;
 		sideband->count++;
 	}
-	for (cpu = 0; sideband->anywhere && cpu < nr_cpu_ids; cpu++)
+	for (cpu = 0; is_of_thread(sideband) && cpu < nr_cpu_ids; cpu++)
 		sideband->of_cpu[cpu] = &sideband->rings[0];
 	return 0;
 }
 
-int ptkit_sideband_make(struct ptkit_sideband *sideband, const struct cpumask *cpus, u64 bytes,
-			wait_queue_head_t *wait)
+int ptkit_sideband_make(struct ptkit_sideband *sideband, const struct ptkit_follow *follow,
+			const struct cpumask *cpus, u64 bytes, wait_queue_head_t *wait)
 {
+	sideband->follow = follow;
 	sideband->rings =
 		kvcalloc(cpumask_weight(cpus), sizeof(*sideband->rings), GFP_KERNEL_ACCOUNT);
 	sideband->of_cpu = kvcalloc(nr_cpu_ids, sizeof(*sideband->of_cpu), GFP_KERNEL_ACCOUNT);
@@ -255,7 +262,7 @@ static void note_present(void *argument)
 	const struct ptkit_sideband *sideband = argument;
 	struct ptkit_ring *ring = ring_here(sideband);
 
-	if (ring && (!sideband->anywhere || follows(sideband, current)))
+	if (ring && (!is_of_thread(sideband) || follows(sideband, current)))
 		write_switch(sideband, ring, current);
 }
 
@@ -276,7 +283,7 @@ static void note_followed(void *argument)
 static void write_followed(const struct ptkit_sideband *sideband)
 {
 	struct followed followed = { .ring = sideband->rings };
-	struct mm_struct *mm = ptkit_follow_mm(sideband->follow);
+	struct mm_struct *mm = ptkit_task_mm(sideband->follow->task);
 	unsigned int cpu;
 
 	if (!mm)

@@ -20,16 +20,15 @@ struct ptkit_sideband {
 	const struct ptkit_follow *follow; /* null: records of all threads */
 	struct ptkit_ring *rings; /* null: the session has no sideband */
 	unsigned int count;
-	struct ptkit_ring **of_cpu; /* null: no ring of that processor */
-	bool anywhere; /* one ring for all processors, of one thread */
+	struct ptkit_ring **of_cpu; /* null: no ring of that processor; of a thread: all the same */
 };
 
 int ptkit_sideband_init(void);
 void ptkit_sideband_exit(void);
 
-/* Allocates a ring for each of the processors. The caller has set `follow` and `anywhere`. */
-int ptkit_sideband_make(struct ptkit_sideband *sideband, const struct cpumask *cpus, u64 bytes,
-			wait_queue_head_t *wait);
+/* Allocates a ring for each of the processors, or for the one thread that is followed. */
+int ptkit_sideband_make(struct ptkit_sideband *sideband, const struct ptkit_follow *follow,
+			const struct cpumask *cpus, u64 bytes, wait_queue_head_t *wait);
 void ptkit_sideband_free(struct ptkit_sideband *sideband);
 /* Both do nothing without rings. ptkit_sideband_start() empties the rings. */
 void ptkit_sideband_start(struct ptkit_sideband *sideband);
