@@ -211,7 +211,14 @@ static struct ptkit_config streaming_config(void) {
   return config;
 }
 
-/* Each interrupt is served at the threshold, and brings the next one until the buffer is full. */
+static void wait_until_full(int session) {
+  for (int i = 0; i < 5000 && !(status_of(session, 1).flags & PTKIT_STATUS_FULL); i++) usleep(1000);
+}
+
+/*
+ * Each interrupt is served at the threshold, and brings the next one until the buffer is full. The reader
+ * is on another processor: if it does not wait, it may make room before.
+ */
 void hands_branches_over(void) {
   static uint8_t branches[sizeof(stored)];
   if (isolated()) return;
@@ -222,19 +229,22 @@ void hands_branches_over(void) {
   set_parameter("model_eager", 1); /* 5000 bytes at once: more than up to the threshold */
   for (int after = 0; after < 8; after++) {
     uint64_t bytes = 0;
+    bool waits = after % 2 == 0;
     set_parameter("model_interrupt_after", after);
     CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
     for (int i = 0; i < 100 && bytes < 5 * room; i++) {
       CHECK_EQUAL(poll(&poll_it, 1, 5000), 1);
       CHECK_EQUAL(poll_it.revents, POLLIN);
+      if (waits) wait_until_full(session);
       bytes = read_branches(session, data, room, bytes);
     }
     CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
     struct ptkit_status status = status_of(session, 1);
     CHECK(status.head >= 5 * room);
-    CHECK(status.stops >= 5);
-    CHECK(status.stopped_at[1] < status.stopped_at[0] && status.stopped_at[0] <= status.head);
-    CHECK_EQUAL(status.stopped_at[0] % RECORD_BYTES, 0);
+    CHECK(!waits || status.stops >= 5);
+    CHECK(status.stops < 2 || status.stopped_at[1] < status.stopped_at[0]);
+    CHECK(status.stops == 0 || status.stopped_at[0] <= status.head);
+    CHECK(status.stops == 0 || status.stopped_at[0] % RECORD_BYTES == 0);
     CHECK(is_stretch(branches, without_marks(stored, bytes, branches, NULL)));
   }
   set_parameter("model_interrupt_after", -1);
