@@ -480,6 +480,7 @@ class LineWriter:
         from_known: NDArray[np.bool_] | None,
         to_ip: NDArray[np.uint64],
         to_known: NDArray[np.bool_] | None,
+        indirect: NDArray[np.bool_] | None,
         spaces: NDArray[np.uint32],
         times: tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]] | None = None,
     ) -> None: ...

@@ -110,10 +110,12 @@ class LineWriter {
     add(std::move(value), std::nullopt, {});
   }
   void names(const Array<std::uint64_t>& from, const Known& from_known, const Array<std::uint64_t>& to,
-             const Known& to_known, const Array<std::uint32_t>& spaces, const std::optional<Times>& times) {
+             const Known& to_known, const Known& indirect, const Array<std::uint32_t>& spaces,
+             const std::optional<Times>& times) {
     add(lines::AddressPairField{&addresses(lines::Style::NAME, ""),
                                 addresses_of(from, spaces, from_known, times),
-                                addresses_of(to, spaces, to_known, times)},
+                                addresses_of(to, spaces, to_known, times),
+                                addresses_of(from, spaces, indirect, times)},
         std::nullopt, {});
   }
   void instruction(std::string_view style, const Array<std::uint64_t>& ips, const Array<std::uint8_t>& sizes,
@@ -288,10 +290,11 @@ void register_lines(py::module_& module) {
       .def("address", &LineWriter::address, py::arg("style"), py::arg("end"), py::arg("ips"),
            py::arg("spaces"), py::arg("known") = py::none(), py::arg("times") = py::none(),
            py::arg("from_ip") = py::none(), py::arg("from_known") = py::none(),
-           "from_ip: the addresses are targets of branches that come from there.")
+           "from_ip: the addresses are targets of branches that come from there; from_known: of indirect "
+           "ones.")
       .def("names", &LineWriter::names, py::arg("from_ip"), py::arg("from_known"), py::arg("to_ip"),
-           py::arg("to_known"), py::arg("spaces"), py::arg("times") = py::none(),
-           "Names of both addresses: \"  a -> b\".")
+           py::arg("to_known"), py::arg("indirect"), py::arg("spaces"), py::arg("times") = py::none(),
+           "Names of both addresses: \"  a -> b\". indirect: branches that may go through import slots.")
       .def("instruction", &LineWriter::instruction, py::arg("style"), py::arg("ips"), py::arg("sizes"),
            py::arg("modes"), py::arg("spaces"), py::arg("tsc"), py::arg("time_known"))
       .def("packet", &LineWriter::packet, py::arg("kinds"), py::arg("payload"), py::arg("payload2"),

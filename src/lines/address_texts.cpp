@@ -156,7 +156,7 @@ bool AddressTexts::add_target(TextBuffer& out, const RowAddresses& to, const Row
 }
 
 bool AddressTexts::add_pair(TextBuffer& out, const RowAddresses& from, const RowAddresses& to,
-                            std::size_t row) {
+                            const RowAddresses& indirect, std::size_t row) {
   const std::size_t begin = out.size();
   out.add("  ");
   const std::size_t first = out.size();
@@ -165,7 +165,7 @@ bool AddressTexts::add_pair(TextBuffer& out, const RowAddresses& from, const Row
   if (!has_first) out.add('?');
   out.add(" -> ");
   const std::size_t second = out.size();
-  const bool same = add_target(out, to, from, row) && same_from;
+  const bool same = add_target(out, to, indirect, row) && same_from;
   if (out.size() != second) return same;
   if (has_first) {
     out.add('?');

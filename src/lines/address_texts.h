@@ -69,7 +69,7 @@ class AddressTexts {
   // As Style::NAME: "  a -> b", "?" for one that has no name; nothing if none has one. Returns what add()
   // does.
   bool add_pair(TextBuffer& out, const symbol::RowAddresses& from, const symbol::RowAddresses& to,
-                std::size_t row);
+                const symbol::RowAddresses& indirect, std::size_t row);
   // Equal for two that write the same texts.
   [[nodiscard]] std::string description() const { return std::to_string(static_cast<int>(style_)) + end_; }
   // What code the space of a row's addresses has at the row's time: a number of kPlaceBits.

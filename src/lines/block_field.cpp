@@ -123,7 +123,7 @@ bool BlockField::write_value(TextBuffer& out, std::size_t row) const {
     }
     case Kind::PAIR: {
       const auto& pair = *std::get_if<AddressPairField>(&field_.value);
-      return pair.texts->add_pair(out, pair.from, pair.to, row);
+      return pair.texts->add_pair(out, pair.from, pair.to, pair.indirect, row);
     }
     case Kind::INSTRUCTION: {
       const auto& instruction = *std::get_if<InstructionField>(&field_.value);

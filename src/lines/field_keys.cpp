@@ -33,6 +33,7 @@ FieldKeys::FieldKeys(std::span<const Field> fields) {
     } else if (const auto* pair = std::get_if<AddressPairField>(&field.value)) {
       add(*pair->texts, pair->from);
       add(*pair->texts, pair->to);
+      add(*pair->texts, pair->indirect);
     } else if (!std::holds_alternative<NoField>(field.value)) {
       fits_ = false;
     }

@@ -45,12 +45,13 @@ struct TextField {
 struct AddressField {
   AddressTexts* texts = nullptr;
   symbol::RowAddresses rows;
-  symbol::RowAddresses from{};  // of branches' targets: where they come from
+  symbol::RowAddresses from{};  // of branches' targets: where they come from, known for indirect branches
 };
 struct AddressPairField {
   AddressTexts* texts = nullptr;
   symbol::RowAddresses from;
   symbol::RowAddresses to;
+  symbol::RowAddresses indirect;  // `from`, known where an indirect branch may read an import slot
 };
 struct InstructionField {
   InstructionTexts* texts = nullptr;

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit._core import BranchKind
 from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, uniform
 from ptkit.table.labels import Labels
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ptkit.table.context import TableContext
     from ptkit.table.table import Table
 
-__all__ = ["Derived", "derived_of", "symbol_column"]
+__all__ = ["Derived", "derived_of", "indirect_branches", "symbol_column"]
 
 Values: TypeAlias = NDArray[Any] | Labels
 
@@ -167,12 +168,19 @@ def _names(schema: TableSchema) -> list[Derived]:
                 columns.insert(0, _column(name, object, "", meaning))
             for column in columns:
                 # Targets without a symbol have the name of the import that the branch goes through.
-                source = "from_ip" if column.name == "to_symbol" else None
+                is_target = column.name == "to_symbol" and "kind" in schema.columns
+                source = "from_ip" if is_target else None
                 one = _named(column, address, what, (address, "space", *times), source)
                 if (address, what) == ("entry_ip", "symbol") and "inline_level" in schema.columns:
                     one = replace(one, uses=("inline_level",))
                 found.append(one)
     return found
+
+
+def indirect_branches(kinds: NDArray[np.uint8], known: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Which rows may go through an import slot: no interrupt before such a branch does."""
+    indirect = np.isin(kinds, (BranchKind.JUMP_INDIRECT, BranchKind.CALL_INDIRECT))
+    return indirect if known is None else indirect & known
 
 
 def _named(
@@ -188,8 +196,9 @@ def _named(
         labels, places = name_rows(
             what, table._arrays[address], spaces, table.known(address), times, wants_offset
         )
-        if source is not None and source in table._arrays:
-            rest = name_rows("import", table._arrays[source], spaces, table.known(source), times, False)
+        if source is not None and source in table._arrays and "kind" in table._arrays:
+            indirect = indirect_branches(table._arrays["kind"], table.known(source))
+            rest = name_rows("import", table._arrays[source], spaces, indirect, times, False)
             labels = labels.filled(rest[0])
         if (address, what) == ("entry_ip", "symbol"):
             return _with_inlined(table, labels, places)
@@ -208,7 +217,7 @@ def _named(
         known,
         "it has a name",
         lambda context: context.name_rows is not None,
-        () if source is None else (source,),
+        () if source is None else (source, "kind"),
     )
 
 

@@ -208,6 +208,27 @@ def leaving(tmp_path: Path, packets: Any, open_trace: Any) -> Any:
     return open_trace(stream, images=[(path, LOAD)])
 
 
+def test_interrupts_before_calls_through_import_slots_have_no_names(
+    tmp_path: Path, packets: Any, open_trace: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = bytes.fromhex("ff15") + (0x1100 - 0x1006).to_bytes(4, "little")
+    path = tmp_path / "driver.sys"
+    path.write_bytes(pe_with_import(call + b"\x90\xc3", 0x140000000, "ExpInterlockedPopEntrySList"))
+    stream = packets.PSB + packets.MODE_64 + packets.PSBEND
+    stream += packets.pge(LOAD + 0x1000) + packets.fup(LOAD + 0x1000) + packets.TIP_PGD
+    trace = open_trace(stream, images=[(path, LOAD)])
+    branches = trace.branches(columns=["kind", "to_symbol"])
+    assert branches["kind"].tolist() == [ptkit.BranchKind.ASYNC]
+    assert branches["to_symbol"].tolist() == [None]
+    trace.save(tmp_path / "driver.ptk")
+    words = [str(tmp_path / "driver.ptk"), "--image", f"{path}@{LOAD:#x}"]
+    for command in (["branches"], ["branches", "--json"], ["packets", "--branches"], ["edges"]):
+        assert main([command[0], *words, *command[1:]]) == 0
+        said = capsys.readouterr().out
+        assert "sync" in said.lower() or command == ["edges"]
+        assert "ExpInterlockedPopEntrySList" not in said
+
+
 def test_calls_through_import_slots_have_names(
     leaving: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

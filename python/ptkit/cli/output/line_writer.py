@@ -13,6 +13,7 @@ from ptkit import _core
 from ptkit.cli.output.terminal import byte_output
 from ptkit.schema import schema_of
 from ptkit.table import Table
+from ptkit.table.derived import indirect_branches
 from ptkit.trace import Trace
 
 __all__ = ["LineWriter", "labels_of"]
@@ -116,14 +117,14 @@ class LineWriter:
         end = name.removesuffix("ip")
         known = self.known(name) if known is None else known
         # Targets without a symbol have the name of the import that the branch goes through.
-        is_target = name == "to_ip" and "from_ip" in self._part.columns
-        origin = (self._raw("from_ip"), self.known("from_ip")) if is_target else (None, None)
+        is_target = name == "to_ip" and {"from_ip", "kind"} <= set(self._part.columns)
+        origin = (self._raw("from_ip"), self._indirect()) if is_target else (None, None)
         self._core.address(style, end, self._raw(name), self._raw("space"), known, self._times(), *origin)
 
     def names(self) -> None:
         """Names of both ends of a branch, if one has a name."""
         ends = (self._raw("from_ip"), self.known("from_ip"), self._raw("to_ip"), self.known("to_ip"))
-        self._core.names(*ends, self._raw("space"), self._times())
+        self._core.names(*ends, self._indirect(), self._raw("space"), self._times())
 
     def instruction(self, style: str) -> None:
         """Instructions as text or JSON.
@@ -168,6 +169,10 @@ class LineWriter:
         """Which values of a column are known; None: all."""
         known = self._part.known(name)
         return None if known is None or known.all() else known
+
+    def _indirect(self) -> NDArray[np.bool_]:
+        """Which rows are indirect branches from known addresses."""
+        return indirect_branches(self._raw("kind"), self.known("from_ip"))
 
     def _constant(self, name: str) -> tuple[int, bool] | None:
         """The value of a column that all rows share, and whether it is known: most parts are one run."""
