@@ -70,6 +70,12 @@ def symbols_of(image: Path) -> set[str]:
     return {line.split()[-1] for line in _run(str(NM), str(image)).splitlines() if line.strip()}
 
 
+def strip_image(image: Path, stripped: Path) -> Path:
+    """A copy without symbols."""
+    _run(f"{PREFIX}strip", "-o", str(stripped), str(image))
+    return stripped
+
+
 def ddk() -> Path:
     """The folder of the DDK's headers."""
     library = Path(_run(str(COMPILER), "-print-file-name=libntoskrnl.a").strip()).resolve()

@@ -27,9 +27,9 @@ def driver_sources() -> list[Path]:
     return own + sorted((ROOT / "kernel" / "common").glob("*.c"))
 
 
-def client_sources() -> list[Path]:
+def case_sources() -> list[Path]:
     """The cases, wherever they run."""
-    return [*sorted(TESTS.glob("*_test.c")), TESTS / "fuzz.c", TESTS / "session.c"]
+    return [*sorted(TESTS.glob("*_test.c")), TESTS / "fuzz.c"]
 
 
 def build_shipped(folder: Path) -> Path:
@@ -50,12 +50,12 @@ def build_with_model(folder: Path) -> Path:
     return compile_driver(driver, *INCLUDES, *TEST_INCLUDES, *sources, library, entry="TestEntry")
 
 
-def build_client(folder: Path) -> Path:
-    """The cases for Wine."""
-    own = [TESTS / "service.c", TESTS / "device_windows.c", TESTS / "kernel" / "host_windows.c"]
+def build_client(program: Path, *sources: Path) -> Path:
+    """A client of the driver for Wine."""
+    own = [TESTS / "session.c", TESTS / "service.c", TESTS / "device_windows.c"]
     options = ("-D__USE_MINGW_ANSI_STDIO=1", *INCLUDES, *TEST_INCLUDES)
-    libraries = ("-ladvapi32", "-lntdll")
-    return compile_program(folder / "driver_test.exe", *options, *client_sources(), *own, *libraries)
+    host = TESTS / "kernel" / "host_windows.c"
+    return compile_program(program, *options, *sources, *own, host, "-ladvapi32", "-lntdll")
 
 
 # clang for Windows, so that Linux gets the driver's code with the types and headers of Windows. One of their
@@ -69,8 +69,8 @@ _LINUX = ("-target", "x86_64-linux-gnu", "-Wno-override-module", "-g", "-O1")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
-def build_natively(folder: Path) -> Path:
-    """A program for Linux with driver, model, shims, a small kernel and the cases, under ASan and UBSan.
+def build_objects(folder: Path) -> list[Path]:
+    """Driver, model, shims and a small kernel for programs of Linux, under ASan and UBSan.
 
     clang translates what is for Windows to its intermediate code; as that of Linux it gets the calling
     convention and the sanitizers of Linux.
@@ -79,14 +79,17 @@ def build_natively(folder: Path) -> Path:
         pytest.skip("clang is missing")
     kernel = TESTS / "kernel"
     windows = [*driver_sources(), *sorted(MODEL.glob("*.c")), kernel / "shims.c", kernel / "ntoskrnl.c"]
-    objects = [_compile_natively(folder, source) for source in windows]
+    return [_compile_natively(folder, source) for source in windows]
+
+
+def build_natively(program: Path, objects: list[Path], *sources: Path) -> Path:
+    """A program for Linux with such objects, and a client in C."""
     flags = ("-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
-    sources = [*client_sources(), kernel / "host_posix.c"]
-    program = folder / "driver_test"
+    own = [TESTS / "session.c", TESTS / "kernel" / "host_posix.c"]
     # Functions of the DDK's headers are in each object.
     _run(
-        CLANG, *flags, *SANITIZERS, "-Wl,-z,muldefs", *INCLUDES, *TEST_INCLUDES,
-        *map(str, [*objects, *sources]), "-o", str(program),
+        str(CLANG), *flags, *SANITIZERS, "-Wl,-z,muldefs", *INCLUDES, *TEST_INCLUDES,
+        *map(str, [*objects, *sources, *own]), "-o", str(program),
     )  # fmt: skip
     return program
 

@@ -10,7 +10,7 @@ import pytest
 from debian import Missing
 from mingw import require_mingw
 from windows_client import BUILD, build_recorder
-from windows_driver import build_shipped, build_with_model
+from windows_driver import build_objects, build_shipped, build_with_model
 from wine import Wine, private_wine, require_wine
 
 
@@ -35,6 +35,13 @@ def model_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The driver with the model of the processors and the shims."""
     require_mingw()
     return build_with_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="session")
+def native_driver(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The same for programs of Linux, under sanitizers: object files."""
+    require_mingw()
+    return build_objects(tmp_path_factory.mktemp("native"))
 
 
 @pytest.fixture(scope="session")

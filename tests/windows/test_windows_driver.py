@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mingw import require_mingw
-from windows_driver import TESTS, build_client, build_natively
+from windows_driver import TESTS, build_client, build_natively, case_sources
 from wine import Wine
 
 CASES = re.findall(r"\bCASE\((\w+)\)", (TESTS / "driver_test.c").read_text())[1:]
@@ -74,9 +73,8 @@ class Run:
         return np.fromfile(self.folder / f"{case}.{number}.log", "<u8")
 
 
-def run_natively(folder: Path) -> Run:
-    require_mingw()
-    program = build_natively(folder)
+def run_natively(folder: Path, objects: list[Path]) -> Run:
+    program = build_natively(folder / "driver_test", objects, *case_sources())
     environment = os.environ | {"PTKIT_FUZZ_SECONDS": str(FUZZ_SECONDS // 4)}
     done = subprocess.run(
         [program], cwd=folder, env=environment, capture_output=True, text=True, timeout=300 + FUZZ_SECONDS
@@ -87,7 +85,7 @@ def run_natively(folder: Path) -> Run:
 
 def run_in_wine(driver: Path, wine: Wine) -> Run:
     shutil.copy(driver, wine.folder)
-    client = build_client(wine.folder)
+    client = build_client(wine.folder / "driver_test.exe", *case_sources())
     said = wine.run(client, seconds=300 + FUZZ_SECONDS, environment={"PTKIT_FUZZ_SECONDS": str(FUZZ_SECONDS)})
     unloads = (wine.folder / "prefix" / "drive_c" / "ptkit-unloaded.txt").read_text().splitlines()
     return Run(wine.folder, said.splitlines(), unloads)
@@ -96,7 +94,7 @@ def run_in_wine(driver: Path, wine: Wine) -> Run:
 @pytest.fixture(scope="module", params=["natively", "in_wine"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     if request.param == "natively":
-        yield run_natively(tmp_path_factory.mktemp("windows"))
+        yield run_natively(tmp_path_factory.mktemp("windows"), request.getfixturevalue("native_driver"))
     else:
         yield run_in_wine(request.getfixturevalue("model_driver"), request.getfixturevalue("wine"))
 

@@ -322,14 +322,36 @@ void traces_user_code_alone(void) {
   }
 }
 
-/* A range in the middle of the program, and one in which tracing stops. */
+/* Whether a block of the user's program ends with a jump or a return. */
+static bool leads_away(const uint8_t* code, uint32_t block) {
+  const uint8_t* end = code + (block + 1) * PROGRAM_BLOCK_BYTES;
+  return end[-5] == 0xe9 || end[-1] == 0xc3 || (end[-2] == 0xff && end[-1] == 0xe0);
+}
+
+/*
+ * In the middle of the program. No code runs straight into it or out of it: after that, a branch to an
+ * address that was passed meanwhile cannot be told from one that came before.
+ */
+static struct ptkit_range middle_range(void) {
+  static uint8_t answer[sizeof(struct model_program) + PROGRAM_BYTES];
+  const uint8_t* code = answer + sizeof(struct model_program);
+  uint32_t user = MODEL_PROGRAM_USER, first = 128, end = 384;
+  void* device = device_open();
+  CHECK_EQUAL(device_request(device, MODEL_PROGRAM, &user, sizeof(user), answer, sizeof(answer), NULL),
+              DEVICE_SUCCESS);
+  device_close(device);
+  while (first < end && !leads_away(code, first - 1)) first++;
+  while (first < end && !leads_away(code, end - 1)) end--;
+  return (struct ptkit_range){.first = PROGRAM_USER_BASE + first * PROGRAM_BLOCK_BYTES,
+                              .last = PROGRAM_USER_BASE + end * PROGRAM_BLOCK_BYTES - 1,
+                              .action = PTKIT_RANGE_FILTER};
+}
+
 void traces_a_range(void) {
   struct bytes stream = {0}, log = {0};
   struct ptkit_windows_config config = wake_up_config(0, 65536, 8192);
   config.config.range_count = 1;
-  config.config.ranges[0].first = PROGRAM_USER_BASE + 128 * PROGRAM_BLOCK_BYTES;
-  config.config.ranges[0].last = PROGRAM_USER_BASE + 384 * PROGRAM_BLOCK_BYTES - 1;
-  config.config.ranges[0].action = PTKIT_RANGE_FILTER;
+  config.config.ranges[0] = middle_range();
   void* session = open_session(config);
   CHECK_EQUAL(command(session, PTKIT_WINDOWS_START), DEVICE_SUCCESS);
   trace_and_consume(session, 0, 0, 0, 40000, &stream, &log);

@@ -59,7 +59,7 @@ static NTSTATUS execute(struct request* request) {
   uint64_t* log = request->bytes;
   struct model_thread* thread = thread_of(wanted.thread);
   if (request->in != sizeof(wanted) || wanted.cpu >= MODEL_CPUS || thread == NULL ||
-      wanted.blocks > request->room / sizeof(*log))
+      thread->program->count == 0 || wanted.blocks > request->room / sizeof(*log))
     return STATUS_INVALID_PARAMETER;
   for (uint32_t i = 0; i < wanted.blocks; i++) {
     uint32_t before;
@@ -76,13 +76,23 @@ static NTSTATUS execute(struct request* request) {
 }
 
 static NTSTATUS get_program(struct request* request) {
-  const struct program* program = program_of(*(uint32_t*)request->bytes != 0);
+  const struct program* program = program_of(*(uint32_t*)request->bytes);
   struct model_program* answer = request->bytes;
-  if (request->in != sizeof(uint32_t) || request->room < sizeof(*answer) + PROGRAM_BYTES)
+  if (request->in != sizeof(uint32_t) || program == NULL || program->code == NULL ||
+      request->room < sizeof(*answer) + PROGRAM_BYTES)
     return STATUS_INVALID_PARAMETER;
   *answer = (struct model_program){program->base, PROGRAM_BYTES};
   RtlCopyMemory(answer + 1, program->code, PROGRAM_BYTES);
   request->out = sizeof(*answer) + PROGRAM_BYTES;
+  return STATUS_SUCCESS;
+}
+
+static NTSTATUS load(struct request* request) {
+  const struct model_load* image = request->bytes;
+  const struct model_block* blocks = (const struct model_block*)(image + 1);
+  if (request->in < sizeof(*image) || (request->in - sizeof(*image)) / sizeof(*blocks) != image->count ||
+      !program_load(image->base, image->first, blocks, image->count))
+    return STATUS_INVALID_PARAMETER;
   return STATUS_SUCCESS;
 }
 
@@ -100,6 +110,7 @@ static void tell_image(const struct model_tell* tell) {
   info.ImageBase = (PVOID)(ULONG_PTR)tell->address;
   info.ImageSize = (SIZE_T)tell->bytes;
   info.SystemModeImage = tell->pid == 0;
+  if (info.SystemModeImage) shim_add_driver(&path, &info);
   shim_notify_image(tell->path_bytes == 0 ? NULL : &path, (HANDLE)(ULONG_PTR)tell->pid, &info);
 }
 
@@ -138,6 +149,7 @@ static const struct {
     {MODEL_COUNTS, get_counts},
     {MODEL_TELL, tell},
     {MODEL_RESET, reset},
+    {MODEL_LOAD, load},
 };
 
 static NTSTATUS NTAPI control(PDEVICE_OBJECT device, PIRP irp) {

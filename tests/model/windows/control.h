@@ -17,12 +17,12 @@
 #define MODEL_REGISTERS MODEL_CODE_REQUEST(1)     /* in: uint32_t cpu; out: struct model_registers */
 #define MODEL_PUT_REGISTERS MODEL_CODE_REQUEST(2) /* in: struct model_registers */
 #define MODEL_EXECUTE MODEL_CODE_REQUEST(3)       /* in: struct model_execute; out: uint64_t[], the log */
-#define MODEL_PROGRAM                                                                                     \
-  MODEL_CODE_REQUEST(4)                    /* in: uint32_t kernel; out: struct model_program and the code \
-                                            */
+#define MODEL_PROGRAM \
+  MODEL_CODE_REQUEST(4) /* in: uint32_t, MODEL_PROGRAM_*; out: struct model_program and the code */
 #define MODEL_COUNTS MODEL_CODE_REQUEST(5) /* out: struct model_counts */
 #define MODEL_TELL MODEL_CODE_REQUEST(6)   /* in: struct model_tell */
 #define MODEL_RESET MODEL_CODE_REQUEST(7)  /* registers, parameters and threads as at the beginning */
+#define MODEL_LOAD MODEL_CODE_REQUEST(8)   /* in: struct model_load and blocks of the image */
 
 /* `cpu` of model_set is MODEL_NO_CPU: of all processors. */
 enum model_parameter {
@@ -67,9 +67,22 @@ struct model_registers {
   uint64_t ds_area;
 };
 
-/* A thread of the model: those from MODEL_KERNEL_THREAD on execute the kernel's program at CPL 0. */
-#define MODEL_THREADS 8
-#define MODEL_KERNEL_THREAD 6
+#define MODEL_PROGRAM_USER 0
+#define MODEL_PROGRAM_KERNEL 1
+#define MODEL_PROGRAM_REAL 2
+#define MODEL_PROGRAM_VIRTUAL_8086 3
+#define MODEL_PROGRAM_IMAGE 4 /* has no code */
+#define MODEL_PROGRAMS 5
+
+/*
+ * Threads of the model. Those before the kernel's execute the user's program at CPL 3. In real-address mode
+ * CPL is 0, in virtual-8086 mode it is 3.
+ */
+#define MODEL_THREADS 11
+#define MODEL_KERNEL_THREAD 6 /* and 7 */
+#define MODEL_REAL_THREAD 8
+#define MODEL_VIRTUAL_8086_THREAD 9
+#define MODEL_IMAGE_THREAD 10
 
 /* Executes blocks of a program on a processor. The log has the address of each one, and these bits. */
 struct model_execute {
@@ -83,6 +96,36 @@ struct model_execute {
 #define MODEL_LOG_STORED (1ULL << 62) /* its branch was stored */
 #define MODEL_LOG_BRANCH (1ULL << 61) /* it ends with a branch that was taken */
 #define MODEL_LOG_IP(entry) ((uint64_t)((int64_t)((entry) << 3) >> 3))
+
+enum block_end {
+  BLOCK_FALLS,
+  BLOCK_CONDITIONAL,
+  BLOCK_JUMP,
+  BLOCK_CALL,
+  BLOCK_RETURN,
+  BLOCK_JUMP_ANY,
+  BLOCK_CALL_ANY,
+  BLOCK_JUMP_OUTSIDE, /* as through an import: the callee returns to the caller's caller */
+  BLOCK_CALL_OUTSIDE
+};
+#define MODEL_OUTSIDE UINT32_MAX
+
+struct model_block {
+  uint64_t ip;
+  uint64_t end_ip; /* of its last instruction */
+  uint32_t end;    /* enum block_end */
+  uint32_t target; /* block */
+  uint32_t after;  /* block behind the last instruction */
+  uint32_t instructions;
+  uint32_t is_entry; /* where indirect branches and code outside the image lead */
+  uint32_t zero;
+};
+
+struct model_load {
+  uint64_t base;
+  uint32_t first; /* block */
+  uint32_t count;
+};
 
 struct model_program {
   uint64_t base;

@@ -20,8 +20,11 @@ struct model_unit {
   bool is_pending; /* an interrupt of performance monitoring */
   bool is_armed;   /* the local APIC does not mask it */
   bool packet_en;
-  uint64_t ip; /* of the next instruction */
+  bool filter_en; /* changes where a taken branch or an event lands */
+  bool lands;     /* the next instruction is where an event lands: a return from an interrupt */
+  uint64_t ip;    /* of the next instruction */
   uint64_t last_ip;
+  uint64_t last_cr3; /* that a PIP had */
   uint32_t tnt_bits;
   uint32_t tnt_count;
   uint32_t return_depth; /* of calls that returns can be compressed with */
@@ -55,8 +58,7 @@ void model_store_branch(struct model_unit* unit, uint32_t cpl, uint64_t from, ui
 /* packets.c. PacketEn follows from the registers and from the thread. */
 void model_trace_enabled(struct model_unit* unit);
 void model_trace_disabled(struct model_unit* unit);
-bool model_is_traced(const struct model_unit* unit, uint64_t ip);
-/* Before a block: PSB+ and TIP.PGE where they are due; the end where a range with TraceStop begins. */
+/* Before a block: PSB+ and TIP.PGE where they are due. */
 void model_begin_block(struct model_unit* unit);
 void model_conditional(struct model_unit* unit, bool taken, uint64_t next);
 void model_direct(struct model_unit* unit, bool is_call, uint64_t next);

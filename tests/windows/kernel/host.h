@@ -47,6 +47,8 @@ void host_yield(void);
 uint32_t host_cpu(void);
 void host_bind(uint32_t cpu);
 
+uint32_t host_thread(void); /* a number of the thread */
+
 uint64_t host_time_ms(void); /* since some time */
 
 /* What the model is set to when the driver is loaded; false, or 0 bytes: there is nothing. */

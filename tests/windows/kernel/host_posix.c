@@ -138,6 +138,8 @@ uint32_t host_cpu(void) { return cpu_of_thread; }
 
 void host_bind(uint32_t cpu) { cpu_of_thread = cpu; }
 
+uint32_t host_thread(void) { return (uint32_t)gettid(); }
+
 uint64_t host_time_ms(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);

@@ -100,6 +100,8 @@ uint32_t host_cpu(void) { return (uint32_t)(uintptr_t)TlsGetValue(cpu_slot) - 1;
 
 void host_bind(uint32_t cpu) { TlsSetValue(cpu_slot, (void*)(uintptr_t)(uint32_t)(cpu + 1)); }
 
+uint32_t host_thread(void) { return GetCurrentThreadId(); }
+
 uint64_t host_time_ms(void) { return GetTickCount64(); }
 
 void host_report(const char* line) {

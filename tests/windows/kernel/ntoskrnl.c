@@ -187,11 +187,10 @@ void NTAPI IoReleaseCancelSpinLock(KIRQL irql) {
 
 HANDLE NTAPI PsGetCurrentProcessId(void) { return (HANDLE)4; }
 
-HANDLE NTAPI PsGetCurrentThreadId(void) { return (HANDLE)(ULONG_PTR)(100 + host_cpu()); }
+HANDLE NTAPI PsGetCurrentThreadId(void) { return (HANDLE)(ULONG_PTR)host_thread(); }
 
 /* Classes 0, the machine with 256 MiB of memory; 5, processes; and 11, modules: one of each. */
-NTSTATUS NTAPI ZwQuerySystemInformation(ULONG class, PVOID information, ULONG bytes, PULONG returned);
-NTSTATUS NTAPI ZwQuerySystemInformation(ULONG class, PVOID information, ULONG bytes, PULONG returned) {
+static NTSTATUS NTAPI query_system(ULONG class, PVOID information, ULONG bytes, PULONG returned) {
   static const char path[] = "\\SystemRoot\\System32\\drivers\\example.sys";
   uint8_t* answer = information;
   UNREFERENCED_PARAMETER(returned);
@@ -266,10 +265,12 @@ NTSTATUS NTAPI RtlSetDaclSecurityDescriptor(PSECURITY_DESCRIPTOR descriptor, BOO
   return present && acl->AceCount == 2 ? STATUS_SUCCESS : STATUS_INVALID_ACL;
 }
 
-/* None of Wine's is here. */
+/* What a shim falls back on; none of Wine's is here. */
 PVOID NTAPI MmGetSystemRoutineAddress(PUNICODE_STRING name) {
-  UNREFERENCED_PARAMETER(name);
-  return NULL;
+  static const char known[] = "ZwQuerySystemInformation";
+  USHORT same = 0;
+  while (same < name->Length / 2 && name->Buffer[same] == (WCHAR)known[same]) same++;
+  return same == sizeof(known) - 1 ? (PVOID)query_system : NULL;
 }
 
 /* --- Devices --- */

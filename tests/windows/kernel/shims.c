@@ -538,15 +538,70 @@ void NTAPI shim_ExUnregisterCallback(PVOID registration);
 void NTAPI shim_ExUnregisterCallback(PVOID registration) { remove_routine(POWER, registration); }
 SHIM(ExUnregisterCallback);
 
+static void* original_of(PCWSTR text) {
+  UNICODE_STRING name;
+  RtlInitUnicodeString(&name, text);
+  return MmGetSystemRoutineAddress(&name);
+}
+
 /* ObfDereferenceObject: the callback object is none of Wine's. */
 LONG_PTR FASTCALL shim_ObfDereferenceObject(PVOID object);
 LONG_PTR FASTCALL shim_ObfDereferenceObject(PVOID object) {
-  UNICODE_STRING name = RTL_CONSTANT_STRING(L"ObfDereferenceObject");
-  LONG_PTR(FASTCALL * original)(PVOID) = MmGetSystemRoutineAddress(&name);
+  LONG_PTR(FASTCALL * original)(PVOID) = original_of(L"ObfDereferenceObject");
   if (object == (PVOID)routines[POWER] || original == NULL) return 0;
   return original(object);
 }
 SHIM(ObfDereferenceObject);
+
+#define MODULE_CLASS 11
+#define MOST_DRIVERS 4
+
+/* Of the answer to class 11: a count and modules. */
+struct module {
+  PVOID unused[2];
+  PVOID base;
+  ULONG bytes;
+  ULONG flags;
+  USHORT orders[3];
+  USHORT name_offset;
+  char path[256];
+};
+
+struct modules {
+  ULONG count;
+  struct module modules[];
+};
+
+static struct module drivers[MOST_DRIVERS];
+static ULONG driver_count;
+
+void shim_add_driver(PUNICODE_STRING path, const IMAGE_INFO* info) {
+  struct module driver = {.base = info->ImageBase, .bytes = (ULONG)info->ImageSize};
+  for (USHORT i = 0; i < path->Length / 2 && i + 1U < sizeof(driver.path); i++) {
+    driver.path[i] = (char)path->Buffer[i];
+    if (driver.path[i] == '\\') driver.name_offset = i + 1;
+  }
+  host_take(lock);
+  if (driver_count < MOST_DRIVERS) drivers[driver_count++] = driver;
+  host_release(lock);
+}
+
+/* ZwQuerySystemInformation: the drivers that Wine 8.0 lists are made up, and not those that are loaded. */
+NTSTATUS NTAPI shim_ZwQuerySystemInformation(ULONG class, PVOID information, ULONG bytes, PULONG returned);
+NTSTATUS NTAPI shim_ZwQuerySystemInformation(ULONG class, PVOID information, ULONG bytes, PULONG returned) {
+  NTSTATUS(NTAPI * original)(ULONG, PVOID, ULONG, PULONG) = original_of(L"ZwQuerySystemInformation");
+  struct modules* modules = information;
+  NTSTATUS status = original(class, information, bytes, returned);
+  if (class != MODULE_CLASS || !NT_SUCCESS(status)) return status;
+  if (sizeof(*modules) + (modules->count + driver_count) * sizeof(modules->modules[0]) > bytes)
+    return STATUS_INFO_LENGTH_MISMATCH;
+  host_take(lock);
+  RtlCopyMemory(modules->modules + modules->count, drivers, driver_count * sizeof(drivers[0]));
+  modules->count += driver_count;
+  host_release(lock);
+  return status;
+}
+SHIM(ZwQuerySystemInformation);
 
 #define FOR_EACH_ROUTINE(kind, type, call)          \
   for (int i = 0; i < MOST_ROUTINES; i++) {         \
@@ -600,6 +655,7 @@ NTSTATUS shims_begin(void) {
   if (memory == NULL || lock == NULL || timer_wake == NULL) return STATUS_INSUFFICIENT_RESOURCES;
   host_forbid(memory, MEMORY_BYTES, true);
   is_over = false;
+  driver_count = 0;
   InitializeListHead(&timers);
   for (struct cpu* cpu = cpus; cpu < cpus + SHIM_CPUS; cpu++) begin_cpu(cpu);
   timer_thread = host_begin_thread(run_timers, NULL);

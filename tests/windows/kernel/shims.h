@@ -34,6 +34,8 @@ void shim_set_privileged(bool privileged);
 void shim_notify_process(HANDLE parent, HANDLE pid, BOOLEAN begins);
 void shim_notify_thread(HANDLE pid, HANDLE tid, BOOLEAN begins);
 void shim_notify_image(PUNICODE_STRING path, HANDLE pid, PIMAGE_INFO info);
+/* The driver is in the system's list of drivers until the end. */
+void shim_add_driver(PUNICODE_STRING path, const IMAGE_INFO* info);
 /* \Callback\PowerState: leaving S0, or having come back to it. */
 void shim_notify_power(bool returns);
 
