@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace ptkit::formats::ptk {
 
@@ -47,6 +48,19 @@ void share_code(std::vector<trace::CodeRegion>& code) {
       add_shared_regions(region, file->second, shared);
   }
   code.insert(code.end(), std::make_move_iterator(shared.begin()), std::make_move_iterator(shared.end()));
+}
+
+void end_code(std::vector<trace::CodeRegion>& code, const std::vector<trace::CodeRegion>& ends) {
+  if (ends.empty()) return;
+  std::multimap<std::pair<trace::SpaceId, std::uint64_t>, trace::CodeRegion*> regions;
+  for (trace::CodeRegion& region : code) regions.emplace(std::pair(region.space, region.address), &region);
+  for (const trace::CodeRegion& end : ends) {
+    const auto last = regions.lower_bound({end.space, end_of(end.address, end.size)});
+    for (auto at = regions.lower_bound({end.space, end.address}); at != last; ++at) {
+      trace::CodeRegion& region = *at->second;
+      if (region.tsc_from < end.tsc_from) region.tsc_to = std::min(region.tsc_to, end.tsc_from);
+    }
+  }
 }
 
 }  // namespace ptkit::formats::ptk

@@ -13,7 +13,7 @@ namespace ptkit::formats::ptk {
 // As in PNG, a transfer that changes line ends or strips bit 7 damages the magic.
 inline constexpr std::array<std::uint8_t, 8> kMagic{0x89, 'P', 'T', 'K', '\r', '\n', 0x1a, '\n'};
 inline constexpr std::uint16_t kMajor = 1;            // a reader refuses other majors
-inline constexpr std::uint16_t kMinor = 8;            // new chunk types and members of JSON objects raise it
+inline constexpr std::uint16_t kMinor = 9;            // new chunk types and members of JSON objects raise it
 inline constexpr std::size_t kFileHeaderBytes = 16;   // magic, major u16, minor u16, zero u32
 inline constexpr std::size_t kChunkHeaderBytes = 48;  // see ChunkHeader
 inline constexpr std::size_t kTrailerBytes = 16;      // kTrailerMagic, file offset of the INDEX chunk u64
@@ -76,6 +76,7 @@ enum CodeFlag : std::uint32_t {
   CODE_SHARED = 2,   // the file's bytes: if not present, other shared records of the file supply them
   CODE_NAMES = 4,    // a trace::NameRange; never present
   CODE_MODULE = 8,   // of CODE_NAMES: trace::NameRange::is_module
+  CODE_END = 16,     // mappings that begin at these addresses of the space end at tsc_from; never present
 };
 
 // Inside a SYMBOLS chunk, one after the other: file offset u64, size u64, length of the name u32, name.

@@ -216,7 +216,9 @@ class Reader {
         region.bytes = buffer.slice(at, region.size);
         at += region.size;
       }
-      if (region.size != 0 && region.size - 1 <= ~region.address) bundle_.code.push_back(std::move(region));
+      const bool fits = region.size != 0 && region.size - 1 <= ~region.address;
+      const bool ends = (flags & ptk::CODE_END) != 0;
+      if (fits) (ends ? code_ends_ : bundle_.code).push_back(std::move(region));
     }
     if (at != bytes.size()) warn_of_cut(entry);
   }
@@ -282,6 +284,8 @@ class Reader {
       region.space = space_index(region.space);
       region.file = file_index(region.file);
     }
+    for (trace::CodeRegion& end : code_ends_) end.space = space_index(end.space);
+    ptk::end_code(bundle_.code, code_ends_);
     for (trace::NameRange& range : bundle_.names) {
       range.space = space_index(range.space);
       range.file = file_index(range.file);
@@ -365,6 +369,7 @@ class Reader {
   std::map<std::uint32_t, std::vector<trace::SymbolEntry>> symbols_;
   std::map<std::uint32_t, std::vector<std::uint8_t>> unwind_;
   std::map<std::uint32_t, std::vector<std::uint8_t>> debug_;
+  std::vector<trace::CodeRegion> code_ends_;  // as end_code() takes them
   std::set<std::uint32_t> unknown_types_;
   std::set<std::string> warned_;
   std::size_t missing_references_ = 0;

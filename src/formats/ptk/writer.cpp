@@ -164,6 +164,15 @@ void PtkWriter::code(const trace::CodeRegion& region) {
   }
 }
 
+void PtkWriter::code_end(const trace::CodeRegion& region, std::uint64_t tsc) {
+  trace::CodeRegion end;
+  end.space = region.space;
+  end.address = region.address;
+  end.tsc_from = tsc;
+  code_record(end, 0, region.size, ptk::CODE_END);
+  if (code_.size() >= kCodeChunkBytes) flush_code();
+}
+
 void PtkWriter::names(const trace::NameRange& range) {
   trace::CodeRegion region;
   region.space = range.space;

@@ -61,6 +61,8 @@ class PtkWriter {
   void loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause);
   void file(std::uint32_t id, const trace::ImageFile& file);  // all but the contents
   void code(const trace::CodeRegion& region);
+  // Mappings that begin at the addresses of the region, in its space, before `tsc` end then.
+  void code_end(const trace::CodeRegion& region, std::uint64_t tsc);
   void names(const trace::NameRange& range);
   void sideband(const trace::Sideband& record);
 

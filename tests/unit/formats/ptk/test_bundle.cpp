@@ -238,7 +238,7 @@ TEST_F(Ptk, RefusesOtherMajorVersions) {
   const auto refused = reopen(newer);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.failure().status, base::Status::UNSUPPORTED);
-  EXPECT_NE(refused.failure().detail.find("version 2.8"), std::string::npos);
+  EXPECT_NE(refused.failure().detail.find("version 2.9"), std::string::npos);
   EXPECT_NE(refused.failure().detail.find("pip install -U ptkit"), std::string::npos);
   newer[8] = 1;
   newer[10] = 9;

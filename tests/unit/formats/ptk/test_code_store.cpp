@@ -52,5 +52,31 @@ TEST(SharedCode, UsesMarkedRegionsOnly) {
   EXPECT_EQ(code.size(), 2U);
 }
 
+TEST(EndedCode, EndsMappingsThatBeganBefore) {
+  std::vector<trace::CodeRegion> code(5, region(1, 0x2000, 0, 16, true));
+  code[1].tsc_from = 50;  // in the same place after the end
+  code[2].space = 2;
+  code[3].address = 0x1ff0;  // begins below
+  code[4].address = 0x2fff;
+  trace::CodeRegion end = region(1, 0x2000, 0, 0x1000, false);
+  end.tsc_from = 50;
+  trace::CodeRegion later = end;
+  later.tsc_from = 90;
+  end_code(code, {later, end});
+  EXPECT_EQ(code[0].tsc_to, 50U);
+  EXPECT_EQ(code[1].tsc_to, 90U);
+  EXPECT_EQ(code[2].tsc_to, trace::kTscMax);
+  EXPECT_EQ(code[3].tsc_to, trace::kTscMax);
+  EXPECT_EQ(code[4].tsc_to, 50U);
+}
+
+TEST(EndedCode, EndsAtTheTopOfTheAddressSpace) {
+  std::vector<trace::CodeRegion> code{region(0, 0xffffffff'fffff000, 0, 16, true)};
+  trace::CodeRegion end = region(0, 0xffffffff'fffff000, 0, 0x1000, false);
+  end.tsc_from = 5;
+  end_code(code, {end});
+  EXPECT_EQ(code[0].tsc_to, 5U);
+}
+
 }  // namespace
 }  // namespace ptkit::formats::ptk
