@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "capture/common/errors.h"
+#include "capture/windows/counted.h"
 #include "capture/windows/session.h"
 #include "client/console.h"
 #include "client/device.h"
 #include "client/image_files.h"
+#include "client/kernel_logger.h"
 #include "client/machine.h"
 #include "client/program.h"
 #include "client/wide.h"
@@ -141,9 +143,11 @@ base::Result<int> run(const capture::WindowsCommand& command, Device& device,
   if (!result.ok()) return result.failure();
   for (const std::string& warning : session.warnings()) console.say("warning: " + warning);
   if (own && !status) console.say("the program runs on");
-  console.say(options.output + ": " + std::to_string(result.value().trace_bytes) + " bytes of trace in " +
-              std::to_string(result.value().streams) + " streams, " +
-              std::to_string(result.value().bundle_bytes) + " bytes in all");
+  const capture::RecordResult& end = result.value();
+  const std::string snapshots = end.snapshots == 0 ? "" : capture::counted(end.snapshots, "snapshot") + ", ";
+  console.say(options.output + ": " + std::to_string(end.trace_bytes) + " bytes of trace in " +
+              capture::counted(end.streams, "stream") + ", " + snapshots + std::to_string(end.bundle_bytes) +
+              " bytes in all");
   return status.value_or(0);
 }
 
@@ -154,7 +158,8 @@ base::Result<int> record(const capture::WindowsCommand& command) {
   auto device = Device::open();
   if (!device.ok()) return device.failure();
   ImageFiles files;
-  capture::WindowsSession session(*device.value(), files, command.options, this_machine());
+  KernelLogger events;
+  capture::WindowsSession session(*device.value(), files, events, command.options, this_machine());
   if (auto failure = session.prepare()) return *failure;
   auto result = run(command, *device.value(), session);
   // What was recorded until a failure stays; without a beginning there is nothing.

@@ -58,6 +58,23 @@ def _build_locked(build: Path, jobs: str) -> Path:
     return unfinished.replace(program)
 
 
+def link_with_double(build: Path, library: Path, program: Path) -> Path:
+    """The recorder once more, with functions of a test's library in place of those of Windows.
+
+    It is linked of the objects of the program that is shipped.
+    """
+    client = build / "tree" / "src" / "client"
+    objects = sorted((client / "CMakeFiles" / "ptkit_client.dir").glob("*.obj"))
+    own = [client / f"lib{name}.a" for name in ("ptkit_capture", "ptkit_zstd")]
+    command = [
+        "x86_64-w64-mingw32-g++", "-municode", "-static", *objects, *own, library, "-lntdll", "-o", program,
+    ]  # fmt: skip
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Missing(f"{' '.join(map(str, command))}\n{done.stderr[-4000:]}")
+    return program
+
+
 if __name__ == "__main__":
     try:
         print(build_recorder(Path(sys.argv[1]), os.environ.get("JOBS", "2")))

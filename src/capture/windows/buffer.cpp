@@ -49,7 +49,15 @@ void WindowsBuffer::begin(formats::PtkWriter& writer, std::uint32_t number, trac
     whole.kind = trace::StreamKind::BRANCH_RECORDS;
     whole.switches_by_offset = true;
   }
-  writer.stream(stream_, whole);
+  whole_ = std::move(whole);
+  writer.stream(stream_, whole_);
+}
+
+void WindowsBuffer::write_switches(formats::PtkWriter& writer, std::vector<trace::Switch> switches) {
+  if (branches_ || switches.empty()) return;
+  trace::Stream more = whole_;
+  more.switches = std::move(switches);
+  writer.stream(stream_, more);
 }
 
 WindowsBuffer::Problem WindowsBuffer::read_status(ptkit_status& status) {
@@ -71,9 +79,7 @@ void WindowsBuffer::write(formats::PtkWriter& writer, base::Bytes bytes, const S
 // The driver marks only where it hands over. In between, the thread of the marks may have made room for
 // another one: rows have no thread, and the process of both marks.
 void WindowsBuffer::write_branches(formats::PtkWriter& writer, base::Bytes bytes, const SpaceOf& space_of) {
-  trace::Stream more;
-  more.kind = trace::StreamKind::BRANCH_RECORDS;
-  more.switches_by_offset = true;
+  trace::Stream more = whole_;
   std::vector<trace::BranchRecord> records;
   for (BranchStretch& stretch : branches_->take(bytes)) {
     trace::Switch owner;

@@ -36,6 +36,9 @@ class WindowsBuffer {
   // Writes the new trace of buffers without wake-ups: a snapshot, or the end.
   [[nodiscard]] Problem collect(formats::PtkWriter& writer, const SpaceOf& space_of);
 
+  // Threads that ran on the CPU. Streams of branch records have those of their marks instead.
+  void write_switches(formats::PtkWriter& writer, std::vector<trace::Switch> switches);
+
   [[nodiscard]] std::uint32_t cpu() const noexcept { return cpu_; }
   [[nodiscard]] std::uint64_t sideband_bytes() const noexcept { return sideband_bytes_; }
 
@@ -62,6 +65,7 @@ class WindowsBuffer {
   WindowsPort* port_;
   std::uint32_t cpu_;
   std::uint32_t stream_ = 0;
+  trace::Stream whole_;  // as it is described, without switches
   bool ring_;
   bool wakes_up_;
   std::uint64_t data_bytes_;

@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint64_t kMostCodeBytes = std::uint64_t{4} << 30U;   // of all images
 constexpr std::uint64_t kMostImageBytes = std::uint64_t{1} << 30U;  // of one, from memory
 constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kKernelAddresses = std::uint64_t{1} << 63U;
 
 // Windows ignores case. Another size is another file of the name.
 std::string key_of(const WindowsRecord& record) {
@@ -113,8 +114,8 @@ void WindowsImages::end(const WindowsRecord& record) {
   writer_->sideband(out);
 }
 
-// An image counts from the beginning on, unless another one was at its addresses before. Windows tells
-// drivers when images are mapped, and not when they are unmapped.
+// An image counts from the beginning on, unless another one was at its addresses before: its notification may
+// come late.
 std::uint64_t WindowsImages::first_time(const WindowsRecord& record, trace::SpaceId space) {
   const Range range{space, record.address, record.address + record.bytes};
   const bool replaces = std::any_of(mapped_.begin(), mapped_.end(), [&](const Range& other) {
@@ -122,6 +123,16 @@ std::uint64_t WindowsImages::first_time(const WindowsRecord& record, trace::Spac
   });
   mapped_.push_back(range);
   return replaces && !record.before ? record.tsc : trace::kTscMin;
+}
+
+void WindowsImages::unload(const KernelEvent& event) {
+  const bool kernel = event.address >= kKernelAddresses;
+  if (kernel ? !kernel_ : !follows(event.pid)) return;
+  trace::CodeRegion ended;
+  ended.space = kernel ? trace::kAnySpace : space_of(event.pid);
+  ended.address = event.address;
+  ended.size = event.bytes;
+  writer_->code_end(ended, event.tsc);
 }
 
 WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/windows/kernel_events.h"
 #include "capture/windows/records.h"
 #include "formats/ptk/writer.h"
 #include "trace/bundle.h"
@@ -33,6 +34,8 @@ class WindowsImages {
       : writer_(&writer), source_(&source), pid_(pid), kernel_(kernel) {}
 
   void apply(const WindowsRecord& record);
+  // An image was unloaded: its code counts until then.
+  void unload(const KernelEvent& event);
   // The space of a process, which is described when its page tables are known.
   [[nodiscard]] trace::SpaceId space_of(std::int64_t pid);
   // Images without code.

@@ -164,6 +164,8 @@ bool set_flag(std::string_view option, WindowsCommand& out) {
     record.hardware.single_range = true;
   else if (option == "--no-return-compression")
     record.return_compression = false;
+  else if (option == "--no-switches")
+    out.options.switches = false;
   else if (option == "--redact")
     record.redact = true;
   else if (option == "-q" || option == "--quiet")
@@ -373,6 +375,7 @@ what is recorded:
   --seconds S              record for S seconds
   --ring SIZE              keep only the last SIZE bytes of each processor, such as 16M
   --bts                    record each taken branch by Branch Trace Store
+  --no-switches            no context switches and unloaded images (ETW): threads are not separated
 which packets:
   --timing KINDS           any of tsc,mtc,cyc, or none (default: tsc,mtc)
   --packets KINDS          further packets: any of ptwrite,power,events

@@ -7,6 +7,7 @@
 #include "capture/common/errors.h"
 #include "capture/driver/config.h"
 #include "capture/windows/affinity.h"
+#include "capture/windows/counted.h"
 
 namespace ptkit::capture {
 
@@ -17,10 +18,6 @@ bool has(const ptkit_windows_query& query, std::uint64_t feature) {
 }
 
 constexpr std::size_t kMostNames = 5;  // in a warning
-
-std::string counted(std::uint64_t count, const char* what) {
-  return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
-}
 
 }  // namespace
 
@@ -125,12 +122,7 @@ void WindowsSession::write_configuration(const formats::ClockSample& now) {
   info_.begin_ns = now.realtime_ns;
   info_.clocks = now;
   writer_->info(info_);
-  trace::Configuration configuration = recorded_configuration(config_.config, query_.query);
-  if (config_.module_base != 0 && config_.config.range_count < configuration.ranges.size()) {
-    configuration.ranges[config_.config.range_count] = {trace::RangeKind::FILTER, config_.module_base,
-                                                        config_.module_base + config_.module_bytes - 1};
-  }
-  writer_->configuration(configuration);
+  writer_->configuration(recorded_configuration(config_.config, query_.query));
 }
 
 WindowsSession::Problem WindowsSession::begin(int pid, const formats::ClockSample& now) {
@@ -147,14 +139,29 @@ WindowsSession::Problem WindowsSession::begin(int pid, const formats::ClockSampl
   }
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     buffers_[i].begin(*writer_, static_cast<std::uint32_t>(i), whole);
+  begin_events(pid);
   if (auto failure = simple(PTKIT_WINDOWS_START, "start")) return failure;
   began_ = true;
   return {};
 }
 
+// Before tracing starts: the first rows have their thread, too.
+void WindowsSession::begin_events(int pid) {
+  EventRecorder::Options options;
+  options.pid = stores_branches() || options_.record.hardware.whole_cpus() ? 0 : pid;
+  options.kernel = options_.record.hardware.kernel;
+  options.branch_records = stores_branches();
+  if (!options_.switches)
+    options.left_out = "Context switches were not asked for (--no-switches).";
+  else if (!stores_branches() && (config_.config.flags & PTKIT_TRACE_TSC) == 0)
+    options.left_out = "Context switches have no place in a trace without TSC packets (--timing).";
+  recorder_.emplace(*events_, *images_, std::move(options));
+}
+
 // Records of images come first: trace that is in the bundle can be decoded.
 WindowsSession::Problem WindowsSession::drain() {
   if (auto failure = drain_sideband()) return failure;
+  recorder_->drain(*writer_, buffers_);
   return drain_buffers();
 }
 
@@ -198,7 +205,10 @@ WindowsSession::Problem WindowsSession::drain_sideband() {
   bytes.resize(written);
   WindowsRecords parsed = parse_records(bytes);
   bad_bytes_ += parsed.bad_bytes;
-  for (const WindowsRecord& record : parsed.records) images_->apply(record);
+  for (const WindowsRecord& record : parsed.records) {
+    images_->apply(record);
+    recorder_->add_thread(record);
+  }
   return {};
 }
 
@@ -265,16 +275,9 @@ std::vector<std::string> WindowsSession::warnings() const {
   std::vector<std::string> out;
   for (const trace::Warning& warning : warnings_) out.push_back(warning.text());
   const HardwareOptions& hardware = options_.record.hardware;
-  if (stores_branches()) {
-    out.emplace_back(
-        "Branches have no thread: Windows calls no driver at a context switch. Their process is that of the "
-        "marks before and behind them, and branches of all processes are recorded.");
-  } else {
-    out.emplace_back(
-        "Threads are not separated: Windows calls no driver at a context switch. Branches of all threads of "
-        "a processor are in one stream.");
-  }
-  if (!stores_branches() && config_.config.process == 0 && hardware.user && !hardware.kernel)
+  if (recorder_) recorder_->warn(out);
+  const bool user_alone = config_.config.process == 0 && hardware.user && !hardware.kernel;
+  if (!stores_branches() && user_alone && recorder_ && !recorder_->has_switches())
     out.emplace_back(
         "Processes are not separated: user code alone has no PIP packets. Record a process (-p), or --levels "
         "both.");
@@ -289,6 +292,7 @@ base::Result<RecordResult> WindowsSession::end(std::optional<int> exit_status,
   if (auto failure = collect()) return *failure;
   if (auto failure = simple(PTKIT_WINDOWS_STOP, "stop")) return *failure;
   if (auto failure = drain()) return *failure;
+  recorder_->end(*writer_, buffers_);
   info_.end_ns = now.realtime_ns;
   info_.exit_status = exit_status;
   writer_->info(info_);

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "capture/common/record_options.h"
 #include "capture/windows/buffer.h"
+#include "capture/windows/event_recorder.h"
 #include "capture/windows/images.h"
 #include "capture/windows/port.h"
 #include "formats/ptk/writer.h"
@@ -22,7 +23,8 @@ namespace ptkit::capture {
 // What Windows adds to the options of all recorders.
 struct WindowsOptions {
   RecordOptions record;
-  std::string module;  // a kernel driver, by the name of its file: only its code is traced
+  std::string module;    // a kernel driver, by the name of its file: only its code is traced
+  bool switches = true;  // ETW's context switches and unloaded images are recorded
 };
 
 // What the caller knows of this Windows.
@@ -35,8 +37,13 @@ class WindowsSession {
  public:
   using Problem = std::optional<base::Failure>;
 
-  WindowsSession(WindowsPort& port, ImageSource& source, WindowsOptions options, WindowsMachine machine)
-      : port_(&port), source_(&source), options_(std::move(options)), machine_(std::move(machine)) {}
+  WindowsSession(WindowsPort& port, ImageSource& source, EventSession& events, WindowsOptions options,
+                 WindowsMachine machine)
+      : port_(&port),
+        source_(&source),
+        events_(&events),
+        options_(std::move(options)),
+        machine_(std::move(machine)) {}
 
   // Checks options, driver and processor, and creates the bundle.
   [[nodiscard]] Problem prepare();
@@ -73,18 +80,21 @@ class WindowsSession {
   [[nodiscard]] Problem drain_buffers();
   [[nodiscard]] Problem drain_sideband();
   [[nodiscard]] Problem collect();
+  void begin_events(int pid);
   void warn_of_buffers(std::vector<std::string>& out) const;
   void warn_of_images(std::vector<std::string>& out) const;
   void write_configuration(const formats::ClockSample& now);
 
   WindowsPort* port_;
   ImageSource* source_;
+  EventSession* events_;
   WindowsOptions options_;
   WindowsMachine machine_;
   ptkit_windows_query query_{};
   ptkit_windows_config config_{};
   std::optional<formats::PtkWriter> writer_;
   std::optional<WindowsImages> images_;
+  std::optional<EventRecorder> recorder_;
   std::vector<WindowsBuffer> buffers_;
   formats::RecordingInfo info_;
   std::uint64_t sideband_tail_ = 0;

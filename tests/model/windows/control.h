@@ -67,18 +67,21 @@ struct model_registers {
   uint64_t ds_area;
 };
 
+/* Numbers of programs. */
 #define MODEL_PROGRAM_USER 0
 #define MODEL_PROGRAM_KERNEL 1
 #define MODEL_PROGRAM_REAL 2
 #define MODEL_PROGRAM_VIRTUAL_8086 3
-#define MODEL_PROGRAM_IMAGE 4 /* has no code */
-#define MODEL_PROGRAMS 5
+#define MODEL_PROGRAM_OTHER 4 /* of another process, at the addresses of the user's */
+#define MODEL_PROGRAM_IMAGE 5 /* has no code */
+#define MODEL_PROGRAMS 6
 
 /*
- * Threads of the model. Those before the kernel's execute the user's program at CPL 3. In real-address mode
- * CPL is 0, in virtual-8086 mode it is 3.
+ * Threads of the model. Those before MODEL_OTHER_THREAD execute the user's program, those from there on the
+ * other one, both at CPL 3. In real-address mode CPL is 0, in virtual-8086 mode it is 3.
  */
 #define MODEL_THREADS 11
+#define MODEL_OTHER_THREAD 4  /* and 5 */
 #define MODEL_KERNEL_THREAD 6 /* and 7 */
 #define MODEL_REAL_THREAD 8
 #define MODEL_VIRTUAL_8086_THREAD 9

@@ -123,8 +123,14 @@ static uint32_t program_of_thread(uint32_t thread) {
     case MODEL_IMAGE_THREAD:
       return MODEL_PROGRAM_IMAGE;
     default:
-      return thread < MODEL_KERNEL_THREAD ? MODEL_PROGRAM_USER : MODEL_PROGRAM_KERNEL;
+      if (thread >= MODEL_KERNEL_THREAD) return MODEL_PROGRAM_KERNEL;
+      return thread < MODEL_OTHER_THREAD ? MODEL_PROGRAM_USER : MODEL_PROGRAM_OTHER;
   }
+}
+
+static bool is_user_program(uint32_t number) {
+  return number == MODEL_PROGRAM_USER || number == MODEL_PROGRAM_OTHER ||
+         number == MODEL_PROGRAM_VIRTUAL_8086;
 }
 
 void programs_begin(void) {
@@ -132,11 +138,12 @@ void programs_begin(void) {
   make_program(MODEL_PROGRAM_KERNEL, PROGRAM_KERNEL_BASE, 64, 0xd1b54a32d192ed03ULL);
   make_program(MODEL_PROGRAM_REAL, PROGRAM_REAL_BASE, 16, 0x94d049bb133111ebULL);
   make_program(MODEL_PROGRAM_VIRTUAL_8086, PROGRAM_VIRTUAL_8086_BASE, 16, 0xbf58476d1ce4e5b9ULL);
+  make_program(MODEL_PROGRAM_OTHER, PROGRAM_USER_BASE, 64, 0x8cb92ba72f3d8dd7ULL);
   programs[MODEL_PROGRAM_IMAGE] = (struct program){.bits = 64, .blocks = image_blocks};
   for (uint32_t i = 0; i < MODEL_THREADS; i++) {
     uint32_t program = program_of_thread(i);
-    bool is_user = program == MODEL_PROGRAM_USER || program == MODEL_PROGRAM_VIRTUAL_8086;
-    threads[i] = (struct model_thread){.program = &programs[program], .cpl = is_user ? 3 : 0};
+    threads[i] =
+        (struct model_thread){.program = &programs[program], .cpl = is_user_program(program) ? 3 : 0};
     threads[i].random = 0x632be59bd9b4e019ULL * (i + 1);
     if (program == MODEL_PROGRAM_IMAGE) threads[i].block = MODEL_OUTSIDE;
     threads[i].outside_ip = OUTSIDE_BASE;

@@ -150,6 +150,8 @@ class FakeWindows final : public WindowsPort {
         if (config.module[0] != 0) {
           config.module_base = 0xfffff80000000000;
           config.module_bytes = 0x5000;
+          config.config.ranges[config.config.range_count++] = {
+              config.module_base, config.module_base + config.module_bytes - 1, PTKIT_RANGE_FILTER, 0};
         }
         return answer(config, out, written);
       case PTKIT_WINDOWS_BUFFER: {

@@ -4,6 +4,7 @@
 #include "formats/registry.h"
 #include "trace/branch_record.h"
 #include "unit/capture/windows/fake_device.h"
+#include "unit/capture/windows/fake_events.h"
 #include "unit/support/pe_maker.h"
 #include "unit/support/scratch.h"
 
@@ -30,7 +31,7 @@ class WindowsSessionTest : public testing::Test {
     images_.files["\\??\\C:\\a.exe"] = ptkit::test::small_pe();
   }
 
-  WindowsSession make() { return {device_, images_, options_, {"Windows 10", {2}}}; }
+  WindowsSession make() { return {device_, images_, events_, options_, {"Windows 10", {2}}}; }
 
   static void begin(WindowsSession& session, int pid = kPid) {
     const auto failure = session.prepare();
@@ -69,6 +70,11 @@ class WindowsSessionTest : public testing::Test {
     append_image(device_.sideband, tsc, kPid, address, kImageBytes, flags, kProgram);
   }
 
+  static bool warns(const trace::TraceBundle& bundle, const std::string& words) {
+    return std::any_of(bundle.warnings.begin(), bundle.warnings.end(),
+                       [&](const auto& one) { return one.text().find(words) != std::string::npos; });
+  }
+
   std::string refused(const char* what) {
     WindowsSession session = make();
     const auto failure = session.prepare();
@@ -79,6 +85,7 @@ class WindowsSessionTest : public testing::Test {
   formats::test::Scratch scratch_;
   FakeWindows device_;
   FakeImages images_;
+  FakeEvents events_;
   WindowsOptions options_;
 };
 
@@ -233,10 +240,108 @@ TEST_F(WindowsSessionTest, TakesMemoryWhereTheFileWasReplaced) {
   ASSERT_NE(replaced, nullptr);
   EXPECT_EQ(replaced->bytes.size(), kImageBytes + 0x1000);
   EXPECT_EQ(code_at(bundle, 0x80000), nullptr);
-  const auto warned = std::any_of(bundle.warnings.begin(), bundle.warnings.end(), [](const auto& one) {
-    return one.text().find("gone.dll") != std::string::npos;
-  });
-  EXPECT_TRUE(warned);
+  EXPECT_TRUE(warns(bundle, "gone.dll"));
+}
+
+TEST_F(WindowsSessionTest, WritesTheThreadsOfEachCpu) {
+  WindowsSession session = make();
+  begin(session);
+  EXPECT_TRUE(events_.started);
+  ptkit_record_fork fork{};
+  append_record(device_.sideband, fork, PTKIT_RECORD_FORK, 50, kPid, 18);
+  events_.events = {thread_event(kPid, 17, 40), switch_event(0, 100, 0, 17)};
+  drain(session);
+  events_.at_stop = {switch_event(1, 200, 17, 18)};
+  const trace::TraceBundle bundle = end(session);
+  EXPECT_FALSE(events_.started);
+  ASSERT_EQ(bundle.streams[0].switches.size(), 1U);
+  EXPECT_EQ(bundle.streams[0].switches[0].tsc, 100U);
+  EXPECT_EQ(bundle.streams[0].switches[0].tid, 17);
+  EXPECT_EQ(bundle.streams[0].switches[0].pid, kPid);
+  EXPECT_EQ(bundle.streams[0].switches[0].space, bundle.streams[0].space);
+  ASSERT_EQ(bundle.streams[1].switches.size(), 2U);
+  EXPECT_EQ(bundle.streams[1].switches[0].tid, 17);
+  EXPECT_EQ(bundle.streams[1].switches[1].tid, 18);
+  EXPECT_FALSE(warns(bundle, "hreads"));
+}
+
+TEST_F(WindowsSessionTest, EndsTheCodeOfAnUnloadedImage) {
+  WindowsSession session = make();
+  begin(session);
+  images_.files["\\??\\C:\\late.dll"] = ptkit::test::small_pe();
+  program_is_mapped(0x10000);
+  append_image(device_.sideband, 500, kPid, 0x10000, kImageBytes, 0, u"\\??\\C:\\late.dll");
+  drain(session);
+  events_.at_stop = {unload_event(kPid, 0x10000, kImageBytes, 400),
+                     unload_event(kPid + 1, 0x10000, kImageBytes, 450)};
+  const trace::TraceBundle bundle = end(session);
+  ASSERT_EQ(bundle.code.size(), 2U);
+  EXPECT_EQ(bundle.code[0].tsc_from, trace::kTscMin);
+  EXPECT_EQ(bundle.code[0].tsc_to, 400U);
+  EXPECT_EQ(bundle.code[1].tsc_from, 500U);
+  EXPECT_EQ(bundle.code[1].tsc_to, trace::kTscMax);
+}
+
+TEST_F(WindowsSessionTest, EndsTheCodeOfAnUnloadedDriver) {
+  options_.record.argv.clear();
+  options_.record.hardware.all_cpus = options_.record.hardware.kernel = true;
+  WindowsSession session = make();
+  begin(session, 0);
+  append_image(device_.sideband, 1, 0, 0xfffff80000000000, kImageBytes, PTKIT_IMAGE_KERNEL, kProgram);
+  events_.events = {unload_event(4, 0xfffff80000000000, kImageBytes, 300)};
+  const trace::TraceBundle bundle = end(session, std::nullopt);
+  ASSERT_EQ(bundle.code.size(), 1U);
+  EXPECT_EQ(bundle.code[0].tsc_to, 300U);
+}
+
+TEST_F(WindowsSessionTest, RecordsWithoutEventsAndSaysWhy) {
+  events_.refusal = base::Failure{base::Status::UNSUPPORTED, 0, "ETW has no free session."};
+  WindowsSession session = make();
+  begin(session);
+  const trace::TraceBundle bundle = end(session);
+  EXPECT_TRUE(warns(bundle, "Threads are not separated"));
+  EXPECT_TRUE(warns(bundle, "ETW has no free session."));
+  EXPECT_TRUE(bundle.streams[0].switches.empty());
+}
+
+TEST_F(WindowsSessionTest, StartsNoEventsThatAreOfNoUse) {
+  options_.record.tsc = options_.record.mtc = false;
+  options_.record.hardware.usual_timing = false;
+  WindowsSession without_time = make();
+  begin(without_time);
+  EXPECT_FALSE(events_.started);
+  EXPECT_TRUE(warns(end(without_time), "without TSC packets"));
+  options_.record.tsc = true;
+  options_.switches = false;
+  WindowsSession unwanted = make();
+  begin(unwanted);
+  EXPECT_FALSE(events_.started);
+  EXPECT_TRUE(warns(end(unwanted), "--no-switches"));
+}
+
+TEST_F(WindowsSessionTest, SaysWhatEventsWereLost) {
+  WindowsSession session = make();
+  begin(session);
+  events_.lost = {3, 1, 2, true};
+  events_.events = {thread_event(kPid, 17, 1), switch_event(0, 100, 0, 17), switch_event(0, 200, 18, 17)};
+  const trace::TraceBundle bundle = end(session);
+  EXPECT_TRUE(warns(bundle, "ETW lost 3 events and 1 buffer:"));
+  EXPECT_TRUE(warns(bundle, "2 events of ETW have a layout"));
+  EXPECT_TRUE(warns(bundle, "before the recording ended"));
+  EXPECT_TRUE(warns(bundle, "lack 1 context switch:"));
+}
+
+TEST_F(WindowsSessionTest, SeparatesProcessesOfUserCodeByEvents) {
+  options_.record.argv.clear();
+  options_.record.hardware.all_cpus = true;
+  WindowsSession session = make();
+  begin(session, 0);
+  events_.events = {thread_event(kPid, 17, 1), thread_event(99, 98, 1), switch_event(0, 100, 98, 17)};
+  const trace::TraceBundle bundle = end(session, std::nullopt);
+  ASSERT_EQ(bundle.streams[0].switches.size(), 2U);
+  EXPECT_EQ(bundle.spaces[bundle.streams[0].switches[0].space].pid, 99);
+  EXPECT_EQ(bundle.spaces[bundle.streams[0].switches[1].space].pid, kPid);
+  EXPECT_FALSE(warns(bundle, "Processes are not separated"));
 }
 
 TEST_F(WindowsSessionTest, TracesADriverByItsName) {
@@ -253,6 +358,7 @@ TEST_F(WindowsSessionTest, TracesADriverByItsName) {
   EXPECT_EQ(bundle.configuration.ranges[0].kind, trace::RangeKind::FILTER);
   EXPECT_EQ(bundle.configuration.ranges[0].first, 0xfffff80000000000U);
   EXPECT_EQ(bundle.configuration.ranges[0].last, 0xfffff80000004fffU);
+  EXPECT_NE(bundle.configuration.ranges[1].kind, trace::RangeKind::FILTER);
   ASSERT_EQ(bundle.code.size(), 1U);
   EXPECT_EQ(bundle.code[0].space, trace::kAnySpace);
 }
@@ -300,7 +406,7 @@ TEST_F(WindowsSessionTest, GivesBranchesTheProcessOfBothMarks) {
 TEST_F(WindowsSessionTest, ChoosesProcessorsOfTheSecondGroup) {
   options_.record.argv.clear();
   options_.record.hardware.cpus = {0, 1};
-  WindowsSession session{device_, images_, options_, {"Windows 10", {1, 1}}};
+  WindowsSession session{device_, images_, events_, options_, {"Windows 10", {1, 1}}};
   begin(session, 0);
   EXPECT_EQ(device_.config.config.target, std::uint32_t{PTKIT_TARGET_AFFINITY});
   EXPECT_EQ(device_.config.affinity[0], 1U);

@@ -1,0 +1,92 @@
+#include "capture/windows/event_recorder.h"
+
+#include <utility>
+
+#include "capture/windows/counted.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr const char* kBranchesWithoutThreads =
+    "Branches have no thread: Windows calls no driver at a context switch. Their process is that of the "
+    "marks "
+    "before and behind them, and branches of all processes are recorded.";
+constexpr const char* kThreadsMixed =
+    "Threads are not separated: Windows calls no driver at a context switch. Branches of all threads of a "
+    "processor are in one stream.";
+
+}  // namespace
+
+EventRecorder::EventRecorder(EventSession& session, WindowsImages& images, Options options)
+    : session_(&session),
+      images_(&images),
+      options_(std::move(options)),
+      switches_(options_.pid, options_.kernel, [&images](std::int64_t pid) { return images.space_of(pid); }),
+      refusal_(options_.left_out) {
+  if (!refusal_.empty()) return;
+  if (const auto failure = session_->start()) refusal_ = failure->detail;
+}
+
+void EventRecorder::add_thread(const WindowsRecord& record) {
+  if (record.kind == WindowsRecord::Kind::BEGIN && record.tid != 0)
+    switches_.add_thread(record.pid, record.tid, record.tsc);
+}
+
+void EventRecorder::apply(const KernelEvent& event) {
+  switch (event.kind) {
+    case KernelEvent::Kind::SWITCH:
+      return switches_.add_switch(event);
+    case KernelEvent::Kind::THREAD:
+      return switches_.add_thread(event.pid, event.tid, event.tsc);
+    case KernelEvent::Kind::UNLOAD:
+      return images_->unload(event);
+    case KernelEvent::Kind::LOSS:
+      return switches_.add_loss();
+  }
+}
+
+void EventRecorder::write(formats::PtkWriter& writer, std::vector<WindowsBuffer>& buffers, bool all) {
+  for (const KernelEvent& event : session_->take()) apply(event);
+  for (WindowsBuffer& buffer : buffers) buffer.write_switches(writer, switches_.take(buffer.cpu(), all));
+}
+
+void EventRecorder::drain(formats::PtkWriter& writer, std::vector<WindowsBuffer>& buffers) {
+  if (refusal_.empty()) write(writer, buffers, false);
+}
+
+void EventRecorder::end(formats::PtkWriter& writer, std::vector<WindowsBuffer>& buffers) {
+  if (!refusal_.empty()) return;
+  session_->stop();
+  write(writer, buffers, true);
+}
+
+void EventRecorder::warn(std::vector<std::string>& out) const {
+  std::string text = options_.branch_records ? kBranchesWithoutThreads : "";
+  if (!refusal_.empty()) {
+    if (!options_.branch_records) text = kThreadsMixed;
+    text += " Images count until another one takes their place. " + refusal_;
+  }
+  if (!text.empty()) out.push_back(text);
+  if (refusal_.empty()) warn_of_losses(out);
+}
+
+void EventRecorder::warn_of_losses(std::vector<std::string>& out) const {
+  const EventSession::Losses losses = session_->losses();
+  if (losses.events != 0 || losses.buffers != 0)
+    out.push_back(
+        "ETW lost " + counted(losses.events, "event") + " and " + counted(losses.buffers, "buffer") +
+        ": rows near by have no thread or a wrong one, and images may count for too long. Trace less.");
+  if (losses.malformed != 0)
+    out.push_back(counted(losses.malformed, "event") +
+                  (losses.malformed == 1 ? " of ETW has" : " of ETW have") +
+                  " a layout that this program does not know, so that threads may be missing.");
+  if (losses.ended_early)
+    out.emplace_back(
+        "ETW stopped to deliver events before the recording ended: later rows may have a wrong thread.");
+  if (switches_.missing() != 0)
+    out.push_back("ETW's events lack " + counted(switches_.missing(), "context switch", "es") +
+                  ": rows near by have no thread.");
+}
+
+}  // namespace ptkit::capture
