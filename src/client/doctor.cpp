@@ -1,11 +1,12 @@
 #include "client/doctor.h"
 
-#include <array>
 #include <cinttypes>
 #include <cstdio>
-#include <string>
+#include <iterator>
+#include <span>
 
 #include "capture/driver/config.h"
+#include "capture/windows/words.h"
 #include "client/device.h"
 #include "client/machine.h"
 #include "client/wide.h"
@@ -14,33 +15,9 @@ namespace ptkit::client {
 
 namespace {
 
-struct Named {
-  std::uint64_t bit;
-  const char* words;
-};
-
-constexpr std::array<Named, 8> kFeatures{{
-    {PTKIT_FEATURE_TOPA, "output to a table of regions (ToPA)"},
-    {PTKIT_FEATURE_SINGLE_RANGE, "output to a single range (--single-range)"},
-    {PTKIT_FEATURE_PROCESS, "one process, by CR3 (-p, a program)"},
-    {PTKIT_FEATURE_PROCESS_BOTH, "user and kernel code of one process (--levels both)"},
-    {PTKIT_FEATURE_WAKE_UP, "recordings without end: buffers are emptied while tracing goes on"},
-    {PTKIT_FEATURE_SIDEBAND, "processes, threads and images"},
-    {PTKIT_FEATURE_BTS, "Branch Trace Store (--bts)"},
-    {PTKIT_FEATURE_VMX, "tracing while a hypervisor runs"},
-}};
-
-constexpr std::array<Named, 5> kSystem{{
-    {PTKIT_SYSTEM_HYPERVISOR, "a hypervisor runs below Windows"},
-    {PTKIT_SYSTEM_VBS, "virtualization-based security is on"},
-    {PTKIT_SYSTEM_KVA_SHADOW, "user code has page tables of its own (KVA shadow)"},
-    {PTKIT_SYSTEM_INTERRUPTS, "the driver has the interrupt of performance monitoring"},
-    {PTKIT_SYSTEM_RE_ARMS, "it takes that interrupt again and again"},
-}};
-
-template <std::size_t N>
-void print(const std::array<Named, N>& all, std::uint64_t bits) {
-  for (const Named& one : all) std::printf("  %-3s  %s\n", (bits & one.bit) != 0 ? "yes" : "no", one.words);
+void print(std::span<const capture::Words> all, std::uint64_t bits) {
+  for (const capture::Words& one : all)
+    std::printf("  %-3s  %s\n", (bits & one.code) != 0 ? "yes" : "no", one.words);
 }
 
 void print_version(std::uint32_t version) {
@@ -54,9 +31,9 @@ void print_query(const ptkit_windows_query& query) {
               capture::capabilities_of(common).ranges());
   std::printf("buffers:    up to %" PRIu64 " bytes for each processor\n", common.most_bytes);
   std::printf("what driver and processor can do:\n");
-  print(kFeatures, common.features);
+  print(capture::feature_words(), common.features);
   std::printf("what this Windows is like:\n");
-  print(kSystem, query.system);
+  print(capture::system_words(), query.system);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace ptkit::client {
 namespace {
 
 constexpr std::wstring_view kNameBegin = L"ptkit-capture-";
-constexpr std::size_t kMostLetters = 64;  // of a session's name
-constexpr ULONG kMostSessions = 64;       // of a machine
+constexpr std::size_t kMostLetters = 1024;  // of a session's name
+constexpr ULONG kMostSessions = 64;         // of a machine
 constexpr ULONG kBufferKilobytes = 256;
 constexpr ULONG kFlushSeconds = 1;
 constexpr ULONG kCpuCycles = 3;  // Wnode.ClientContext: time stamps are those of the TSC

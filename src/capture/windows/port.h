@@ -50,7 +50,4 @@ template <typename T>
 // of Windows, for drivers that say nothing.
 [[nodiscard]] base::Failure refused_by(WindowsPort& port, const char* what, std::uint32_t error);
 
-// Why a trace unit cannot be used, or stopped (PTKIT_REASON_*), and what to do about it.
-[[nodiscard]] const char* reason_text(std::uint32_t reason) noexcept;
-
 }  // namespace ptkit::capture

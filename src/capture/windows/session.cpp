@@ -8,6 +8,7 @@
 #include "capture/driver/config.h"
 #include "capture/windows/affinity.h"
 #include "capture/windows/counted.h"
+#include "capture/windows/words.h"
 
 namespace ptkit::capture {
 

@@ -5,6 +5,7 @@
  *
  *   PTKIT_TEST_START_ERROR   the error of StartTraceW()
  *   PTKIT_TEST_CLOCK         the clock that a session says it has, in place of the one that was asked for
+ *   PTKIT_TEST_ENDS          delivery ends so many milliseconds after its beginning
  *   PTKIT_TEST_ORPHAN        the name of a session that is there already; a file of its name means it was
  * stopped
  */
@@ -162,11 +163,12 @@ static void deliver(const struct event* event) {
 ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME from, LPFILETIME to) {
   struct event event;
   long place = 0;
+  ULONGLONG end = setting("PTKIT_TEST_ENDS") != 0 ? GetTickCount64() + setting("PTKIT_TEST_ENDS") : 0;
   (void)from;
   (void)to;
   if (count != 1 || handles[0] != CONSUMER) return ERROR_INVALID_HANDLE;
   for (bool last = false; !last;) {
-    last = !is_running;
+    last = !is_running || (end != 0 && GetTickCount64() >= end);
     FILE* file = fopen(getenv("PTKIT_TEST_EVENTS"), "rb");
     if (file != NULL && fseek(file, place, SEEK_SET) == 0)
       for (; fread(&event, sizeof(event), 1, file) == 1; place += (long)sizeof(event)) deliver(&event);

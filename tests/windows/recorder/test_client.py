@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mingw import imports_of
 from wine import SECONDS, Wine, errors_of
 
 pytestmark = pytest.mark.slow
@@ -26,6 +27,13 @@ def test_help_names_each_command(wine: Wine, recorder_program: Path) -> None:
 
 def test_needs_no_libraries_of_mingw(wine: Wine, recorder_program: Path) -> None:
     assert wine.run(recorder_program, "--version").startswith("ptkit-capture 0.")
+
+
+def test_imports_from_windows_alone_and_has_no_hooks_of_tests(recorder_program: Path) -> None:
+    imports = imports_of(recorder_program)
+    assert set(imports) == {"advapi32.dll", "kernel32.dll", "msvcrt.dll", "ntdll.dll"}
+    assert imports["advapi32.dll"] >= {"StartTraceW", "OpenTraceW", "ProcessTrace", "ControlTraceW"}
+    assert b"PTKIT_TEST" not in recorder_program.read_bytes()
 
 
 def test_missing_driver_is_said_with_the_remedy(wine: Wine, recorder_program: Path) -> None:

@@ -117,6 +117,14 @@ def test_rows_near_a_loss_have_no_wrong_thread(with_events: Recorder) -> None:
     assert 0 < unknown < 2000
 
 
+def test_delivery_that_ends_early_is_said(with_events: Recorder) -> None:
+    script = wandering(with_events.image, 400)
+    folder = with_events.record("early", script, ENDS="1")
+    with pytest.warns(ptkit.PtkitWarning, match="ETW stopped to deliver events"):
+        trace = ptkit.open(folder / "trace.ptk")
+    assert decoded(trace, 0) == executed(folder, 0)
+
+
 def test_session_of_a_killed_recorder_is_stopped(with_events: Recorder) -> None:
     folder = with_events.record("orphan", wandering(with_events.image, 400), ORPHAN="ptkit-capture-999996")
     assert (with_events.wine.folder / "ptkit-capture-999996").exists()

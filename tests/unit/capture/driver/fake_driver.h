@@ -14,31 +14,13 @@
 
 #include "capture/common/process.h"
 #include "capture/driver/port.h"
+#include "unit/support/driver_abi.h"
 
 namespace ptkit::capture::test {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kSidebandOffset = std::uint64_t{1} << 39U;
 constexpr unsigned kDataShift = 40;
-
-inline ptkit_query everything() {
-  ptkit_query query{};
-  query.abi = PTKIT_ABI;
-  query.features = (PTKIT_FEATURE_VMX << 1U) - 1;
-  query.cpuid_1_eax = 0x506e3;
-  query.cpuid_14_0[0] = 1;
-  query.cpuid_14_0[1] = 0x1ff;
-  query.cpuid_14_0[2] = 0x7;
-  query.cpuid_14_1[0] = 0x02490004;  // four ranges; MTC periods 0, 3, 6, 9
-  query.cpuid_14_1[1] = 0x003f3fff;  // PSB periods 0 to 5; CYC thresholds 0 to 13
-  query.cpuid_15[0] = 2;
-  query.cpuid_15[1] = 250;
-  query.physical_bits = 46;
-  query.tsc_khz = 3000000;
-  query.cpus = 2;
-  query.most_bytes = std::uint64_t{1} << 32U;
-  return query;
-}
 
 inline std::vector<std::uint8_t> psb() {
   std::vector<std::uint8_t> out;
@@ -57,7 +39,7 @@ struct FakeDevice {
     std::uint64_t dropped = 0;  // bytes without room
   };
 
-  ptkit_query query = everything();
+  ptkit_query query = capable_query();
   ptkit_config config{};
   std::map<std::uint32_t, Cpu> cpus;
   std::map<unsigned long, int> errors;  // by ioctl number: the errno to return
@@ -104,15 +86,10 @@ struct FakeDevice {
   template <typename Record>
   void write_record(std::uint32_t number, Record record, const std::string& text = {}) {
     Cpu& cpu = cpus.at(number);
-    const std::size_t bytes = (sizeof record + (text.empty() ? 0 : text.size() + 1) + 7) / 8 * 8;
-    auto& head = *reinterpret_cast<ptkit_record*>(&record);
-    head.size = static_cast<std::uint16_t>(bytes);
-    head.cpu = number;
-    std::string all(reinterpret_cast<const char*>(&record), sizeof record);
-    all += text;
-    all.resize(bytes);
-    for (const char byte : all) {
-      cpu.sideband[cpu.status.sideband_head % cpu.sideband.size()] = static_cast<std::uint8_t>(byte);
+    reinterpret_cast<ptkit_record*>(&record)->cpu = number;
+    const auto* const letters = reinterpret_cast<const std::uint8_t*>(text.c_str());
+    for (const std::uint8_t byte : record_bytes(record, {letters, text.empty() ? 0 : text.size() + 1})) {
+      cpu.sideband[cpu.status.sideband_head % cpu.sideband.size()] = byte;
       ++cpu.status.sideband_head;
     }
   }

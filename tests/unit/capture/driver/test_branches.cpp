@@ -231,7 +231,7 @@ TEST_F(DriverStore, KeepsNewestOfRing) {
 TEST_F(DriverStore, IsRefusedWhereDriverCannot) {
   device_.query.features &= ~PTKIT_FEATURE_BTS;
   EXPECT_NE(refused().find("boot with pti=off"), std::string::npos);
-  device_.query = everything();
+  device_.query = capable_query();
   options_.hardware.single_range = true;
   EXPECT_NE(refused().find("single_range: this is of packets"), std::string::npos);
   options_.hardware.single_range = false;

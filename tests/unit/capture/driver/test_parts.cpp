@@ -31,14 +31,14 @@ RecordOptions whole_machine() {
   return options;
 }
 
-ptkit_config configured(const RecordOptions& options, const ptkit_query& query = everything()) {
+ptkit_config configured(const RecordOptions& options, const ptkit_query& query = capable_query()) {
   std::vector<trace::Warning> warnings;
   auto config = driver_config(options, query, warnings);
   EXPECT_TRUE(config.ok()) << config.failure().detail;
   return config.ok() ? config.value() : ptkit_config{};
 }
 
-std::string refused(const RecordOptions& options, const ptkit_query& query = everything()) {
+std::string refused(const RecordOptions& options, const ptkit_query& query = capable_query()) {
   std::vector<trace::Warning> warnings;
   const auto config = driver_config(options, query, warnings);
   EXPECT_FALSE(config.ok());
@@ -81,7 +81,7 @@ TEST(DriverConfig, TakesToPAWhereErrataForbidSingleRange) {
   RecordOptions options = whole_machine();
   options.ring_bytes = 8 * kPage;
   options.hardware.single_range = true;
-  ptkit_query query = everything();
+  ptkit_query query = capable_query();
   for (const std::uint64_t most : {std::uint64_t{0}, 4 * kPage, 8 * kPage}) {
     query.most_single_bytes = most;
     std::vector<trace::Warning> warnings;
@@ -110,7 +110,7 @@ TEST(DriverConfig, RejectsMissingFeaturesByOption) {
   options.cyc = true;
   options.cyc_threshold = 15;
   EXPECT_EQ(refused(options).substr(0, 13), "cyc_threshold");
-  ptkit_query query = everything();
+  ptkit_query query = capable_query();
   query.cpuid_14_0[1] = 0;
   EXPECT_EQ(refused(whole_machine(), query), "timing: this processor has no MTC packets; leave \"mtc\" out");
   options = whole_machine();
@@ -131,7 +131,7 @@ TEST(DriverConfig, RejectsOrWarnsOfMissingDriverFeatures) {
   RecordOptions options = whole_machine();
   options.hardware.all_cpus = false;
   options.hardware.kernel = true;
-  ptkit_query query = everything();
+  ptkit_query query = capable_query();
   query.features = PTKIT_FEATURE_TOPA | PTKIT_FEATURE_PROCESS;
   EXPECT_EQ(refused(options, query).substr(0, 7), "levels:");
   options.hardware.kernel = false;
@@ -185,9 +185,9 @@ TEST(DriverConfig, DescribesRegistersAndClock) {
   ptkit_config config = configured(options);
   config.range_count = 1;
   config.ranges[0] = {0x1000, 0x1fff, PTKIT_RANGE_STOP, 0};
-  const trace::Configuration out = recorded_configuration(config, everything());
+  const trace::Configuration out = recorded_configuration(config, capable_query());
   EXPECT_EQ(out.ip_payloads, trace::IpPayloads::EFFECTIVE);
-  ptkit_query linear = everything();
+  ptkit_query linear = capable_query();
   linear.cpuid_14_0[2] |= 1U << PT_CPUID_14_ECX_LIP;
   EXPECT_EQ(recorded_configuration(config, linear).ip_payloads, trace::IpPayloads::LINEAR);
   EXPECT_EQ(out.rtit_ctl >> PT_CTL_OS & 3U, 3U);
@@ -205,7 +205,7 @@ TEST(DriverConfig, DescribesRegistersAndClock) {
 // The measured frequency is a little below the nominal one, or above it.
 TEST(DriverConfig, TakesNominalRatioFromPlatformInfo) {
   const ptkit_config config = configured(whole_machine());
-  ptkit_query query = everything();
+  ptkit_query query = capable_query();
   query.tsc_khz = 2'095'078;  // Skylake-SP, 2.1 GHz
   EXPECT_EQ(recorded_configuration(config, query).clock.max_nonturbo_ratio, 21);
   query.tsc_khz = 2'904'001;
@@ -241,7 +241,7 @@ constexpr KnownPart kKnownParts[] = {
 TEST(DriverConfig, TimesAreNominalOnKnownParts) {
   const ptkit_config config = configured(whole_machine());
   for (const KnownPart& part : kKnownParts) {
-    ptkit_query query = everything();
+    ptkit_query query = capable_query();
     query.cpuid_15[0] = part.eax;
     query.cpuid_15[1] = part.ebx;
     query.tsc_khz = part.tsc_khz;

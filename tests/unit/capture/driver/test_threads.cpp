@@ -67,7 +67,7 @@ class DriverThreads : public ::testing::Test {
     device.write_record(0, fork);
   }
 
-  ptkit_query query_ = everything();
+  ptkit_query query_ = capable_query();
   FakeKernel kernel_;
   std::deque<FakeDevice> devices_;  // in the order in which they were opened
   std::vector<std::function<void(FakeDevice&)>> script_;
@@ -196,7 +196,7 @@ TEST_F(DriverThreads, IsRefusedWhereDriverCannot) {
   auto result = record();
   ASSERT_FALSE(result.ok());
   EXPECT_NE(result.failure().detail.find("per_thread: this kernel has no tracepoints"), std::string::npos);
-  query_ = everything();
+  query_ = capable_query();
   options_.hardware.all_cpus = true;
   result = record();
   ASSERT_FALSE(result.ok());

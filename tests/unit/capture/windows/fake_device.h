@@ -10,6 +10,7 @@
 
 #include "capture/windows/images.h"
 #include "capture/windows/port.h"
+#include "unit/support/driver_abi.h"
 
 namespace ptkit::capture::test {
 
@@ -18,19 +19,8 @@ inline constexpr std::uint32_t kInvalidParameter = 87;  // ERROR_INVALID_PARAMET
 
 inline ptkit_windows_query everything() {
   ptkit_windows_query all{};
-  ptkit_query& query = all.query;
-  query.abi = PTKIT_ABI;
-  query.features = ((PTKIT_FEATURE_VMX << 1U) - 1) & ~(PTKIT_FEATURE_TASK | PTKIT_FEATURE_CHILDREN);
-  query.cpuid_1_eax = 0x506e3;
-  query.cpuid_14_0[0] = 1;
-  query.cpuid_14_0[1] = 0x1ff;
-  query.cpuid_14_0[2] = 0x7;
-  query.cpuid_14_1[0] = 0x02490004;  // four ranges; MTC periods 0, 3, 6, 9
-  query.cpuid_14_1[1] = 0x003f3fff;  // PSB periods 0 to 5; CYC thresholds 0 to 13
-  query.physical_bits = 46;
-  query.tsc_khz = 3000000;
-  query.cpus = 2;
-  query.most_bytes = std::uint64_t{1} << 32U;
+  all.query = capable_query();
+  all.query.features &= ~(PTKIT_FEATURE_TASK | PTKIT_FEATURE_CHILDREN);
   return all;
 }
 
@@ -44,19 +34,15 @@ inline std::vector<std::uint8_t> bytes_from(std::size_t size, std::uint8_t first
 template <typename T>
 void append_record(std::vector<std::uint8_t>& out, T record, std::uint16_t type, std::uint64_t tsc, int pid,
                    int tid = 0, const std::u16string& path = {}) {
-  const std::size_t text = path.size() * sizeof(char16_t);
-  const std::size_t size = (sizeof record + text + 7) / 8 * 8;
   ptkit_record head{};
   head.type = type;
-  head.size = static_cast<std::uint16_t>(size);
   head.tsc = tsc;
   head.pid = pid;
   head.tid = tid;
   std::memcpy(&record, &head, sizeof head);
-  const std::size_t begin = out.size();
-  out.resize(begin + size);
-  std::memcpy(out.data() + begin, &record, sizeof record);
-  if (text != 0) std::memcpy(out.data() + begin + sizeof record, path.data(), text);
+  const auto* const text = reinterpret_cast<const std::uint8_t*>(path.data());
+  const auto bytes = record_bytes(record, {text, path.size() * sizeof(char16_t)});
+  out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 inline void append_image(std::vector<std::uint8_t>& out, std::uint64_t tsc, int pid, std::uint64_t address,

@@ -1,0 +1,42 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <set>
+#include <string>
+
+#include "capture/windows/requests.h"
+#include "capture/windows/words.h"
+
+namespace ptkit::capture {
+namespace {
+
+TEST(WindowsWords, HasASentenceForEachReason) {
+  std::set<std::string> seen;
+  const std::string unknown = reason_text(1000);
+  for (std::uint32_t reason = PTKIT_REASON_NONE + 1; reason <= PTKIT_REASON_ERROR; ++reason) {
+    EXPECT_NE(reason_text(reason), unknown) << reason;
+    EXPECT_TRUE(seen.insert(reason_text(reason)).second) << reason;
+  }
+}
+
+TEST(WindowsWords, NamesTheOptionOfEachField) {
+  EXPECT_STREQ(field_text(offsetof(ptkit_config, mtc_freq)), "--mtc-period");
+  EXPECT_STREQ(field_text(offsetof(ptkit_config, ranges) + 9), "--filter");
+  EXPECT_STREQ(field_text(offsetof(ptkit_windows_config, affinity) + 8), "-C");
+  EXPECT_STREQ(field_text(offsetof(ptkit_windows_config, module)), "the driver's name");
+  EXPECT_STREQ(field_text(1), "the configuration");
+}
+
+TEST(WindowsWords, HasWordsForEachBitOnce) {
+  for (const auto all : {feature_words(), system_words()}) {
+    std::uint64_t bits = 0;
+    for (const Words& one : all) {
+      EXPECT_EQ(bits & one.code, 0U) << one.words;
+      bits |= one.code;
+    }
+    EXPECT_NE(bits, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace ptkit::capture
