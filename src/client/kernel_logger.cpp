@@ -92,7 +92,7 @@ void stop_orphans() {
     const std::wstring name(all[i].name.data(), ::wcsnlen(all[i].name.data(), kMostLetters));
     if (!name.starts_with(kNameBegin)) continue;
     const DWORD pid = std::wcstoul(name.c_str() + kNameBegin.size(), nullptr, 10);
-    if (pid == 0 || is_alive(pid)) continue;
+    if (pid == 0 || (pid != ::GetCurrentProcessId() && is_alive(pid))) continue;
     Properties answer;
     ::ControlTraceW(0, name.c_str(), &answer.head, EVENT_TRACE_CONTROL_STOP);
   }

@@ -22,18 +22,33 @@ EventRecorder::EventRecorder(EventSession& session, WindowsImages& images, Optio
     : session_(&session),
       images_(&images),
       options_(std::move(options)),
-      switches_(options_.pid, options_.kernel, [&images](std::int64_t pid) { return images.space_of(pid); }),
+      switches_(options_.cpus, options_.pid, options_.kernel,
+                [&images](std::int64_t pid) { return images.space_of(pid); }),
       refusal_(options_.left_out) {
   if (!refusal_.empty()) return;
   if (const auto failure = session_->start()) refusal_ = failure->detail;
 }
 
-void EventRecorder::add_thread(const WindowsRecord& record) {
+void EventRecorder::add(const WindowsRecord& record) {
+  if (!begin_) begin_ = record.tsc;
   if (record.kind == WindowsRecord::Kind::BEGIN && record.tid != 0)
     switches_.add_thread(record.pid, record.tid, record.tsc);
 }
 
+// The clocks that ETW has besides count far fewer ticks since the start of Windows, or all since 1601.
+bool EventRecorder::is_tsc(std::uint64_t time) const {
+  constexpr std::uint64_t kMostSeconds = 30 * 24 * 3600;
+  constexpr std::uint64_t kSecondsBefore = 60;
+  if (!begin_) return true;
+  const std::uint64_t second = options_.tsc_khz * 1000;
+  return time > *begin_ ? time - *begin_ <= kMostSeconds * second : *begin_ - time <= kSecondsBefore * second;
+}
+
 void EventRecorder::apply(const KernelEvent& event) {
+  if (!is_tsc(event.tsc)) {
+    ++other_clock_;
+    return;
+  }
   switch (event.kind) {
     case KernelEvent::Kind::SWITCH:
       return switches_.add_switch(event);
@@ -81,6 +96,9 @@ void EventRecorder::warn_of_losses(std::vector<std::string>& out) const {
     out.push_back(counted(losses.malformed, "event") +
                   (losses.malformed == 1 ? " of ETW has" : " of ETW have") +
                   " a layout that this program does not know, so that threads may be missing.");
+  if (other_clock_ != 0)
+    out.push_back(counted(other_clock_, "event") +
+                  " of ETW had times of another clock than the TSC, and no use: threads may be missing.");
   if (losses.ended_early)
     out.emplace_back(
         "ETW stopped to deliver events before the recording ended: later rows may have a wrong thread.");

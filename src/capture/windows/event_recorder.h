@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,10 @@ namespace ptkit::capture {
 class EventRecorder {
  public:
   struct Options {
+    std::vector<std::uint32_t> cpus;
     std::int64_t pid = 0;  // as WindowsSwitches has them
     bool kernel = false;
+    std::uint64_t tsc_khz = 0;
     bool branch_records = false;  // their marks name threads
     std::string left_out;         // why no session is to be started; empty: start one
   };
@@ -25,8 +28,8 @@ class EventRecorder {
   // Starts the session.
   EventRecorder(EventSession& session, WindowsImages& images, Options options);
 
-  // A thread, as the driver tells of it.
-  void add_thread(const WindowsRecord& record);
+  // A record of the driver: of a thread, or of any time of the TSC.
+  void add(const WindowsRecord& record);
   // Writes what is new to the streams of the buffers.
   void drain(formats::PtkWriter& writer, std::vector<WindowsBuffer>& buffers);
   // Ends the session, and writes all.
@@ -39,6 +42,7 @@ class EventRecorder {
 
  private:
   void apply(const KernelEvent& event);
+  [[nodiscard]] bool is_tsc(std::uint64_t time) const;
   void warn_of_losses(std::vector<std::string>& out) const;
   void write(formats::PtkWriter& writer, std::vector<WindowsBuffer>& buffers, bool all);
 
@@ -46,7 +50,9 @@ class EventRecorder {
   WindowsImages* images_;
   Options options_;
   WindowsSwitches switches_;
-  std::string refusal_;  // empty: the session delivers events
+  std::optional<std::uint64_t> begin_;  // TSC of the driver's first record
+  std::uint64_t other_clock_ = 0;       // events with times of another clock
+  std::string refusal_;                 // empty: the session delivers events
 };
 
 }  // namespace ptkit::capture

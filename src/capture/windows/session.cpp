@@ -149,8 +149,10 @@ WindowsSession::Problem WindowsSession::begin(int pid, const formats::ClockSampl
 // Before tracing starts: the first rows have their thread, too.
 void WindowsSession::begin_events(int pid) {
   EventRecorder::Options options;
+  for (const WindowsBuffer& buffer : buffers_) options.cpus.push_back(buffer.cpu());
   options.pid = stores_branches() || options_.record.hardware.whole_cpus() ? 0 : pid;
   options.kernel = options_.record.hardware.kernel;
+  options.tsc_khz = query_.query.tsc_khz;
   options.branch_records = stores_branches();
   if (!options_.switches)
     options.left_out = "Context switches were not asked for (--no-switches).";
@@ -208,7 +210,7 @@ WindowsSession::Problem WindowsSession::drain_sideband() {
   bad_bytes_ += parsed.bad_bytes;
   for (const WindowsRecord& record : parsed.records) {
     images_->apply(record);
-    recorder_->add_thread(record);
+    recorder_->add(record);
   }
   return {};
 }

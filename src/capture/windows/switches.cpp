@@ -11,11 +11,19 @@ constexpr std::size_t kMostWaiting = 4096;  // of a CPU, for a process that may 
 
 }  // namespace
 
+WindowsSwitches::WindowsSwitches(const std::vector<std::uint32_t>& cpus, std::int64_t pid, bool kernel,
+                                 SpaceOf space_of)
+    : pid_(pid), kernel_(kernel), space_of_(std::move(space_of)) {
+  for (const std::uint32_t cpu : cpus) cpus_[cpu];
+}
+
 // A switch of the same time replaces the last one.
 void WindowsSwitches::doubt(Cpu& cpu) { cpu.waiting.push_back({cpu.last_tsc, cpu.tid, false}); }
 
 void WindowsSwitches::add_switch(const KernelEvent& event) {
-  Cpu& cpu = cpus_[event.cpu];
+  const auto found = cpus_.find(event.cpu);
+  if (found == cpus_.end()) return;
+  Cpu& cpu = found->second;
   if (event.tsc < cpu.last_tsc) {
     ++missing_;
     return;
@@ -70,7 +78,9 @@ std::optional<trace::Switch> WindowsSwitches::switch_to(const Waiting& one, std:
 
 std::vector<trace::Switch> WindowsSwitches::take(std::uint32_t number, bool all) {
   std::vector<trace::Switch> out;
-  Cpu& cpu = cpus_[number];
+  const auto found = cpus_.find(number);
+  if (found == cpus_.end()) return out;
+  Cpu& cpu = found->second;
   if (all && std::exchange(cpu.uncertain, false) && cpu.tid != trace::kNoId) doubt(cpu);
   while (!cpu.waiting.empty()) {
     const Waiting& one = cpu.waiting.front();

@@ -18,10 +18,9 @@ class WindowsSwitches {
   // The address space of a process.
   using SpaceOf = std::function<trace::SpaceId(std::int64_t pid)>;
 
-  // `pid`: the process that is traced by CR3; 0: all processes. `kernel`: kernel code is traced, which other
-  // processes' threads may execute in the address space of this one.
-  WindowsSwitches(std::int64_t pid, bool kernel, SpaceOf space_of)
-      : pid_(pid), kernel_(kernel), space_of_(std::move(space_of)) {}
+  // `cpus`: those that are recorded. `pid`: the process that is traced by CR3; 0: all processes. `kernel`:
+  // kernel code is traced, which other processes' threads may execute in the address space of this one.
+  WindowsSwitches(const std::vector<std::uint32_t>& cpus, std::int64_t pid, bool kernel, SpaceOf space_of);
 
   // Thread `tid` belongs to process `pid` from `tsc` on. Numbers of threads are used again.
   void add_thread(std::int64_t pid, std::int64_t tid, std::uint64_t tsc) { owners_[tid][tsc] = pid; }

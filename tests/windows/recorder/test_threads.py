@@ -56,6 +56,15 @@ def test_rows_have_the_thread_that_the_model_ran(with_events: Recorder) -> None:
             assert len(found) > 100
 
 
+def test_processors_that_are_not_recorded_have_no_threads(with_events: Recorder) -> None:
+    folder = with_events.record("some", switching(with_events.image, 200), "-C", "1")
+    trace = ptkit.open(folder / "trace.ptk")
+    for cpu in range(4):
+        for thread in THREADS:
+            found = decoded(trace, cpu, tid=FIRST_TID + thread)
+            assert found == (executed(folder, cpu, thread) if cpu == 1 else [])
+
+
 def test_threads_are_mixed_without_etw(recorder: Recorder) -> None:
     folder = recorder.record("mixed", switching(recorder.image, 100))
     with pytest.warns(ptkit.PtkitWarning, match=r"Threads are not separated.*ETW refuses a session"):

@@ -331,6 +331,23 @@ TEST_F(WindowsSessionTest, SaysWhatEventsWereLost) {
   EXPECT_TRUE(warns(bundle, "lack 1 context switch:"));
 }
 
+TEST_F(WindowsSessionTest, LeavesOutEventsOfAnotherClock) {
+  WindowsSession session = make();
+  begin(session);
+  constexpr std::uint64_t kHours = std::uint64_t{3'000'000'000} * 36000;  // of the TSC since Windows began
+  append_space(device_.sideband, kHours, kPid, 0x1000, 0x2000);
+  drain(session);
+  events_.events = {thread_event(kPid, 17, kHours), thread_event(kPid, 18, kHours),
+                    switch_event(0, kHours / 300, 0, 17),                             // 10 MHz
+                    switch_event(0, std::uint64_t{133'000'000'000'000'000}, 17, 18),  // since 1601
+                    switch_event(1, kHours + 1000, 0, 18)};
+  const trace::TraceBundle bundle = end(session);
+  EXPECT_TRUE(bundle.streams[0].switches.empty());
+  ASSERT_EQ(bundle.streams[1].switches.size(), 1U);
+  EXPECT_EQ(bundle.streams[1].switches[0].tid, 18);
+  EXPECT_TRUE(warns(bundle, "2 events of ETW had times of another clock"));
+}
+
 TEST_F(WindowsSessionTest, SeparatesProcessesOfUserCodeByEvents) {
   options_.record.argv.clear();
   options_.record.hardware.all_cpus = true;

@@ -13,7 +13,7 @@ using namespace test;
 constexpr std::int64_t kPid = 4711;
 
 WindowsSwitches of_process(std::int64_t pid, bool kernel = false) {
-  return {pid, kernel, [](std::int64_t of) { return static_cast<trace::SpaceId>(of); }};
+  return {{0, 1}, pid, kernel, [](std::int64_t of) { return static_cast<trace::SpaceId>(of); }};
 }
 
 // TSC, process and thread of each switch.
@@ -40,6 +40,12 @@ TEST(WindowsSwitches, FollowsThreadsFromCpuToCpu) {
   EXPECT_EQ(second[1].space, static_cast<trace::SpaceId>(kPid));
   EXPECT_TRUE(switches.take(0, true).empty());
   EXPECT_EQ(switches.missing(), 0U);
+}
+
+TEST(WindowsSwitches, LeavesOutCpusThatAreNotRecorded) {
+  WindowsSwitches switches = of_process(0);
+  switches.add_switch(switch_event(2, 100, 0, 0));
+  EXPECT_TRUE(switches.take(2, true).empty());
 }
 
 TEST(WindowsSwitches, LeavesOutThreadsThatHaveNoTrace) {
