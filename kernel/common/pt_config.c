@@ -8,7 +8,7 @@
 #define DRIVER_VERSION (0 << 16 | 1 << 8 | 0) /* also in windows/ptkit.rc */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define OFFSET(name) ((uint32_t) __builtin_offsetof(struct ptkit_config, name))
+#define OFFSET(name) ((uint32_t)__builtin_offsetof(struct ptkit_config, name))
 #define REFUSE(config, name, reason) ((config)->refused = OFFSET(name), (reason))
 
 /* The bit of CTL for each flag. */

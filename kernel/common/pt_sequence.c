@@ -82,7 +82,7 @@ static int save(const struct pt_ops *ops, struct pt_state *state)
 {
 	int error = pt_seq_pause(ops, state);
 
-	/* TraceEn is clear: these registers no longer change. With ToPA the base is of the current table. */
+	/* TraceEn is clear: these registers no longer change. The base is of the current table. */
 	return error ? error : access_output(ops, state, state, read_msr);
 }
 

@@ -4,7 +4,7 @@
 #include <asm/barrier.h>
 #include <asm/msr.h>
 #include <asm/tsc.h>
-#if __has_include(<asm/cpuid/api.h>)
+#if __has_include("asm/cpuid/api.h")
 #include <asm/cpuid/api.h>
 #else
 #include <asm/cpuid.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The reservation of a processor's trace unit: an event of perf's PMU intel_pt that is never enabled.
- * Such a PMU is exclusive: perf refuses the event while it has others on that processor or of any
- * task, and refuses those others while it has this event. perf removes the events of a processor that
- * goes offline, so the reservation is made again when it comes back.
+ * The reservation of a processor's trace unit: an event of perf's PMU intel_pt that is never
+ * enabled. Such a PMU is exclusive: perf refuses the event while it has others on that processor or
+ * of any task, and refuses those others while it has this event. perf removes the events of a
+ * processor that goes offline, so the reservation is made again when it comes back.
  */
 #include <linux/cpumask.h>
 #include <linux/device.h>

@@ -139,7 +139,7 @@ static void unload(struct ptkit_trace *trace)
 }
 
 /* A trace that goes with a task may come to any processor. */
-static void for_each_unit(const struct ptkit_trace *trace, void (*function)(unsigned int cpu))
+static void on_each_unit(const struct ptkit_trace *trace, void (*function)(unsigned int cpu))
 {
 	unsigned int cpu;
 
@@ -153,7 +153,7 @@ static void for_each_unit(const struct ptkit_trace *trace, void (*function)(unsi
 
 static void disown(struct ptkit_trace *trace)
 {
-	for_each_unit(trace, ptkit_unreserve);
+	on_each_unit(trace, ptkit_unreserve);
 	/* Readers of the owner run on that processor: an offline one has no reader. */
 	if (call(trace, disown_here))
 		per_cpu(unit_owner, trace->cpu) = NULL;
@@ -201,7 +201,7 @@ static int acquire(struct ptkit_trace *trace, const struct pt_state *state)
 	if (!trace->roams && !claim(trace, trace->cpu))
 		return -EBUSY;
 	trace->pt.started = true;
-	for_each_unit(trace, ptkit_reserve);
+	on_each_unit(trace, ptkit_reserve);
 	trace->reported = U64_MAX;
 	trace->pt.state = *state;
 	trace->pt.error = pt_unit_reset(&trace->pt);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Counts what the handlers of an interrupt do: an NMI must not take long, whatever the buffer is. */
+/* Counts what the handlers of an interrupt do: an NMI must not take long, whatever the size. */
 #include <linux/minmax.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>

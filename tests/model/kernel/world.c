@@ -124,8 +124,8 @@ static void note_dropped(const struct model_unit *unit, unsigned int bytes)
 	if (!bytes || !is_wanted(unit, owner))
 		return;
 	add_loss(bytes);
-	if (unit->status & BIT(PT_STATUS_STOPPED) && unit->noticeable && !in_nmi() && !unit->in_access &&
-	    has_room(owner))
+	if (unit->status & BIT(PT_STATUS_STOPPED) && unit->noticeable && !in_nmi() &&
+	    !unit->in_access && has_room(owner))
 		world_idle += bytes;
 }
 

@@ -40,8 +40,10 @@ bool world_task_owns(u64 base);
 void world_vmxon(void);
 void world_vmxoff(void);
 
-/* model_pmu.c: perf's rules of an exclusive PMU. Events of a processor and of a task do not
- * coexist. */
+/*
+ * model_pmu.c: perf's rules of an exclusive PMU. Events of a processor and of a task do not
+ * coexist.
+ */
 bool model_pmu_add_task(void);
 void model_pmu_remove_task(void);
 

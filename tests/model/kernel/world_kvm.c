@@ -22,8 +22,8 @@ void world_vmxoff(void)
 }
 
 /*
- * KVM saves the registers, clears TraceEn, and loads those of a guest. Afterwards it restores what it
- * saved, whatever the driver did meanwhile.
+ * KVM saves the registers, clears TraceEn, and loads those of a guest. Afterwards it restores what
+ * it saved, whatever the driver did meanwhile.
  */
 static void enter_guest(void *saved)
 {

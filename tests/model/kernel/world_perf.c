@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * A counter of perf, and its handler of interrupts. Like intel_pmu_handle_irq() it acknowledges
- * every bit of GLOBAL_STATUS that it reads until none is left, and unmasks the interrupt at the end.
+ * every bit of GLOBAL_STATUS that it reads until none is left, and unmasks the interrupt then.
  */
 #include <linux/module.h>
 #include <linux/moduleparam.h>
