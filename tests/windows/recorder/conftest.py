@@ -13,14 +13,22 @@ from small_pe import pe
 from windows_client import BUILD, link_with_double
 from windows_driver import INCLUDES, TEST_INCLUDES, TESTS
 from windows_recording import BASE, IMAGE_BYTES, Recorder, wait_for
-from wine import SECONDS, Wine
+from wine import SECONDS, Wine, private_wine
 
 HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="session")
-def recorder(wine: Wine, recorder_program: Path, model_driver: Path) -> Iterator[Recorder]:
+def driven_wine() -> Iterator[Wine]:
+    """A prefix with the driver: in the one of other tests it is not loaded, or they load it."""
+    with private_wine() as prefix:
+        yield prefix
+
+
+@pytest.fixture(scope="session")
+def recorder(driven_wine: Wine, recorder_program: Path, model_driver: Path) -> Iterator[Recorder]:
     """ptkit-capture.exe as it is shipped. ETW refuses in Wine."""
+    wine = driven_wine
     shutil.copy(model_driver, wine.folder)
     program = compile_program(
         wine.folder / "traced.exe", *INCLUDES, *TEST_INCLUDES, HERE / "traced_program.c",
@@ -57,6 +65,6 @@ def with_events(recorder: Recorder) -> Recorder:
 
 
 @pytest.fixture(scope="session")
-def press_ctrl_c(wine: Wine) -> Path:
+def press_ctrl_c(driven_wine: Wine) -> Path:
     """The program that presses Ctrl-C."""
-    return compile_program(wine.folder / "press_ctrl_c.exe", "-municode", HERE / "press_ctrl_c.c")
+    return compile_program(driven_wine.folder / "press_ctrl_c.exe", "-municode", HERE / "press_ctrl_c.c")

@@ -5,7 +5,7 @@
  *
  *   PTKIT_TEST_START_ERROR   the error of StartTraceW()
  *   PTKIT_TEST_CLOCK         the clock that a session says it has, in place of the one that was asked for
- *   PTKIT_TEST_ENDS          delivery ends so many milliseconds after its beginning
+ *   PTKIT_TEST_ENDS          delivery ends at once; then there is this file
  *   PTKIT_TEST_ORPHAN        the name of a session that is there already; a file of its name means it was
  * stopped
  */
@@ -163,17 +163,21 @@ static void deliver(const struct event* event) {
 ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME from, LPFILETIME to) {
   struct event event;
   long place = 0;
-  ULONGLONG end = setting("PTKIT_TEST_ENDS") != 0 ? GetTickCount64() + setting("PTKIT_TEST_ENDS") : 0;
+  const char* ends = getenv("PTKIT_TEST_ENDS");
   (void)from;
   (void)to;
   if (count != 1 || handles[0] != CONSUMER) return ERROR_INVALID_HANDLE;
   for (bool last = false; !last;) {
-    last = !is_running || (end != 0 && GetTickCount64() >= end);
+    last = !is_running || ends != NULL;
     FILE* file = fopen(getenv("PTKIT_TEST_EVENTS"), "rb");
     if (file != NULL && fseek(file, place, SEEK_SET) == 0)
       for (; fread(&event, sizeof(event), 1, file) == 1; place += (long)sizeof(event)) deliver(&event);
     if (file != NULL) fclose(file);
     if (!last) Sleep(20);
+  }
+  if (ends != NULL) {
+    FILE* file = fopen(ends, "wb");
+    return file != NULL && fclose(file) == 0 ? ERROR_SUCCESS : ERROR_GEN_FAILURE;
   }
   return ERROR_SUCCESS;
 }

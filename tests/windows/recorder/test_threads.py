@@ -128,7 +128,8 @@ def test_rows_near_a_loss_have_no_wrong_thread(with_events: Recorder) -> None:
 
 def test_delivery_that_ends_early_is_said(with_events: Recorder) -> None:
     script = wandering(with_events.image, 400)
-    folder = with_events.record("early", script, ENDS="1")
+    script.add("wait", "ended")
+    folder = with_events.record("early", script, ENDS=str(with_events.wine.folder / "early" / "ended"))
     with pytest.warns(ptkit.PtkitWarning, match="ETW stopped to deliver events"):
         trace = ptkit.open(folder / "trace.ptk")
     assert decoded(trace, 0) == executed(folder, 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from windows_recording import Recorder, Script, decoded, executed, wait_for
-from wine import SECONDS, Wine, errors_of
+from wine import SECONDS, errors_of
 
 import ptkit
 
@@ -174,14 +174,14 @@ def test_lbr_prints_the_stacks_as_they_are(recorder: Recorder) -> None:
     ],
 )
 def test_wrong_arguments_get_one_line(
-    recorder: Recorder, wine: Wine, arguments: tuple[str, ...], status: int, words: str
+    recorder: Recorder, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
-    log = wine.folder / "wrong"
-    process = wine.begin(log, recorder.recorder, *arguments, environment={})
+    log = recorder.wine.folder / "wrong"
+    process = recorder.wine.begin(log, recorder.recorder, *arguments, environment={})
     assert process.wait(SECONDS) == status
     said = errors_of(log).read_text(errors="replace").replace("\r", "")
     lines = [line for line in said.splitlines() if line.startswith("ptkit-capture:")]
     assert len(lines) == 1
     assert words in lines[0]
     assert log.read_text() == ""
-    assert not (wine.folder / "trace.ptk").exists()
+    assert not (recorder.wine.folder / "trace.ptk").exists()
