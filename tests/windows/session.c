@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "host.h"
+#include "program.h"
 
 #define MOST_BLOCKS 4096
 
@@ -103,6 +104,16 @@ void write_bytes(const struct bytes* bytes, const char* name, uint32_t cpu, cons
 void free_bytes(struct bytes* bytes) {
   free(bytes->all);
   *bytes = (struct bytes){NULL, 0};
+}
+
+void write_program(void* device, uint32_t number) {
+  static uint8_t answer[sizeof(struct model_program) + PROGRAM_BYTES];
+  struct bytes program = {0};
+  CHECK_EQUAL(device_request(device, MODEL_PROGRAM, &number, sizeof(number), answer, sizeof(answer), NULL),
+              DEVICE_SUCCESS);
+  add_bytes(&program, answer, sizeof(answer));
+  write_bytes(&program, "program", number, "code");
+  free_bytes(&program);
 }
 
 void read_buffer(void* session, uint32_t cpu, uint32_t what, uint64_t offset, uint64_t count,

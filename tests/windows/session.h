@@ -37,6 +37,8 @@ struct bytes {
 void add_bytes(struct bytes* bytes, const void* more, size_t count);
 void write_bytes(const struct bytes* bytes, const char* name, uint32_t cpu, const char* kind);
 void free_bytes(struct bytes* bytes);
+/* Writes program.NUMBER.code: struct model_program and the code of one of MODEL_PROGRAM_*. */
+void write_program(void* device, uint32_t number);
 
 /* Bytes [offset, offset + count) of a buffer; wraps. */
 void read_buffer(void* session, uint32_t cpu, uint32_t what, uint64_t offset, uint64_t count,

@@ -57,16 +57,9 @@ void tells_what_processors_have(void) {
 }
 
 void writes_the_programs(void) {
-  static uint8_t answer[sizeof(struct model_program) + PROGRAM_BYTES];
   void* device = device_open();
-  for (uint32_t kernel = 0; kernel < 2; kernel++) {
-    struct bytes program = {0};
-    CHECK_EQUAL(device_request(device, MODEL_PROGRAM, &kernel, sizeof(kernel), answer, sizeof(answer), NULL),
-                DEVICE_SUCCESS);
-    add_bytes(&program, answer, sizeof(answer));
-    write_bytes(&program, "program", kernel, "code");
-    free_bytes(&program);
-  }
+  write_program(device, MODEL_PROGRAM_USER);
+  write_program(device, MODEL_PROGRAM_KERNEL);
   device_close(device);
 }
 

@@ -5,7 +5,7 @@
 
 #include <linux/mm_types.h>
 
-#include "common/pt_memory.h"
+#include "common/pt_trace.h"
 #include "ptkit/ptkit_ioctl.h"
 
 int ptkit_memory_make(struct pt_memory *memory, const struct ptkit_config *config, int node);

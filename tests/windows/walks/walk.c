@@ -240,16 +240,8 @@ static void trace_filtered(int argc, char** argv) {
 }
 
 static void write_programs(void) {
-  static uint8_t answer[sizeof(struct model_program) + PROGRAM_BYTES];
   void* device = device_open();
-  for (uint32_t number = 0; number < MODEL_PROGRAM_IMAGE; number++) {
-    struct bytes program = {0};
-    CHECK_EQUAL(device_request(device, MODEL_PROGRAM, &number, sizeof(number), answer, sizeof(answer), NULL),
-                DEVICE_SUCCESS);
-    add_bytes(&program, answer, sizeof(answer));
-    write_bytes(&program, "program", number, "code");
-    free_bytes(&program);
-  }
+  for (uint32_t number = 0; number < MODEL_PROGRAM_IMAGE; number++) write_program(device, number);
   device_close(device);
 }
 
