@@ -33,4 +33,11 @@ depth=()
   depth=(--extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=max-nodes=75000)
 files=$(python3 tools/tidy_files.py ${TIDY:-})
 echo "clang-tidy: $(wc -l <<<"$files") files"
-xargs -P "$(nproc)" -n 2 clang-tidy -p "$build" "${depth[@]}" --quiet 2>/dev/null <<<"$files"
+# Findings are on standard output; on the other are counts of warnings, and what clang-tidy says when it crashes.
+messages=$(mktemp)
+trap 'rm -f "$messages"' EXIT
+xargs -P "$(nproc)" -n 2 clang-tidy -p "$build" "${depth[@]}" --quiet 2>"$messages" <<<"$files" || {
+  status=$?
+  grep -v 'warnings\? generated' "$messages" >&2 || true
+  exit "$status"
+}

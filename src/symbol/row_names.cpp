@@ -34,7 +34,7 @@ struct NameCodes {
 class FileCodes {
  public:
   std::int32_t code_of(std::string_view file) {
-    Slot& slot = slots_[(std::bit_cast<std::uintptr_t>(file.data()) * kHashFactor) >> kShift];
+    Slot& slot = slots_[(reinterpret_cast<std::uintptr_t>(file.data()) * kHashFactor) >> kShift];
     if (file.data() != slot.file.data() || file.size() != slot.file.size())
       slot = {file, codes_.code_of(file)};
     return slot.code;
