@@ -87,6 +87,21 @@ class Wine:
             pytest.fail(f"{program} exited with {code}:\n{_end_of(log)}", pytrace=False)
         return log.read_text(errors="replace").replace("\r", "")
 
+    def keep_server(self) -> None:
+        """Starts the server, which stays until `stop`.
+
+        Otherwise it ends with the last program, and the next one may get "Connection reset by peer" from it.
+        """
+        nothing = subprocess.DEVNULL
+        subprocess.run(
+            [str(SERVER), "-p"],
+            env=self.environment,
+            timeout=SECONDS,
+            check=True,
+            stdout=nothing,
+            stderr=nothing,
+        )
+
     def stop(self) -> None:
         """Ends all processes of the prefix, and waits for them."""
         for option in ("-k", "-w"):
@@ -113,6 +128,7 @@ def private_wine() -> Iterator[Wine]:
                 "reg", "add", CONTROL, "/v", "ServicesPipeTimeout", "/t", "REG_DWORD", "/d", "120000", "/f"
             )
             wine.stop()  # services.exe reads it when it starts
+            wine.keep_server()
             yield wine
         finally:
             wine.stop()
