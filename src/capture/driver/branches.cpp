@@ -29,10 +29,11 @@ std::vector<BranchStretch> DriverBranches::take(base::Bytes bytes) {
     std::memcpy(&mark, bytes.data() + at, sizeof mark);
     if (mark.from != 0) continue;
     const bool ends = mark.pid < 0;
-    if (ends && now_.since == 0) now_ = {mark.tsc, ~mark.pid, ~mark.tid, -1, {}};
+    if (ends && now_.since != 0) now_.until = mark.tsc;
+    if (ends && now_.since == 0) now_ = {mark.tsc, ~mark.pid, ~mark.tid, -1, 0, {}};
     if (ends) now_.end_pid = ~mark.pid;
     end_stretch(bytes.subspan(begin, at - begin), mark.tsc, out);
-    if (!ends) now_ = {mark.tsc, mark.pid, mark.tid, -1, {}};
+    if (!ends) now_ = {mark.tsc, mark.pid, mark.tid, -1, 0, {}};
     begin = at + kRecordBytes;
   }
   const BranchStretch going_on = now_;

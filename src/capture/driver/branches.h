@@ -17,6 +17,7 @@ struct BranchStretch {
   std::int32_t pid = -1;  // -1: not known
   std::int32_t tid = -1;
   std::int32_t end_pid = -1;  // of the mark that ends it; -1: none does
+  std::uint64_t until = 0;    // TSC of that mark; 0: none ends it, or the first mark is not known
   std::vector<trace::BranchRecord> records;
 };
 

@@ -54,7 +54,7 @@ void WindowsBuffer::begin(formats::PtkWriter& writer, std::uint32_t number, trac
 }
 
 void WindowsBuffer::write_switches(formats::PtkWriter& writer, std::vector<trace::Switch> switches) {
-  if (branches_ || switches.empty()) return;
+  if (switches.empty()) return;
   trace::Stream more = whole_;
   more.switches = std::move(switches);
   writer.stream(stream_, more);
@@ -76,8 +76,25 @@ void WindowsBuffer::write(formats::PtkWriter& writer, base::Bytes bytes, const S
   counts_.bytes += bytes.size();
 }
 
+void WindowsBuffer::write_threads(formats::PtkWriter& writer, const ThreadBetween& thread_between) {
+  std::vector<trace::Switch> known;
+  for (; !unnamed_.empty(); unnamed_.pop_front()) {
+    const Unnamed& next = unnamed_.front();
+    known.push_back(next.owner);
+    if (next.until == 0) continue;
+    auto found = thread_between(next.owner.tsc, next.until);
+    if (!found) {
+      known.pop_back();
+      break;
+    }
+    found->offset = next.owner.offset;
+    known.back() = *found;
+  }
+  write_switches(writer, std::move(known));
+}
+
 // The driver marks only where it hands over. In between, the thread of the marks may have made room for
-// another one: rows have no thread, and the process of both marks.
+// another one: by the marks alone, rows have no thread, and the process of both marks.
 void WindowsBuffer::write_branches(formats::PtkWriter& writer, base::Bytes bytes, const SpaceOf& space_of) {
   trace::Stream more = whole_;
   std::vector<trace::BranchRecord> records;
@@ -88,7 +105,10 @@ void WindowsBuffer::write_branches(formats::PtkWriter& writer, base::Bytes bytes
     const bool same = stretch.end_pid < 0 || stretch.end_pid == stretch.pid;
     if (same && stretch.pid >= 0) owner.pid = stretch.pid;
     if (same && stretch.pid > 0) owner.space = space_of(stretch.pid);
-    more.switches.push_back(owner);
+    if (expects_threads_)
+      unnamed_.push_back({owner, stretch.until});
+    else
+      more.switches.push_back(owner);
     records.insert(records.end(), stretch.records.begin(), stretch.records.end());
   }
   if (records.empty()) return;

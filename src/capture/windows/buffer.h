@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -36,8 +37,15 @@ class WindowsBuffer {
   // Writes the new trace of buffers without wake-ups: a snapshot, or the end.
   [[nodiscard]] Problem collect(formats::PtkWriter& writer, const SpaceOf& space_of);
 
-  // Threads that ran on the CPU. Streams of branch records have those of their marks instead.
+  // Threads that ran on the CPU, for a stream of packets.
   void write_switches(formats::PtkWriter& writer, std::vector<trace::Switch> switches);
+
+  // For a stream of branch records: the thread between two marks; nothing: not known yet.
+  using ThreadBetween = std::function<std::optional<trace::Switch>(std::uint64_t since, std::uint64_t until)>;
+  // From now on threads are those of write_threads(). Otherwise rows have the process of their marks.
+  void expect_threads() noexcept { expects_threads_ = true; }
+  // Writes the threads of what drain() and collect() wrote.
+  void write_threads(formats::PtkWriter& writer, const ThreadBetween& thread_between);
 
   [[nodiscard]] std::uint32_t cpu() const noexcept { return cpu_; }
   [[nodiscard]] std::uint64_t sideband_bytes() const noexcept { return sideband_bytes_; }
@@ -75,6 +83,13 @@ class WindowsBuffer {
   Interruptions interruptions_;
   SnapshotDelta snapshots_;
   std::optional<DriverBranches> branches_;  // Branch Trace Store
+  bool expects_threads_ = false;
+  // Branches between two marks, without their thread.
+  struct Unnamed {
+    trace::Switch owner;      // by the marks
+    std::uint64_t until = 0;  // 0: not known
+  };
+  std::deque<Unnamed> unnamed_;
   Counts counts_;
 };
 

@@ -10,8 +10,10 @@ namespace {
 
 constexpr const char* kBranchesWithoutThreads =
     "Branches have no thread: Windows calls no driver at a context switch. Their process is that of the "
-    "marks "
-    "before and behind them, and branches of all processes are recorded.";
+    "marks before and behind them, and branches of all processes are recorded.";
+constexpr const char* kBranchesOfSeveralThreads =
+    "Branches have no time: they have a thread where ETW reports no other one between two hand-overs of the "
+    "driver. Branches of all processes are recorded.";
 constexpr const char* kThreadsMixed =
     "Threads are not separated: Windows calls no driver at a context switch. Branches of all threads of a "
     "processor are in one stream.";
@@ -63,7 +65,14 @@ void EventRecorder::apply(const KernelEvent& event) {
 
 void EventRecorder::write(formats::PtkWriter& writer, std::vector<WindowsBuffer>& buffers, bool all) {
   for (const KernelEvent& event : session_->take()) apply(event);
-  for (WindowsBuffer& buffer : buffers) buffer.write_switches(writer, switches_.take(buffer.cpu(), all));
+  for (WindowsBuffer& buffer : buffers) {
+    if (options_.branch_records)
+      buffer.write_threads(writer, [&](std::uint64_t since, std::uint64_t until) {
+        return switches_.thread_between(buffer.cpu(), since, until, all);
+      });
+    else
+      buffer.write_switches(writer, switches_.take(buffer.cpu(), all));
+  }
 }
 
 void EventRecorder::drain(formats::PtkWriter& writer, std::vector<WindowsBuffer>& buffers) {
@@ -77,9 +86,9 @@ void EventRecorder::end(formats::PtkWriter& writer, std::vector<WindowsBuffer>& 
 }
 
 void EventRecorder::warn(std::vector<std::string>& out) const {
-  std::string text = options_.branch_records ? kBranchesWithoutThreads : "";
+  std::string text = options_.branch_records ? kBranchesOfSeveralThreads : "";
   if (!refusal_.empty()) {
-    if (!options_.branch_records) text = kThreadsMixed;
+    text = options_.branch_records ? kBranchesWithoutThreads : kThreadsMixed;
     text += " Images count until another one takes their place. " + refusal_;
   }
   if (!text.empty()) out.push_back(text);

@@ -21,7 +21,7 @@ class EventRecorder {
     std::int64_t pid = 0;  // as WindowsSwitches has them
     bool kernel = false;
     std::uint64_t tsc_khz = 0;
-    bool branch_records = false;  // their marks name threads
+    bool branch_records = false;  // streams are not of packets
     std::string left_out;         // why no session is to be started; empty: start one
   };
 

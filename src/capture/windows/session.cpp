@@ -159,6 +159,8 @@ void WindowsSession::begin_events(int pid) {
   else if (!stores_branches() && (config_.config.flags & PTKIT_TRACE_TSC) == 0)
     options.left_out = "Context switches have no place in a trace without TSC packets (--timing).";
   recorder_.emplace(*events_, *images_, std::move(options));
+  if (!recorder_->has_switches()) return;
+  for (WindowsBuffer& buffer : buffers_) buffer.expect_threads();
 }
 
 // Records of images come first: trace that is in the bundle can be decoded.

@@ -8,6 +8,7 @@ namespace ptkit::capture {
 namespace {
 
 constexpr std::size_t kMostWaiting = 4096;  // of a CPU, for a process that may never be known
+constexpr std::size_t kMostKept = 1 << 16;  // of a CPU, for branches that may never come
 
 }  // namespace
 
@@ -38,6 +39,7 @@ void WindowsSwitches::add_switch(const KernelEvent& event) {
   }
   cpu.uncertain = false;
   cpu.waiting.push_back({event.tsc, event.tid, true});
+  if (cpu.waiting.size() > kMostKept) cpu.waiting.pop_front();
   cpu.last_tsc = event.tsc;
   cpu.tid = event.tid;
 }
@@ -90,6 +92,51 @@ std::vector<trace::Switch> WindowsSwitches::take(std::uint32_t number, bool all)
     cpu.waiting.pop_front();
   }
   return out;
+}
+
+// The idle thread executes no user code: it matters where kernel branches are stored.
+trace::Switch WindowsSwitches::common_thread(const Cpu& cpu, std::uint64_t since, std::uint64_t until) const {
+  trace::Switch out;
+  out.tsc = since;
+  if (cpu.waiting.empty() || cpu.waiting.front().tsc > since) return out;
+  bool idle = false;
+  bool one_thread = true;
+  std::optional<Waiting> first;
+  for (const Waiting& one : cpu.waiting) {
+    if (one.tsc > until) break;
+    if (!one.certain) return out;
+    if (one.tid == 0) {
+      idle = true;
+    } else if (!first) {
+      first = one;
+    } else if (one.tid != first->tid) {
+      one_thread = false;
+      if (owner_of(one) != owner_of(*first)) return out;
+    }
+  }
+  if (!first) {
+    out.pid = out.tid = 0;
+    return out;
+  }
+  const std::int64_t pid = owner_of(*first);
+  if (pid > 0) out.space = space_of_(pid);
+  if (idle && kernel_) return out;
+  out.pid = pid;
+  if (one_thread) out.tid = first->tid;
+  return out;
+}
+
+std::optional<trace::Switch> WindowsSwitches::thread_between(std::uint32_t number, std::uint64_t since,
+                                                             std::uint64_t until, bool all) {
+  trace::Switch unknown;
+  unknown.tsc = since;
+  const auto found = cpus_.find(number);
+  if (found == cpus_.end()) return unknown;
+  Cpu& cpu = found->second;
+  if (all && std::exchange(cpu.uncertain, false) && cpu.tid != trace::kNoId) doubt(cpu);
+  if (!all && cpu.last_tsc <= until) return std::nullopt;
+  while (cpu.waiting.size() > 1 && cpu.waiting[1].tsc <= since) cpu.waiting.pop_front();
+  return common_thread(cpu, since, until);
 }
 
 }  // namespace ptkit::capture

@@ -32,6 +32,12 @@ class WindowsSwitches {
   // it, are kept back until its process is known, unless `all`.
   [[nodiscard]] std::vector<trace::Switch> take(std::uint32_t cpu, bool all);
 
+  // The thread of the branches that a CPU stored from `since` to `until`, its process and space, as far as
+  // they are the same for all of them. Nothing: events have not come that far yet, and more will come, unless
+  // `all`. For CPUs without calls of take(); `since` does not go back.
+  [[nodiscard]] std::optional<trace::Switch> thread_between(std::uint32_t cpu, std::uint64_t since,
+                                                            std::uint64_t until, bool all);
+
   // Switches to another thread than the one that the next switch left, or that came too late.
   [[nodiscard]] std::uint64_t missing() const noexcept { return missing_; }
 
@@ -49,6 +55,7 @@ class WindowsSwitches {
   };
 
   [[nodiscard]] std::int64_t owner_of(const Waiting& one) const;
+  [[nodiscard]] trace::Switch common_thread(const Cpu& cpu, std::uint64_t since, std::uint64_t until) const;
   [[nodiscard]] std::optional<trace::Switch> switch_to(const Waiting& one, std::int64_t pid) const;
   static void doubt(Cpu& cpu);
 

@@ -9,6 +9,7 @@ import pytest
 from windows_recording import (
     BASE,
     BLOCK_BYTES,
+    BRANCH,
     FIRST_TID,
     IP,
     OTHER_PID,
@@ -63,6 +64,33 @@ def test_processors_that_are_not_recorded_have_no_threads(with_events: Recorder)
         for thread in THREADS:
             found = decoded(trace, cpu, tid=FIRST_TID + thread)
             assert found == (executed(folder, cpu, thread) if cpu == 1 else [])
+
+
+def test_stored_branches_have_the_thread_that_ran_alone(with_events: Recorder) -> None:
+    script = Script()
+    script.map(with_events.image)
+    script.know(*THREADS)
+    for turn in range(8):
+        script.run(turn % 4, 9000 if turn < 4 else 16000, THREADS[turn % 3])
+        script.run_other(turn % 4, 3)
+    folder = with_events.record("stored", script, "-m", "512K", verb="bts")
+    with pytest.warns(ptkit.PtkitWarning, match="ETW reports no other one between two hand-overs"):
+        trace = ptkit.open(folder / "trace.ptk")
+    table = trace.branches(columns=["cpu", "taken", "tid"])
+    for cpu in range(4):
+        mine = [
+            OTHER_TID if stay.thread not in THREADS else FIRST_TID + stay.thread
+            for stay in stays(folder)
+            if stay.cpu == cpu
+            for entry in stay.entries
+            if entry & BRANCH
+        ]
+        found = [int(tid) for tid in table["tid"][table["taken"] & (table["cpu"] == cpu)]]
+        assert len(found) == len(mine)
+        assert all(have in (want, UNKNOWN) for have, want in zip(found, mine, strict=True))
+        alone = FIRST_TID + THREADS[cpu % 3]  # until the second hand-over at least
+        assert found.count(alone) > 4000
+        assert UNKNOWN in found
 
 
 def test_threads_are_mixed_without_etw(recorder: Recorder) -> None:

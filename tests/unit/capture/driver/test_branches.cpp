@@ -55,6 +55,7 @@ TEST(DriverBranches, SplitsAtMarks) {
   EXPECT_EQ(found[0].since, 100U);
   EXPECT_EQ(found[0].pid, 7);
   EXPECT_EQ(found[0].tid, 8);
+  EXPECT_EQ(found[0].until, 110U);
   ASSERT_EQ(found[0].records.size(), 2U);
   EXPECT_EQ(found[0].records[0].from_ip, 0x1008U);
   EXPECT_EQ(found[0].records[0].tsc, 0U);
@@ -64,6 +65,7 @@ TEST(DriverBranches, SplitsAtMarks) {
   EXPECT_EQ(found[1].records[0].tsc, 150U);
   EXPECT_EQ(found[1].records[0].flags, 0U);  // user code: nothing of its path is missing
   EXPECT_EQ(found[2].records[0].tsc, 0U);
+  EXPECT_EQ(found[2].until, 0U);
   // The stretch goes on.
   const auto more = reader.take(joined({branches(0x3010, 1), end_mark(170)}));
   ASSERT_EQ(more.size(), 1U);
@@ -89,6 +91,7 @@ TEST(DriverBranches, TakesThreadFromMarkAtEnd) {
   EXPECT_EQ(found[0].pid, 7);
   EXPECT_EQ(found[0].tid, 8);
   EXPECT_EQ(found[0].since, 9U);
+  EXPECT_EQ(found[0].until, 0U);  // the beginning is not known
   EXPECT_EQ(found[0].records.back().tsc, 9U);
   const auto unmarked = DriverBranches(false).take(branches(0x1000, 3));
   ASSERT_EQ(unmarked.size(), 1U);

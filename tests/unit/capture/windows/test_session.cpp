@@ -380,12 +380,8 @@ TEST_F(WindowsSessionTest, TracesADriverByItsName) {
   EXPECT_EQ(bundle.code[0].space, trace::kAnySpace);
 }
 
-TEST_F(WindowsSessionTest, GivesBranchesTheProcessOfBothMarks) {
-  options_.record.hardware.recorded = Recorded::BTS;
-  WindowsSession session = make();
-  begin(session);
-  EXPECT_EQ(device_.config.config.output, std::uint32_t{PTKIT_OUTPUT_BTS});
-  EXPECT_EQ(device_.config.config.process, 0);  // branches are not chosen by CR3
+// Two branches from TSC 1000 to 2000, and one until 3000, when another process runs.
+std::vector<std::uint8_t> marked_branches() {
   std::vector<std::uint8_t> bytes;
   const auto word = [&](std::uint64_t value) {
     for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
@@ -404,8 +400,18 @@ TEST_F(WindowsSessionTest, GivesBranchesTheProcessOfBothMarks) {
   mark(~kPid, ~17, 2000);
   mark(kPid, 17, 2001);
   branch(0x403010, 0x404000);
-  mark(~99, ~98, 3000);  // another process runs now
-  device_.write(1, bytes);
+  mark(~99, ~98, 3000);
+  return bytes;
+}
+
+TEST_F(WindowsSessionTest, GivesBranchesTheProcessOfBothMarks) {
+  options_.record.hardware.recorded = Recorded::BTS;
+  events_.refusal = base::Failure{base::Status::UNSUPPORTED, 0, "ETW has no free session."};
+  WindowsSession session = make();
+  begin(session);
+  EXPECT_EQ(device_.config.config.output, std::uint32_t{PTKIT_OUTPUT_BTS});
+  EXPECT_EQ(device_.config.config.process, 0);  // branches are not chosen by CR3
+  device_.write(1, marked_branches());
   drain(session);
   const trace::TraceBundle bundle = end(session);
   const trace::Stream& stream = bundle.streams[1];
@@ -417,6 +423,26 @@ TEST_F(WindowsSessionTest, GivesBranchesTheProcessOfBothMarks) {
   EXPECT_EQ(stream.switches[0].tsc, 1000U);
   EXPECT_EQ(bundle.spaces[stream.switches[0].space].pid, kPid);
   EXPECT_EQ(stream.switches[1].pid, trace::kNoId);
+  EXPECT_EQ(stream.switches[1].offset, 2 * sizeof(trace::BranchRecord));
+}
+
+TEST_F(WindowsSessionTest, GivesBranchesTheThreadThatRanBetweenTheirMarks) {
+  options_.record.hardware.recorded = Recorded::BTS;
+  WindowsSession session = make();
+  begin(session);
+  events_.events = {thread_event(kPid, 17, 10), thread_event(99, 98, 10), switch_event(1, 900, 0, 17)};
+  device_.write(1, marked_branches());
+  drain(session);
+  drain(session);  // no event is later than a mark
+  events_.at_stop = {switch_event(1, 2500, 17, 98)};
+  const trace::TraceBundle bundle = end(session);
+  const trace::Stream& stream = bundle.streams[1];
+  ASSERT_EQ(stream.switches.size(), 2U);
+  EXPECT_EQ(stream.switches[0].tsc, 1000U);
+  EXPECT_EQ(stream.switches[0].tid, 17);
+  EXPECT_EQ(bundle.spaces[stream.switches[0].space].pid, kPid);
+  EXPECT_EQ(stream.switches[1].pid, trace::kNoId);
+  EXPECT_EQ(stream.switches[1].tid, trace::kNoId);
   EXPECT_EQ(stream.switches[1].offset, 2 * sizeof(trace::BranchRecord));
 }
 

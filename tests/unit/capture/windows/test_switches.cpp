@@ -142,5 +142,69 @@ TEST(WindowsSwitches, KnowsNumbersThatAreUsedAgain) {
   EXPECT_EQ(rows(switches.take(0, false)), (Rows{{0, 0, 0}, {100, kPid, 17}, {160, 0, 0}, {170, 99, 17}}));
 }
 
+// Thread 17 until 200, thread 18 of the same process until 300, the idle thread until 400, and thread 98 of
+// another process then.
+WindowsSwitches of_branches(bool kernel) {
+  WindowsSwitches switches = of_process(0, kernel);
+  for (const std::int64_t tid : {17, 18}) switches.add_thread(kPid, tid, 1);
+  switches.add_thread(99, 98, 1);
+  switches.add_switch(switch_event(0, 200, 17, 18));
+  switches.add_switch(switch_event(0, 300, 18, 0));
+  switches.add_switch(switch_event(0, 400, 0, 98));
+  switches.add_switch(switch_event(0, 900, 98, 17));
+  return switches;
+}
+
+std::vector<std::int64_t> between(WindowsSwitches switches, std::uint64_t since, std::uint64_t until) {
+  const auto found = switches.thread_between(0, since, until, false);
+  if (!found) return {};
+  EXPECT_EQ(found->tsc, since);
+  return {found->pid, found->tid, static_cast<std::int64_t>(found->space)};
+}
+
+using Ids = std::vector<std::int64_t>;
+constexpr std::int64_t kNone = trace::kNoId;
+constexpr auto kAny = static_cast<std::int64_t>(trace::kAnySpace);
+
+TEST(WindowsSwitches, FindsTheThreadThatRanAllTheTime) {
+  for (const bool kernel : {false, true}) {
+    EXPECT_EQ(between(of_branches(kernel), 100, 199), (Ids{kPid, 17, kPid}));
+    EXPECT_EQ(between(of_branches(kernel), 200, 299), (Ids{kPid, 18, kPid}));
+    EXPECT_EQ(between(of_branches(kernel), 310, 390), (Ids{0, 0, kAny}));
+    EXPECT_EQ(between(of_branches(kernel), 100, 250), (Ids{kPid, kNone, kPid}));  // two of a process
+    EXPECT_EQ(between(of_branches(kernel), 100, 500), (Ids{kNone, kNone, kAny}));
+    EXPECT_EQ(between(of_branches(kernel), 500, 899), (Ids{99, 98, 99}));
+    EXPECT_EQ(between(of_branches(kernel), 500, 900), (Ids{}));  // events have not come that far
+  }
+}
+
+TEST(WindowsSwitches, MindsTheIdleThreadWhereKernelBranchesAreStored) {
+  EXPECT_EQ(between(of_branches(false), 250, 350), (Ids{kPid, 18, kPid}));
+  EXPECT_EQ(between(of_branches(true), 250, 350), (Ids{kNone, kNone, kPid}));
+}
+
+TEST(WindowsSwitches, KnowsNoThreadBetweenTimesNearALoss) {
+  WindowsSwitches switches = of_branches(false);
+  switches.add_loss();
+  EXPECT_EQ(between(switches, 850, 899), (Ids{99, 98, 99}));
+  const auto last = switches.thread_between(0, 910, 950, true);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->pid, kNone);
+  const auto other = of_branches(false).thread_between(1, 910, 950, true);  // no event at all
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->tid, kNone);
+}
+
+TEST(WindowsSwitches, KeepsABoundedNumberOfSwitchesForBranches) {
+  WindowsSwitches switches = of_process(0);
+  switches.add_thread(kPid, 17, 1);
+  for (std::uint64_t tsc = 2; tsc < 200'000; tsc += 2) {
+    switches.add_switch(switch_event(0, tsc, 0, 17));
+    switches.add_switch(switch_event(0, tsc + 1, 17, 0));
+  }
+  EXPECT_EQ(switches.thread_between(0, 1000, 1001, false)->tid, kNone);
+  EXPECT_EQ(switches.thread_between(0, 199'990, 199'991, false)->tid, 17);
+}
+
 }  // namespace
 }  // namespace ptkit::capture
