@@ -81,8 +81,8 @@ ROOM_RANKS = {
     "columns": {"memory": 0, ".": 1, "rows": 2, "sources": 3, "read": 4},
     "calls": {"code": 0, "stack": 1, ".": 2, "sums": 3},
     "dwarf": {".": 0, "files": 1},
-    "pdb": {"dump": 0, ".": 1},
-    "bindings": {".": 0, "capture": 1},
+    "pdb": {"dump": 0, ".": 1, "posix": 2, "windows": 2},
+    "bindings": {".": 0, "capture": 1, "posix": 2, "windows": 2},
 }
 
 # Stages of the Python package, lowest first; modules of one stage do not import each other, unless they

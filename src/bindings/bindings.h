@@ -124,5 +124,7 @@ void register_symbols(py::module_& module);
 void register_lines(py::module_& module);
 void register_tables(py::module_& module);
 void register_hardware(py::module_& module);
+// What this system has of the recorders.
+void register_recorders(py::module_& module);
 
 }  // namespace ptkit::bindings

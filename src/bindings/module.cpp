@@ -4,12 +4,11 @@ PYBIND11_MODULE(_core, module) {
   using namespace ptkit::bindings;
   module.doc() = "The C++ core of ptkit. Its names are not public; use the package.";
   register_base(module);
-  register_capture(module);
+  register_encode(module);
+  register_recorders(module);
   register_counts(module);
   register_coverage(module);
-  register_emulator(module);
   register_enums(module);
-  register_encode(module);
   register_schema(module);
   register_bundle(module);
   register_call_notes(module);
@@ -25,6 +24,5 @@ PYBIND11_MODULE(_core, module) {
   register_arrow(module);
   register_reference(module);
   register_isa(module);
-  register_hardware(module);
   register_msr(module);
 }

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <future>
 
-#include "base/posix/new_file.h"
+#include "base/new_contents.h"
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"

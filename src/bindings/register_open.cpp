@@ -1,5 +1,5 @@
 // Opens files and folders of every known format.
-#include "base/posix/new_file.h"
+#include "base/new_contents.h"
 #include "bindings/bindings.h"
 #include "formats/common/files.h"
 #include "formats/ptk/writer.h"
@@ -51,6 +51,12 @@ std::string describe_content(const py::bytes& head) {
   return formats::describe({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
 }
 
+// Writes a file that replaces an earlier one when it is complete.
+void write_file(const std::string& path, const py::buffer& contents) {
+  const trace::TraceBuffer buffer = buffer_from_python(contents, "the contents of a file");
+  if (const auto failure = base::write_new_file(path, buffer.bytes())) raise_failure(*failure);
+}
+
 py::list format_rows() {
   py::list rows;
   for (const auto& format : formats::formats())
@@ -73,11 +79,8 @@ void register_open(py::module_& module) {
              py::arg("redact") = false, "Writes a .ptk bundle; gives its size in bytes.");
   module.def(
       "mode_of_new_file",
-      [](const std::string& path) {
-        const base::NewFile file = value_or_raise(base::NewFile::create(path));
-        return base::mode_of(file.fd());
-      },
-      py::arg("path"), "The mode that a new file has there; it is removed.");
+      [](const std::string& path) { return value_or_raise(base::mode_of_new_file(path)); }, py::arg("path"),
+      "The mode that a new file has there; it is removed. 0: this system has no modes.");
   module.def(
       "refused_output",
       [](const std::string& path) {
@@ -86,6 +89,8 @@ void register_open(py::module_& module) {
       },
       py::arg("path"),
       "Why no file is written at this path; empty: it can be, or opening it gives the error.");
+  module.def("write_file", &write_file, py::arg("path"), py::arg("contents"),
+             "Writes a file that replaces an earlier one when it is complete.");
   module.def("describe_content", &describe_content, py::arg("head"),
              "What a file with these first bytes is, in words.");
   module.def("formats", &format_rows, "(name, description, unverified) of every reader.");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/file_path.h"
 #include "formats/common/files.h"
 #include "formats/common/missing_files.h"
 #include "formats/common/readers.h"
@@ -46,7 +47,7 @@ std::span<const Format> formats() noexcept { return kFormats; }
 
 base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions& options) {
   std::error_code error;
-  const auto status = std::filesystem::status(path, error);
+  const auto status = std::filesystem::status(base::to_path(path), error);
   if (status.type() == std::filesystem::file_type::not_found) {
     return base::Failure{base::Status::IO_ERROR, 0, path + ": no such file or folder"};
   }

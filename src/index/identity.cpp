@@ -4,6 +4,7 @@
 #include "base/check_sum.h"
 #include "base/fields.h"
 #include "base/file_identity.h"
+#include "base/file_path.h"
 #include "index/index.h"
 
 namespace ptkit::index {
@@ -119,13 +120,14 @@ Stamp stamp_of_file(const std::string& path) {
 
 Stamp stamp_of(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return stamp_of_file(path);
+  if (!std::filesystem::is_directory(base::to_path(path), error)) return stamp_of_file(path);
   // The stamp of a folder covers all its files. The order of directory entries is unspecified, so size and
   // time are combined by commutative operations.
   Stamp all;
-  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+  for (std::filesystem::directory_iterator at(base::to_path(path), error), end; !error && at != end;
+       at.increment(error)) {
     if (at->is_directory(error)) return {};
-    const Stamp one = stamp_of_file(at->path().string());
+    const Stamp one = stamp_of_file(base::to_bytes(at->path()));
     all.size += one.size;
     all.time ^= static_cast<std::int64_t>(base::mix(one.size, static_cast<std::uint64_t>(one.time)));
   }

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <utility>
 
-#include "confined/program.h"
 #include "pdb/dump/dump_reader.h"
 #include "pdb/dump/output_lines.h"
 #include "pdb/names.h"
@@ -18,7 +17,6 @@ namespace {
 
 using trace::WarningCode;
 
-constexpr std::string_view kTool = "llvm-pdbutil";
 constexpr std::string_view kMagic = "Microsoft C/C++ MSF 7.00\r\n";
 
 // The part of the file's YAML that has GUID, age and machine.
@@ -87,7 +85,7 @@ PdbFile::PdbFile(std::string path, trace::TraceBuffer contents)
 
 // The path of the tool. Forgets what another one gave.
 std::string PdbFile::use_tool() const {
-  std::string tool = confined::find_program(kTool);
+  std::string tool = find_tool();
   if (tool != tool_) {
     id_.reset();
     names_.reset();

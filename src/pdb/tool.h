@@ -11,6 +11,9 @@
 
 namespace ptkit::pdb {
 
+// The path of the tool in the folders of PATH, or of its highest version. Empty: there is none.
+[[nodiscard]] std::string find_tool();
+
 class Tool {
  public:
   // `path`: of the program. `file` must outlive it.

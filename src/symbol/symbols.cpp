@@ -1,7 +1,5 @@
 #include "symbol/symbols.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -9,6 +7,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "base/name_pattern.h"
 #include "image/image.h"
 #include "image/pe.h"
 #include "image/pe_imports.h"
@@ -35,7 +34,7 @@ std::uint64_t size_of(const trace::CodeRegion& region) noexcept {
 bool matches(const std::string& pattern, const Table& table, std::size_t index) {
   const std::string_view name = table.name(index);
   for (const std::string_view one : {table.raw_name(index), name, without_arguments(name)}) {
-    if (::fnmatch(pattern.c_str(), std::string(one).c_str(), 0) == 0) return true;
+    if (base::matches_pattern(pattern, std::string(one))) return true;
   }
   return false;
 }

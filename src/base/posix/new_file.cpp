@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/new_contents.h"
 #include "base/posix/regular_file.h"
 
 namespace ptkit::base {
@@ -58,12 +59,6 @@ std::optional<Failure> refused_output(const std::string& path) {
 
 void set_owner(int fd, const std::optional<Owner>& owner) noexcept {
   if (owner && ::fchown(fd, owner->user, owner->group) != 0) errno = 0;
-}
-
-unsigned mode_of(int fd) noexcept {
-  constexpr mode_t kPermissions = 07777;
-  struct stat info {};
-  return ::fstat(fd, &info) == 0 ? info.st_mode & kPermissions : 0;
 }
 
 NewFile::NewFile(std::string path, Fd folder, std::string name, std::string written, Fd file)
@@ -122,6 +117,14 @@ std::optional<Failure> write_new_file(const std::string& path, Bytes bytes) {
   }
   set_owner(file.fd(), sudo_caller());
   return file.rename();
+}
+
+Result<unsigned> mode_of_new_file(const std::string& path) {
+  constexpr mode_t kPermissions = 07777;
+  const auto file = NewFile::create(path);
+  if (!file.ok()) return file.failure();
+  struct stat info {};
+  return ::fstat(file.value().fd(), &info) == 0 ? unsigned{info.st_mode & kPermissions} : 0U;
 }
 
 NewFolder::NewFolder(std::string path, std::string written)

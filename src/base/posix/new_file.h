@@ -15,12 +15,6 @@ namespace ptkit::base {
 // Changes the owner of an open file. Has no effect if the file system has no owners.
 void set_owner(int fd, const std::optional<Owner>& owner) noexcept;
 
-// The failure if `path` is a link, a folder, a device or a FIFO: no file is written there.
-[[nodiscard]] std::optional<Failure> refused_output(const std::string& path);
-
-// Permissions of an open file.
-[[nodiscard]] unsigned mode_of(int fd) noexcept;
-
 class NewFile {
  public:
   // Creates the file with mode 0600 in the folder of `path`. Fails if `path` exists and is no regular file (a
@@ -46,9 +40,6 @@ class NewFile {
   std::string written_;  // the random name; empty after rename()
   Fd file_;
 };
-
-// Writes a file of these bytes, which belongs to the user that called sudo. The failure, if there is one.
-[[nodiscard]] std::optional<Failure> write_new_file(const std::string& path, Bytes bytes);
 
 // A folder (mode 0700) with a random name beside its final path.
 class NewFolder {

@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file_path.h"
+#include "base/new_contents.h"
 #include "base/windows/file_handle.h"
 
 namespace ptkit::base {
@@ -17,10 +19,6 @@ namespace fs = std::filesystem;
 constexpr int kTries = 16;  // attempts if random names exist already
 
 std::string last_error() { return std::system_category().message(static_cast<int>(::GetLastError())); }
-
-fs::path path_of(const std::string& utf8) {
-  return {std::u8string(reinterpret_cast<const char8_t*>(utf8.data()), utf8.size())};
-}
 
 std::wstring random_name() {
   constexpr std::wstring_view kDigits = L"0123456789abcdef";
@@ -48,6 +46,15 @@ struct OutputFile::State {
   }
 };
 
+std::optional<Failure> refused_output(const std::string& path) {
+  constexpr DWORD kNotRegular =
+      FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT | FILE_ATTRIBUTE_DEVICE;
+  const DWORD earlier = ::GetFileAttributesW(to_path(path).c_str());
+  if (!path.empty() && (earlier == INVALID_FILE_ATTRIBUTES || (earlier & kNotRegular) == 0)) return {};
+  return Failure{Status::IO_ERROR, 0,
+                 path + ": is no regular file, and only regular files are written; give another name"};
+}
+
 OutputFile::OutputFile(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 OutputFile::OutputFile(OutputFile&& other) noexcept = default;
 OutputFile::~OutputFile() = default;
@@ -55,13 +62,8 @@ OutputFile::~OutputFile() = default;
 Result<OutputFile> OutputFile::create(const std::string& path) {
   auto state = std::make_unique<State>();
   state->shown = path;
-  state->path = path_of(path);
-  constexpr DWORD kNotRegular =
-      FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT | FILE_ATTRIBUTE_DEVICE;
-  const DWORD earlier = ::GetFileAttributesW(state->path.c_str());
-  if (path.empty() || (earlier != INVALID_FILE_ATTRIBUTES && (earlier & kNotRegular) != 0))
-    return Failure{Status::IO_ERROR, 0,
-                   path + ": is no regular file, and only regular files are written; give another name"};
+  state->path = to_path(path);
+  if (auto refused = refused_output(path)) return *refused;
   for (int i = 0; i < kTries && state->handle == INVALID_HANDLE_VALUE; ++i) {
     fs::path name = state->path.parent_path() / random_name();
     // It is renamed while it is open.

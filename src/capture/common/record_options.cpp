@@ -3,6 +3,7 @@
 #include <bit>
 #include <filesystem>
 
+#include "base/file_path.h"
 #include "capture/common/errors.h"
 
 namespace ptkit::capture {
@@ -56,7 +57,7 @@ std::optional<base::Failure> check(const RecordOptions& options) {
   if (auto failure = check_filters(options)) return failure;
   for (const std::string& folder : {options.truth_folder, options.transfers_folder}) {
     std::error_code ignored;
-    if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    if (!folder.empty() && !std::filesystem::is_directory(base::to_path(folder), ignored))
       return base::Failure{base::Status::IO_ERROR, 0, folder + ": expected a folder for the execution log"};
   }
   return {};

@@ -4,7 +4,8 @@
 #include <array>
 #include <filesystem>
 
-#include "base/posix/regular_file.h"
+#include "base/file_path.h"
+#include "base/file_reader.h"
 #include "packet/decoder.h"
 
 namespace ptkit::formats {
@@ -13,21 +14,21 @@ namespace fs = std::filesystem;
 
 bool is_file(const std::string& path) noexcept {
   std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  return fs::is_regular_file(base::to_path(path), ignored);
 }
 
 bool is_folder(const std::string& path) noexcept {
   std::error_code ignored;
-  return fs::is_directory(path, ignored);
+  return fs::is_directory(base::to_path(path), ignored);
 }
 
 std::string join(const std::string& folder, const std::string& name) {
-  return (fs::path(folder) / name).string();
+  return base::to_bytes(base::to_path(folder) / base::to_path(name));
 }
 
 std::string parent_folder(const std::string& path) {
-  const auto parent = fs::path(path).parent_path();
-  return parent.empty() ? "." : parent.string();
+  const auto parent = base::to_path(path).parent_path();
+  return parent.empty() ? "." : base::to_bytes(parent);
 }
 
 std::string without_slashes(std::string path) {
@@ -41,7 +42,7 @@ base::Failure bad_file(const std::string& path, std::string_view what, std::uint
 
 std::string first_bytes(const std::string& path, std::size_t count) {
   std::string bytes(count, '\0');
-  const auto file = base::RegularFile::open(path);
+  const auto file = base::FileReader::open(path);
   if (!file.ok()) return {};
   bytes.resize(file.value().read(0, {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()}));
   return bytes;

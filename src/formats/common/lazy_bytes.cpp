@@ -1,21 +1,13 @@
 #include "formats/common/lazy_bytes.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <new>
 
 #include "base/memory_left.h"
-#include "base/posix/map_memory.h"
 
 namespace ptkit::formats {
 
 namespace {
-
-constexpr std::size_t kHugePage = std::size_t{1} << 21U;
 
 class JoinedBuffers final : public LazyBytes {
  public:
@@ -37,35 +29,8 @@ class JoinedBuffers final : public LazyBytes {
 
 }  // namespace
 
-ReservedMemory::ReservedMemory(std::size_t size) : size_(size) {
-  void* const memory =
-      base::map_memory(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return;
-  memory_ = static_cast<std::uint8_t*>(memory);
-  if (size >= kHugePage) static_cast<void>(::madvise(memory, size, MADV_HUGEPAGE));
-}
-
-ReservedMemory::~ReservedMemory() {
-  if (memory_ != nullptr) ::munmap(memory_, size_);
-}
-
-bool ReservedMemory::map(int file, std::uint64_t offset) noexcept {
-  // Private pages show the file until they are written to.
-  return ::mmap(memory_, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, file,
-                static_cast<::off_t>(offset)) != MAP_FAILED;
-}
-
-void ReservedMemory::release(std::size_t begin, std::size_t end) noexcept {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  begin = begin / page * page;  // bytes before `begin` are released, too
-  if (end < size_) end = end / page * page;
-  if (begin >= end) return;
-  // khugepaged would fill up huge pages that are only partly released.
-  static_cast<void>(::madvise(memory_, size_, MADV_NOHUGEPAGE));
-  static_cast<void>(::madvise(memory_ + begin, end - begin, MADV_DONTNEED));
-}
-
-LazyBytes::LazyBytes(std::vector<std::size_t> begins, std::size_t size, std::shared_ptr<UnpackedFile> file)
+LazyBytes::LazyBytes(std::vector<std::size_t> begins, std::size_t size,
+                     std::shared_ptr<base::UnpackedFile> file)
     : begins_(std::move(begins)),
       produced_(begins_.size()),
       missing_(begins_.size()),
@@ -99,7 +64,7 @@ std::optional<base::Failure> LazyBytes::take_room() {
   std::size_t largest = 0;
   for (std::size_t i = 0; i < begins_.size(); ++i) largest = std::max(largest, end_of(i) - begins_[i]);
   std::vector<std::uint8_t> scratch(largest);
-  if (memory_.map(file_->file().descriptor(), file_offset_)) scratch_ = std::move(scratch);
+  if (file_->show(file_offset_, memory_)) scratch_ = std::move(scratch);
   return {};
 }
 
@@ -108,7 +73,7 @@ void LazyBytes::put(std::size_t part) noexcept {
   if (scratch_.empty()) return produce(part, out);
   const std::span<std::uint8_t> made = std::span(scratch_).first(out.size());
   produce(part, made);
-  if (file_->file().write(file_offset_ + begins_[part], made)) return;
+  if (file_->write(file_offset_ + begins_[part], made)) return;
   // This part and later ones stay in memory, with the rest of pages that they share with earlier ones.
   std::copy(made.begin(), made.end(), out.begin());
   scratch_ = {};
@@ -154,9 +119,9 @@ base::Result<trace::TraceBuffer> join_buffers(std::vector<trace::TraceBuffer> pa
   }
   if (auto joined = buffer_of(std::make_shared<JoinedBuffers>(std::move(parts), std::move(begins), size)))
     return std::move(*joined);
-  return base::Failure{
-      base::Status::IO_ERROR, 0,
-      "cannot reserve memory for a stream of " + std::to_string(size) + " bytes: " + std::strerror(errno)};
+  return base::Failure{base::Status::IO_ERROR, 0,
+                       "cannot reserve memory for a stream of " + std::to_string(size) +
+                           " bytes: " + base::ReservedMemory::error()};
 }
 
 }  // namespace ptkit::formats

@@ -6,36 +6,18 @@
 #include <span>
 #include <vector>
 
-#include "formats/common/unpacked_file.h"
+#include "base/reserved_memory.h"
+#include "base/unpacked_file.h"
 #include "trace/buffer.h"
 
 namespace ptkit::formats {
-
-// Reserved address space (MAP_NORESERVE). The kernel allocates a page on the first write to it.
-class ReservedMemory {
- public:
-  explicit ReservedMemory(std::size_t size);
-  ~ReservedMemory();
-  ReservedMemory(const ReservedMemory&) = delete;
-  ReservedMemory& operator=(const ReservedMemory&) = delete;
-
-  [[nodiscard]] bool good() const noexcept { return memory_ != nullptr; }
-  // Replaces the memory by a part of a file. What is written to it later stays in memory.
-  [[nodiscard]] bool map(int file, std::uint64_t offset) noexcept;
-  // Frees whole pages in [begin, end). They read as zeros after that.
-  void release(std::size_t begin, std::size_t end) noexcept;
-  [[nodiscard]] std::span<std::uint8_t> bytes() const noexcept { return {memory_, size_}; }
-
- private:
-  std::uint8_t* memory_ = nullptr;
-  std::size_t size_;
-};
 
 class LazyBytes : public trace::ByteSource {
  public:
   // `begins`: offsets of the parts, the first is 0. The last part ends at `size`. `file`: where they are
   // written; null: in memory.
-  LazyBytes(std::vector<std::size_t> begins, std::size_t size, std::shared_ptr<UnpackedFile> file = nullptr);
+  LazyBytes(std::vector<std::size_t> begins, std::size_t size,
+            std::shared_ptr<base::UnpackedFile> file = nullptr);
 
   [[nodiscard]] bool good() const noexcept { return memory_.good(); }
   [[nodiscard]] base::Bytes bytes() const noexcept { return memory_.bytes(); }
@@ -62,8 +44,8 @@ class LazyBytes : public trace::ByteSource {
   std::size_t forgotten_ = 0;  // index of the first part that forget_before() did not free
   std::atomic<std::size_t> missing_;
   std::mutex mutex_;
-  ReservedMemory memory_;
-  std::shared_ptr<UnpackedFile> file_;
+  base::ReservedMemory memory_;
+  std::shared_ptr<base::UnpackedFile> file_;
   std::uint64_t file_offset_ = 0;
   bool has_room_ = false;
   std::vector<std::uint8_t> scratch_;  // of the largest part, if parts are written to the file

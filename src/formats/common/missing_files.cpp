@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file_path.h"
 #include "formats/common/json.h"
 
 namespace ptkit::formats {
@@ -27,7 +28,7 @@ void put_metadata(trace::TraceBundle& bundle, const Json& meta) {
 
 // Resolves all links; returns an empty path on failure. weakly_canonical() makes two system calls for each
 // part of the path, so that it is used only for paths that do not exist.
-fs::path canonical(const fs::path& path) {
+fs::path resolved(const fs::path& path) {
   std::error_code error;
   fs::path found = fs::canonical(path, error);
   if (error) found = fs::weakly_canonical(path, error);
@@ -56,8 +57,8 @@ RecordingFolder::RecordingFolder(std::string path) : path_(std::move(path)) {
 
 bool RecordingFolder::is_outside(const std::string& file) {
   if (is_below_without_links(file)) return false;
-  if (!canonical_) canonical_ = canonical(path_ + '/');
-  const fs::path place = canonical(file);
+  if (!canonical_) canonical_ = resolved(base::to_path(path_ + '/'));
+  const fs::path place = resolved(base::to_path(file));
   if (canonical_->empty() || place.empty()) return true;
   return std::mismatch(canonical_->begin(), canonical_->end(), place.begin(), place.end()).first !=
          canonical_->end();
@@ -71,7 +72,7 @@ bool RecordingFolder::is_below_without_links(const std::string& file) const {
     const std::string_view name = std::string_view(file).substr(at + 1, end - at - 1);
     std::error_code ignored;
     if (name == "..") return false;
-    const fs::file_type type = fs::symlink_status(file.substr(0, end), ignored).type();
+    const fs::file_type type = fs::symlink_status(base::to_path(file.substr(0, end)), ignored).type();
     if (type != fs::file_type::regular && type != fs::file_type::directory) return false;
     at = end;
   }
@@ -83,11 +84,12 @@ std::vector<OutsideFile> find_outside_links(const std::string& folder) {
   RecordingFolder own(folder);
   std::error_code ignored;
   std::size_t seen = 0;
-  for (auto at = fs::recursive_directory_iterator(folder, ignored);
+  for (auto at = fs::recursive_directory_iterator(base::to_path(folder), ignored);
        at != fs::recursive_directory_iterator() && ++seen <= kMostEntries; at.increment(ignored)) {
     if (at.depth() == kMostDepth) at.disable_recursion_pending();
-    if (at->is_symlink(ignored) && own.is_outside(at->path().string()))
-      links.push_back({at->path().string(), OutsideUse::TRACE});
+    if (!at->is_symlink(ignored)) continue;
+    std::string path = base::to_bytes(at->path());
+    if (own.is_outside(path)) links.push_back({std::move(path), OutsideUse::TRACE});
   }
   std::sort(links.begin(), links.end(),
             [](const OutsideFile& a, const OutsideFile& b) { return a.path < b.path; });

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/file_path.h"
 #include "formats/common/files.h"
 
 namespace ptkit::formats {
@@ -17,7 +18,7 @@ constexpr std::size_t kMostFiles = 65536;
 
 std::optional<std::int64_t> number_in_name(const std::string& path, std::string_view before,
                                            std::string_view after) {
-  const std::string file = fs::path(path).filename().string();
+  const std::string file = base::to_bytes(base::to_path(path).filename());
   std::string_view name = file;
   if (name.size() <= before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after))
     return std::nullopt;
@@ -32,10 +33,11 @@ std::map<std::int64_t, std::string> numbered_files(const std::string& folder, st
                                                    std::string_view after) {
   std::map<std::int64_t, std::string> files;
   std::error_code ignored;
-  for (auto at = fs::directory_iterator(folder, ignored);
+  for (auto at = fs::directory_iterator(base::to_path(folder), ignored);
        at != fs::directory_iterator() && files.size() < kMostFiles; at.increment(ignored)) {
-    const auto number = number_in_name(at->path().string(), before, after);
-    if (number) files.try_emplace(*number, at->path().string());
+    std::string path = base::to_bytes(at->path());
+    const auto number = number_in_name(path, before, after);
+    if (number) files.try_emplace(*number, std::move(path));
   }
   return files;
 }

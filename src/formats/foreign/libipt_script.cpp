@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/file_path.h"
 #include "formats/common/files.h"
 #include "formats/common/lazy_bytes.h"
 #include "formats/common/numbered_files.h"
@@ -35,7 +36,7 @@ struct Parts {
   std::vector<std::string> sideband;
 };
 
-std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
+std::string name_of(const std::string& path) { return base::to_bytes(base::to_path(path).filename()); }
 
 // "3.bin" and "3.7.bin".
 bool read_index(std::string_view rest, std::int64_t& buffer, std::int64_t& snapshot) {
@@ -64,9 +65,9 @@ std::string base_of(const std::string& path) {
 std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code ignored;
-  for (auto at = fs::directory_iterator(folder, ignored);
+  for (auto at = fs::directory_iterator(base::to_path(folder), ignored);
        at != fs::directory_iterator() && files.size() < kMostFiles; at.increment(ignored))
-    files.push_back(at->path().string());
+    files.push_back(base::to_bytes(at->path()));
   std::sort(files.begin(), files.end());
   return files;
 }

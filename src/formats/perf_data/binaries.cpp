@@ -1,12 +1,10 @@
 #include "formats/perf_data/binaries.h"
 
-#include <elf.h>
-#include <sys/auxv.h>
-
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/paths.h"
+#include "base/this_linux.h"
 #include "formats/common/files.h"
 #include "formats/common/missing_files.h"
 #include "formats/perf_data/jit.h"
@@ -42,11 +40,8 @@ bool accept_first(const std::vector<std::string>& candidates, const Accept& acce
 
 // Copies the vDSO of this process.
 trace::TraceBuffer own_vdso() {
-  const auto* const at = reinterpret_cast<const std::uint8_t*>(::getauxval(AT_SYSINFO_EHDR));
-  if (at == nullptr) return {};
-  const auto* const header = reinterpret_cast<const Elf64_Ehdr*>(at);
-  const std::uint8_t* const end = at + header->e_shoff + std::size_t{header->e_shnum} * header->e_shentsize;
-  return trace::TraceBuffer::from_vector({at, end});
+  const base::Bytes image = base::linux_vdso();
+  return trace::TraceBuffer::from_vector({image.begin(), image.end()});
 }
 
 }  // namespace

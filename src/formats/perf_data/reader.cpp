@@ -1,6 +1,4 @@
 // Reads recordings of perf record: a file, a folder (--kcore, --threads), or a pipe.
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -8,6 +6,7 @@
 #include <set>
 
 #include "base/bits.h"
+#include "base/this_linux.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "formats/perf_data/attrs.h"
@@ -266,9 +265,8 @@ class Reader {
 
   // Returns true if the recording has this machine's host name.
   [[nodiscard]] bool is_here() const {
-    std::array<char, 256> name{};
-    return ::gethostname(name.data(), name.size() - 1) == 0 &&
-           file_.feature_text(perf::FEATURE_HOSTNAME) == name.data();
+    const std::string name = base::linux_host_name();
+    return !name.empty() && file_.feature_text(perf::FEATURE_HOSTNAME) == name;
   }
 
   void describe() {

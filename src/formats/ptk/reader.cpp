@@ -261,7 +261,7 @@ class Reader {
       parts_.try_emplace(id);  // losses stand in streams without DATA, too
     std::uint64_t trace = 0;
     for (const auto& [id, parts] : parts_) trace += parts.size();
-    if (is_large(trace)) unpacked_ = std::make_shared<UnpackedFile>();
+    if (is_large(trace)) unpacked_ = base::UnpackedFile::create();
     for (auto& [id, parts] : parts_) finish_stream(id, parts);
     for (auto& [id, offsets] : switch_offsets_) set_switch_offsets(id, offsets);
     for (trace::Stream& stream : bundle_.streams) {
@@ -355,8 +355,8 @@ class Reader {
   std::string path_;
   base::Bytes file_;
   std::shared_ptr<const ptk::OpenFile> open_;
-  std::shared_ptr<UnpackedFile> unpacked_;  // null: streams are unpacked into memory
-  std::vector<std::uint8_t> stored_;        // stored bytes of the current DATA chunk
+  std::shared_ptr<base::UnpackedFile> unpacked_;  // null: streams are unpacked into memory
+  std::vector<std::uint8_t> stored_;              // stored bytes of the current DATA chunk
   trace::TraceBundle bundle_;
   std::optional<base::Failure> failure_;
   Json meta_ = Json::object();

@@ -43,7 +43,7 @@ std::vector<StreamAssembler::Hole> StreamAssembler::holes() const {
 
 base::Result<std::vector<StreamAssembler::Hole>> StreamAssembler::assemble(
     trace::Stream& stream, const std::shared_ptr<const OpenFile>& file,
-    const std::shared_ptr<UnpackedFile>& unpacked) {
+    const std::shared_ptr<base::UnpackedFile>& unpacked) {
   auto data = make_stream_data(file, std::move(chunks_), size_, unpacked);
   if (!data.ok()) return data.failure();
   stream.data = std::move(data.value());

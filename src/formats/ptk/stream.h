@@ -26,7 +26,7 @@ class StreamAssembler {
   // become offsets in that data. Holes that no loss accounts for are added as losses and returned.
   [[nodiscard]] base::Result<std::vector<Hole>> assemble(trace::Stream& stream,
                                                          const std::shared_ptr<const OpenFile>& file,
-                                                         const std::shared_ptr<UnpackedFile>& unpacked);
+                                                         const std::shared_ptr<base::UnpackedFile>& unpacked);
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   // Converts a stream offset to an offset in the data. A missing byte's offset is that of the next byte.
   [[nodiscard]] std::uint64_t data_offset(std::uint64_t place) const;

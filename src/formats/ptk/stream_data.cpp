@@ -1,8 +1,6 @@
 #include "formats/ptk/stream_data.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <new>
 
 #include "formats/common/lazy_bytes.h"
@@ -26,7 +24,7 @@ std::vector<std::size_t> begins_of(const std::vector<DataChunk>& chunks) {
 class StreamData final : public LazyBytes {
  public:
   StreamData(std::shared_ptr<const OpenFile> file, std::vector<DataChunk> chunks, std::size_t size,
-             std::shared_ptr<UnpackedFile> unpacked)
+             std::shared_ptr<base::UnpackedFile> unpacked)
       : LazyBytes(begins_of(chunks), size, std::move(unpacked)),
         file_(std::move(file)),
         chunks_(std::move(chunks)) {}
@@ -57,13 +55,13 @@ class StreamData final : public LazyBytes {
 }  // namespace
 
 base::Result<std::shared_ptr<const OpenFile>> OpenFile::open(const std::string& path) {
-  auto file = base::RegularFile::open(path);
+  auto file = base::FileReader::open(path);
   if (!file.ok()) return file.failure();
   return std::make_shared<const OpenFile>(std::move(file.value()));
 }
 
 bool OpenFile::read(std::uint64_t offset, std::span<std::uint8_t> out) const noexcept {
-  if (const auto* const file = std::get_if<base::RegularFile>(&bytes_))
+  if (const auto* const file = std::get_if<base::FileReader>(&bytes_))
     return file->read(offset, out) == out.size();
   const base::Bytes bytes = std::get<trace::TraceBuffer>(bytes_).bytes();
   if (offset > bytes.size() || out.size() > bytes.size() - offset) return false;
@@ -74,14 +72,14 @@ bool OpenFile::read(std::uint64_t offset, std::span<std::uint8_t> out) const noe
 
 base::Result<trace::TraceBuffer> make_stream_data(std::shared_ptr<const OpenFile> file,
                                                   std::vector<DataChunk> chunks, std::size_t size,
-                                                  std::shared_ptr<UnpackedFile> unpacked) {
+                                                  std::shared_ptr<base::UnpackedFile> unpacked) {
   if (size == 0) return trace::TraceBuffer{};
   if (auto data = buffer_of(
           std::make_shared<StreamData>(std::move(file), std::move(chunks), size, std::move(unpacked))))
     return std::move(*data);
-  return base::Failure{
-      base::Status::IO_ERROR, 0,
-      "cannot reserve memory for a stream of " + std::to_string(size) + " bytes: " + std::strerror(errno)};
+  return base::Failure{base::Status::IO_ERROR, 0,
+                       "cannot reserve memory for a stream of " + std::to_string(size) +
+                           " bytes: " + base::ReservedMemory::error()};
 }
 
 }  // namespace ptkit::formats::ptk

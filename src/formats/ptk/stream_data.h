@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "base/posix/regular_file.h"
+#include "base/file_reader.h"
 #include "base/status.h"
-#include "formats/common/unpacked_file.h"
+#include "base/unpacked_file.h"
 #include "formats/ptk/layout.h"
 #include "trace/buffer.h"
 
@@ -20,7 +20,7 @@ namespace ptkit::formats::ptk {
 // checksum, not as SIGBUS.
 class OpenFile {
  public:
-  explicit OpenFile(base::RegularFile file) : bytes_(std::move(file)) {}
+  explicit OpenFile(base::FileReader file) : bytes_(std::move(file)) {}
   explicit OpenFile(trace::TraceBuffer bytes) : bytes_(std::move(bytes)) {}
   [[nodiscard]] static base::Result<std::shared_ptr<const OpenFile>> open(const std::string& path);
 
@@ -28,7 +28,7 @@ class OpenFile {
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::uint8_t> out) const noexcept;
 
  private:
-  std::variant<base::RegularFile, trace::TraceBuffer> bytes_;
+  std::variant<base::FileReader, trace::TraceBuffer> bytes_;
 };
 
 // One DATA chunk of a stream.
@@ -43,6 +43,6 @@ struct DataChunk {
 [[nodiscard]] base::Result<trace::TraceBuffer> make_stream_data(std::shared_ptr<const OpenFile> file,
                                                                 std::vector<DataChunk> chunks,
                                                                 std::size_t size,
-                                                                std::shared_ptr<UnpackedFile> unpacked);
+                                                                std::shared_ptr<base::UnpackedFile> unpacked);
 
 }  // namespace ptkit::formats::ptk

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 
+#include "base/new_contents.h"
 #include "base/posix/new_file.h"
 
 namespace ptkit::base {

@@ -94,7 +94,7 @@ TEST(LazyBytes, ReleasesMemoryOfForgottenParts) {
 class OnDisk final : public LazyBytes {
  public:
   static constexpr std::size_t kPart = 10'000;
-  explicit OnDisk(std::size_t parts, std::shared_ptr<UnpackedFile> file)
+  explicit OnDisk(std::size_t parts, std::shared_ptr<base::UnpackedFile> file)
       : LazyBytes(begins_of(parts), parts * kPart, std::move(file)) {}
   [[nodiscard]] std::optional<trace::TraceBuffer> again() const override { return std::nullopt; }
   // Whether all parts are right.
@@ -140,7 +140,7 @@ Mapped mapped(base::Bytes bytes) {
 }
 
 TEST(LazyBytes, WritesPartsToUnnamedFile) {
-  const auto file = std::make_shared<UnpackedFile>();
+  const auto file = base::UnpackedFile::create();
   const auto first = std::make_shared<OnDisk>(100, file);
   const auto second = std::make_shared<OnDisk>(50, file);
   const auto some = trace::TraceBuffer::from_source(first->bytes(), first);
@@ -160,7 +160,7 @@ TEST(LazyBytes, TakesMemoryIfDiskHasNoRoom) {
   const char* const before = std::getenv("TMPDIR");
   const std::string folder = before == nullptr ? "" : before;
   ::setenv("TMPDIR", "/does/not/exist", 1);
-  const auto small = std::make_shared<OnDisk>(100, std::make_shared<UnpackedFile>());
+  const auto small = std::make_shared<OnDisk>(100, base::UnpackedFile::create());
   EXPECT_FALSE(small->prepare());
   small->need(0, small->bytes().size());
   EXPECT_TRUE(OnDisk::holds(small->bytes()));
@@ -168,7 +168,7 @@ TEST(LazyBytes, TakesMemoryIfDiskHasNoRoom) {
 
   class Large final : public LazyBytes {  // more than any memory
    public:
-    explicit Large() : LazyBytes({0}, std::size_t{1} << 44U, std::make_shared<UnpackedFile>()) {}
+    explicit Large() : LazyBytes({0}, std::size_t{1} << 44U, base::UnpackedFile::create()) {}
     [[nodiscard]] std::optional<trace::TraceBuffer> again() const override { return std::nullopt; }
     void produce(std::size_t, std::span<std::uint8_t>) noexcept override {}
   } large;
@@ -190,7 +190,7 @@ TEST(LazyBytes, TakesMemoryIfDiskHasNoRoom) {
 
 // A disk that fails later.
 TEST(LazyBytes, KeepsPartsInMemoryThatCannotBeWritten) {
-  const auto data = std::make_shared<OnDisk>(100, std::make_shared<UnpackedFile>());
+  const auto data = std::make_shared<OnDisk>(100, base::UnpackedFile::create());
   EXPECT_FALSE(data->prepare());
   data->need(500'000, 510'001);
   rlimit before{};

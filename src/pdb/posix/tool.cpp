@@ -20,6 +20,8 @@ confined::ProgramLimits limits_for(std::uint64_t size) {
 
 }  // namespace
 
+std::string find_tool() { return confined::find_program("llvm-pdbutil"); }
+
 std::string Tool::run(const std::vector<std::string>& arguments,
                       const std::function<bool(std::string_view)>& take, std::uint64_t most_output) const {
   constexpr std::uint64_t kMostShare = 4;  // a copy of the file is in memory meanwhile

@@ -1,5 +1,4 @@
 // Exports recordings to other formats.
-#include "base/posix/new_file.h"
 #include "bindings/bindings.h"
 #include "bindings/text.h"
 #include "formats/perf_export/writer.h"
@@ -28,20 +27,12 @@ py::dict write_perf_data(const BundleHandle& handle, const std::string& path, co
   return row;
 }
 
-// Writes a file that replaces an earlier one when it is complete.
-void write_file(const std::string& path, const py::buffer& contents) {
-  const trace::TraceBuffer buffer = buffer_from_python(contents, "the contents of a file");
-  if (const auto failure = base::write_new_file(path, buffer.bytes())) raise_failure(*failure);
-}
-
 }  // namespace
 
 void register_export(py::module_& module) {
   module.def("write_perf_data", &write_perf_data, py::arg("bundle"), py::arg("path"), py::kw_only(),
              py::arg("code") = "needed",
              "Writes perf.data; says what was written and what has no place there.");
-  module.def("write_file", &write_file, py::arg("path"), py::arg("contents"),
-             "Writes a file that replaces an earlier one when it is complete.");
 }
 
 }  // namespace ptkit::bindings

@@ -1,0 +1,4 @@
+// Messages are not translated.
+#pragma once
+
+#define dgettext(domain, text) (text)

@@ -1,0 +1,7 @@
+#include "base/unpacked_file.h"
+
+namespace ptkit::base {
+
+std::shared_ptr<UnpackedFile> UnpackedFile::create() { return nullptr; }
+
+}  // namespace ptkit::base
