@@ -90,6 +90,7 @@ ROOM_RANKS = {
 PYTHON_RANKS = {
     "_core": 0,
     "errors": 0,
+    "system": 0,
     "arguments": 1,
     "inputs": 1,
     "text": 0,

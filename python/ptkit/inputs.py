@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import pwd
-import shlex
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
 from ptkit.errors import OpenError, OutOfMemoryError
+from ptkit.system import READ_FLAGS, access_denied
 
-__all__ = ["is_pipe", "open_regular", "permission_denied", "read_pipe", "read_regular", "user_name"]
+__all__ = ["is_pipe", "open_regular", "permission_denied", "read_pipe", "read_regular"]
 
 _STEP = 1 << 20  # bytes that are read from a pipe at once
 
@@ -28,25 +27,13 @@ def _kind(mode: int) -> str:
     return "a device"
 
 
-def user_name(number: int) -> str:
-    """Return a user's name, or the number where it has none."""
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
-
-
 def permission_denied(path: str) -> OpenError:
     """Return the error for a path that this user may not read: its owner, and the command that helps."""
     try:
         info = Path(path).stat()
     except OSError:
         return OpenError(f"{path}: permission denied: its folder cannot be searched; give another folder")
-    me = user_name(os.geteuid())
-    return OpenError(
-        f"{path}: permission denied: it belongs to {user_name(info.st_uid)} "
-        f"(mode {stat.S_IMODE(info.st_mode):04o}); `sudo chown {me} {shlex.quote(path)}` gives it to you"
-    )
+    return OpenError(access_denied(path, info))
 
 
 def _cannot_read(path: str, error: OSError) -> OpenError:
@@ -70,7 +57,7 @@ def open_regular(path: str) -> BinaryIO:
     """
     try:
         _check_regular(path, Path(path).stat().st_mode)
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        number = os.open(path, READ_FLAGS)
     except OpenError:
         raise
     except OSError as error:

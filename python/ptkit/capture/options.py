@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -15,6 +14,7 @@ from ptkit.capture.filters import Filter, filters_of
 from ptkit.capture.functions import check_functions
 from ptkit.capture.hardware import NO_CHILDREN, arguments_of
 from ptkit.capture.hardware import OPTIONS as HARDWARE_OPTIONS
+from ptkit.capture.owner import owner_ids
 from ptkit.capture.program import NATIVE, machine_of, words_of
 from ptkit.capture.sizes import size_of
 from ptkit.capture.triggers import Trigger, triggers_of
@@ -208,26 +208,14 @@ def _packets(options: Options) -> dict[str, Any]:
     }
 
 
-def _owner(owner: str | int | None) -> dict[str, tuple[int, int]]:
-    """The user and group of the option ``owner``, if it is given."""
-    if owner is None:
-        return {}
-    number = isinstance(owner, int) or owner.isdecimal()
-    try:
-        user = pwd.getpwuid(int(owner)) if number else pwd.getpwnam(str(owner))
-    except (KeyError, OverflowError):
-        raise ConfigError(f"owner: there is no user {owner!r}; `getent passwd` lists users") from None
-    if os.geteuid() not in (0, user.pw_uid):
-        raise ConfigError(f"owner: only root can give a file to {user.pw_name}; leave owner out")
-    return {"owner": (user.pw_uid, user.pw_gid)}
-
-
 def _common(options: Options) -> dict[str, Any]:
     limit, truth = options.get("max_instructions"), options.get("truth")
     debug = flag("with_debug", options.get("with_debug", False))
     if debug and options.get("redact"):
         raise ConfigError("with_debug: debug information has the paths of source files; leave out redact")
-    return _owner(options.get("owner")) | {
+    owner = options.get("owner")
+    given = {} if owner is None else {"owner": owner_ids(owner)}
+    return given | {
         "max_instructions": 0 if limit is None else integer("max_instructions", limit, 1, 2**63 - 1),
         "quiet": flag("quiet", options.get("quiet", False)),
         "debug": debug,

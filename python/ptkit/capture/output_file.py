@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ptkit import _core
 from ptkit.errors import OpenError
-from ptkit.inputs import user_name
+from ptkit.system import user_name
 
 __all__ = ["OutputFile", "place_warnings"]
 

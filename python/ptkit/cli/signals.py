@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ptkit.system import CLOSING_SIGNAL
+
 __all__ = ["ending_signals"]
 
 
 @contextmanager
 def ending_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a recording as Ctrl-C does.
+    """Let SIGTERM and SIGHUP (SIGBREAK on Windows) end a recording as Ctrl-C does.
 
     SIGINT is taken as well where it is inherited as ignored (background jobs of scripts), as `perf record`
     takes it. SIGHUP that is ignored (nohup) stays ignored.
@@ -22,8 +24,8 @@ def ending_signals() -> Iterator[None]:
         raise KeyboardInterrupt
 
     numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
+    if signal.getsignal(CLOSING_SIGNAL) is not signal.SIG_IGN:
+        numbers.append(CLOSING_SIGNAL)
     before = [(number, signal.signal(number, interrupt)) for number in numbers]
     try:
         yield

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from ptkit import _core
 from ptkit.bundle import checked_paths
 from ptkit.errors import TraceWarning
+from ptkit.system import DEBUG_FOLDERS
 from ptkit.trace.late_warnings import warn_caller
 
 __all__ = ["DebugFiles", "debug_folders"]
-
-_SYSTEM = b"/usr/lib/debug"
 
 
 def debug_folders(given: Sequence[str | os.PathLike[str]] | None = None) -> list[bytes]:
@@ -21,8 +20,8 @@ def debug_folders(given: Sequence[str | os.PathLike[str]] | None = None) -> list
     Parameters
     ----------
     given : sequence of paths, optional
-        Folders and files that the user gives. Those of `$PTKIT_DEBUG_PATH`, separated by colons, and the
-        system's folder follow.
+        Folders and files that the user gives. Those of `$PTKIT_DEBUG_PATH`, separated by colons (semicolons on
+        Windows), and the system's folder follow.
 
     Raises
     ------
@@ -32,8 +31,8 @@ def debug_folders(given: Sequence[str | os.PathLike[str]] | None = None) -> list
         If a path that is given cannot be read.
     """
     paths = checked_paths("debug_path", given, "folders and files", "debug file or folder of debug files")
-    own = os.environb.get(b"PTKIT_DEBUG_PATH", b"").split(b":")
-    return [*map(os.fsencode, paths), *filter(None, own), _SYSTEM]
+    own = os.environ.get("PTKIT_DEBUG_PATH", "").split(os.pathsep)
+    return [*map(os.fsencode, [*paths, *filter(None, own)]), *DEBUG_FOLDERS]
 
 
 class DebugFiles:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from ptkit.system import is_raw
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -78,7 +79,7 @@ class RecordingLine:
         if not self._enabled or progress.seconds < self._next:
             return
         self._next = progress.seconds + RECORDING_INTERVAL
-        if _is_raw(sys.stderr.fileno()):
+        if is_raw(sys.stderr.fileno()):
             return
         self._shown = True
         trace = f"{progress.trace_bytes / 1e6:,.1f} MB of trace, " if progress.trace_bytes else ""
@@ -109,14 +110,6 @@ def _draw(text: str) -> None:
     """Write a line over the one on the terminal."""
     width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
     print(f"\r{text[: width - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def _is_raw(terminal: int) -> bool:
-    """Whether a program has taken the terminal for itself, as editors do."""
-    import termios
-
-    local_modes: int = termios.tcgetattr(terminal)[3]
-    return not local_modes & termios.ICANON
 
 
 @contextmanager

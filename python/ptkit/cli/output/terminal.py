@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import sys
 from codecs import lookup
 from collections.abc import Callable, Iterable
@@ -11,6 +10,7 @@ from functools import cache
 from io import BufferedWriter
 from typing import TextIO
 
+from ptkit.system import widen_pipe
 from ptkit.text import one_line, plain
 
 _PIPE_BYTES = 1 << 20  # what an unprivileged process may ask for, unless the administrator has changed it
@@ -57,7 +57,7 @@ def byte_output() -> Callable[[bytes | memoryview], object]:
 def _widen_pipe(out: TextIO) -> None:
     """Let a pipe hold more, if the output is one: writer and reader take turns less often."""
     with suppress(OSError):
-        fcntl.fcntl(out.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        widen_pipe(out.fileno(), _PIPE_BYTES)
 
 
 def say_text(text: str) -> None:
