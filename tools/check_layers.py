@@ -82,7 +82,7 @@ ROOM_RANKS = {
     "calls": {"code": 0, "stack": 1, ".": 2, "sums": 3},
     "dwarf": {".": 0, "files": 1},
     "pdb": {"dump": 0, ".": 1, "posix": 2, "windows": 2},
-    "bindings": {".": 0, "capture": 1, "posix": 2, "windows": 2},
+    "bindings": {".": 0, "recording": 1, "capture": 2, "posix": 3, "windows": 3},
 }
 
 # Stages of the Python package, lowest first; modules of one stage do not import each other, unless they

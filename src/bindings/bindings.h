@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "capture/common/record_options.h"
 #include "columns/batch.h"
 #include "columns/read/stream_facts.h"
 #include "flow/fast/code_cache_pool.h"
@@ -98,8 +97,6 @@ T value_or_raise(base::Result<T> result) {
 [[nodiscard]] py::array uniform_array(columns::CellType type, std::uint64_t value, std::size_t rows);
 [[nodiscard]] py::dict runs_to_python(const std::vector<columns::Run>& runs);
 
-[[nodiscard]] py::dict to_dict(const capture::RecordResult& result);
-
 void register_arrow(py::module_& module);
 void register_base(py::module_& module);
 void register_bundle(py::module_& module);
@@ -124,6 +121,7 @@ void register_symbols(py::module_& module);
 void register_lines(py::module_& module);
 void register_tables(py::module_& module);
 void register_hardware(py::module_& module);
+void register_windows(py::module_& module);
 // What this system has of the recorders.
 void register_recorders(py::module_& module);
 

@@ -14,20 +14,19 @@ constexpr DWORD kMostClosingMs = 4500;  // Windows ends a process 5 s after CTRL
 
 // What the handler of control events, which Windows calls on a thread of its own, sets and waits for.
 struct Events {
-  std::atomic<HANDLE> stop{nullptr};
-  std::atomic<HANDLE> snapshot{nullptr};
+  std::atomic<Requests*> requests{nullptr};
   std::atomic<HANDLE> finished{nullptr};
 };
 Events g_events;
 
 BOOL WINAPI on_control(DWORD event) {
-  const HANDLE stop = g_events.stop;
-  if (stop == nullptr) return FALSE;
+  Requests* const requests = g_events.requests;
+  if (requests == nullptr) return FALSE;
   if (event == CTRL_BREAK_EVENT) {
-    ::SetEvent(g_events.snapshot);
+    requests->snapshot();
     return TRUE;
   }
-  ::SetEvent(stop);
+  requests->stop();
   // The process ends when this returns.
   if (event != CTRL_C_EVENT) ::WaitForSingleObject(g_events.finished, kMostClosingMs);
   return TRUE;
@@ -38,20 +37,18 @@ std::wstring snapshot_name(std::uint32_t pid) { return L"Local\\ptkit-snapshot-"
 }  // namespace
 
 Console::Console(bool quiet)
-    : stop_(::CreateEventW(nullptr, TRUE, FALSE, nullptr)),
-      snapshot_(::CreateEventW(nullptr, FALSE, FALSE, snapshot_name(::GetCurrentProcessId()).c_str())),
+    : requests_(snapshot_name(::GetCurrentProcessId())),
       finished_(::CreateEventW(nullptr, TRUE, FALSE, nullptr)),
       quiet_(quiet) {
-  g_events.snapshot = snapshot_.get();
   g_events.finished = finished_.get();
-  g_events.stop = stop_.get();
+  g_events.requests = &requests_;
   ::SetConsoleCtrlHandler(on_control, TRUE);
 }
 
 Console::~Console() {
   ::SetEvent(finished_.get());
   ::SetConsoleCtrlHandler(on_control, FALSE);
-  g_events.stop = nullptr;
+  g_events.requests = nullptr;
 }
 
 void Console::progress(std::uint64_t trace_bytes) {

@@ -7,26 +7,27 @@
 
 #include "base/status.h"
 #include "client/handle.h"
+#include "client/recorder.h"
+#include "client/requests.h"
 
 namespace ptkit::client {
 
 // For one recording at a time, of the whole process.
-class Console {
+class Console final : public Listener {
  public:
   explicit Console(bool quiet);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
-  ~Console();
+  ~Console() override;
 
-  [[nodiscard]] HANDLE stop() const noexcept { return stop_.get(); }          // stays signalled
-  [[nodiscard]] HANDLE snapshot() const noexcept { return snapshot_.get(); }  // for one wait
+  [[nodiscard]] Requests& requests() noexcept { return requests_; }
 
-  void progress(std::uint64_t trace_bytes);  // replaces the line before
-  void say(const std::string& text);         // a line, unless quiet
+  void began(int /*pid*/) override {}
+  void progress(std::uint64_t trace_bytes) override;  // replaces the line before
+  void say(const std::string& text);                  // a line, unless quiet
 
  private:
-  Handle stop_;
-  Handle snapshot_;
+  Requests requests_;
   Handle finished_;
   bool quiet_;
   bool line_ = false;  // a line of progress stands there

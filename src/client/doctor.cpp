@@ -1,84 +1,64 @@
 #include "client/doctor.h"
 
-#include <cinttypes>
-#include <cstdio>
-#include <iterator>
 #include <span>
 
 #include "capture/driver/config.h"
 #include "capture/windows/words.h"
 #include "client/device.h"
 #include "client/machine.h"
-#include "client/wide.h"
 
 namespace ptkit::client {
 
 namespace {
 
-void print(std::span<const capture::Words> all, std::uint64_t bits) {
+using Lines = std::vector<std::string>;
+
+void add(Lines& out, std::span<const capture::Words> all, std::uint64_t bits) {
   for (const capture::Words& one : all)
-    std::printf("  %-3s  %s\n", (bits & one.code) != 0 ? "yes" : "no", one.words);
+    out.push_back(((bits & one.code) != 0 ? "  yes  " : "  no   ") + std::string(one.words));
 }
 
-void print_version(std::uint32_t version) {
-  std::printf("driver:     version %u.%u.%u\n", version >> 16U, version >> 8U & 0xffU, version & 0xffU);
+std::string version_text(std::uint32_t version) {
+  return std::to_string(version >> 16U) + '.' + std::to_string(version >> 8U & 0xffU) + '.' +
+         std::to_string(version & 0xffU);
 }
 
-void print_query(const ptkit_windows_query& query) {
+void add_query(Lines& out, const ptkit_windows_query& query) {
   const ptkit_query& common = query.query;
-  print_version(common.driver_version);
-  std::printf("processors: %u, TSC of %u kHz, %u address ranges\n", common.cpus, common.tsc_khz,
-              capture::capabilities_of(common).ranges());
-  std::printf("buffers:    up to %" PRIu64 " bytes for each processor\n", common.most_bytes);
-  std::printf("what driver and processor can do:\n");
-  print(capture::feature_words(), common.features);
-  std::printf("what this Windows is like:\n");
-  print(capture::system_words(), query.system);
+  out.push_back("driver:     version " + version_text(common.driver_version));
+  out.push_back("processors: " + std::to_string(common.cpus) + ", TSC of " + std::to_string(common.tsc_khz) +
+                " kHz, " + std::to_string(capture::capabilities_of(common).ranges()) + " address ranges");
+  out.push_back("buffers:    up to " + std::to_string(common.most_bytes) + " bytes for each processor");
+  out.emplace_back("what driver and processor can do:");
+  add(out, capture::feature_words(), common.features);
+  out.emplace_back("what this Windows is like:");
+  add(out, capture::system_words(), query.system);
+}
+
+base::Result<ptkit_windows_query> ask_driver() {
+  enable_privileges();
+  auto device = Device::open();
+  if (!device.ok()) return device.failure();
+  return capture::query_driver(*device.value());
 }
 
 }  // namespace
 
-int doctor() {
-  std::printf("machine:    %s\n", this_machine().name.c_str());
-  enable_privileges();
-  auto device = Device::open();
-  if (!device.ok()) {
-    std::printf("driver:     %s\n", device.failure().detail.c_str());
-    return 1;
-  }
-  auto query = capture::query_driver(*device.value());
+Findings examine() {
+  Findings found;
+  found.lines.push_back("machine:    " + this_machine().name);
+  const auto query = ask_driver();
   if (!query.ok()) {
-    std::printf("driver:     %s\n", query.failure().detail.c_str());
-    return 1;
+    found.problem = query.failure().detail;
+    found.lines.push_back("driver:     " + found.problem);
+    return found;
   }
-  print_query(query.value());
-  if (query.value().reason == PTKIT_REASON_NONE) {
-    std::printf("recording:  possible\n");
-    return 0;
-  }
-  std::printf("recording:  impossible: %s\n", capture::reason_text(query.value().reason));
-  return 1;
-}
-
-std::optional<base::Failure> print_last_branches() {
-  enable_privileges();
-  auto device = Device::open();
-  if (!device.ok()) return device.failure();
-  auto query = capture::query_driver(*device.value());
-  if (!query.ok()) return query.failure();
-  for (std::uint32_t cpu = 0; cpu < query.value().query.cpus; ++cpu) {
-    ptkit_windows_lbr stack{};
-    stack.cpu = cpu;
-    if (const auto error = capture::exchange(*device.value(), PTKIT_WINDOWS_LBR, stack); error != 0)
-      return capture::refused_by(*device.value(), "read the stack of last branches", error);
-    std::printf("CPU %u: %u branches, newest first%s\n", cpu, stack.count,
-                stack.enabled != 0 ? "" : " (none is recorded now)");
-    for (std::uint32_t i = 0; i < stack.count && i < std::size(stack.branches); ++i) {
-      const ptkit_windows_branch& one = stack.branches[i];
-      std::printf("  %016" PRIx64 " -> %016" PRIx64 "  info %016" PRIx64 "\n", one.from, one.to, one.info);
-    }
-  }
-  return std::nullopt;
+  found.query = query.value();
+  add_query(found.lines, query.value());
+  if (query.value().reason != PTKIT_REASON_NONE) found.problem = capture::reason_text(query.value().reason);
+  found.lines.push_back(found.problem.empty() ? "recording:  possible"
+                                              : "recording:  impossible: " + found.problem);
+  return found;
 }
 
 }  // namespace ptkit::client

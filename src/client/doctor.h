@@ -1,14 +1,19 @@
-// Says what works here, and prints stacks of last branches.
+// Says what works here.
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "base/status.h"
+#include "capture/windows/requests.h"
 
 namespace ptkit::client {
 
-// 0: a recording can begin; 1: it cannot, and the text says why.
-[[nodiscard]] int doctor();
-[[nodiscard]] std::optional<base::Failure> print_last_branches();
+struct Findings {
+  std::optional<ptkit_windows_query> query;  // what the driver answered
+  std::string problem;                       // why nothing can be recorded, and what to do; empty: it can
+  std::vector<std::string> lines;            // all of this in words
+};
+[[nodiscard]] Findings examine();
 
 }  // namespace ptkit::client

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "capture/common/counted.h"
 #include "capture/windows/options.h"
 #include "client/console.h"
 #include "client/doctor.h"
+#include "client/last_branches.h"
 #include "client/recorder.h"
 #include "client/wide.h"
 
@@ -26,6 +28,33 @@ int report(const Failure& failure) {
 
 int report(const std::optional<Failure>& failure) { return failure ? report(*failure) : 0; }
 
+int doctor() {
+  const ptkit::client::Findings found = ptkit::client::examine();
+  for (const std::string& line : found.lines) std::printf("%s\n", line.c_str());
+  return found.problem.empty() ? 0 : kFailed;
+}
+
+void say_end(ptkit::client::Console& console, const WindowsCommand& command,
+             const ptkit::client::Outcome& outcome) {
+  using ptkit::capture::counted;
+  const ptkit::capture::RecordResult& end = outcome.result;
+  for (const auto& warning : end.warnings) console.say("warning: " + warning.text());
+  if (!command.options.record.argv.empty() && !outcome.exit_status) console.say("the program runs on");
+  const std::string snapshots = end.snapshots == 0 ? "" : counted(end.snapshots, "snapshot") + ", ";
+  console.say(command.options.record.output + ": " + std::to_string(end.trace_bytes) + " bytes of trace in " +
+              counted(end.streams, "stream") + ", " + snapshots + std::to_string(end.bundle_bytes) +
+              " bytes in all");
+}
+
+int record(const WindowsCommand& command) {
+  ptkit::client::Console console(command.quiet);
+  auto outcome =
+      ptkit::client::record(command.options, console.requests(), console, ptkit::client::ProgramEnd::LEFT);
+  if (!outcome.ok()) return report(outcome.failure());
+  say_end(console, command, outcome.value());
+  return outcome.value().exit_status.value_or(0);
+}
+
 int run(const WindowsCommand& command) {
   using Verb = WindowsCommand::Verb;
   switch (command.verb) {
@@ -38,14 +67,13 @@ int run(const WindowsCommand& command) {
     case Verb::SNAPSHOT:
       return report(ptkit::client::ask_for_snapshot(command.recorder));
     case Verb::DOCTOR:
-      return ptkit::client::doctor();
+      return doctor();
     case Verb::LBR:
       return report(ptkit::client::print_last_branches());
     case Verb::RECORD:
       break;
   }
-  auto result = ptkit::client::record(command);
-  return result.ok() ? result.value() : report(result.failure());
+  return record(command);
 }
 
 }  // namespace

@@ -8,6 +8,16 @@
 
 namespace ptkit::client {
 
+namespace {
+
+Handle open_nothing() {
+  SECURITY_ATTRIBUTES inherited{sizeof(SECURITY_ATTRIBUTES), nullptr, TRUE};
+  return Handle(::CreateFileW(L"NUL", GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_WRITE, &inherited,
+                              OPEN_EXISTING, 0, nullptr));
+}
+
+}  // namespace
+
 Program::Program(Handle process, Handle thread, int pid) noexcept
     : process_(std::move(process)), thread_(std::move(thread)), pid_(pid) {}
 
@@ -15,13 +25,23 @@ Program::~Program() {
   if (thread_) ::TerminateProcess(process_.get(), 1);
 }
 
-base::Result<Program> Program::start(const std::vector<std::string>& argv) {
+base::Result<Program> Program::start(const std::vector<std::string>& argv, Start how) {
   std::wstring line = wide(capture::command_line(argv));
   STARTUPINFOW startup{};
   startup.cb = sizeof startup;
+  Handle nothing;
+  if (how.quiet) {
+    nothing = open_nothing();
+    if (!nothing) return last_failure("open NUL");
+    startup.dwFlags = STARTF_USESTDHANDLES;
+    startup.hStdInput = ::GetStdHandle(STD_INPUT_HANDLE);
+    startup.hStdOutput = nothing.get();
+    startup.hStdError = ::GetStdHandle(STD_ERROR_HANDLE);
+  }
   PROCESS_INFORMATION made{};
-  if (::CreateProcessW(nullptr, line.data(), nullptr, nullptr, TRUE, CREATE_SUSPENDED, nullptr, nullptr,
-                       &startup, &made) == 0)
+  const DWORD flags = CREATE_SUSPENDED | (how.apart ? CREATE_NEW_PROCESS_GROUP : 0);
+  if (::CreateProcessW(nullptr, line.data(), nullptr, nullptr, TRUE, flags, nullptr, nullptr, &startup,
+                       &made) == 0)
     return last_failure("start \"" + argv.front() + "\"");
   return Program(Handle(made.hProcess), Handle(made.hThread), static_cast<int>(made.dwProcessId));
 }
@@ -46,6 +66,13 @@ std::optional<int> Program::exit_status(std::uint32_t wait_ms) const {
       ::GetExitCodeProcess(process_.get(), &status) == 0)
     return std::nullopt;
   return static_cast<int>(status);
+}
+
+void Program::end(std::uint32_t wait_ms) {
+  const bool asked = ::GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, static_cast<DWORD>(pid_)) != 0;
+  if (asked && ::WaitForSingleObject(process_.get(), wait_ms) == WAIT_OBJECT_0) return;
+  ::TerminateProcess(process_.get(), 1);
+  ::WaitForSingleObject(process_.get(), wait_ms);
 }
 
 }  // namespace ptkit::client

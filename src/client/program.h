@@ -13,8 +13,13 @@ namespace ptkit::client {
 
 class Program {
  public:
+  struct Start {
+    bool quiet = false;  // its standard output is discarded
+    bool apart = false;  // in a process group of its own: Ctrl-C of this console does not reach it
+  };
+
   // The program is created, and executes nothing until resume().
-  [[nodiscard]] static base::Result<Program> start(const std::vector<std::string>& argv);
+  [[nodiscard]] static base::Result<Program> start(const std::vector<std::string>& argv, Start how);
   [[nodiscard]] static base::Result<Program> attach(int pid);
   Program(Program&& other) noexcept = default;
   Program& operator=(Program&&) = delete;
@@ -25,6 +30,8 @@ class Program {
   [[nodiscard]] std::optional<base::Failure> resume();
   // The exit status, if the process ends within so many milliseconds.
   [[nodiscard]] std::optional<int> exit_status(std::uint32_t wait_ms) const;
+  // Ends a program that was started apart: by Ctrl-Break, and by force if it is there `wait_ms` later.
+  void end(std::uint32_t wait_ms);
 
  private:
   Program(Handle process, Handle thread, int pid) noexcept;

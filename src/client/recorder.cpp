@@ -2,13 +2,10 @@
 
 #include <array>
 #include <cstdio>
-#include <optional>
+#include <filesystem>
 #include <utility>
 
-#include "capture/common/errors.h"
-#include "capture/windows/counted.h"
-#include "capture/windows/session.h"
-#include "client/console.h"
+#include "capture/common/record_options.h"
 #include "client/device.h"
 #include "client/image_files.h"
 #include "client/kernel_logger.h"
@@ -20,95 +17,50 @@ namespace ptkit::client {
 
 namespace {
 
-using Problem = std::optional<base::Failure>;
+constexpr DWORD kLongestWaitMs = 100;  // a wait of the driver ends sooner
+constexpr DWORD kExitMs = capture::kExitTime.count();
 
-constexpr DWORD kLongestWaitMs = 100;      // a wait of the driver ends sooner
-constexpr DWORD kWaitForProgramMs = 5000;  // after Ctrl-C, which the program gets, too
-constexpr ULONGLONG kFlushMs = 1000;
-constexpr ULONGLONG kProgressMs = 250;
-
-class Recording {
+// Waits for requests, for the driver, and for the process.
+class Host final : public capture::LoopHost {
  public:
-  Recording(Device& device, capture::WindowsSession& session, Console& console, Program* program,
-            std::uint64_t limit_ms)
-      : device_(device),
-        session_(session),
-        console_(console),
-        program_(program),
-        limit_ms_(limit_ms),
-        begin_(::GetTickCount64()) {}
+  Host(Device& device, const Requests& requests, Listener& listener, const Program* program)
+      : device_(device), requests_(requests), listener_(listener) {
+    const auto asked = requests.handles();
+    std::copy(asked.begin(), asked.end(), handles_.begin());
+    handles_[kHappened] = device.happened();
+    if (program != nullptr) handles_[count_++] = program->process();
+  }
 
-  [[nodiscard]] Problem run();
-  [[nodiscard]] bool interrupted() const noexcept { return interrupted_; }
+  [[nodiscard]] base::Result<capture::LoopEvent> wait() override;
+  [[nodiscard]] std::uint64_t now_ms() const override { return ::GetTickCount64(); }
+  void progress(std::uint64_t trace_bytes) override { listener_.progress(trace_bytes); }
 
  private:
-  [[nodiscard]] Problem handle(DWORD signalled);
-  void report();
+  static constexpr DWORD kHappened = Requests::kHandles;
+  static constexpr DWORD kProgram = kHappened + 1;
 
   Device& device_;
-  capture::WindowsSession& session_;
-  Console& console_;
-  Program* program_;
-  std::uint64_t limit_ms_;
-  ULONGLONG begin_;
-  ULONGLONG flushed_ = 0;
-  ULONGLONG shown_ = 0;
-  bool interrupted_ = false;
-  bool ended_ = false;
+  const Requests& requests_;
+  Listener& listener_;
+  std::array<HANDLE, kProgram + 1> handles_{};
+  DWORD count_ = kProgram;
 };
 
-Problem Recording::handle(DWORD signalled) {
-  enum : DWORD { STOP = WAIT_OBJECT_0, SNAPSHOT, HAPPENED, PROGRAM };
-  switch (signalled) {
-    case STOP:
-      interrupted_ = ended_ = true;
-      return {};
-    case SNAPSHOT:
-      return session_.snapshot();
-    case HAPPENED:
-      ended_ = (device_.end_wait() & PTKIT_EVENT_ENDED) != 0;
-      return {};
-    case PROGRAM:
-      ended_ = true;
-      return {};
-    case WAIT_FAILED:
-      return last_failure("wait for the driver");
-    default:
-      return {};
-  }
+base::Result<capture::LoopEvent> Host::wait() {
+  using Event = capture::LoopEvent;
+  device_.begin_wait();
+  const DWORD signalled = ::WaitForMultipleObjects(count_, handles_.data(), FALSE, kLongestWaitMs);
+  if (signalled == WAIT_FAILED) return last_failure("wait for the driver");
+  if (signalled < Requests::kHandles) return requests_.event(signalled);
+  if (signalled == kHappened)
+    return (device_.end_wait() & PTKIT_EVENT_ENDED) != 0 ? Event::PROCESS_ENDED : Event::NOTHING;
+  return signalled == kProgram ? Event::PROCESS_ENDED : Event::NOTHING;
 }
 
-void Recording::report() {
-  const ULONGLONG now = ::GetTickCount64();
-  if (now - flushed_ >= kFlushMs) {
-    session_.flush();
-    flushed_ = now;
-  }
-  if (now - shown_ >= kProgressMs) {
-    console_.progress(session_.trace_bytes());
-    shown_ = now;
-  }
-  if (limit_ms_ != 0 && now - begin_ >= limit_ms_) ended_ = true;
-  if (session_.failed()) ended_ = true;
-}
-
-Problem Recording::run() {
-  std::array<HANDLE, 4> handles{console_.stop(), console_.snapshot(), device_.happened(), nullptr};
-  DWORD count = 3;
-  if (program_ != nullptr) handles[count++] = program_->process();
-  while (!ended_) {
-    device_.begin_wait();
-    const DWORD signalled = ::WaitForMultipleObjects(count, handles.data(), FALSE, kLongestWaitMs);
-    if (auto failure = handle(signalled)) return failure;
-    if (auto failure = session_.drain()) return failure;
-    report();
-  }
-  return {};
-}
-
-base::Result<std::optional<Program>> find_program(const capture::RecordOptions& options) {
+base::Result<std::optional<Program>> find_program(const capture::RecordOptions& options, ProgramEnd end) {
   if (!options.argv.empty()) {
-    auto started = Program::start(options.argv);
+    const bool apart = end == ProgramEnd::AWAITED;
+    auto started = Program::start(options.argv, {.quiet = options.quiet, .apart = apart});
     if (!started.ok()) return started.failure();
     return std::optional<Program>(std::move(started.value()));
   }
@@ -123,47 +75,62 @@ int traced_pid(const capture::RecordOptions& options, const std::optional<Progra
   return program && !options.hardware.whole_cpus() ? program->pid() : 0;
 }
 
-base::Result<int> run(const capture::WindowsCommand& command, Device& device,
-                      capture::WindowsSession& session) {
-  const capture::RecordOptions& options = command.options.record;
-  auto program = find_program(options);
+// Tracing has ended. The program runs on until its own end, or until a stop is requested.
+std::optional<int> await(Program& program, const Requests& requests) {
+  const std::array<HANDLE, 2> handles{program.process(), requests.stop_handle()};
+  const DWORD count = static_cast<DWORD>(handles.size());
+  if (::WaitForMultipleObjects(count, handles.data(), FALSE, INFINITE) != WAIT_OBJECT_0) program.end(kExitMs);
+  return program.exit_status(0);
+}
+
+base::Result<Outcome> run(const capture::WindowsOptions& given, Device& device,
+                          capture::WindowsSession& session, Requests& requests, Listener& listener,
+                          ProgramEnd program_end) {
+  const capture::RecordOptions& options = given.record;
+  auto program = find_program(options, program_end);
   if (!program.ok()) return program.failure();
   std::optional<Program>& target = program.value();
-  Console console(command.quiet);
   if (auto failure = session.begin(traced_pid(options, target), clocks_now())) return *failure;
   if (target) {
     if (auto failure = target->resume()) return *failure;
   }
-  Recording recording(device, session, console, target ? &*target : nullptr, options.hardware.limit_ms);
-  if (auto failure = recording.run()) return *failure;
+  listener.began(target ? target->pid() : 0);
+  Host host(device, requests, listener, target ? &*target : nullptr);
+  capture::WindowsLoop loop(session, host, options.hardware.limit_ms);
+  if (auto failure = loop.run()) return *failure;
   const bool own = !options.argv.empty();
-  const DWORD wait_ms = recording.interrupted() ? kWaitForProgramMs : 0;
-  const std::optional<int> status = own ? target->exit_status(wait_ms) : std::nullopt;
-  auto result = session.end(status, clocks_now());
+  Outcome outcome;
+  if (own && program_end == ProgramEnd::LEFT)
+    outcome.exit_status = target->exit_status(loop.interrupted() ? kExitMs : 0);
+  if (auto failure = session.stop(clocks_now())) return *failure;
+  if (own && program_end == ProgramEnd::AWAITED) outcome.exit_status = await(*target, requests);
+  auto result = session.finish(outcome.exit_status);
   if (!result.ok()) return result.failure();
-  for (const std::string& warning : session.warnings()) console.say("warning: " + warning);
-  if (own && !status) console.say("the program runs on");
-  const capture::RecordResult& end = result.value();
-  const std::string snapshots = end.snapshots == 0 ? "" : capture::counted(end.snapshots, "snapshot") + ", ";
-  console.say(options.output + ": " + std::to_string(end.trace_bytes) + " bytes of trace in " +
-              capture::counted(end.streams, "stream") + ", " + snapshots + std::to_string(end.bundle_bytes) +
-              " bytes in all");
-  return status.value_or(0);
+  outcome.result = std::move(result.value());
+  outcome.result.interrupted = loop.interrupted();
+  outcome.result.limited = loop.limited();
+  return outcome;
+}
+
+void remove_file(const std::string& utf8) {
+  std::error_code ignored;
+  std::filesystem::remove(std::filesystem::path(wide(utf8)), ignored);
 }
 
 }  // namespace
 
-base::Result<int> record(const capture::WindowsCommand& command) {
+base::Result<Outcome> record(const capture::WindowsOptions& options, Requests& requests, Listener& listener,
+                             ProgramEnd program_end) {
   enable_privileges();
   auto device = Device::open();
   if (!device.ok()) return device.failure();
   ImageFiles files;
   KernelLogger events;
-  capture::WindowsSession session(*device.value(), files, events, command.options, this_machine());
+  capture::WindowsSession session(*device.value(), files, events, options, this_machine());
   if (auto failure = session.prepare()) return *failure;
-  auto result = run(command, *device.value(), session);
+  auto result = run(options, *device.value(), session, requests, listener, program_end);
   // What was recorded until a failure stays; without a beginning there is nothing.
-  if (!result.ok() && !session.began()) static_cast<void>(std::remove(command.options.record.output.c_str()));
+  if (!result.ok() && !session.began()) remove_file(options.record.output);
   return result;
 }
 

@@ -65,7 +65,7 @@ def link_with_double(build: Path, library: Path, program: Path) -> Path:
     """
     client = build / "tree" / "src" / "client"
     objects = sorted((client / "CMakeFiles" / "ptkit_client.dir").glob("*.obj"))
-    own = [client / f"lib{name}.a" for name in ("ptkit_capture", "ptkit_zstd")]
+    own = [client / f"lib{name}.a" for name in ("ptkit_recorder", "ptkit_capture", "ptkit_zstd")]
     command = [
         "x86_64-w64-mingw32-g++", "-municode", "-static", *objects, *own, library, "-lntdll", "-o", program,
     ]  # fmt: skip

@@ -6,8 +6,10 @@ import platform
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from ptkit.capture import driver, hardware, perf, ptrace, qemu
+from ptkit.capture import hardware, perf, ptrace, qemu
+from ptkit.capture.found import Found
 from ptkit.capture.program import NATIVE, ODD, SMALL, UNKNOWN
+from ptkit.capture.systems import here
 from ptkit.errors import ConfigError, UnsupportedError
 
 __all__ = ["Backend", "choose", "probe"]
@@ -68,7 +70,7 @@ def _lacking(name: str, what: str, missing: str, remedy: str) -> Backend:
     return Backend(name, False, f"{what}; {missing}", remedy, missing)
 
 
-def _seen(name: str, what: str, found: driver.Found, *others: Backend, records: str = "packets") -> Backend:
+def _seen(name: str, what: str, found: Found, *others: Backend, records: str = "packets") -> Backend:
     if found.missing:
         one = _lacking(name, what, found.missing, found.remedy)
     else:
@@ -80,9 +82,12 @@ def _seen(name: str, what: str, found: driver.Found, *others: Backend, records: 
 def _perf() -> Backend:
     store = "Linux perf with the intel_bts event: each taken branch, many times slower than native"
     stacks = "Linux perf's samples with branch stacks (LBR): the last branches, again and again"
+    what = "Linux perf with the intel_pt event: the processor itself traces"
+    if platform.system() == "Windows":
+        return _lacking("perf", what, "this is Windows", "use the driver (docs/windows-capture.md), or Linux")
     return _seen(
         "perf",
-        "Linux perf with the intel_pt event: the processor itself traces",
+        what,
         perf.find(),
         _seen("perf", store, perf.find(what="bts"), records="bts"),
         _seen("perf", stacks, perf.find(what="branch_stack"), records="branch_stack"),
@@ -93,9 +98,9 @@ def _driver() -> Backend:
     store = "ptkit's kernel driver with Branch Trace Store: each taken branch, many times slower than native"
     return _seen(
         "driver",
-        "ptkit's kernel driver: the processor itself traces, user and kernel code",
-        driver.find(),
-        _seen("driver", store, driver.find(what="bts"), records="bts"),
+        here.DRIVER_WORDS,
+        here.find_driver(),
+        _seen("driver", store, here.find_driver("bts"), records="bts"),
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ptkit import __version__, _core
+from ptkit.capture.found import Found
 
-__all__ = ["DEVICE", "NO_PT", "NO_PT_REMEDY", "Found", "find", "find_sources", "processor_has_pt"]
+__all__ = ["DEVICE", "NO_PT", "NO_PT_REMEDY", "find", "find_sources", "processor_has_pt"]
 
 NO_PT = "this processor has no Intel PT, or its hypervisor hides it"
 NO_PT_REMEDY = "needs a machine with Intel PT (Broadwell or newer)"
@@ -31,23 +31,6 @@ _WORDS = {
     "vmx": "tracing in VMX operation",
     "reserves": "trace units reserved against perf's intel_pt",
 }
-
-
-@dataclass(frozen=True)
-class Found:
-    """What the driver, or perf, can do here, or why it cannot be used.
-
-    Attributes
-    ----------
-    missing, remedy : str
-        Why it does not work here, and what to do; empty if it does.
-    abilities : str
-        What it can do here, as text.
-    """
-
-    missing: str = ""
-    remedy: str = ""
-    abilities: str = ""
 
 
 def processor_has_pt() -> bool:

@@ -14,9 +14,9 @@ from ptkit.capture.filters import Filter, filters_of
 from ptkit.capture.functions import check_functions
 from ptkit.capture.hardware import NO_CHILDREN, arguments_of
 from ptkit.capture.hardware import OPTIONS as HARDWARE_OPTIONS
-from ptkit.capture.owner import owner_ids
 from ptkit.capture.program import NATIVE, machine_of, words_of
 from ptkit.capture.sizes import size_of
+from ptkit.capture.systems import here
 from ptkit.capture.triggers import Trigger, triggers_of
 from ptkit.errors import ConfigError
 
@@ -214,7 +214,7 @@ def _common(options: Options) -> dict[str, Any]:
     if debug and options.get("redact"):
         raise ConfigError("with_debug: debug information has the paths of source files; leave out redact")
     owner = options.get("owner")
-    given = {} if owner is None else {"owner": owner_ids(owner)}
+    given = {} if owner is None else {"owner": here.owner_of(owner)}
     return given | {
         "max_instructions": 0 if limit is None else integer("max_instructions", limit, 1, 2**63 - 1),
         "quiet": flag("quiet", options.get("quiet", False)),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from pathlib import Path
 
 from ptkit import _core
+from ptkit.capture.systems import here
 from ptkit.errors import OpenError
-from ptkit.system import user_name
 
 __all__ = ["OutputFile", "place_warnings"]
 
@@ -94,34 +93,16 @@ def place_warnings(folder: str | os.PathLike[str]) -> list[str]:
     some network and shared folders), nor where others may rename files of the folder.
     """
     path = Path(folder)
-    said = []
     try:
-        info = path.stat()
         mode = _core.mode_of_new_file(os.fsencode(path / "trace.ptk"))
     except (OSError, OpenError):
-        return [f"{path}: a recording cannot be written to this folder; give -o with another folder"]
-    if mode & 0o077:
-        said.append(
-            f"{path}: its file system gives new files mode {mode:04o}, not 0600: other users could read a "
-            "recording; give -o with a folder of another file system"
-        )
-    if info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX:
-        said.append(
-            f"{path}: other users may rename and remove files of this folder "
-            f"(mode {stat.S_IMODE(info.st_mode):04o}); `chmod go-w {shlex.quote(str(path))}`, or give -o "
-            "with another folder"
-        )
-    if info.st_uid not in (0, os.geteuid()) and str(info.st_uid) != os.environ.get("SUDO_UID"):
-        said.append(
-            f"{path}: belongs to {user_name(info.st_uid)}: this user may replace a recording there; "
-            "give -o with a folder of your own"
-        )
-    return said
+        mode = None
+    return here.place_warnings(path, mode)
 
 
 def _head(path: Path) -> bytes:
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with os.fdopen(os.open(path, here.LOOK), "rb") as file:
             return file.read(_HEAD_BYTES)
     except OSError:
         return b"?"  # there, and of unknown content

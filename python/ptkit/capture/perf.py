@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptkit import _core
-from ptkit.capture.driver import NO_PT, NO_PT_REMEDY, Found
+from ptkit.capture.driver import NO_PT, NO_PT_REMEDY
+from ptkit.capture.found import Found
 
 __all__ = ["find"]
 

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ptkit.capture.systems import here
 from ptkit.errors import ConfigError
 
 __all__ = ["NATIVE", "ODD", "SMALL", "UNKNOWN", "files_of", "machine_of", "words_of"]
@@ -55,10 +56,10 @@ def _find(name: str) -> str:
     if found is not None:
         return found
     path = Path(name)
-    if os.sep in name and path.is_dir():
+    if path.name != name and path.is_dir():
         raise ConfigError(f"argv: {name!r} is a folder, not a program")
-    if os.sep in name and path.exists():
-        raise ConfigError(f"argv: {name!r} is not permitted to run: it is not executable; use chmod +x")
+    if path.name != name and path.exists():
+        raise ConfigError(f"argv: {name!r} is not permitted to run: {here.NOT_EXECUTABLE}")
     raise ConfigError(f"argv: there is no program {name!r} that can be run; check the name and PATH")
 
 
@@ -100,6 +101,9 @@ def machine_of(program: bytes) -> str:
 
 
 def _machine(head: bytes) -> str:
+    known = here.machine_of_file(head)
+    if known is not None:
+        return known
     if len(head) < 20 or not head.startswith(b"\x7fELF"):
         return ODD
     big_endian = head[5] == 2

@@ -3,9 +3,9 @@
 #include <future>
 
 #include "bindings/bindings.h"
-#include "bindings/capture/record_tuples.h"
 #include "bindings/long_calls.h"
-#include "bindings/text.h"
+#include "bindings/recording/record_arguments.h"
+#include "bindings/recording/record_tuples.h"
 #include "capture/ptrace/recorder.h"
 
 namespace ptkit::bindings {
@@ -53,23 +53,6 @@ py::dict record_steps(capture::RecordOptions options, const py::object& progress
 }
 
 }  // namespace
-
-py::dict to_dict(const capture::RecordResult& result) {
-  py::dict out;
-  out["exit_status"] = result.exit_status;
-  out["instructions"] = result.instructions;
-  out["branches"] = result.branches;
-  out["streams"] = result.streams;
-  out["trace_bytes"] = result.trace_bytes;
-  out["bundle_bytes"] = result.bundle_bytes;
-  out["dropped_bytes"] = result.dropped_bytes;
-  out["snapshots"] = result.snapshots;
-  out["interrupted"] = result.interrupted;
-  out["limited"] = result.limited;
-  out["unmatched"] = result.unmatched;
-  out["warnings"] = python_warnings(result.warnings);
-  return out;
-}
 
 void register_capture(py::module_& module) {
   module.def(

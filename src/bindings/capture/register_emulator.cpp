@@ -1,6 +1,7 @@
 // The emulator recorder.
 #include "bindings/bindings.h"
-#include "bindings/capture/record_tuples.h"
+#include "bindings/recording/record_arguments.h"
+#include "bindings/recording/record_tuples.h"
 #include "capture/emulator/emulator.h"
 
 namespace ptkit::bindings {

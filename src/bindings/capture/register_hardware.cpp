@@ -1,10 +1,7 @@
 // The hardware recorders (driver, perf), and the features of kernel driver and perf.
-#include <array>
-#include <utility>
-
 #include "bindings/bindings.h"
-#include "bindings/capture/record_tuples.h"
-#include "capture/driver/config.h"
+#include "bindings/recording/driver_answer.h"
+#include "bindings/recording/record_arguments.h"
 #include "capture/driver/port.h"
 #include "capture/driver/recorder.h"
 #include "capture/perf/branches.h"
@@ -16,7 +13,6 @@ namespace {
 using capture::DriverRecorder;
 using capture::HardwareRecorder;
 using capture::PerfRecorder;
-using capture::RecordOptions;
 
 py::dict run_units(HardwareRecorder& recorder) {
   auto result = [&] {
@@ -26,112 +22,17 @@ py::dict run_units(HardwareRecorder& recorder) {
   return to_dict(value_or_raise(std::move(result)));
 }
 
-// Keyword arguments have the names of the options' members.
 template <typename Recorder>
 std::unique_ptr<Recorder> make(const py::kwargs& given) {
-  RecordOptions options;
-  capture::HardwareOptions& hardware = options.hardware;
-  std::size_t taken = 0;
-  const auto take = [&](const char* name, auto& out) {
-    if (!given.contains(name)) return;
-    out = py::cast<std::decay_t<decltype(out)>>(given[name]);
-    ++taken;
-  };
-  std::vector<FilterTuple> filters;
-  std::vector<TriggerTuple> triggers;
-  take("argv", options.argv);
-  take("output", options.output);
-  take("truth", options.truth_folder);
-  take("return_compression", options.return_compression);
-  take("tsc", options.tsc);
-  take("mtc", options.mtc);
-  take("cyc", options.cyc);
-  take("tnt_64", options.tnt_64);
-  take("psb_period", options.psb_period);
-  take("mtc_period", options.mtc_period);
-  take("usual_timing", hardware.usual_timing);
-  take("usual_mtc_period", hardware.usual_mtc_period);
-  take("cyc_threshold", options.cyc_threshold);
-  take("max_instructions", options.max_instructions);
-  take("quiet", options.quiet);
-  take("redact", options.redact);
-  take("debug", options.debug);
-  std::optional<OwnerTuple> owner;
-  take("owner", owner);
-  if (owner) options.owner = owner_of(*owner);
-  take("ring_bytes", options.ring_bytes);
-  take("filters", filters);
-  take("triggers", triggers);
-  take("user", hardware.user);
-  take("kernel", hardware.kernel);
-  take("ptwrite", hardware.ptwrite);
-  take("power", hardware.power);
-  take("events", hardware.events);
-  take("single_range", hardware.single_range);
-  take("per_thread", hardware.per_thread);
-  take("event", hardware.event);
-  take("children", hardware.children);
-  take("process", hardware.pid);
-  take("all_cpus", hardware.all_cpus);
-  take("cpus", hardware.cpus);
-  take("buffer_bytes", hardware.buffer_bytes);
-  take("limit_ms", hardware.limit_ms);
-  bool bts = false;
-  std::string stack;
-  take("bts", bts);
-  take("branch_stack", stack);
-  take("sample_period", hardware.sample_period);
-  take("sample_frequency", hardware.sample_frequency);
-  if (bts) hardware.recorded = capture::Recorded::BTS;
-  if (!stack.empty()) {
-    hardware.recorded = capture::Recorded::LBR;
-    hardware.stack_kinds = std::move(stack);
-  }
-  if (taken != given.size()) throw py::type_error("recorder: there is no such option");
-  for (const FilterTuple& filter : filters) options.filters.push_back(filter_of(filter));
-  for (const TriggerTuple& trigger : triggers) options.triggers.push_back(trigger_of(trigger));
-  return std::make_unique<Recorder>(std::move(options));
-}
-
-// Names of the driver's features.
-py::list names_of(std::uint64_t features) {
-  constexpr std::array<std::pair<std::uint64_t, const char*>, 11> kNames{{
-      {PTKIT_FEATURE_TOPA, "topa"},
-      {PTKIT_FEATURE_SINGLE_RANGE, "single_range"},
-      {PTKIT_FEATURE_PROCESS, "process"},
-      {PTKIT_FEATURE_PROCESS_BOTH, "process_both"},
-      {PTKIT_FEATURE_TASK, "task"},
-      {PTKIT_FEATURE_WAKE_UP, "wake_up"},
-      {PTKIT_FEATURE_SIDEBAND, "sideband"},
-      {PTKIT_FEATURE_CHILDREN, "children"},
-      {PTKIT_FEATURE_BTS, "bts"},
-      {PTKIT_FEATURE_VMX, "vmx"},
-      {PTKIT_FEATURE_RESERVES, "reserves"},
-  }};
-  py::list out;
-  for (const auto& [bit, name] : kNames) {
-    if ((features & bit) != 0) out.append(name);
-  }
-  return out;
+  return std::make_unique<Recorder>(options_of(given));
 }
 
 py::dict ask() {
-  py::dict out;
   int error = 0;
   const auto port = capture::try_driver(error);
   ptkit_query query{};
   if (error == 0) error = port->request(PTKIT_QUERY, &query);
-  out["errno"] = error;
-  out["abi"] = query.abi;
-  out["known_abi"] = PTKIT_ABI;
-  out["version"] = py::make_tuple(query.driver_version >> 16, query.driver_version >> 8 & 0xff,
-                                  query.driver_version & 0xff);
-  out["features"] = names_of(query.features);
-  const msr::Capabilities can = capture::capabilities_of(query);
-  out["mtc"] = can.mtc();
-  out["cyc"] = can.psb_cyc();
-  out["ranges"] = can.ranges();
-  return out;
+  return driver_answer(error, query);
 }
 
 py::dict ask_perf(const std::string& what) {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "capture/windows/counted.h"
+#include "capture/common/counted.h"
 
 namespace ptkit::capture {
 

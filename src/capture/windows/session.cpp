@@ -4,11 +4,12 @@
 #include <cstring>
 #include <utility>
 
+#include "capture/common/counted.h"
 #include "capture/common/errors.h"
 #include "capture/driver/config.h"
 #include "capture/windows/affinity.h"
-#include "capture/windows/counted.h"
 #include "capture/windows/words.h"
+#include "trace/warning_codes.h"
 
 namespace ptkit::capture {
 
@@ -291,21 +292,27 @@ std::vector<std::string> WindowsSession::warnings() const {
   return out;
 }
 
-base::Result<RecordResult> WindowsSession::end(std::optional<int> exit_status,
-                                               const formats::ClockSample& now) {
-  if (auto failure = simple(PTKIT_WINDOWS_PAUSE, "pause")) return *failure;
-  if (auto failure = collect()) return *failure;
-  if (auto failure = simple(PTKIT_WINDOWS_STOP, "stop")) return *failure;
-  if (auto failure = drain()) return *failure;
+WindowsSession::Problem WindowsSession::stop(const formats::ClockSample& now) {
+  if (auto failure = pause()) return failure;
+  if (auto failure = collect()) return failure;
+  if (auto failure = simple(PTKIT_WINDOWS_STOP, "stop")) return failure;
+  if (auto failure = drain()) return failure;
   recorder_->end(*writer_, buffers_);
   info_.end_ns = now.realtime_ns;
+  return {};
+}
+
+base::Result<RecordResult> WindowsSession::finish(std::optional<int> exit_status) {
   info_.exit_status = exit_status;
   writer_->info(info_);
   if (options_.record.argv.empty()) writer_->metadata(R"({"program": false})");
-  for (const std::string& text : warnings()) writer_->warning(text);
+  RecordResult result;
+  for (const std::string& text : warnings()) {
+    writer_->warning(text);
+    result.warnings.push_back(trace::warn(trace::WarningCode::RECORDED, text));
+  }
   auto size = writer_->finish();
   if (!size.ok()) return size.failure();
-  RecordResult result;
   result.exit_status = exit_status.value_or(0);
   result.streams = static_cast<std::uint32_t>(buffers_.size());
   result.trace_bytes = trace_bytes();

@@ -1,7 +1,8 @@
 // One recording with the Windows driver. What Windows itself is asked for (processes, files, waiting) is the
 // caller's: src/client on Windows, tests elsewhere.
 //
-//   prepare -> [the program is created, and is suspended] -> begin -> [it runs] -> drain ... -> end
+//   prepare -> [the program is created, and is suspended] -> begin -> [it runs] -> drain ... -> stop ->
+//   finish
 #pragma once
 
 #include <cstdint>
@@ -53,10 +54,13 @@ class WindowsSession {
   [[nodiscard]] Problem drain();
   // Ring: writes the rings to the bundle. Tracing goes on.
   [[nodiscard]] Problem snapshot();
-  // Stops tracing, writes the last bytes, and finishes the bundle. `exit_status` of the program, if it is
-  // known.
-  [[nodiscard]] base::Result<RecordResult> end(std::optional<int> exit_status,
-                                               const formats::ClockSample& now);
+  // Traces nothing until resume().
+  [[nodiscard]] Problem pause() { return simple(PTKIT_WINDOWS_PAUSE, "pause"); }
+  [[nodiscard]] Problem resume() { return simple(PTKIT_WINDOWS_RESUME, "resume"); }
+  // Stops tracing, and writes the last bytes. `now`: the end of the recording.
+  [[nodiscard]] Problem stop(const formats::ClockSample& now);
+  // Finishes the bundle after stop(). `exit_status` of the program, if it is known.
+  [[nodiscard]] base::Result<RecordResult> finish(std::optional<int> exit_status);
 
   // begin() has succeeded: the bundle has something.
   [[nodiscard]] bool began() const noexcept { return began_; }

@@ -14,6 +14,7 @@ import pytest
 import ptkit
 from ptkit import _core, capture
 from ptkit.capture import backends, driver, options, program, qemu
+from ptkit.capture.found import Found
 from ptkit.cli import main
 
 VERSION = "qemu-x86_64 version {} (Debian)\nCopyright (c) 2003-2022"
@@ -158,7 +159,7 @@ def test_doctor_shows_the_emulator(
     fake_qemu: FakeQemu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    monkeypatch.setattr(backends.perf, "find", lambda what="packets": driver.Found(driver.NO_PT, "another"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": Found(driver.NO_PT, "another"))
     fake_qemu()
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
@@ -180,7 +181,7 @@ def test_doctor_shows_the_emulator(
 @pytest.fixture
 def no_pt(monkeypatch: pytest.MonkeyPatch, fake_qemu: FakeQemu) -> None:
     """A machine without PT where the emulator and single steps work."""
-    monkeypatch.setattr(backends.perf, "find", lambda what="packets": driver.Found(driver.NO_PT, "another"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": Found(driver.NO_PT, "another"))
     monkeypatch.setattr(backends, "_step", lambda: capture.Backend("step", True, "single steps"))
     monkeypatch.setattr(
         backends, "_PROBES", (backends._perf, backends._driver, backends._emulator, backends._step)
@@ -276,7 +277,7 @@ def test_programs_that_cannot_be_run(tmp_path: Path) -> None:
 
 def test_no_working_back_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "_runs_programs", lambda: False)
-    monkeypatch.setattr(backends.perf, "find", lambda what="packets": driver.Found(driver.NO_PT, "another"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": Found(driver.NO_PT, "another"))
     assert not any(one.available for one in capture.probe())
     with pytest.raises(ptkit.UnsupportedError, match="`ptkit doctor` says what each one lacks"):
         backends.choose("auto", (), program.NATIVE)
@@ -310,7 +311,7 @@ def test_without_ptrace_processors_record_what_runs_already(
     yama: Callable[[int, int], None], fake_qemu: FakeQemu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_qemu()
-    monkeypatch.setattr(backends.perf, "find", lambda what="packets": driver.Found(abilities="filters"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": Found(abilities="filters"))
     yama(2, 0)
     perf = next(one for one in capture.probe() if one.name == "perf")
     assert perf.available

@@ -123,6 +123,7 @@ def _plan(options: argparse.Namespace) -> int:
 def _list_backends(options: argparse.Namespace) -> int:
     from ptkit import capture
     from ptkit.capture.output_file import place_warnings
+    from ptkit.capture.systems import here
 
     backends = capture.probe()
     place = place_warnings(Path.cwd())
@@ -153,6 +154,8 @@ def _list_backends(options: argparse.Namespace) -> int:
     console = Console()
     console.print(f"`ptkit record` uses: {best or 'nothing, as no back end works here'}")
     console.print(table)
+    for line in here.describe():
+        print(line)
     console.print(f"decoders: {', '.join(engines)}")
     for sentence in place:
         say(f"ptkit doctor: warning: {sentence}", errors=True)

@@ -46,7 +46,9 @@ class WindowsSessionTest : public testing::Test {
   }
 
   trace::TraceBundle end(WindowsSession& session, std::optional<int> status = 0) {
-    const auto result = session.end(status, {4, 5, 6});
+    const auto failure = session.stop({4, 5, 6});
+    EXPECT_FALSE(failure) << failure->detail;
+    const auto result = session.finish(status);
     EXPECT_TRUE(result.ok()) << result.failure().detail;
     auto bundle = formats::open(options_.record.output, {});
     EXPECT_TRUE(bundle.ok());

@@ -1,0 +1,100 @@
+#include "capture/windows/api_options.h"
+
+#include <array>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capture/common/errors.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+using Problem = std::optional<base::Failure>;
+
+struct Refused {
+  bool given;
+  const char* text;
+};
+
+Problem check_known(const RecordOptions& options) {
+  const HardwareOptions& hardware = options.hardware;
+  const std::array<Refused, 6> all{{
+      {hardware.per_thread,
+       "per_thread: Windows calls no driver at a context switch, so that a buffer cannot follow a thread; "
+       "leave it out: rows have their threads by ETW's context switches"},
+      {!hardware.event.empty(),
+       "event: these are terms of Linux perf; use timing, packets, psb_period and cyc_threshold"},
+      {hardware.recorded == Recorded::LBR,
+       "branch_stack: the Windows driver takes no samples; record packets, or each branch (bts=True)"},
+      {!options.triggers.empty(),
+       "triggers: a processor does not count calls, and Windows has no signals; use filters, or a ring with "
+       "snapshots (Recorder.snapshot())"},
+      {options.debug,
+       "with_debug: the recorder for Windows keeps no debug information; leave it out, and give the PDB when "
+       "the trace is read"},
+      {options.owner.has_value(),
+       "owner: files of Windows have no user and group by number; leave it out, and use icacls"},
+  }};
+  for (const Refused& one : all) {
+    if (one.given) return unsupported(one.text);
+  }
+  return {};
+}
+
+constexpr const char* kFilterForms =
+    "; give addresses (\"filter ADDRESS/SIZE\", \"tracestop ADDRESS/SIZE\") or a kernel driver (\"filter * @ "
+    "DRIVER.sys\")";
+
+bool covers_file(const FilterRequest& filter) {
+  return filter.kind == FilterRequest::Kind::FILTER && !filter.file.empty() && filter.first == 0 &&
+         filter.last == std::numeric_limits<std::uint64_t>::max();
+}
+
+Problem add_filter(const FilterRequest& filter, WindowsOptions& out) {
+  using Kind = FilterRequest::Kind;
+  if (!filter.symbol.empty()) {
+    return unsupported("filters: the function " + filter.symbol +
+                       " is not looked up by the recorder for Windows" + kFilterForms);
+  }
+  if (filter.kind == Kind::START || filter.kind == Kind::STOP) {
+    return unsupported(std::string("filters: a trace unit has ranges, and neither start nor stop places") +
+                       kFilterForms);
+  }
+  if (covers_file(filter)) {
+    if (!out.module.empty())
+      return unsupported("filters: expected one kernel driver, found " + out.module + " and " + filter.file +
+                         "; record one after the other");
+    out.module = filter.file;
+    return {};
+  }
+  if (!filter.file.empty()) {
+    return unsupported("filters: offsets in a file (" + filter.file + ") are not resolved on Windows" +
+                       kFilterForms);
+  }
+  out.record.filters.push_back(filter);
+  return {};
+}
+
+}  // namespace
+
+base::Result<WindowsOptions> windows_options(RecordOptions given) {
+  if (auto failure = check_known(given)) return *failure;
+  WindowsOptions out;
+  const std::vector<FilterRequest> filters = std::exchange(given.filters, {});
+  out.record = std::move(given);
+  out.record.hardware.children = false;  // the driver cannot follow them
+  for (const FilterRequest& filter : filters) {
+    if (auto failure = add_filter(filter, out)) return *failure;
+  }
+  if (!out.module.empty() && (out.record.hardware.user || !out.record.hardware.whole_cpus())) {
+    return invalid_option("filters: the kernel driver " + out.module +
+                          " is kernel code of all processes; give levels=\"kernel\" and cpus=\"all\", too");
+  }
+  return out;
+}
+
+}  // namespace ptkit::capture
