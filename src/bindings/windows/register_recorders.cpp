@@ -2,6 +2,6 @@
 
 namespace ptkit::bindings {
 
-void register_recorders(py::module_& /*module*/) {}
+void register_recorders(py::module_& module) { register_windows(module); }
 
 }  // namespace ptkit::bindings

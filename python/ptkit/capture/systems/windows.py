@@ -22,7 +22,7 @@ __all__ = [
     "place_warnings",
 ]
 
-LOOK = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # flags of os.open() for a file of unknown content
+LOOK = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # for os.open(); it is 0 where this is tested
 NOT_EXECUTABLE = "Windows starts no file of this kind; name a program (.exe)"
 DRIVER_WORDS = "ptkit's Windows driver: the processor itself traces, user and kernel code"
 _MACHINES = {0x8664: "x86-64", 0x14C: "32-bit x86", 0xAA64: "AArch64", 0x1C4: "ARM"}
