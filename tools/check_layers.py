@@ -53,7 +53,7 @@ CPP_RANKS = {
     "bindings": 10,
 }
 ROOM_RANKS = {
-    "base": {".": 0, "posix": 1, "windows": 1},
+    "base": {".": 0, "system": 1, "posix": 2, "windows": 2},
     "formats": {
         "common": 0,
         "ptk": 1,
@@ -113,7 +113,7 @@ PYTHON_RANKS = {
 }
 
 EXCLUSIVE = {"pybind11/": "bindings", "Zydis/": "insn", "elfutils/": "dwarf", "intel-pt.h": "reference"}
-# Folders that compile without POSIX. What they ask of the system is declared in src/base, and defined in its
+# Folders that compile without POSIX. What they ask of the system is declared in src/base/system, and defined in the
 # rooms posix and windows.
 PORTABLE = {
     "base",

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <future>
 
-#include "base/new_contents.h"
+#include "base/system/new_contents.h"
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"

@@ -1,5 +1,5 @@
 // Opens files and folders of every known format.
-#include "base/new_contents.h"
+#include "base/system/new_contents.h"
 #include "bindings/bindings.h"
 #include "formats/common/files.h"
 #include "formats/ptk/writer.h"

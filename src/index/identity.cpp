@@ -3,8 +3,8 @@
 
 #include "base/check_sum.h"
 #include "base/fields.h"
-#include "base/file_identity.h"
 #include "base/file_path.h"
+#include "base/system/file_identity.h"
 #include "index/index.h"
 
 namespace ptkit::index {

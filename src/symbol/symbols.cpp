@@ -7,7 +7,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "base/name_pattern.h"
+#include "base/system/name_pattern.h"
 #include "image/image.h"
 #include "image/pe.h"
 #include "image/pe_imports.h"

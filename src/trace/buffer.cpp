@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 
 namespace ptkit::trace {
 

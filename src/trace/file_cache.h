@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "base/file_identity.h"
+#include "base/system/file_identity.h"
 #include "trace/buffer.h"
 
 namespace ptkit::trace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "columns/read/reader.h"
 #include "cpu/isa.h"
 #include "flow/decoder/decoder.h"

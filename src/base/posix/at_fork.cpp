@@ -1,4 +1,4 @@
-#include "base/at_fork.h"
+#include "base/system/at_fork.h"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "base/file_reader.h"
+#include "base/system/file_reader.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 
 #include <sys/mman.h>
 

@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "base/new_contents.h"
 #include "base/posix/regular_file.h"
+#include "base/system/new_contents.h"
 
 namespace ptkit::base {
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/owner.h"
 #include "base/posix/fd.h"
 #include "base/status.h"
+#include "base/system/owner.h"
 
 namespace ptkit::base {
 

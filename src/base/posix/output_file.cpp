@@ -1,4 +1,4 @@
-#include "base/output_file.h"
+#include "base/system/output_file.h"
 
 #include <unistd.h>
 

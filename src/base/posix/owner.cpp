@@ -1,4 +1,4 @@
-#include "base/owner.h"
+#include "base/system/owner.h"
 
 #include <unistd.h>
 

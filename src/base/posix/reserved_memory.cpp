@@ -1,4 +1,4 @@
-#include "base/reserved_memory.h"
+#include "base/system/reserved_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "base/unpacked_file.h"
+#include "base/system/unpacked_file.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

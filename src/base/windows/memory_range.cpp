@@ -1,4 +1,4 @@
-#include "base/memory_range.h"
+#include "base/system/memory_range.h"
 
 #include <windows.h>
 

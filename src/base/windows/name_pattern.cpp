@@ -1,4 +1,4 @@
-#include "base/name_pattern.h"
+#include "base/system/name_pattern.h"
 
 #include <string_view>
 

@@ -1,6 +1,6 @@
-#include "base/new_contents.h"
+#include "base/system/new_contents.h"
 
-#include "base/output_file.h"
+#include "base/system/output_file.h"
 
 namespace ptkit::base {
 

@@ -1,4 +1,4 @@
-#include "base/output_file.h"
+#include "base/system/output_file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/file_path.h"
-#include "base/new_contents.h"
+#include "base/system/new_contents.h"
 #include "base/windows/file_handle.h"
 
 namespace ptkit::base {

@@ -1,4 +1,4 @@
-#include "base/this_linux.h"
+#include "base/system/this_linux.h"
 
 namespace ptkit::base {
 

@@ -1,4 +1,4 @@
-#include "base/unpacked_file.h"
+#include "base/system/unpacked_file.h"
 
 namespace ptkit::base {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/owner.h"
 #include "base/status.h"
+#include "base/system/owner.h"
 #include "trace/warning.h"
 
 namespace ptkit::capture {

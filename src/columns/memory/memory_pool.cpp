@@ -5,8 +5,8 @@
 #include <new>
 #include <utility>
 
-#include "base/at_fork.h"
 #include "base/memory_left.h"
+#include "base/system/at_fork.h"
 
 namespace ptkit::columns {
 namespace {

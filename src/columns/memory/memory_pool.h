@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-#include "base/memory_range.h"
+#include "base/system/memory_range.h"
 #include "columns/memory/idle_ranges.h"
 
 namespace ptkit::columns {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/file_path.h"
-#include "base/file_reader.h"
+#include "base/system/file_reader.h"
 #include "packet/decoder.h"
 
 namespace ptkit::formats {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "base/reserved_memory.h"
-#include "base/unpacked_file.h"
+#include "base/system/reserved_memory.h"
+#include "base/system/unpacked_file.h"
 #include "trace/buffer.h"
 
 namespace ptkit::formats {

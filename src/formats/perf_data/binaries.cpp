@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/paths.h"
-#include "base/this_linux.h"
+#include "base/system/this_linux.h"
 #include "formats/common/files.h"
 #include "formats/common/missing_files.h"
 #include "formats/perf_data/jit.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/bits.h"
-#include "base/this_linux.h"
+#include "base/system/this_linux.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "formats/perf_data/attrs.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/output_file.h"
 #include "base/status.h"
+#include "base/system/output_file.h"
 #include "formats/ptk/layout.h"
 
 struct ZSTD_CCtx_s;

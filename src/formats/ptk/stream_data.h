@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "base/file_reader.h"
 #include "base/status.h"
-#include "base/unpacked_file.h"
+#include "base/system/file_reader.h"
+#include "base/system/unpacked_file.h"
 #include "formats/ptk/layout.h"
 #include "trace/buffer.h"
 

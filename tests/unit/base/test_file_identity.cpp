@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/file_identity.h"
+#include "base/system/file_identity.h"
 #include "unit/support/test_folder.h"
 
 namespace ptkit::base {

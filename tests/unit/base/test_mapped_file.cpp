@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "unit/support/test_folder.h"
 
 namespace ptkit::base {

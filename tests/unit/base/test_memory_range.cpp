@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/memory_range.h"
+#include "base/system/memory_range.h"
 
 namespace ptkit::base {
 namespace {

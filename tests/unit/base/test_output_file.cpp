@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/output_file.h"
+#include "base/system/output_file.h"
 #include "unit/support/test_folder.h"
 
 namespace ptkit::base {

@@ -10,8 +10,8 @@
 #include <iterator>
 #include <string>
 
-#include "base/new_contents.h"
 #include "base/posix/new_file.h"
+#include "base/system/new_contents.h"
 
 namespace ptkit::base {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/bytes.h"
-#include "base/reserved_memory.h"
 #include "base/status.h"
+#include "base/system/reserved_memory.h"
 
 namespace ptkit::base {
 

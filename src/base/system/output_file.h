@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/owner.h"
 #include "base/status.h"
+#include "base/system/owner.h"
 
 namespace ptkit::base {
 
