@@ -12,6 +12,7 @@ __all__ = [
     "CLOSING_SIGNAL",
     "DEBUG_FOLDERS",
     "READ_FLAGS",
+    "STANDARD_INPUT",
     "access_denied",
     "is_raw",
     "user_name",
@@ -23,6 +24,8 @@ if sys.platform == "win32":
     READ_FLAGS = os.O_RDONLY | os.O_BINARY | os.O_NOINHERIT
     #: The signal of a closed terminal or window.
     CLOSING_SIGNAL = signal.SIGBREAK
+    #: Path of the standard input; None: it has none.
+    STANDARD_INPUT: str | None = None
     #: Where the system has debug files.
     DEBUG_FOLDERS: tuple[bytes, ...] = ()
 
@@ -51,6 +54,7 @@ else:
 
     READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     CLOSING_SIGNAL = signal.SIGHUP
+    STANDARD_INPUT = "/dev/stdin"
     DEBUG_FOLDERS = (b"/usr/lib/debug",)
 
     def user_name(number: int) -> str:

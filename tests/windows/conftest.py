@@ -11,7 +11,10 @@ from debian import Missing
 from mingw import require_mingw
 from windows_client import BUILD, build_recorder
 from windows_driver import build_objects, build_shipped, build_with_model
+from windows_python import BUILD as PYTHON_BUILD
+from windows_python import interpreter
 from wine import Wine, private_wine, require_wine
+from wine_python import WinePython
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -58,3 +61,12 @@ def recorder_program(wine: Wine) -> Path:
         return build_recorder(BUILD)
     except Missing as missing:
         pytest.fail(str(missing), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def windows_python(wine: Wine) -> WinePython:
+    """CPython for Windows with ptkit; skips where it is not built."""
+    site = PYTHON_BUILD / "site"
+    if not (site / "ptkit").is_dir():
+        pytest.skip("ptkit's package for Windows is not built (make windows-python)")
+    return WinePython(wine, interpreter(PYTHON_BUILD) / "python.exe", site)

@@ -18,10 +18,8 @@ from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import Rare
 from ptkit.errors import ConfigError, OpenError, PtkitWarning
 from ptkit.inputs import read_regular
+from ptkit.system import STANDARD_INPUT
 from ptkit.trace import Trace
-
-#: Path of the input that ``-`` stands for.
-STANDARD_INPUT = "/dev/stdin"
 
 _LAST_64 = 2**64 - 1
 LAST_32 = 2**31 - 1
@@ -107,7 +105,11 @@ def _ratio(text: str) -> tuple[int, int]:
 
 def trace_path(text: str) -> str:
     """Read the path of a trace; ``-`` is standard input."""
-    return STANDARD_INPUT if text == "-" else text
+    if text != "-":
+        return text
+    if STANDARD_INPUT is None:
+        raise argparse.ArgumentTypeError("-: standard input is not read on Windows; save it to a file")
+    return STANDARD_INPUT
 
 
 def add_open_options(

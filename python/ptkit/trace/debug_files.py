@@ -20,8 +20,8 @@ def debug_folders(given: Sequence[str | os.PathLike[str]] | None = None) -> list
     Parameters
     ----------
     given : sequence of paths, optional
-        Folders and files that the user gives. Those of `$PTKIT_DEBUG_PATH`, separated by colons (semicolons on
-        Windows), and the system's folder follow.
+        Folders and files that the user gives. Those of `$PTKIT_DEBUG_PATH`, separated by colons (semicolons
+        on Windows), and the system's folder follow.
 
     Raises
     ------

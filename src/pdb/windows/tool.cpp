@@ -2,12 +2,15 @@
 
 namespace ptkit::pdb {
 
-std::string find_tool() { return {}; }
+// PDBs are hostile input, and only Linux has what takes a program's rights (src/confined). So the tool is not
+// looked for, and each PDB says why it is not used.
+std::string find_tool() { return "llvm-pdbutil"; }
 
 std::string Tool::run(const std::vector<std::string>& /*arguments*/,
                       const std::function<bool(std::string_view)>& /*take*/,
                       std::uint64_t /*most_output*/) const {
-  return "no program can be confined on Windows";
+  return "llvm-pdbutil reads PDBs without rights, which only Linux can take; decode the recording on Linux "
+         "for its names and lines";
 }
 
 }  // namespace ptkit::pdb

@@ -21,7 +21,9 @@ from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import notices
 from ptkit.cli.synthetic import CODE, synthetic_stream
 from ptkit.cli.throughput import TABLES, Figure, measure
+from ptkit.decode.plan import thread_count
 from ptkit.errors import PtkitError
+from ptkit.system import STANDARD_INPUT
 from ptkit.text import counted
 from ptkit.trace import Trace
 
@@ -75,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure, and print a table."""
     if options.path is not None and options.made:
         raise ValueError("--made takes no FILE: it makes a stream itself")
-    if options.path == common.STANDARD_INPUT:
+    if options.path == STANDARD_INPUT:
         raise ValueError("standard input can be read once, and bench reads it several times: give a file")
     with notices() as notice, _input(options, notice) as what:
         trace = _opened(options)
@@ -137,7 +139,7 @@ def _opened(options: argparse.Namespace, engine: str | None = None) -> Trace:
 
 def _ours(trace: Trace, options: argparse.Namespace, notice: Callable[[str], None]) -> list[Figure]:
     """With one thread, and with as many as there are."""
-    cores = options.threads or len(os.sched_getaffinity(0))
+    cores = options.threads or thread_count(None)
     figures = []
     for table in TABLES:
         for threads in dict.fromkeys((1, cores)):

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
 from ptkit.errors import ConfigError
+from ptkit.system import STANDARD_INPUT
 from ptkit.text import counted
 
 DESCRIPTION = """\
@@ -30,7 +31,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the index, unless there is a good one."""
-    if options.path == common.STANDARD_INPUT and options.output is None:
+    if options.path == STANDARD_INPUT and options.output is None:
         raise ConfigError("standard input has no path: say by -o FILE where to write the index")
     made = common.open_trace(options, index=False).index(options.output)
     if options.json:

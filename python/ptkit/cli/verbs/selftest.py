@@ -13,7 +13,7 @@ from ptkit.cli import common
 from ptkit.cli.output.json_values import SCHEMA, print_document
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import EXIT_INTERRUPTED, Rare
-from ptkit.errors import ConfigError
+from ptkit.errors import ConfigError, UnsupportedError
 from ptkit.selftest import (
     BACKENDS,
     FAILED,
@@ -90,6 +90,10 @@ def _seconds(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Make the checks, print a line for each, and write the report."""
+    if sys.platform == "win32":
+        raise UnsupportedError(
+            "the checks record by Linux; `ptkit-capture doctor` says what this machine has on Windows"
+        )
     backends = BACKENDS if options.backend == _ALL else ("step", options.backend)
     backends = tuple(dict.fromkeys(backends))
     if options.check:

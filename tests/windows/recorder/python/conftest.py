@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from windows_python import WindowsPython, find_windows_python
-from wine import Wine
+from driven_python import DrivenPython, find_driven_python
+from windows_recording import Recorder
 
 
 @pytest.fixture(scope="session")
-def windows_python(driven_wine: Wine) -> WindowsPython:
-    return find_windows_python(driven_wine)
-
-
-@pytest.fixture(scope="session")
-def script() -> Path:
-    """The script that records in Wine."""
-    return Path(__file__).resolve().parent / "record_in_wine.py"
+def python(recorder: Recorder) -> DrivenPython:
+    """The interpreter with the script that records; the driver is loaded."""
+    return find_driven_python(recorder.wine, Path(__file__).resolve().parent / "record_in_wine.py")

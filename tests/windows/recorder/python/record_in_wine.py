@@ -5,16 +5,18 @@ record_in_wine.py QUESTION   writes answer.json to the folder of QUESTION, and r
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import sys
 import time
+import traceback
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-import ptkit
+if TYPE_CHECKING:
+    import ptkit
 
 SECONDS = 120
 
@@ -41,6 +43,8 @@ def take_steps(recorder: ptkit.Recorder, steps: list[list[str]]) -> None:
 
 
 def recorded(asked: dict[str, Any]) -> dict[str, Any]:
+    import ptkit
+
     recorder = ptkit.Recorder(asked["argv"], asked["output"], backend="driver", **asked["options"])
     started: list[object] = [recorder.backend]
     if asked.get("steps") is not None:
@@ -63,6 +67,10 @@ def recorded(asked: dict[str, Any]) -> dict[str, Any]:
 
 def save_rows(bundle: str, file: Path) -> dict[str, Any]:
     """Decodes the bundle here, in Wine."""
+    import numpy as np
+
+    import ptkit
+
     trace = ptkit.open(bundle)
     table = trace.instructions(columns=["ip", "cpu"])
     rows = np.stack([table["ip"], table["cpu"].astype(np.uint64)])
@@ -70,10 +78,25 @@ def save_rows(bundle: str, file: Path) -> dict[str, Any]:
     return {"rows": rows.shape[1], "errors": len(trace.errors)}
 
 
+def printed(command: list[str]) -> str:
+    """What a command of ptkit prints."""
+    from ptkit.cli import main as ptkit_main
+
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        ptkit_main(command)
+    return output.getvalue()
+
+
 def answer_to(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
+    import ptkit
+
+    warnings.simplefilter("ignore", ptkit.PtkitWarning)
+    if "command" in asked:
+        return {"printed": printed(asked["command"])}
     try:
         answer = recorded(asked)
-    except (ptkit.PtkitError, TypeError, ValueError) as error:
+    except ptkit.PtkitError as error:
         return {"error": type(error).__name__, "text": str(error)}
     if asked.get("decode"):
         answer |= save_rows(asked["output"], folder / "rows.u64")
@@ -81,8 +104,10 @@ def answer_to(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def main(file: Path) -> None:
-    warnings.simplefilter("ignore", ptkit.PtkitWarning)
-    answer = answer_to(json.loads(file.read_text(encoding="utf-8")), file.parent)
+    try:
+        answer = answer_to(json.loads(file.read_text(encoding="utf-8")), file.parent)
+    except BaseException:
+        answer = {"traceback": traceback.format_exc()}
     part = file.parent / "answer.part"
     part.write_text(json.dumps(answer), encoding="utf-8")
     part.replace(file.parent / "answer.json")

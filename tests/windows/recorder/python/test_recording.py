@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from windows_python import SECONDS, WindowsPython, windows_path, write_question
+from driven_python import DrivenPython, drive_path
 from windows_recording import Recorder, Script, decoded, executed, wait_for, wandering
 
 import ptkit
@@ -20,8 +20,8 @@ BLOCKS = 600  # that a step executes on each processor
 def question(recorder: Recorder, folder: Path, **options: Any) -> dict[str, Any]:
     """The recording of the traced program with the script of a folder."""
     return {
-        "argv": [windows_path(recorder.program), "play", str(folder)],
-        "output": windows_path(folder / "trace.ptk"),
+        "argv": [drive_path(recorder.program), "play", str(folder)],
+        "output": drive_path(folder / "trace.ptk"),
         "options": options,
     }
 
@@ -42,8 +42,8 @@ def stepwise(recorder: Recorder, name: str, *steps: str) -> Path:
 def step(folder: Path, name: str) -> list[list[str]]:
     """Has the program do a step, and waits for its end."""
     return [
-        ["touch", windows_path(folder / f"begin-{name}")],
-        ["wait_for", windows_path(folder / f"done-{name}")],
+        ["touch", drive_path(folder / f"begin-{name}")],
+        ["wait_for", drive_path(folder / f"done-{name}")],
     ]
 
 
@@ -61,11 +61,9 @@ def check_all(folder: Path, blocks: int) -> ptkit.Trace:
     return trace
 
 
-def test_a_program_is_recorded_and_decoded_in_one_process(
-    recorder: Recorder, windows_python: WindowsPython, script: Path
-) -> None:
+def test_a_program_is_recorded_and_decoded_in_one_process(recorder: Recorder, python: DrivenPython) -> None:
     folder = recorder.folder("py-program", wandering(recorder.image, 40000))
-    answer = windows_python.answer(script, folder, question(recorder, folder) | {"decode": True})
+    answer = python.answer(folder, question(recorder, folder) | {"decode": True})
     assert answer["started"] == ["driver"]
     assert (answer["exit_status"], answer["streams"], answer["interrupted"]) == (0, 4, False)
     assert any("ETW refuses" in text for text in answer["warnings"])
@@ -79,100 +77,85 @@ def test_a_program_is_recorded_and_decoded_in_one_process(
     assert rows[len(table) :].tolist() == table["cpu"].tolist()
 
 
-def test_stop_ends_the_program_too(recorder: Recorder, windows_python: WindowsPython, script: Path) -> None:
+def test_stop_ends_the_program_too(recorder: Recorder, python: DrivenPython) -> None:
     folder = stepwise(recorder, "py-stop", "one")
     asked = question(recorder, folder) | {"steps": [*step(folder, "one"), ["stop"]]}
-    answer = windows_python.answer(script, folder, asked)
+    answer = python.answer(folder, asked)
     assert answer["interrupted"]
     assert answer["started"][1] > 0
     assert answer["exit_status"] == 1  # Wine sends no Ctrl-Break: the program was ended by force
     check_all(folder, BLOCKS)
 
 
-def test_detach_leaves_the_program_to_its_end(
-    recorder: Recorder, windows_python: WindowsPython, script: Path
-) -> None:
+def test_detach_leaves_the_program_to_its_end(recorder: Recorder, python: DrivenPython) -> None:
     folder = stepwise(recorder, "py-detach", "one", "two")
-    end = [["touch", windows_path(folder / "end")]]
+    end = [["touch", drive_path(folder / "end")]]
     asked = question(recorder, folder) | {
         "steps": [*step(folder, "one"), ["detach"], ["settle"], *step(folder, "two"), *end]
     }
-    answer = windows_python.answer(script, folder, asked)
+    answer = python.answer(folder, asked)
     assert (answer["exit_status"], answer["interrupted"]) == (0, False)
     trace = opened(folder)
     assert [len(decoded(trace, cpu)) for cpu in range(4)] == [BLOCKS] * 4
 
 
-def test_nothing_is_traced_in_a_pause(
-    recorder: Recorder, windows_python: WindowsPython, script: Path
-) -> None:
+def test_nothing_is_traced_in_a_pause(recorder: Recorder, python: DrivenPython) -> None:
     folder = stepwise(recorder, "py-pause", "one", "two", "three")
     asked = question(recorder, folder) | {
         "steps": [
             *step(folder, "one"), ["pause"], ["settle"], *step(folder, "two"), ["resume"], ["settle"],
-            *step(folder, "three"), ["touch", windows_path(folder / "end")],
+            *step(folder, "three"), ["touch", drive_path(folder / "end")],
         ]
     }  # fmt: skip
-    answer = windows_python.answer(script, folder, asked)
+    answer = python.answer(folder, asked)
     assert answer["exit_status"] == 0
     trace = opened(folder)
     assert [len(decoded(trace, cpu)) for cpu in range(4)] == [2 * BLOCKS] * 4
 
 
-def test_snapshots_keep_what_the_ring_had(
-    recorder: Recorder, windows_python: WindowsPython, script: Path
-) -> None:
+def test_snapshots_keep_what_the_ring_had(recorder: Recorder, python: DrivenPython) -> None:
     folder = stepwise(recorder, "py-snapshot", "one", "two")
-    end = [["touch", windows_path(folder / "end")]]
+    end = [["touch", drive_path(folder / "end")]]
     asked = question(recorder, folder, ring="64K") | {
         "steps": [*step(folder, "one"), ["snapshot"], ["settle"], *step(folder, "two"), *end]
     }
-    answer = windows_python.answer(script, folder, asked)
+    answer = python.answer(folder, asked)
     assert answer["snapshots"] == 1
     check_all(folder, 2 * BLOCKS)
 
 
 def test_ctrl_c_ends_the_recording_and_keeps_it(
-    recorder: Recorder, windows_python: WindowsPython, script: Path, press_ctrl_c: Path
+    recorder: Recorder, python: DrivenPython, press_ctrl_c: Path
 ) -> None:
     folder = stepwise(recorder, "py-ctrl-c", "one")
     file = folder / "press"
-    words = [file, windows_python.program, script, write_question(folder, question(recorder, folder))]
-    log = folder / "python.log"
-    process = windows_python.wine.begin(log, press_ctrl_c, *words, environment=windows_python.environment)
+    process = python.begin(folder, question(recorder, folder), press_ctrl_c, file)
     (folder / "begin-one").touch()
     wait_for(folder / "done-one", process)
     file.touch()
-    assert process.wait(SECONDS) == 0
-    assert windows_python.read_answer(folder)["interrupted"]
+    assert python.end(process, folder)["interrupted"]
     check_all(folder, BLOCKS)
 
 
-def test_processors_are_recorded_for_some_time(
-    recorder: Recorder, windows_python: WindowsPython, script: Path
-) -> None:
+def test_processors_are_recorded_for_some_time(recorder: Recorder, python: DrivenPython) -> None:
     folder = recorder.folder("py-cpus", Script())
     asked = question(recorder, folder, cpus=[1, 2], seconds=0.5) | {"argv": []}
-    answer = windows_python.answer(script, folder, asked)
+    answer = python.answer(folder, asked)
     assert (answer["streams"], answer["limited"]) == (2, True)
 
 
-def test_the_code_of_a_driver_is_recorded(
-    recorder: Recorder, windows_python: WindowsPython, script: Path
-) -> None:
+def test_the_code_of_a_driver_is_recorded(recorder: Recorder, python: DrivenPython) -> None:
     folder = recorder.folder("py-driver", Script())
     options = {"cpus": "all", "levels": "kernel", "filters": "filter * @ mountmgr.sys", "seconds": 0.3}
-    windows_python.answer(script, folder, question(recorder, folder, **options) | {"argv": []})
+    python.answer(folder, question(recorder, folder, **options) | {"argv": []})
     with pytest.warns(ptkit.PtkitWarning, match="mountmgr.sys"):
         trace = ptkit.open(folder / "trace.ptk")
     assert "filter range:  [0x10400000, 0x105fffff]" in str(trace.info)
 
 
-def test_branch_trace_store_is_recorded(
-    recorder: Recorder, windows_python: WindowsPython, script: Path
-) -> None:
+def test_branch_trace_store_is_recorded(recorder: Recorder, python: DrivenPython) -> None:
     folder = recorder.folder("py-bts", wandering(recorder.image, 4000))
-    windows_python.answer(script, folder, question(recorder, folder, bts=True, buffer="256K"))
+    python.answer(folder, question(recorder, folder, bts=True, buffer="256K"))
     with pytest.warns(ptkit.PtkitWarning):
         trace = ptkit.open(folder / "trace.ptk")
     assert len(trace.branches(columns=["to_ip"])) > 1000
@@ -193,30 +176,29 @@ def test_branch_trace_store_is_recorded(
     ],
 )
 def test_wrong_options_get_one_line(
-    recorder: Recorder, windows_python: WindowsPython, script: Path, tmp_path: Path,
+    recorder: Recorder, python: DrivenPython, tmp_path: Path,
     options: dict[str, Any], error: str, words: str,
 ) -> None:  # fmt: skip
     asked = question(recorder, tmp_path, **options)
     asked["argv"] = [] if "cpus" in options else ["cmd", "/c", "exit"]
-    answer = windows_python.answer(script, tmp_path, asked)
+    answer = python.answer(tmp_path, asked)
     assert answer["error"] == error
     assert words in answer["text"]
     assert "\n" not in answer["text"]
     assert not (tmp_path / "trace.ptk").exists()
 
 
-def test_a_missing_program_gets_one_line(
-    recorder: Recorder, windows_python: WindowsPython, script: Path, tmp_path: Path
-) -> None:
+def test_a_missing_program_gets_one_line(recorder: Recorder, python: DrivenPython, tmp_path: Path) -> None:
     asked = question(recorder, tmp_path) | {"argv": ["no-such-program"]}
-    answer = windows_python.answer(script, tmp_path, asked)
+    answer = python.answer(tmp_path, asked)
     assert answer["error"] == "ConfigError"
     assert "there is no program 'no-such-program'" in answer["text"]
 
 
-def test_doctor_says_what_ptkit_capture_says(recorder: Recorder, windows_python: WindowsPython) -> None:
-    said = windows_python.run("-m", "ptkit", "doctor")
+def test_doctor_says_what_ptkit_capture_says(
+    recorder: Recorder, python: DrivenPython, tmp_path: Path
+) -> None:
+    said = python.answer(tmp_path, {"command": ["doctor"]})["printed"]
     for line in recorder.wine.run(recorder.recorder, "doctor").splitlines():
         assert line in said
     assert "uses: driver" in said
-    assert "this is Windows" in said
