@@ -7,33 +7,23 @@ none.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from wine import LOADER, Wine
+from wine import LOADER
+from wine_python import WinePython
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("PTKIT_WINDOWS_PYTHON_BUILD", ROOT / "build" / "windows-python"))
-INTERPRETER = Path(os.environ.get("PTKIT_WINDOWS_PYTHON", BUILD / "python"))
 SECONDS = 240  # of a script on a busy machine: NumPy alone takes some to import
-
-
-def drive_path(path: Path) -> str:
-    """The path as programs for Windows have it in Wine."""
-    return "Z:" + str(path).replace("/", "\\")
 
 
 @dataclass(frozen=True)
 class DrivenPython:
-    """The interpreter, the packages that it imports, and the script that answers."""
+    """The interpreter in a prefix with the driver, and the script that answers."""
 
-    wine: Wine
-    program: Path
-    site: Path
+    python: WinePython
     script: Path
 
     def begin(self, folder: Path, asked: dict[str, Any], *before: str | Path) -> subprocess.Popen[bytes]:
@@ -41,11 +31,11 @@ class DrivenPython:
         question = folder / "question.json"
         question.write_text(json.dumps(asked), encoding="utf-8")
         (folder / "answer.json").unlink(missing_ok=True)
-        settings = {"PYTHONPATH": drive_path(self.site), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [str(LOADER), *before, self.program, self.script, question]
+        wine = self.python.wine
+        command = [str(LOADER), *before, self.python.program, self.script, question]
         return subprocess.Popen(
             list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, env=self.wine.environment | settings, cwd=self.wine.folder,
+            stderr=subprocess.DEVNULL, env=wine.environment | self.python.environment, cwd=wine.folder,
         )  # fmt: skip
 
     def answer(self, folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
@@ -65,11 +55,3 @@ class DrivenPython:
         assert status == 0, found
         assert "traceback" not in found, found["traceback"]
         return found
-
-
-def find_driven_python(wine: Wine, script: Path) -> DrivenPython:
-    """Skips where ptkit's package for Windows is not built."""
-    program, site = INTERPRETER / "python.exe", BUILD / "site"
-    if not program.is_file() or not (site / "ptkit").is_dir():
-        pytest.skip("ptkit's package for Windows is not built (make windows-python)")
-    return DrivenPython(wine, program, site, script)

@@ -83,7 +83,7 @@ def printed(command: list[str]) -> str:
     from ptkit.cli import main as ptkit_main
 
     output = io.StringIO()
-    with contextlib.redirect_stdout(output):
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         ptkit_main(command)
     return output.getvalue()
 

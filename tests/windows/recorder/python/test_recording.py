@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driven_python import DrivenPython, drive_path
+from driven_python import DrivenPython
 from windows_recording import Recorder, Script, decoded, executed, wait_for, wandering
+from wine_python import windows_path
 
 import ptkit
 
@@ -20,8 +21,8 @@ BLOCKS = 600  # that a step executes on each processor
 def question(recorder: Recorder, folder: Path, **options: Any) -> dict[str, Any]:
     """The recording of the traced program with the script of a folder."""
     return {
-        "argv": [drive_path(recorder.program), "play", str(folder)],
-        "output": drive_path(folder / "trace.ptk"),
+        "argv": [windows_path(recorder.program), "play", str(folder)],
+        "output": windows_path(folder / "trace.ptk"),
         "options": options,
     }
 
@@ -42,8 +43,8 @@ def stepwise(recorder: Recorder, name: str, *steps: str) -> Path:
 def step(folder: Path, name: str) -> list[list[str]]:
     """Has the program do a step, and waits for its end."""
     return [
-        ["touch", drive_path(folder / f"begin-{name}")],
-        ["wait_for", drive_path(folder / f"done-{name}")],
+        ["touch", windows_path(folder / f"begin-{name}")],
+        ["wait_for", windows_path(folder / f"done-{name}")],
     ]
 
 
@@ -89,7 +90,7 @@ def test_stop_ends_the_program_too(recorder: Recorder, python: DrivenPython) -> 
 
 def test_detach_leaves_the_program_to_its_end(recorder: Recorder, python: DrivenPython) -> None:
     folder = stepwise(recorder, "py-detach", "one", "two")
-    end = [["touch", drive_path(folder / "end")]]
+    end = [["touch", windows_path(folder / "end")]]
     asked = question(recorder, folder) | {
         "steps": [*step(folder, "one"), ["detach"], ["settle"], *step(folder, "two"), *end]
     }
@@ -104,7 +105,7 @@ def test_nothing_is_traced_in_a_pause(recorder: Recorder, python: DrivenPython) 
     asked = question(recorder, folder) | {
         "steps": [
             *step(folder, "one"), ["pause"], ["settle"], *step(folder, "two"), ["resume"], ["settle"],
-            *step(folder, "three"), ["touch", drive_path(folder / "end")],
+            *step(folder, "three"), ["touch", windows_path(folder / "end")],
         ]
     }  # fmt: skip
     answer = python.answer(folder, asked)
@@ -115,7 +116,7 @@ def test_nothing_is_traced_in_a_pause(recorder: Recorder, python: DrivenPython) 
 
 def test_snapshots_keep_what_the_ring_had(recorder: Recorder, python: DrivenPython) -> None:
     folder = stepwise(recorder, "py-snapshot", "one", "two")
-    end = [["touch", drive_path(folder / "end")]]
+    end = [["touch", windows_path(folder / "end")]]
     asked = question(recorder, folder, ring="64K") | {
         "steps": [*step(folder, "one"), ["snapshot"], ["settle"], *step(folder, "two"), *end]
     }
@@ -139,17 +140,18 @@ def test_ctrl_c_ends_the_recording_and_keeps_it(
 
 def test_processors_are_recorded_for_some_time(recorder: Recorder, python: DrivenPython) -> None:
     folder = recorder.folder("py-cpus", Script())
-    asked = question(recorder, folder, cpus=[1, 2], seconds=0.5) | {"argv": []}
+    asked = question(recorder, folder, cpus=[1], seconds=0.5) | {"argv": []}
     answer = python.answer(folder, asked)
-    assert (answer["streams"], answer["limited"]) == (2, True)
+    assert (answer["streams"], answer["limited"]) == (1, True)
 
 
 def test_the_code_of_a_driver_is_recorded(recorder: Recorder, python: DrivenPython) -> None:
     folder = recorder.folder("py-driver", Script())
     options = {"cpus": "all", "levels": "kernel", "filters": "filter * @ mountmgr.sys", "seconds": 0.3}
     python.answer(folder, question(recorder, folder, **options) | {"argv": []})
-    with pytest.warns(ptkit.PtkitWarning, match="mountmgr.sys"):
+    with pytest.warns(ptkit.PtkitWarning) as warned:
         trace = ptkit.open(folder / "trace.ptk")
+    assert "mountmgr.sys" in " ".join(str(one.message) for one in warned)
     assert "filter range:  [0x10400000, 0x105fffff]" in str(trace.info)
 
 
@@ -172,7 +174,7 @@ def test_branch_trace_store_is_recorded(recorder: Recorder, python: DrivenPython
         ({"branch_stack": True}, "ConfigError", "backend 'driver': it has no branch_stack"),
         ({"truth": "."}, "ConfigError", "backend 'driver': it has no truth"),
         ({"psb_period": 5000}, "ConfigError", "psb_period: expected a power of two"),
-        ({"cpus": [999]}, "UnsupportedError", "cpus"),
+        ({"cpus": [999]}, "ConfigError", "cpus: expected numbers below 4"),
     ],
 )
 def test_wrong_options_get_one_line(
