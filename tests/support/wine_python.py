@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from wine import SECONDS, Wine, errors_of
+import pytest
+from wine import LOADER, SECONDS, Wine
 
 
 def windows_path(path: Path) -> str:
@@ -29,13 +31,27 @@ class WinePython:
             "PYTHONIOENCODING": "utf-8",
         }
 
+    def _process(self, *arguments: str | Path, seconds: float) -> subprocess.CompletedProcess[bytes]:
+        # In Wine, CPython does not start if its output is a file.
+        return subprocess.run(
+            [str(LOADER), str(self.program), *map(str, arguments)], capture_output=True, timeout=seconds,
+            stdin=subprocess.DEVNULL, env=self.wine.environment | self.environment, cwd=self.wine.folder,
+            check=False,
+        )  # fmt: skip
+
     def run(self, *arguments: str | Path, seconds: float = SECONDS) -> str:
         """What Python prints on its standard output; fails if it exits with an error."""
-        return self.wine.run(self.program, *arguments, seconds=seconds, environment=self.environment)
+        done = self._process(*arguments, seconds=seconds)
+        if done.returncode != 0:
+            pytest.fail(f"Python exited with {done.returncode}:\n{_text(done.stderr)[-2000:]}", pytrace=False)
+        return _text(done.stdout)
 
     def refused(self, *arguments: str | Path) -> tuple[int, str]:
-        """The exit status, and what Python says on its standard error."""
-        log = self.wine.folder / "python"
-        process = self.wine.begin(log, self.program, *arguments, environment=self.environment)
-        status = process.wait(SECONDS)
-        return status, errors_of(log).read_text(errors="replace").replace("\r", "")
+        """The exit status, and what Python and ptkit say on the standard error."""
+        done = self._process(*arguments, seconds=SECONDS)
+        lines = _text(done.stderr).splitlines(keepends=True)
+        return done.returncode, "".join(line for line in lines if ":err:" not in line)
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace").replace("\r", "")
