@@ -29,6 +29,7 @@ class WinePython:
             "PYTHONPATH": windows_path(self.site),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONIOENCODING": "utf-8",
+            "PTKIT_DEBUG_PATH": "Z:/usr/lib/debug",  # where Linux looks by itself
         }
 
     def _process(self, *arguments: str | Path, seconds: float) -> subprocess.CompletedProcess[bytes]:

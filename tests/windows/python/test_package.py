@@ -155,15 +155,3 @@ def test_pe_file_is_an_image(windows_python: WinePython, tmp_path: Path) -> None
     there = windows_python.run("-W", "ignore", "-c", *words)
     assert there == here("-W", "ignore", "-c", *words).stdout
     assert there == "['0x140001000', '0x140001001', '0x140001003']\n"
-
-
-def test_long_call_ends_at_an_interrupt(windows_python: WinePython, recordings: list[Path]) -> None:
-    code = (
-        "import _thread, ptkit, sys, threading\n"
-        "trace = ptkit.open(sys.argv[1])\n"
-        "threading.Timer(0.5, _thread.interrupt_main).start()\n"
-        "try:\n"
-        "    while True: len(trace.packets())\n"
-        "except KeyboardInterrupt: print('interrupted')\n"
-    )
-    assert windows_python.run("-W", "ignore", "-c", code, windows_path(recordings[0])) == "interrupted\n"
