@@ -113,8 +113,8 @@ PYTHON_RANKS = {
 }
 
 EXCLUSIVE = {"pybind11/": "bindings", "Zydis/": "insn", "elfutils/": "dwarf", "intel-pt.h": "reference"}
-# Folders that compile without POSIX. What they ask of the system is declared in src/base/system, and defined in the
-# rooms posix and windows.
+# Folders that compile without POSIX. What they ask of the system is declared in src/base/system, and defined
+# in the rooms posix and windows.
 PORTABLE = {
     "base",
     "msr",
