@@ -155,3 +155,18 @@ def test_pe_file_is_an_image(windows_python: WinePython, tmp_path: Path) -> None
     there = windows_python.run("-W", "ignore", "-c", *words)
     assert there == here("-W", "ignore", "-c", *words).stdout
     assert there == "['0x140001000', '0x140001001', '0x140001003']\n"
+
+
+def test_long_call_is_interrupted(windows_python: WinePython, tmp_path: Path) -> None:
+    stream = tmp_path / "long.pt"
+    stream.write_bytes((bytes([0x02, 0x82] * 8 + [0x02, 0x23]) + bytes([0x06]) * 4000) * 10000)
+    lines = [
+        "import _thread, ptkit, sys, threading",
+        "trace = ptkit.open(sys.argv[1], format='raw')",
+        "threading.Timer(0.3, _thread.interrupt_main).start()",  # as Ctrl-C does
+        "try:",
+        "    print(len(trace.packets()))",
+        "except KeyboardInterrupt:",
+        "    print('interrupted')",
+    ]
+    assert windows_python.run("-W", "ignore", "-c", "\n".join(lines), windows_path(stream)) == "interrupted\n"
