@@ -66,13 +66,18 @@ class Profile : public nlohmann::json_sax<Json> {
     return depth_ == depth && keys_[0] == first;
   }
 
+  // A symbol without a name is no symbol.
+  void add_symbol(std::uint64_t value) {
+    if (!keys_[1].empty()) symbols.push_back({keys_[1], value, 0});
+  }
+
   void take(std::uint64_t value) {
     if (is_at(3, "symbols") && keys_[2] == "address") {
       is_isf = true;
-      symbols.push_back({keys_[1], value, 0});
+      add_symbol(value);
     } else if (is_at(2, "$CONSTANTS") || is_at(2, "$FUNCTIONS")) {
       is_rekall = true;
-      symbols.push_back({keys_[1], value, 0});
+      add_symbol(value);
     } else if (is_at(4, "metadata") && keys_[3] == "age") {
       age = value;
     }

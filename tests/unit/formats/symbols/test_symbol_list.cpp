@@ -218,6 +218,13 @@ TEST(SymbolList, ReadsProfiles) {
   EXPECT_EQ(linux.linked_base, 0xffffffff81000000);
 }
 
+TEST(SymbolList, LeavesOutNamelessMembersOfProfiles) {
+  EXPECT_EQ(symbols_of(read("{\"$FUNCTIONS\": {\"\": 32, \"f\": 16}}")), "f 10");
+  EXPECT_EQ(symbols_of(read("{\"$FUNCTIONS\": [32, 33], \"$CONSTANTS\": {\"g\": 1}}")), "g 1");
+  EXPECT_NE(failure_of("{\"$METADATA\": {}, \"$FUNCTIONS\": {\"\": 32}}").find("is JSON without symbols"),
+            std::string::npos);
+}
+
 TEST(SymbolList, SaysWhatOtherFilesAre) {
   const auto says = [](std::string_view text, const char* part) {
     const std::string failure = failure_of(text);
