@@ -64,8 +64,14 @@ def link_with_double(build: Path, library: Path, program: Path) -> Path:
     It is linked of the objects of the program that is shipped.
     """
     client = build / "tree" / "src" / "client"
-    objects = sorted((client / "CMakeFiles" / "ptkit_client.dir").glob("*.obj"))
     own = [client / f"lib{name}.a" for name in ("ptkit_recorder", "ptkit_capture", "ptkit_zstd")]
+    # A build of an earlier state may have left objects that are in the library now.
+    listed = subprocess.run(
+        ["x86_64-w64-mingw32-ar", "t", own[0]], capture_output=True, text=True, check=True
+    )
+    left = set(listed.stdout.split())
+    objects = sorted((client / "CMakeFiles" / "ptkit_client.dir").glob("*.obj"))
+    objects = [one for one in objects if one.name not in left]
     command = [
         "x86_64-w64-mingw32-g++", "-municode", "-static", *objects, *own, library, "-lntdll", "-o", program,
     ]  # fmt: skip
