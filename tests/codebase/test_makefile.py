@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLER = "tools/install_packages.sh"
-# Programs of recipes and their packages. Debian's smallest system has the others (coreutils, bash, findutils).
+# Programs of recipes, and their packages. Debian's smallest system has the others.
 PACKAGES = {
     "cmake": "cmake",
     "ctest": "cmake",

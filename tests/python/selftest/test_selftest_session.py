@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ptkit import msr
 from ptkit.capture import Backend
 from ptkit.errors import ConfigError, OpenError
 from ptkit.selftest import machine, session
@@ -134,8 +135,29 @@ def test_options_that_are_refused_are_not_here(tmp_path: Path) -> None:
         Bench("step", 0, tmp_path).record(filtered(1), ring="64K")
 
 
+def words(*leaves: str) -> str:
+    """CPUID leaves as `cpuid -r` writes them, with some value in EAX."""
+    return "\n".join(
+        f"{leaf}: eax=0x00000001 ebx=0x00000000 ecx=0x00000000 edx=0x00000000" for leaf in leaves
+    )
+
+
+# What processors have: with Processor Trace, with leaves about other things only, and older than leaf 7.
+TRACING = words("0x00000007 0x00", "0x00000014 0x00", "0x00000014 0x01", "0x00000015 0x00")
+WITHOUT_TRACE = words("0x00000007 0x00")
+OLD = words("0x00000001 0x00")
+
+
+@pytest.fixture(params=[TRACING, WITHOUT_TRACE, OLD], ids=["tracing", "without-trace", "old"])
+def found(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> msr.Capabilities:
+    """What CPUID of the machine is made to say."""
+    capabilities = msr.capabilities(request.param)
+    monkeypatch.setattr(machine.msr, "capabilities", lambda: capabilities)
+    return capabilities
+
+
 @pytest.fixture
-def report(planted: Callable[..., Session]) -> str:
+def report(planted: Callable[..., Session], found: msr.Capabilities) -> str:
     detail = f"no code of {Path.home()}/secret.ptk on {platform.node()}; see /proc/interrupts"
     made = planted(
         Check("bad", raises(CheckFailed(detail)), "x"), Check("worse", raises(OpenError(detail)), "x")
@@ -143,10 +165,12 @@ def report(planted: Callable[..., Session]) -> str:
     return json.dumps(make_report(made))
 
 
-def test_report_has_the_machine_and_no_names(report: str) -> None:
+def test_report_has_the_machine_and_no_names(report: str, found: msr.Capabilities) -> None:
     document = json.loads(report)
     assert document["machine"]["kernel"] == platform.release()
-    assert {row["leaf"] for row in document["machine"]["cpuid"]} >= {"0x7", "0x14"}
+    assert [list(row.values()) for row in document["machine"]["cpuid"]] == [
+        [hex(word) for word in row] for row in found.words
+    ]
     assert document["causes"] == ["perf bad", "perf worse"]
     assert "secret" not in report
     assert str(Path.home()) not in report
