@@ -1,7 +1,9 @@
+#include "base/system/thread_data.h"
 #include "bindings/bindings.h"
 
 PYBIND11_MODULE(_core, module) {
   using namespace ptkit::bindings;
+  ptkit::base::allocate_data_with_threads();
   module.doc() = "The C++ core of ptkit. Its names are not public; use the package.";
   register_base(module);
   register_encode(module);

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/system/thread_data.h"
 #include "capi/coverage.h"
 #include "capi/failure.h"
 
@@ -95,6 +96,7 @@ const char* ptkit_version(void) { return PTKIT_RELEASE; }
 int ptkit_coverage_open(const ptkit_options* options, ptkit_coverage** coverage) {
   if (coverage == nullptr) return fail_config("there is no place for the handle: coverage is NULL");
   *coverage = nullptr;
+  ptkit::base::allocate_data_with_threads();
   return guarded([=] {
     const auto settings = ptkit::capi::read_options(options);
     if (!settings.ok()) return fail(settings.failure());
