@@ -22,7 +22,7 @@ function(ptkit_make_driver target)
   target_link_options(${target} PRIVATE
     -nostdlib -Wl,--subsystem,native -Wl,--entry,DriverEntry -Wl,--image-base,0x140000000
     -Wl,--dynamicbase -Wl,--nxcompat -Wl,--major-subsystem-version,10 -Wl,--minor-subsystem-version,0
-    -Wl,--major-os-version,10 -Wl,--minor-os-version,0)
+    -Wl,--major-os-version,10 -Wl,--minor-os-version,0 -Wl,-Map,${target}.map)
   target_link_libraries(${target} PRIVATE ntoskrnl hal gcc)
   set_target_properties(${target} PROPERTIES SUFFIX .sys C_STANDARD_LIBRARIES "")
 endfunction()
