@@ -93,13 +93,21 @@ void append(std::vector<std::uint8_t>& to, base::Bytes bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-// True if offsets ascend, and every segment but the first has a checkpoint, which decoding relies on.
+// True if the rows before `next` are at least those before `segment`.
+bool rows_ascend(const Segment& segment, const Segment& next) noexcept {
+  return segment.instructions <= next.instructions && segment.blocks <= next.blocks &&
+         segment.order <= next.order;
+}
+
+// True if offsets and rows ascend, and every segment but the first has a checkpoint, which decoding relies
+// on.
 bool in_order(const StreamIndex& stream) noexcept {
   if (stream.segments.empty() || stream.segments.front().begin != 0) return false;
   for (std::size_t i = 1; i < stream.segments.size(); ++i) {
     const Segment& segment = stream.segments[i];
     if (segment.begin <= stream.segments[i - 1].begin || segment.begin > stream.size) return false;
     if (segment.psb >= segment.begin || segment.psb == 0 || segment.blob.checkpoint == 0) return false;
+    if (!rows_ascend(stream.segments[i - 1], segment)) return false;
   }
   return true;
 }

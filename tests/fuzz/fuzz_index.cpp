@@ -97,15 +97,23 @@ void change(index::Segment& segment, Input& in) {
   }
 }
 
+void change(index::RowTotals& rows, Input& in) {
+  std::uint64_t* const fields[] = {&rows.instructions, &rows.blocks, &rows.branches,
+                                   &rows.events,       &rows.errors, &rows.gaps};
+  *fields[in.below(std::size(fields))] = in.word();
+}
+
 void change(index::BuiltStream& stream, Input& in) {
   const std::size_t at = in.below(stream.contents.size());
-  switch (in.byte() % 4) {
+  switch (in.byte() % 5) {
     case 0:
       return change(stream.contents[at].checkpoint, in);
     case 1:
       return change(stream.contents[at].time, in);
     case 2:
       return change(stream.contents[at].lines, in);
+    case 3:
+      return change(stream.index.rows, in);
     default:
       return change(stream.index.segments[at], in);
   }
@@ -129,7 +137,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   reading.table = flow::tables::kFlowTables[choices / 2 % flow::tables::kFlowTables.size()];
   const auto& segments = opened.value()->streams()[0].segments;
   const index::Segment& segment = segments[select % segments.size()];
-  if ((choices & 128U) != 0) {
+  if (select == 0) {
+    // All rows: room for those that the index claims is taken at once.
+  } else if ((choices & 128U) != 0) {
     reading.selection.by_time = true;
     reading.selection.tsc_begin = segment.tsc_least;
     reading.selection.tsc_end = segment.tsc_least + 1 + (select >> 32U);

@@ -74,6 +74,14 @@ class LostPackets final : public flow::RowSource {
   }
 }
 
+// Rows of a table that an index may claim for the bytes of a stream: several times what was ever seen. Room
+// for the rows that it claims is taken at once, and the file may be damaged or hostile.
+[[nodiscard]] std::uint64_t most_rows(TableId table, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t kRowsPerByte = 64;
+  constexpr std::uint64_t kInstructionsPerByte = 1024;
+  return bytes * (table == TableId::instructions ? kInstructionsPerByte : kRowsPerByte);
+}
+
 [[nodiscard]] bool needs_time(const Request& request) noexcept {
   return request.time || request.selection.by_time;
 }
@@ -246,10 +254,11 @@ bool TableReader::reads_all_rows() const noexcept {
 }
 
 std::optional<std::size_t> TableReader::known_rows(std::uint32_t index) const noexcept {
-  const auto rows = input_.facts->rows(index, request_.table);
-  const bool indexed =
-      input_.index != nullptr && input_.decoder != nullptr && has_packets(input_.bundle->streams[index]);
-  return rows || !indexed ? rows : rows_in(input_.index->streams()[index].rows, request_.table);
+  if (const auto rows = input_.facts->rows(index, request_.table)) return rows;
+  const trace::Stream& stream = input_.bundle->streams[index];
+  if (input_.index == nullptr || input_.decoder == nullptr || !has_packets(stream)) return std::nullopt;
+  const auto rows = rows_in(input_.index->streams()[index].rows, request_.table);
+  return rows && *rows <= most_rows(request_.table, stream.data.size()) ? rows : std::nullopt;
 }
 
 std::optional<std::size_t> TableReader::known_rows() const noexcept {

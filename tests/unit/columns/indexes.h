@@ -1,13 +1,17 @@
 // Indexes of recordings, in memory.
 #pragma once
 
+#include <span>
+
 #include "index/builder.h"
 #include "unit/columns/recordings.h"
 
 namespace ptkit::columns {
 
+// `claimed`: numbers of branches that it says of the streams from the second on.
 inline std::vector<std::uint8_t> build_index(const std::shared_ptr<trace::TraceBundle>& bundle,
-                                             std::size_t segment, std::size_t threads) {
+                                             std::size_t segment, std::size_t threads,
+                                             std::span<const std::uint64_t> claimed = {}) {
   const image::Image image(bundle);
   flow::CodeCachePool pool(image);
   const std::atomic<bool> cancelled{false};
@@ -19,6 +23,7 @@ inline std::vector<std::uint8_t> build_index(const std::shared_ptr<trace::TraceB
     EXPECT_TRUE(built.has_value());
     streams.push_back(std::move(*built));
   }
+  for (std::size_t i = 0; i < claimed.size(); ++i) streams[i + 1].index.rows.branches = claimed[i];
   return index::to_bytes(std::move(streams), index::identity_of(*bundle, flow::Resync::IP), {});
 }
 

@@ -170,6 +170,27 @@ TEST(StreamCrew, WrongNumbersOfRowsDoNoHarm) {
   }
 }
 
+// Sums of the first two exceed 64 bits, and their places would be anywhere.
+TEST(StreamCrew, NumbersOfAHostileIndexAreNotBelieved) {
+  const auto bundle = large(4);
+  const Request request = request_of(TableId::branches, false);
+  Table plain = read(bundle, request, {});
+  const std::size_t least = RowWindow::kLeastRows;
+  for (const auto& claimed : {std::array<std::uint64_t, 2>{~std::uint64_t{0} - 10, least + 30},
+                              std::array<std::uint64_t, 2>{std::uint64_t{1} << 63, std::uint64_t{1} << 63},
+                              std::array<std::uint64_t, 2>{std::uint64_t{1} << 34, 0}}) {
+    SCOPED_TRACE(claimed[0]);
+    auto opened = open_index(build_index(bundle, 4000, 2, claimed), *bundle);
+    ASSERT_TRUE(opened.ok()) << opened.failure().detail;
+    Readers readers(bundle, request, nullptr, opened.value());
+    EXPECT_EQ(readers.made[1]->known_rows(), std::nullopt);
+    EXPECT_NE(readers.made[3]->known_rows(), std::nullopt);
+    static_cast<void>(expect_same_rows(plain, std::move(readers), 2));
+    expect_equal(plain.rows.get(),
+                 read(bundle, request, {.rows = SIZE_MAX, .index = opened.value()}).rows.get());
+  }
+}
+
 TEST(StreamCrew, StopsSoonWhenItIsCancelled) {
   const auto bundle = several(13);
   Readers readers(bundle, request_of(TableId::branches, true));
