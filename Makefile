@@ -113,8 +113,8 @@ windows: $(STAMPS)/packages-windows
 	cmake -S kernel/windows -B $(BUILD)/windows -G "$(GENERATOR)" --toolchain $(CURDIR)/cmake/mingw.cmake >/dev/null
 	cmake --build $(BUILD)/windows -j $(JOBS)
 
-# The driver in Wine, and natively under sanitizers.
-windows-test: build $(STAMPS)/packages-windows $(STAMPS)/packages-wine
+# The driver in Wine, and natively under sanitizers. The recorder is built before: a test has a limit of time.
+windows-test: build windows-client $(STAMPS)/packages-wine
 	PTKIT_WINDOWS=1 PTKIT_BUILD=$(BUILD)/test $(PYTEST) -n 2 --dist loadfile --durations=5 \
 	  --junit-xml=$(BUILD)/windows.xml tests/windows
 	$(PYTHON) tools/report_skips.py test $(BUILD)/windows.xml
