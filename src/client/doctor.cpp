@@ -56,8 +56,7 @@ Findings examine() {
   found.query = query.value();
   add_query(found.lines, query.value());
   if (query.value().reason != PTKIT_REASON_NONE) found.problem = capture::reason_text(query.value().reason);
-  found.lines.push_back(found.problem.empty() ? "recording:  possible"
-                                              : "recording:  impossible: " + found.problem);
+  found.lines.push_back(capture::recording_text(query.value()));
   return found;
 }
 

@@ -48,6 +48,7 @@ void goes_on_after_swallowed_interrupts(void);
 void goes_on_without_interrupts(void);
 void goes_on_where_it_was_cleared(void);
 void ends_where_a_register_faults(void);
+void says_that_a_hypervisor_denies_the_unit(void);
 void does_bounded_work_in_interrupts(void);
 
 /* branches_test.c */

@@ -54,6 +54,7 @@ static const struct {
     CASE(goes_on_without_interrupts),
     CASE(goes_on_where_it_was_cleared),
     CASE(ends_where_a_register_faults),
+    CASE(says_that_a_hypervisor_denies_the_unit),
     CASE(does_bounded_work_in_interrupts),
     CASE(stores_every_branch),
     CASE(keeps_the_newest_branches),

@@ -211,6 +211,21 @@ void ends_where_a_register_faults(void) {
   device_close(device);
 }
 
+/* Such a unit is shown by CPUID. What it is to be seen by is that it stops with an error. */
+void says_that_a_hypervisor_denies_the_unit(void) {
+  for (uint32_t system = 0; system <= PTKIT_SYSTEM_HYPERVISOR; system += PTKIT_SYSTEM_HYPERVISOR) {
+    const struct model_set sets[] = {{MODEL_SYSTEM, 0, system}, {MODEL_DENIES, 0, 1}};
+    CHECK_EQUAL(driver_unload(), 0);
+    CHECK_EQUAL(driver_load_with(sets, 2), 0);
+    void* session = open_session(wake_up_config(1, 65536, 8192));
+    CHECK_EQUAL(command(session, PTKIT_WINDOWS_START), DEVICE_SUCCESS);
+    execute(session, 1, 0, 0, 100, NULL);
+    CHECK_EQUAL(command(session, PTKIT_WINDOWS_STOP), DEVICE_SUCCESS);
+    CHECK_EQUAL(status_of(session, 1).error, system ? PTKIT_REASON_DENIED : PTKIT_REASON_ERROR);
+    device_close(session);
+  }
+}
+
 /* A buffer that is 64 times as large takes no more accesses. */
 void does_bounded_work_in_interrupts(void) {
   uint64_t most[2];

@@ -48,7 +48,8 @@ enum ptkit_reason {
   PTKIT_REASON_REQUEST = 16,    /* there is no such request (INVALID_DEVICE_REQUEST) */
   PTKIT_REASON_INTERRUPT = 17,  /* another driver has the interrupt of performance monitoring (DEVICE_BUSY) */
   PTKIT_REASON_WAITS = 18,      /* another PTKIT_WINDOWS_WAIT of the session waits (DEVICE_BUSY) */
-  PTKIT_REASON_ERROR = 19       /* the trace unit reported an error (IO_DEVICE_ERROR) */
+  PTKIT_REASON_ERROR = 19,      /* the trace unit reported an error (IO_DEVICE_ERROR) */
+  PTKIT_REASON_DENIED = 20      /* ... and a hypervisor is there, which shows the unit and denies its use */
 };
 
 struct ptkit_windows_refusal {

@@ -4,6 +4,7 @@
 #define PTKIT_WINDOWS_REASONS_H
 
 #include "common/pt_ops.h"
+#include "machine/caps.h"
 #include "ptkit/ptkit_windows.h"
 
 static inline uint32_t ptkit_reason(int error)
@@ -19,7 +20,10 @@ static inline uint32_t ptkit_reason(int error)
 	case PT_E_UNSUPPORTED:
 		return PTKIT_REASON_UNSUPPORTED;
 	case PT_E_UNIT:
-		return PTKIT_REASON_ERROR;
+		/* Hyper-V of Windows 10 2004 and later sets STATUS.Error where TraceEn is written.
+		 */
+		return ptkit_machine_caps.system & PTKIT_SYSTEM_HYPERVISOR ? PTKIT_REASON_DENIED
+									   : PTKIT_REASON_ERROR;
 	default:
 		return PTKIT_REASON_FAULT;
 	}

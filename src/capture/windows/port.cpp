@@ -26,7 +26,8 @@ base::Failure refused_by(WindowsPort& port, const char* what, std::uint32_t erro
   if (why.reason == PTKIT_REASON_FIELD || why.reason == PTKIT_REASON_UNSUPPORTED)
     place = std::string(field_text(why.field)) + ": ";
   const bool of_a_cpu = why.reason == PTKIT_REASON_OWNER || why.reason == PTKIT_REASON_SESSION ||
-                        why.reason == PTKIT_REASON_FAULT || why.reason == PTKIT_REASON_ERROR;
+                        why.reason == PTKIT_REASON_FAULT || why.reason == PTKIT_REASON_ERROR ||
+                        why.reason == PTKIT_REASON_DENIED;
   if (of_a_cpu) place = "CPU " + std::to_string(why.cpu) + ": ";
   return unsupported(begin + ": " + place + reason_text(why.reason));
 }

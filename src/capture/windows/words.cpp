@@ -9,7 +9,7 @@ namespace ptkit::capture {
 
 namespace {
 
-constexpr std::array<Words, 19> kReasons{{
+constexpr std::array<Words, 20> kReasons{{
     {PTKIT_REASON_NO_PT,
      "the processors have no Processor Trace; record on Intel processors from Broadwell on"},
     {PTKIT_REASON_HYPERVISOR,
@@ -17,8 +17,7 @@ constexpr std::array<Words, 19> kReasons{{
      "feature"},
     {PTKIT_REASON_VBS,
      "the hypervisor of virtualization-based security (HVCI) hides Processor Trace; switch memory integrity "
-     "off "
-     "where that is acceptable, and restart"},
+     "off where that is acceptable, and restart"},
     {PTKIT_REASON_FIELD, "a value is reserved; give another one"},
     {PTKIT_REASON_UNSUPPORTED, "driver or processor do not have this; leave it out"},
     {PTKIT_REASON_OWNER,
@@ -44,6 +43,10 @@ constexpr std::array<Words, 19> kReasons{{
      "another driver has the interrupt of performance monitoring; stop profilers, or use --ring"},
     {PTKIT_REASON_WAITS, "another thread waits for this session already"},
     {PTKIT_REASON_ERROR, "the trace unit reported an error, or left its buffer; begin anew"},
+    {PTKIT_REASON_DENIED,
+     "the trace unit reported an error, and a hypervisor runs below Windows, which may show Processor Trace "
+     "and "
+     "deny its use; switch Hyper-V and memory integrity off where that is acceptable, and restart"},
 }};
 
 constexpr std::array<Words, 8> kFeatures{{
@@ -102,6 +105,15 @@ const char* reason_text(std::uint32_t reason) noexcept {
     if (one.code == reason) return one.words;
   }
   return "the driver gives a reason that this program does not know; install the driver that came with it";
+}
+
+std::string recording_text(const ptkit_windows_query& query) {
+  if (query.reason != PTKIT_REASON_NONE)
+    return std::string("recording:  impossible: ") + reason_text(query.reason);
+  if ((query.system & PTKIT_SYSTEM_HYPERVISOR) == 0) return "recording:  possible";
+  return "recording:  not certain: a hypervisor runs below Windows; it shows Processor Trace, and may deny "
+         "its "
+         "use (try it)";
 }
 
 const char* field_text(std::uint32_t offset) noexcept {

@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+
+#include "capture/windows/requests.h"
 
 namespace ptkit::capture {
 
@@ -17,6 +20,8 @@ struct Words {
 [[nodiscard]] std::span<const Words> system_words() noexcept;
 // Why a trace unit cannot be used, or stopped (PTKIT_REASON_*), and what to do about it.
 [[nodiscard]] const char* reason_text(std::uint32_t reason) noexcept;
+// Whether a recording can be expected to work: a line for `doctor`.
+[[nodiscard]] std::string recording_text(const ptkit_windows_query& query);
 // The options that set a field of struct ptkit_windows_config, by its offset.
 [[nodiscard]] const char* field_text(std::uint32_t offset) noexcept;
 

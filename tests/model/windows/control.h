@@ -40,6 +40,7 @@ enum model_parameter {
   MODEL_CANNOT_ARM,
   MODEL_NO_INTERRUPTS, /* another driver has them */
   MODEL_SYSTEM,        /* PTKIT_SYSTEM_* */
+  MODEL_DENIES,        /* TraceEn sets STATUS.Error, as below Hyper-V */
   MODEL_MISC_ENABLE,
   MODEL_DEAD_PROCESS,   /* has no page tables */
   MODEL_ALLOCATIONS,    /* that succeed until one fails; -1: all */

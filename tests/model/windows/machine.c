@@ -241,7 +241,10 @@ static int write_ctl(struct model_unit* unit, uint64_t value) {
   if (fails_by_parameter() || ctl_faults(before, value)) return -1;
   if ((before & TRACE_EN) && !(value & TRACE_EN)) model_trace_disabled(unit);
   unit->registers.ctl = value;
-  if (!(before & TRACE_EN) && (value & TRACE_EN)) model_trace_enabled(unit);
+  if (!(before & TRACE_EN) && (value & TRACE_EN)) {
+    if (parameters[MODEL_DENIES]) unit->registers.status |= PT_BIT(PT_STATUS_ERROR);
+    model_trace_enabled(unit);
+  }
   return 0;
 }
 

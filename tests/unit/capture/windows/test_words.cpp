@@ -13,10 +13,19 @@ namespace {
 TEST(WindowsWords, HasASentenceForEachReason) {
   std::set<std::string> seen;
   const std::string unknown = reason_text(1000);
-  for (std::uint32_t reason = PTKIT_REASON_NONE + 1; reason <= PTKIT_REASON_ERROR; ++reason) {
+  for (std::uint32_t reason = PTKIT_REASON_NONE + 1; reason <= PTKIT_REASON_DENIED; ++reason) {
     EXPECT_NE(reason_text(reason), unknown) << reason;
     EXPECT_TRUE(seen.insert(reason_text(reason)).second) << reason;
   }
+}
+
+TEST(WindowsWords, SaysWhetherRecordingWorks) {
+  ptkit_windows_query query{};
+  EXPECT_EQ(recording_text(query), "recording:  possible");
+  query.system = PTKIT_SYSTEM_HYPERVISOR;
+  EXPECT_NE(recording_text(query).find("not certain"), std::string::npos);
+  query.reason = PTKIT_REASON_VBS;
+  EXPECT_EQ(recording_text(query), std::string("recording:  impossible: ") + reason_text(query.reason));
 }
 
 TEST(WindowsWords, NamesTheOptionOfEachField) {
