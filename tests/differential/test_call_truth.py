@@ -51,6 +51,7 @@ def said(text: str) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(r"(\w+) (\d+)", text)}
 
 
+INLINE = ("-mindirect-branch=thunk-inline",)  # retpolines within functions
 _LINKS = {"links": ("first", "second", "third", "through", "conditional")}
 _HANDLERS = {"inner": ("on_inner",), "alternate": ("on_alternate",), "mended": ("on_fault",)}
 # Program, flags, and the functions of which the program counts frames under another name.
@@ -62,6 +63,10 @@ COUNTED: list[tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]]] = [
     ("indirect", ("-O2", "-mindirect-branch=thunk"), {}),
     ("indirect", ("-O2", "-mfunction-return=thunk"), {}),
     ("indirect", ("-O1", "-mindirect-branch=thunk", "-mfunction-return=thunk"), {}),
+    ("retpolines", ("-O1",), {}),
+    ("retpolines", ("-O2", *INLINE, "-fjump-tables"), {}),
+    ("retpolines", ("-O2", *INLINE, "-mindirect-branch-register", "-mfunction-return=thunk-inline"), {}),
+    ("retpolines", ("-O0", *INLINE, "-mfunction-return=thunk"), {}),
     ("thunks", ("-O1",), {}),
     ("stubs", ("-O2", "-Wl,-z,lazy"), {}),
     ("stubs", ("-O2", "-Wl,-z,now"), {}),

@@ -31,6 +31,8 @@ def _rust(name: str, *flags: str) -> Callable[[Path], Path]:
     return lambda folder: compiled_by("rustc", f"{name}.rs", folder, "-O", *flags)
 
 
+_INLINE = ("-mindirect-branch=thunk-inline",)
+
 PROGRAMS: dict[str, Callable[[Path], Path]] = {
     "recursion": _c("calls/recursion"),
     "tails": _c("calls/tails", "-O2"),
@@ -40,6 +42,11 @@ PROGRAMS: dict[str, Callable[[Path], Path]] = {
     "retpolines": _c("calls/indirect", "-O2", "-mindirect-branch=thunk"),
     "return-thunks": _c("calls/indirect", "-O2", "-mfunction-return=thunk"),
     "both-thunks": _c("calls/indirect", "-O2", "-mindirect-branch=thunk", "-mfunction-return=thunk"),
+    "hand-made-retpolines": _c("calls/retpolines", "-O2"),
+    "inline-retpolines": _c("calls/retpolines", "-O2", *_INLINE, "-fjump-tables"),
+    "inline-registers": _c("calls/retpolines", "-O2", *_INLINE, "-mindirect-branch-register"),
+    "inline-returns": _c("calls/retpolines", "-O1", *_INLINE, "-mfunction-return=thunk-inline"),
+    "slow-inline-retpolines": _c("calls/retpolines", "-O0", *_INLINE, "-Wl,-z,lazy"),
     "unwinding": _c("calls/unwind", "-O2"),
     "exceptions": _c("exceptions"),
     "cancelled": _c("calls/cancel"),
@@ -56,6 +63,7 @@ PROGRAMS: dict[str, Callable[[Path], Path]] = {
     "static-thunks": _c(
         "calls/indirect", "-O2", "-mindirect-branch=thunk", "-mfunction-return=thunk", "-static"
     ),
+    "static-inline-retpolines": _c("calls/retpolines", "-O2", *_INLINE, "-static"),
     "static-panic": _rust("calls/panic", "-C", "target-feature=+crt-static"),
     "static-unwinding": _c("calls/unwind", "-O2", "-static"),
     "static-cancelled": _c("calls/cancel", "-static"),

@@ -17,8 +17,8 @@ control: from where, to where, and RSP there. A call stores its return address w
 
 What the log cannot show is where functions begin: `call_code` takes that from the files. Only three rules
 need it: tail calls; stubs (a frame of the PLT, or of a retpoline, is that of the function to which the stub
-leads); and that calls within a function have no frame if they do not return to behind the call (`call 1f;
-1: pop`, retpolines).
+leads, and begins there); and that calls within a function have no frame if they do not return to behind the
+call (`call 1f; 1: pop`, retpolines).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 _NEVER = 1 << 62  # no RSP is above
 _ON_OTHER_STACK = _NEVER - 1  # the same; a signal's frame on an alternate stack
 _ROWS = 1 << 17
+_RETPOLINE = 8  # instructions of a retpoline, at most
 
 
 class How(IntEnum):
@@ -275,11 +276,18 @@ class _Walk:
                 if not self.open.frames:
                     self.caller(function, to, sp)
                 elif begins and leaves:
-                    self.jump(row, from_ip, to, sp, mark)
+                    self.jump(row, kind, from_ip, to, sp, mark)
                 if kind == INTERRUPT:
                     self.interrupted_sp = sp
 
-    def jump(self, row: int, from_ip: int, to: int, sp: int, mark: int) -> None:
+    def branches_within(self, frame: int, row: int) -> bool:
+        """Whether a call within a function has done nothing but what a retpoline does."""
+        begin = self.begin[frame]
+        few = self.log.instructions[row] - self.log.instructions[begin] <= _RETPOLINE
+        is_inner = not self.log.begins[begin] and not self.log.leaves[begin]
+        return bool(few and is_inner and self.how[frame] == How.CALL)
+
+    def jump(self, row: int, kind: int, from_ip: int, to: int, sp: int, mark: int) -> None:
         """To the begin of another function."""
         now = self.open
         frame = now.frames[-1]
@@ -294,6 +302,11 @@ class _Walk:
                 self.how[frame] = How.PLT
             now.marks[-1] = Mark.RESOLVER if now.marks[-1] == Mark.LAZY else mark
             self.entry_ip[frame] = to
+            self.begin[frame] = row
+        elif kind == RETURN and self.branches_within(frame, row):
+            self.entry_ip[frame] = to
+            self.begin[frame] = row
+            now.marks[-1] = mark
         elif now.entry_sps[-1] == sp:
             self.push(row, How.TAIL, to, from_ip, self.return_ip[frame], now.slots[-1], sp, mark)
 

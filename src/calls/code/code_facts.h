@@ -28,10 +28,12 @@ enum CodeFlag : std::uint32_t {
   CODE_PARK = 4096,        // calls a scheduler that has a stack of its own: Go's mcall()
   CODE_LAZY = 512,         // the first entry of a PLT, which jumps to the resolver
   CODE_CLONE = 256,        // where threads and processes begin: clone(), fork(), vfork(), ret_from_fork()
-  // Bits 14 and 15: EdgeFlag. The following ones are of the kernel.
+  CODE_RETPOLINE = 8192,   // the call of a retpoline: the return address that it stores is not used
+  // Bits 14, 15 and 20: EdgeFlag. The following ones are of the kernel.
   CODE_TASK_SWITCH = 1U << 16U,  // goes on with another thread's stack: __switch_to_asm()
   CODE_SCHEDULER = 1U << 17U,    // calls that: __schedule()
   CODE_TASK_END = 1U << 18U,     // switches to another thread for good: do_task_dead()
+  CODE_THUNK = 1U << 19U,        // an indirect branch by a retpoline begins there
 };
 
 // Of the function that covers an address.

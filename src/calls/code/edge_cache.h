@@ -13,6 +13,7 @@ namespace ptkit::calls {
 enum EdgeFlag : std::uint32_t {
   EDGE_TAIL = 1U << 14U,   // to the entry of another function
   EDGE_INNER = 1U << 15U,  // source and target are in one function
+  EDGE_RETPOLINE = 1U << 20U,  // the source is the call of a retpoline
   EDGE_SET = 1U << 31U,    // the slot of an EdgeCache is in use
 };
 
@@ -53,6 +54,7 @@ class EdgeCache {
     slot = {from, to, facts_.end_of(from), facts_.function_at(to), target.flags | EDGE_SET};
     if (is_tail(source, target)) slot.flags |= EDGE_TAIL;
     if (source.is(CODE_KNOWN) && source.function == target.function) slot.flags |= EDGE_INNER;
+    if (source.is(CODE_RETPOLINE)) slot.flags |= EDGE_RETPOLINE;
   }
 
   CodeFacts& facts_;

@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "base/addresses.h"
+#include "calls/code/code_bytes.h"
+#include "calls/code/retpoline.h"
 #include "insn/insn.h"
 #include "symbol/row_views.h"
 
@@ -15,10 +17,6 @@ using base::Bytes;
 using insn::Insn;
 
 constexpr std::size_t kLongestInsn = 15;
-
-[[nodiscard]] bool begins_with(Bytes code, std::initializer_list<std::uint8_t> bytes) noexcept {
-  return code.size() >= bytes.size() && std::equal(bytes.begin(), bytes.end(), code.begin());
-}
 
 [[nodiscard]] Bytes skip_endbr(Bytes code) noexcept {
   constexpr std::size_t kSize = 4;
@@ -57,11 +55,20 @@ constexpr std::size_t kLongestInsn = 15;
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Functions that only branch to where a register, or the stack, says: of GCC, clang, MSVC and the kernel.
+[[nodiscard]] bool is_thunk(std::string_view name) noexcept {
+  name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
+  return name.starts_with("x86_indirect_") || name.starts_with("llvm_retpoline_") ||
+         name.starts_with("llvm_lvi_thunk_") || name.starts_with("guard_retpoline_") ||
+         name.ends_with("return_thunk");
+}
+
 [[nodiscard]] std::uint32_t flags_of(std::string_view name) noexcept {
   if (name.ends_with("@plt")) return CODE_STUB | CODE_ENTRY;
   unsigned flags = 0;
   if (name.find(".cold") != std::string_view::npos) flags |= CODE_COLD;
   if (name.ends_with("return_thunk")) flags |= CODE_RETURN;
+  if (is_thunk(name)) flags |= CODE_STUB | CODE_THUNK;
   if (name.starts_with("_dl_runtime_resolve")) flags |= CODE_RESOLVER;
   // Functions of the C library have several names, some with underscores, and versions.
   std::string_view bare = name.substr(0, name.find('@'));
@@ -124,17 +131,34 @@ std::uint32_t SymbolFacts::unwind_flags(const FilePlace& place, std::uint64_t be
   return flags;
 }
 
-CodePlace SymbolFacts::find(std::uint64_t ip) const {
+// A retpoline within a function, or a thunk of which no name says what it is.
+std::uint32_t SymbolFacts::retpoline_flags(const CodePlace& place, std::uint64_t ip, bool is_named) {
+  unsigned flags = is_retpoline_call(*view_, ip) ? CODE_RETPOLINE : 0U;
+  if (place.is(CODE_THUNK)) return flags;
+  const bool is_inside = place.is(CODE_KNOWN) && !place.is(CODE_ENTRY);
+  if (!is_inside && is_named) return flags;
+  constexpr unsigned kMostLoads = 3;  // of the target
+  const FirstBranch branch = first_branch(*view_, ip, is_inside ? kMostLoads : 0);
+  const bool jumps = is_inside && branch.jump_to != 0 && at(branch.jump_to).is(CODE_THUNK);
+  if (branch.ip == 0 || (!jumps && !is_retpoline_call(*view_, branch.ip))) return flags;
+  flags |= CODE_THUNK;
+  return is_inside ? flags : flags | CODE_STUB | CODE_ENTRY;
+}
+
+CodePlace SymbolFacts::find(std::uint64_t ip) {
   CodePlace place{ip, kUnknownFunction, 0};
+  bool is_named = false;
   if (const auto symbol = symbols_.find(view_->space(), view_->valid_from(), ip)) {
     place.entry = symbol->address;
     place.flags = flags_of(symbol->raw_name) | CODE_KNOWN;
     if (ip >= base::kKernelHalf) place.flags |= kernel_flags_of(symbol->raw_name);
     if (symbol->address == ip) place.flags |= CODE_ENTRY;
     place.function = number_at(symbol->address);
+    is_named = !symbol->raw_name.empty();
   }
   const FilePlace where = file_place(ip);
   place.flags |= unwind_flags(where, where.offset - (ip - place.entry));
+  place.flags |= retpoline_flags(place, ip, is_named);
   if (place.is(CODE_KNOWN) && !place.is(CODE_ENTRY)) return place;
   constexpr std::size_t kStubBytes = 16;
   std::array<std::uint8_t, kStubBytes> bytes{};
@@ -147,13 +171,13 @@ CodePlace SymbolFacts::find(std::uint64_t ip) const {
   constexpr std::uint8_t kRet = 0xc3;
   const Bytes body = skip_endbr(code);
   if (body.empty() || body[0] != kRet) place.flags &= ~std::uint32_t{CODE_RETURN};
+  if (place.is(CODE_RETURN)) place.flags &= ~std::uint32_t{CODE_STUB | CODE_THUNK};
   return place;
 }
 
 CodePlace SymbolFacts::at(std::uint64_t ip) {
-  const auto [place, is_new] = known_->try_emplace(ip);
-  if (is_new) place->second = find(ip);
-  return place->second;
+  if (const auto known = known_->find(ip); known != known_->end()) return known->second;
+  return known_->emplace(ip, find(ip)).first->second;
 }
 
 std::uint32_t SymbolFacts::function_at(std::uint64_t ip) {

@@ -33,7 +33,8 @@ class SymbolFacts final : public CodeFacts {
   };
   [[nodiscard]] FilePlace file_place(std::uint64_t ip) const;
   [[nodiscard]] static std::uint32_t unwind_flags(const FilePlace& place, std::uint64_t begin);
-  [[nodiscard]] CodePlace find(std::uint64_t ip) const;
+  [[nodiscard]] CodePlace find(std::uint64_t ip);
+  [[nodiscard]] std::uint32_t retpoline_flags(const CodePlace& place, std::uint64_t ip, bool is_named);
   [[nodiscard]] std::uint32_t number_at(std::uint64_t entry) const;
 
   const image::Image& image_;

@@ -7,7 +7,6 @@ namespace ptkit::calls {
 // What is known of a frame by its function.
 std::uint16_t StackMachine::open_flags(const EdgeFacts& edge) noexcept {
   unsigned open = 0;
-  if (edge.is(CODE_STUB)) open |= OPEN_STUB;
   if (edge.is(CODE_SETJMP)) open |= OPEN_SETJMP;
   if (edge.is(CODE_RESOLVER)) open |= OPEN_RESOLVER;
   if (edge.is(CODE_SWITCH)) open |= OPEN_SWITCH;
@@ -35,34 +34,69 @@ std::uint16_t StackMachine::inner_open_flags(const EdgeFacts& edge) noexcept {
 
 void StackMachine::on_call(const Step& step, const Place& after) {
   if (stack().empty()) return;
-  Place begin = after;
   OpenFrame frame;
   frame.how = How::CALL;
   frame.flags = FRAME_EXACT | FRAME_BEGIN_SEEN | FRAME_CALL;
   frame.call_ip = step.from_ip;
-  frame.entry_ip = step.to_ip;
   if ((step.flags & flow::IN_TX) != 0) frame.flags |= std::uint16_t{FRAME_IN_TX};
-  if (step.to_known()) {
-    const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
-    if (edge.next == step.to_ip) return;  // reads its own address
-    leave_stuffing();
-    if ((stack().top().open & OPEN_PARK) != 0) begin = enter_scheduler(edge.is(CODE_LEAVE), after);
-    frame.return_ip = edge.next;
-    frame.function = edge.function;
-    frame.flags |= std::uint16_t{FRAME_ENTRY};
-    frame.open |= open_flags(edge);
-    if (edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY)) frame.open |= inner_open_flags(edge);
-  } else {
-    frame.return_ip = facts_.end_of(step.from_ip);
-  }
+  if (step.to_known()) return call(step, frame, after);
+  settle_stub(after);
+  frame.return_ip = facts_.end_of(step.from_ip);
   if (frame.return_ip != 0) frame.flags |= std::uint16_t{FRAME_RETURN};
+  push(frame, after);
+}
+
+// A call of a known address. `frame` has what is known without that.
+void StackMachine::call(const Step& step, OpenFrame& frame, const Place& after) {
+  const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
+  if (edge.next == step.to_ip) return;  // reads its own address
+  if (stack().stub() != nullptr && call_in_stub(edge, after)) return;
+  leave_stuffing();
+  if (edge.is(EDGE_RETPOLINE) && !edge.is(CODE_ENTRY)) return enter_retpoline(edge);
+  frame.entry_ip = step.to_ip;
+  frame.return_ip = edge.next;
+  frame.function = edge.function;
+  frame.flags |= std::uint16_t{FRAME_ENTRY};
+  if (frame.return_ip != 0) frame.flags |= std::uint16_t{FRAME_RETURN};
+  if (edge.is(CODE_STUB | CODE_THUNK)) return enter_stub(edge, {.frame = frame, .step_flags = step.flags});
+  Place begin = after;
+  if ((stack().top().open & OPEN_PARK) != 0) begin = enter_scheduler(edge.is(CODE_LEAVE), after);
+  frame.open = open_flags(edge);
+  if (edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY)) frame.open |= inner_open_flags(edge);
   push(frame, begin);
 }
 
+// A stub calls. False: what it calls is a function.
+bool StackMachine::call_in_stub(const EdgeFacts& edge, const Place& after) {
+  const bool is_inner = edge.is(EDGE_RETPOLINE) || (edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY));
+  if (is_inner) {
+    stack().stub()->inner_ip = edge.next;
+  } else {
+    settle_stub(after);
+  }
+  return is_inner;
+}
+
+// A retpoline in the function at the top.
+void StackMachine::enter_retpoline(const EdgeFacts& edge) {
+  Stub stub;
+  stub.inner_ip = edge.next;
+  stub.is_jump = stub.is_own = true;
+  stack().enter_stub(stub);
+}
+
+// A call or a jump of a stub.
+void StackMachine::enter_stub(const EdgeFacts& edge, Stub stub) {
+  stub.frame.entry_ip = edge.to;
+  stub.is_linked = !edge.is(CODE_THUNK);
+  stack().enter_stub(stub);
+}
+
 void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) {
-  if (stack().empty() || !step.to_known()) return;
+  if (stack().empty()) return;
+  if (stack().stub() != nullptr) return leave_stub(step, after);
+  if (!step.to_known()) return;
   const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
-  if ((stack().top().open & OPEN_STUB) != 0) return leave_stub(edge);
   if (edge.is(EDGE_INNER)) return;
   leave_stuffing();
   if (indirect && (stack().top().open & OPEN_SWITCH) != 0) return switch_stack(step, after);
@@ -80,20 +114,63 @@ void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) 
   tail(step, edge, after);
 }
 
-// The stub of the top frame jumps to another stub, or to the function.
-void StackMachine::leave_stub(const EdgeFacts& edge) {
-  OpenFrame& top = stack().top();
-  if (edge.is(CODE_LAZY)) top.open |= std::uint16_t{OPEN_RESOLVER};  // which the next jump leads to
-  if (edge.is(CODE_STUB)) return;
-  top.open &= static_cast<std::uint16_t>(~OPEN_STUB);
-  if (top.how == How::CALL) top.how = How::PLT;
-  top.open |= open_flags(edge);
-  stack().set_function(edge.to, edge.function);
+// The stub jumps to another stub, or to the function.
+void StackMachine::leave_stub(const Step& step, const Place& after) {
+  if (!step.to_known()) return settle_stub(after);
+  const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
+  Stub& stub = *stack().stub();
+  if (edge.is(CODE_LAZY)) stub.frame.open |= std::uint16_t{OPEN_RESOLVER};  // which the next jump leads to
+  if (edge.is(CODE_RETURN) || (edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY))) return;
+  lead_on(edge, after);
+}
+
+void StackMachine::lead_on(const EdgeFacts& edge, const Place& after) {
+  if (!edge.is(CODE_STUB)) return enter_function(edge, after);
+  Stub& stub = *stack().stub();
+  stub.frame.entry_ip = edge.to;
+  stub.inner_ip = 0;
+  stub.is_linked = stub.is_linked || !edge.is(CODE_THUNK);
+}
+
+// The stub has led to the function that `edge` enters.
+void StackMachine::enter_function(const EdgeFacts& edge, const Place& after) {
+  Stub stub = stack().leave_stub();
+  if (stub.is_jump) {
+    Step step;
+    step.from_ip = stub.frame.call_ip;
+    step.to_ip = edge.to;
+    step.flags = stub.step_flags;
+    push_tail(step, edge, after);
+    stack().top().open |= stub.frame.open;
+    return;
+  }
+  if (stub.frame.how == How::CALL && stub.is_linked) stub.frame.how = How::PLT;
+  stub.frame.entry_ip = edge.to;
+  stub.frame.function = edge.function;
+  stub.frame.open |= open_flags(edge);
+  push(stub.frame, after);
+}
+
+// The stub, if there is any, leads to code that is not traced, or to none: it is the function itself.
+void StackMachine::settle_stub(const Place& after) {
+  const Stub* const stub = stack().stub();
+  if (stub == nullptr) return;
+  if (stub->is_own) return stack().drop_stub();
+  enter_function(edges_.at(stub->frame.call_ip, stub->frame.entry_ip), after);
 }
 
 // A jump to the entry of another function.
 void StackMachine::tail(const Step& step, const EdgeFacts& edge, const Place& after) {
   if (edge.is(CODE_RETURN)) return;  // the return of the function that jumps
+  if (!edge.is(CODE_STUB)) return push_tail(step, edge, after);
+  Stub stub;
+  stub.frame.call_ip = step.from_ip;
+  stub.step_flags = step.flags;
+  stub.is_jump = true;
+  enter_stub(edge, stub);
+}
+
+void StackMachine::push_tail(const Step& step, const EdgeFacts& edge, const Place& after) {
   const OpenFrame top = stack().top();
   OpenFrame frame;
   frame.how = How::TAIL;

@@ -45,7 +45,7 @@ std::uint64_t StackMachine::count_in_run(const Place& end) const noexcept {
 void StackMachine::end_run(const Place& end, std::uint64_t last_ip, bool executes_last) {
   if (inlines_ == nullptr || !std::exchange(run_.is_open, false) || stack().empty()) return;
   // Code that calls into its own middle may turn out to be a thunk, of which no frame remains.
-  if (in_leaf() || (stack().top().open & OPEN_INNER) != 0) return;
+  if (in_leaf() || (stack().top().open & OPEN_INNER) != 0 || stack().stub() != nullptr) return;
   const std::uint64_t count = count_in_run(end) + (executes_last ? 1 : 0);
   if (count == run_.done) return;
   follow_code(end);

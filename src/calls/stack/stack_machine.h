@@ -215,12 +215,20 @@ class StackMachine {
   void decide();
   void apply(const Input& input);
   void on_call(const Step& step, const Place& after);
+  void call(const Step& step, OpenFrame& frame, const Place& after);
   void on_jump(const Step& step, const Place& after, bool indirect);
-  void leave_stub(const EdgeFacts& edge);
+  [[nodiscard]] bool call_in_stub(const EdgeFacts& edge, const Place& after);
+  void enter_retpoline(const EdgeFacts& edge);
+  void enter_stub(const EdgeFacts& edge, Stub stub);
+  void leave_stub(const Step& step, const Place& after);
+  void lead_on(const EdgeFacts& edge, const Place& after);
+  void enter_function(const EdgeFacts& edge, const Place& after);
+  void settle_stub(const Place& after);
   void leave_stuffing() {
     if ((stack().top().open & OPEN_STUFFING) != 0) static_cast<void>(stack().cancel());
   }
   void tail(const Step& step, const EdgeFacts& edge, const Place& after);
+  void push_tail(const Step& step, const EdgeFacts& edge, const Place& after);
   void on_return(const Step& step, const Place& after);
   void switch_stack(const Step& step, const Place& after);
   [[nodiscard]] std::vector<std::size_t> waiting_at(std::uint64_t ip) const;
@@ -232,6 +240,9 @@ class StackMachine {
   [[nodiscard]] Place use_stack(std::unique_ptr<Thread> next, const Place& after, std::uint64_t resume_ip);
   void return_elsewhere(const Step& step, const Place& after);
   [[nodiscard]] bool leave_thunk(const Step& step, const Place& after);
+  [[nodiscard]] bool is_thunk(const Step& step, const Place& after);
+  [[nodiscard]] bool return_of_stub(const Step& step, const Place& after);
+  [[nodiscard]] bool jump_by_return(const Step& step, const Place& after);
   [[nodiscard]] bool end_interrupted_thunk(const Place& after);
   [[nodiscard]] bool return_deeper(const Step& step, const Place& after);
   void return_to_unseen(const Step& step, const Place& after);
@@ -241,6 +252,7 @@ class StackMachine {
   [[nodiscard]] bool jump_to_mark(const Step& step, const Place& after);
   void leave_to_mark(std::size_t frame, const Step& step, const Place& after, bool is_certain);
   [[nodiscard]] bool go_below(const Step& step, const Place& after, bool only_certain);
+  void unwind_to(std::size_t size, EndHow how, const Place& after, bool exact);
   void on_leaf(const Step& step, const Place& after, How how);
   void on_async(const Step& step, const Place& after);
   void on_kernel_return(const Step& step, const Place& after);

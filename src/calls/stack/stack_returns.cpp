@@ -7,6 +7,7 @@ namespace ptkit::calls {
 
 void StackMachine::on_return(const Step& step, const Place& after) {
   if (stack().empty()) return;
+  if (stack().stub() != nullptr && return_of_stub(step, after)) return;
   if (!step.to_known()) return stack().pop_chain(EndHow::RETURN, after);
   if ((stack().top().open & OPEN_SWITCH) != 0) return switch_stack(step, after);
   if (stack().top().returns_to(step.to_ip)) return end_call(step.to_ip, after);
@@ -70,7 +71,7 @@ bool StackMachine::end_interrupted_thunk(const Place& after) {
 bool StackMachine::leave_thunk(const Step& step, const Place& after) {
   if ((stack().top().open & OPEN_INNER) == 0) return false;
   if (!stack().cancel() && !end_interrupted_thunk(after)) return false;
-  OpenFrame& thunk = stack().top();
+  const OpenFrame& thunk = stack().top();
   if (thunk.returns_to(step.to_ip)) {
     // A return thunk that was jumped to.
     const bool is_tail = thunk.tails != 0 && stack().cancel();
@@ -78,18 +79,75 @@ bool StackMachine::leave_thunk(const Step& step, const Place& after) {
     end_call(step.to_ip, after);
     return true;
   }
-  const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
-  const CodePlace here = facts_.at(step.from_ip);
-  if (thunk.function != here.function || here.entry != thunk.entry_ip) {
+  if (!is_thunk(step, after)) {
     // A retpoline within the function: an indirect jump.
     on_jump(step, after, true);
     return true;
   }
+  const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
   const bool stays = thunk.tails != 0 && stack().size() > 1 &&
                      stack().at(stack().size() - 2).function == edge.function && !edge.is(CODE_ENTRY);
-  if (stays && stack().cancel()) return true;
-  if (edge.is(CODE_STUB)) thunk.open |= std::uint16_t{OPEN_STUB};
-  stack().set_function(step.to_ip, edge.function);
+  OpenFrame called = thunk;
+  if (!stack().cancel()) {
+    stack().set_function(step.to_ip, edge.function);
+    return true;
+  }
+  if (stays) return true;
+  called.open = 0;
+  stack().enter_stub({.frame = called, .step_flags = step.flags, .is_jump = called.tails != 0});
+  lead_on(edge, after);
+  return true;
+}
+
+// The top frame has begun to branch to where this return goes, by a call of its own code: it is a thunk, or
+// such a call.
+bool StackMachine::is_thunk(const Step& step, const Place& after) {
+  constexpr std::uint64_t kMostInstructions = 8;
+  const OpenFrame& top = stack().top();
+  if ((top.open & OPEN_INNER) == 0) {
+    const CodePlace here = facts_.at(step.from_ip);
+    if (top.function != here.function || here.entry != top.entry_ip) return false;
+  }
+  return after.instructions - top.begin.instructions - top.inner_instructions <= kMostInstructions;
+}
+
+// A return in a stub. False: it is that of the function that has jumped to the stub, or it fits nothing.
+bool StackMachine::return_of_stub(const Step& step, const Place& after) {
+  Stub& stub = *stack().stub();
+  if (stub.inner_ip == 0 || (!step.to_known() && !stub.is_jump)) {
+    settle_stub(after);
+    return !step.to_known();
+  }
+  if (step.to_known() && step.to_ip == stub.inner_ip) {
+    stub.inner_ip = 0;
+    if (stub.is_own) stack().drop_stub();
+    return true;
+  }
+  if (!stub.is_jump) {
+    lead_on(edges_.at(step.from_ip, step.to_ip), after);
+    return true;
+  }
+  if (!step.to_known() || stack().top().returns_to(step.to_ip)) {
+    stack().drop_stub();
+    return false;
+  }
+  return jump_by_return(step, after);
+}
+
+// The same of a function that jumps by a retpoline of its own, or jumps to a thunk.
+bool StackMachine::jump_by_return(const Step& step, const Place& after) {
+  const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
+  const bool is_own = stack().stub()->is_own;
+  const bool stays = edge.is(CODE_KNOWN) && !edge.is(CODE_ENTRY) && edge.function == stack().top().function;
+  if (!is_own && !stays && (edge.is(CODE_ENTRY) || !edge.is(CODE_KNOWN))) {
+    lead_on(edge, after);
+    return true;
+  }
+  stack().drop_stub();
+  if (stays) return true;
+  if (!is_own || (is_bottom() && !edge.is(EDGE_TAIL))) return false;
+  if (!edge.is(EDGE_TAIL) && return_deeper(step, after)) return true;
+  on_jump(step, after, true);
   return true;
 }
 
@@ -172,8 +230,14 @@ bool StackMachine::jump_to_mark(const Step& step, const Place& after) {
 }
 
 void StackMachine::leave_to_mark(std::size_t frame, const Step& step, const Place& after, bool is_certain) {
-  stack().pop_to(frame + 1, EndHow::LONGJMP, after, is_certain);
+  unwind_to(frame + 1, EndHow::LONGJMP, after, is_certain);
   stack().use_mark(step.to_ip);
+}
+
+// Control goes on in the code of the frame that is then at the top, and in no stub of it.
+void StackMachine::unwind_to(std::size_t size, EndHow how, const Place& after, bool exact) {
+  stack().pop_to(size, how, after, exact);
+  if (stack().stub() != nullptr) stack().drop_stub();
 }
 
 // Control goes on within a frame below the top: behind a call of setjmp(), or where an exception is caught.
@@ -188,13 +252,13 @@ bool StackMachine::go_below(const Step& step, const Place& after, bool only_cert
     const OpenFrame& above = stack().at(i + 1);
     if ((above.flags & FRAME_CALL) == 0 || above.how == How::TAIL) continue;
     if (facts_.landing_pad_of(above.call_ip) != step.to_ip) continue;
-    stack().pop_to(i + 1, EndHow::UNWIND, after, true);
+    unwind_to(i + 1, EndHow::UNWIND, after, true);
     return true;
   }
   if (only_certain || !code.is(CODE_KNOWN) || code.is(CODE_ENTRY)) return false;
   for (std::size_t i = stack().size() - 1; i-- > least;) {
     if (stack().at(i).function != code.function) continue;
-    stack().pop_to(i + 1, EndHow::UNWIND, after, false);
+    unwind_to(i + 1, EndHow::UNWIND, after, false);
     return true;
   }
   return false;

@@ -36,48 +36,18 @@ void ThreadStack::enter(OpenFrame& frame, const Below& below) {
   }
   frame.away = away_.begin();
   frame.group = group_of(frame);
-  frame.is_counted = false;
-  // The frame of a stub becomes that of the function, which may be of another group.
-  if ((frame.open & OPEN_STUB) == 0) count(frame);
+  count(frame);
 }
 
-// From now on frames of its group that begin are recursive. Frames that ended while it was a stub's are
-// counted on their own.
+// From now on frames of its group that begin are recursive.
 void ThreadStack::count(OpenFrame& frame) {
   Use& use = use_of(frame.group);
   frame.flags &= static_cast<std::uint16_t>(~FRAME_RECURSIVE);
   if (use.open++ != 0) frame.flags |= std::uint16_t{FRAME_RECURSIVE};
-  frame.is_counted = true;
-  if (interrupted_.empty() || interrupted_.back().id != frame.id) return;
-  const Sums& ended = interrupted_.back().ended[frame.group];
-  frame.known_instructions += ended.instructions;
-  frame.known_branches += ended.branches;
-  end_interrupted();
-}
-
-// What ended above the innermost one ended above the next one, too.
-void ThreadStack::end_interrupted() {
-  auto ended = std::move(interrupted_.back().ended);
-  interrupted_.pop_back();
-  if (interrupted_.empty()) return;
-  auto& all = interrupted_.back().ended;
-  if (all.size() < ended.size()) all.swap(ended);
-  for (const auto& [group, sums] : ended) {
-    all[group].instructions += sums.instructions;
-    all[group].branches += sums.branches;
-  }
-}
-
-void ThreadStack::discount(OpenFrame& frame) {
-  if (frame.is_counted) --use_of(frame.group).open;
-  frame.is_counted = false;
 }
 
 OpenFrame& ThreadStack::push(const OpenFrame& frame) {
   const Below under = below();
-  const bool interrupts = !frames_.empty() && !top().is_counted;
-  if (interrupts && (interrupted_.empty() || interrupted_.back().id != top().id))
-    interrupted_.push_back({top().id, {}});
   frames_.push_back(frame);
   enter(frames_.back(), under);
   return frames_.back();
@@ -164,19 +134,14 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   --use.open;
   use.instructions += frame.new_instructions;
   use.branches += frame.new_branches;
-  if (!interrupted_.empty() && frame.new_instructions + frame.new_branches != 0) {
-    Sums& ended = interrupted_.back().ended[open.group];
-    ended.instructions += frame.new_instructions;
-    ended.branches += frame.new_branches;
-  }
   sink_.on_frame(frame, owner_);
 }
 
 void ThreadStack::pop(EndHow how, const Place& end) {
   while (has_inlined()) close_inlined(how, end);
-  if (!top().is_counted) count(top());
   const OpenFrame open = frames_.back();
   frames_.pop_back();
+  drop_stubs();
   while (!marks_.empty() && marks_.back().frame >= frames_.size()) marks_.pop_back();
   if (frames_.empty()) {
     bare_since_ = end;
@@ -210,10 +175,26 @@ bool ThreadStack::cancel() {
   if (top().id + 1 != ids_.next) return false;
   --ids_.next;
   ids_.cancelled = std::min(ids_.cancelled, ids_.next);
-  discount(top());
-  if (!interrupted_.empty() && interrupted_.back().id == top().id) end_interrupted();
+  --use_of(top().group).open;
   frames_.pop_back();
+  drop_stubs();
   return true;
+}
+
+// Those of frames that have ended.
+void ThreadStack::drop_stubs() noexcept {
+  while (!stubs_.empty() && stubs_.back().size > frames_.size()) stubs_.pop_back();
+}
+
+void ThreadStack::enter_stub(const Stub& stub) {
+  stubs_.push_back(stub);
+  stubs_.back().size = frames_.size();
+}
+
+Stub ThreadStack::leave_stub() {
+  const Stub stub = stubs_.back();
+  stubs_.pop_back();
+  return stub;
 }
 
 void ThreadStack::begin_segment(const Place& begin) noexcept {
@@ -256,12 +237,12 @@ void ThreadStack::use_mark(std::uint64_t ip) noexcept {
 
 void ThreadStack::set_function(std::uint64_t entry_ip, std::uint32_t function) {
   OpenFrame& frame = top();
-  discount(frame);
+  --use_of(frame.group).open;
   frame.entry_ip = entry_ip;
   frame.function = function;
   frame.flags |= std::uint16_t{FRAME_ENTRY};
   frame.group = group_of(frame);
-  if ((frame.open & OPEN_STUB) == 0) count(frame);
+  count(frame);
 }
 
 }  // namespace ptkit::calls

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,6 @@ namespace ptkit::calls {
 
 // Bits of an open frame beside those of FrameFlag.
 enum OpenFlag : std::uint16_t {
-  OPEN_STUB = 1,       // in a stub: the next jump leads to the function
   OPEN_RESOLVER = 2,   // the dynamic linker looks up the function
   OPEN_INNER = 4,      // called within its own function, as retpolines do
   OPEN_SETJMP = 8,     // setjmp(): where it returns to can be reached again
@@ -54,11 +52,22 @@ struct OpenFrame {
   std::uint16_t flags = 0;  // FrameFlag
   std::uint16_t open = 0;   // OpenFlag
   std::uint8_t inline_level = 0;
-  bool is_counted = false;  // among the open frames of its group
 
   [[nodiscard]] bool returns_to(std::uint64_t ip) const noexcept {
     return return_ip == ip && (flags & FRAME_RETURN) != 0;
   }
+};
+
+// A call or a jump that has come to stubs, which lead to a function: that one's frame begins behind them. The
+// top frame has the instructions of the stubs.
+struct Stub {
+  OpenFrame frame;             // of the function; its entry is that of the last stub
+  std::uint64_t inner_ip = 0;  // within a retpoline's call, which would return there; 0: it is not
+  std::size_t size = 0;        // frames below
+  std::uint8_t step_flags = 0;
+  bool is_jump = false;    // the top frame jumps to the function
+  bool is_own = false;     // a retpoline of the top frame's own function
+  bool is_linked = false;  // one of the stubs is none of a retpoline: a PLT entry or an import thunk
 };
 
 // Numbers of frames and of segments, which the threads of a stream share.
@@ -113,6 +122,15 @@ class ThreadStack {
   // longjmp() goes to this mark of the top frame.
   void use_mark(std::uint64_t ip) noexcept;
 
+  // The stub that the top frame is in. Null: it is in none. Valid until the next change of the stack.
+  [[nodiscard]] Stub* stub() noexcept {
+    return !stubs_.empty() && stubs_.back().size == frames_.size() ? &stubs_.back() : nullptr;
+  }
+  void enter_stub(const Stub& stub);
+  // The same stub, which the top frame leaves.
+  [[nodiscard]] Stub leave_stub();
+  void drop_stub() noexcept { stubs_.pop_back(); }
+
   // The innermost inlined call that the top frame is in; kNotInlined: it is in none.
   [[nodiscard]] std::uint32_t inlined() const noexcept {
     return has_inlined() ? inlined_.back().call : kNotInlined;
@@ -141,15 +159,6 @@ class ThreadStack {
     std::uint64_t branches = 0;
     std::uint32_t segment = 0;
     std::uint32_t open = 0;  // frames
-  };
-  struct Sums {
-    std::uint64_t instructions = 0;
-    std::uint64_t branches = 0;
-  };
-  // A stub that was interrupted, and what ended above it, by group.
-  struct Interrupted {
-    std::uint64_t id = 0;
-    std::unordered_map<std::uint32_t, Sums> ended;
   };
   // How a frame of an inlined call ended.
   struct Visit {
@@ -180,8 +189,7 @@ class ThreadStack {
   [[nodiscard]] Below below() noexcept;
   void enter(OpenFrame& frame, const Below& below);
   void count(OpenFrame& frame);
-  void discount(OpenFrame& frame);
-  void end_interrupted();
+  void drop_stubs() noexcept;
   [[nodiscard]] Use& use_of(std::uint32_t group);
   [[nodiscard]] std::uint32_t group_of(const OpenFrame& frame);
   void push_below(OpenFrame frame);
@@ -195,8 +203,8 @@ class ThreadStack {
   std::vector<Inlined> inlined_;          // outermost first: calls that are inlined in frames
   std::vector<Visit> visits_;             // by inlined call
   std::vector<Mark> marks_;               // by frame, innermost last
+  std::vector<Stub> stubs_;               // innermost last
   std::vector<Use> uses_;                 // by group
-  std::vector<Interrupted> interrupted_;  // innermost last
   std::uint32_t segment_ = 0;
   Place segment_begin_;
   AwayClock away_;

@@ -24,6 +24,7 @@ class GivenCode final : public CodeFacts {
     CodePlace place{ip / kSize * kSize, kFirstFunction + static_cast<std::uint32_t>(number), CODE_KNOWN};
     if (ip % kSize == 0) place.flags |= CODE_ENTRY;
     if (const auto found = flags.find(place.entry); found != flags.end()) place.flags |= found->second;
+    if (const auto found = insns.find(ip); found != insns.end()) place.flags |= found->second;
     if (pads.contains(ip)) place.flags |= CODE_LANDING_PAD;
     return place;
   }
@@ -37,6 +38,7 @@ class GivenCode final : public CodeFacts {
   }
 
   std::map<std::uint64_t, std::uint32_t> flags;  // by entry
+  std::map<std::uint64_t, std::uint32_t> insns;  // flags of single addresses
   std::map<std::uint64_t, std::uint64_t> pads;   // landing pads, and their calls
 };
 

@@ -121,8 +121,8 @@ TEST(TimeWatch, ACancelledFrameIsNoFrame) {
   EXPECT_EQ(cells<Column::at_times_entry_ip>(*rows), (std::vector<std::uint64_t>{kF + 4}));
 }
 
-TEST(PlaceWatch, AStubIsAFrameOfTheFunctionThatItLeadsTo) {
-  PlaceWatch watch({{10, 0}});
+TEST(PlaceWatch, AStubIsTheCallers) {
+  PlaceWatch watch({{10, 0}, {20, 0}});
   Watched watched(watch);
   Program& program = watched.program;
   program.code.flags[kG] = CODE_STUB;
@@ -131,7 +131,7 @@ TEST(PlaceWatch, AStubIsAFrameOfTheFunctionThatItLeadsTo) {
   watched.at(300, 0, [&] { program.ret(kH + 0x10, kMain + 0x14); });
   watched.end();
   const auto rows = watch.rows(0);
-  EXPECT_EQ(cells<Column::at_times_entry_ip>(*rows), (std::vector<std::uint64_t>{kH}));
+  EXPECT_EQ(cells<Column::at_times_entry_ip>(*rows), (std::vector<std::uint64_t>{kMain, kH}));
 }
 
 TEST(PlaceWatch, FindsTheFrameAtTheTop) {

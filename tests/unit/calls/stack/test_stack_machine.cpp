@@ -73,124 +73,12 @@ TEST(StackMachine, JumpsWithinAFunctionAndToItsColdPartAreNoCalls) {
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
-TEST(StackMachine, StubsBelongToTheFunction) {
-  Program program;
-  program.code.flags[kG] = CODE_STUB;
-  program.call(kMain + 0x10, kG);
-  program.jump_indirect(kG, kF);
-  program.ret(kF + 0x40, kMain + 0x14);
-  program.finish();
-  ASSERT_EQ(program.frames.frames.size(), 2U);
-  EXPECT_EQ(program.frames.frames[0].entry_ip, kF);
-  EXPECT_EQ(program.frames.frames[0].how, How::PLT);
-  EXPECT_EQ(program.frames.frames[0].instructions, 20U);
-}
-
-// The stub of F is interrupted by code that calls F: no frame of F is below that one.
-TEST(StackMachine, InstructionsAreCountedOnceWhereAStubIsInterrupted) {
-  Program program;
-  program.code.flags[kG] = CODE_STUB;
-  program.call(kMain + 0x10, kG);
-  program.branch(BranchKind::ASYNC, kG, kH, 1);
-  program.call(kH + 0x10, kF);
-  program.ret(kF + 0x40, kH + 0x14);
-  program.branch(BranchKind::IRET, kH + 0x20, kG);
-  program.jump_indirect(kG, kF);
-  program.ret(kF + 0x40, kMain + 0x14);
-  program.finish();
-  ASSERT_EQ(program.frames.frames.size(), 4U);
-  const Frame& inner = program.frames.frames[0];
-  const Frame& outer = program.frames.frames[2];
-  ASSERT_EQ(inner.entry_ip, kF);
-  ASSERT_EQ(outer.entry_ip, kF);
-  EXPECT_EQ(inner.flags & FRAME_RECURSIVE, 0);
-  EXPECT_EQ(inner.new_instructions, 10U);
-  EXPECT_EQ(outer.flags & FRAME_RECURSIVE, 0);
-  EXPECT_EQ(inner.new_instructions + outer.new_instructions, outer.instructions);
-  EXPECT_EQ(inner.new_branches + outer.new_branches, outer.branches);
-}
-
-TEST(StackMachine, ResolverEndsWhereTheFunctionBegins) {
-  Program program;
-  program.code.flags[kG] = CODE_STUB;
-  program.code.flags[kH] = CODE_RESOLVER;
-  program.call(kMain + 0x10, kG);
-  program.jump_indirect(kG, kH);
-  program.jump_indirect(kH + 0x80, kF);
-  program.ret(kF + 0x40, kMain + 0x14);
-  program.finish();
-  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::TAIL);
-  EXPECT_EQ(program.frames.of(kF).how, How::PLT);
-  EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
-}
-
-TEST(StackMachine, TheFirstEntryOfAPltLeadsToTheResolver) {
-  constexpr std::uint64_t kFirst = 0x5000;
-  Program program;
-  program.code.flags[kG] = CODE_STUB;
-  program.code.flags[kFirst] = CODE_STUB | CODE_LAZY;
-  program.call(kMain + 0x10, kG);
-  program.jump_indirect(kG, kG + 0x10);
-  program.jump(kG + 0x14, kFirst);
-  program.jump_indirect(kFirst + 0x10, kH + 0x40);  // no symbol says what this is
-  program.jump_indirect(kH + 0x80, kF);
-  program.ret(kF + 0x40, kMain + 0x14);
-  program.finish();
-  ASSERT_EQ(program.frames.frames.size(), 3U);
-  EXPECT_EQ(program.frames.of(kH + 0x40).end_how, EndHow::TAIL);
-  EXPECT_EQ(program.frames.of(kF).how, How::PLT);
-  EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
-}
-
 TEST(StackMachine, CallOfTheNextInstructionIsNoFrame) {
   Program program;
   program.call(kMain + 0x10, kMain + 0x14);
   program.finish();
   EXPECT_EQ(program.frames.frames.size(), 1U);
   EXPECT_EQ(program.self_sum(), 15U);
-}
-
-TEST(StackMachine, RetpolineIsAnIndirectCall) {
-  Program program;
-  program.call(kMain + 0x10, kG);
-  program.call(kG, kG + 0x20);
-  program.ret(kG + 0x24, kF);
-  program.ret(kF + 0x40, kMain + 0x14);
-  program.finish();
-  ASSERT_EQ(program.frames.frames.size(), 2U);
-  EXPECT_EQ(program.frames.frames[0].entry_ip, kF);
-  EXPECT_TRUE(program.frames.anomalies.empty());
-}
-
-TEST(StackMachine, RetpolineMayBeInterrupted) {
-  constexpr std::uint64_t kKernel = 0xffff'ffff'8000'0000;
-  Program program;
-  program.call(kMain + 0x10, kG);
-  program.branch(BranchKind::CALL, kG, kG + 0x20, 1);
-  program.branch(BranchKind::ASYNC, kG + 0x20, kKernel + 0x2000, 1);
-  program.branch(BranchKind::IRET, kKernel + 0x2010, kG + 0x20);
-  program.branch(BranchKind::RETURN, kG + 0x24, kF, 2);
-  program.ret(kF + 0x40, kMain + 0x14);
-  program.finish();
-  EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
-  EXPECT_EQ(program.frames.of(kF).return_ip, kMain + 0x14);
-  // The inner call has the interrupt's frame, and so one of its own.
-  EXPECT_EQ(program.frames.of(kKernel + 0x2000).how, How::INTERRUPT);
-  EXPECT_EQ(program.frames.frames.size(), 4U);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
-}
-
-TEST(StackMachine, ReturnThunkReturnsForItsCaller) {
-  Program program;
-  program.call(kMain + 0x10, kF);
-  program.jump(kF + 0x40, kG);
-  program.call(kG, kG + 0x20);
-  program.ret(kG + 0x24, kMain + 0x14);
-  program.finish();
-  ASSERT_EQ(program.frames.frames.size(), 2U);
-  EXPECT_EQ(program.frames.frames[0].entry_ip, kF);
-  EXPECT_EQ(program.frames.frames[0].end_how, EndHow::RETURN);
 }
 
 TEST(StackMachine, CallersThatWereNotSeenBeginWithTheStream) {
