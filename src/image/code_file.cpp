@@ -12,8 +12,8 @@ base::Result<std::int32_t> add_image(trace::TraceBundle& bundle, const std::stri
   return is_pe(contents.value().bytes()) ? add_pe(bundle, path, placement) : add_elf(bundle, path, placement);
 }
 
-std::vector<trace::SymbolEntry> read_symbols(base::Bytes file) {
-  return is_pe(file) ? pe_symbols(file) : elf_symbols(file);
+std::vector<trace::SymbolEntry> read_symbols(base::Bytes file, bool with_ends) {
+  return is_pe(file) ? pe_symbols(file, with_ends) : elf_symbols(file, with_ends);
 }
 
 }  // namespace ptkit::image

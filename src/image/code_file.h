@@ -24,7 +24,8 @@ struct Placement {
                                                    const Placement& placement);
 
 // Calls pe_symbols() or elf_symbols(), by the file's format. Sorted by file offset; empty if the file has
-// another format or no symbols.
-[[nodiscard]] std::vector<trace::SymbolEntry> read_symbols(base::Bytes file);
+// another format or no symbols. `with_ends`: as tables of symbols and bundles have them, with an entry
+// without a name at the end of each section that has symbols without a size.
+[[nodiscard]] std::vector<trace::SymbolEntry> read_symbols(base::Bytes file, bool with_ends = false);
 
 }  // namespace ptkit::image

@@ -14,9 +14,10 @@ namespace ptkit::image {
 [[nodiscard]] base::Result<std::int32_t> add_elf(trace::TraceBundle& bundle, const std::string& path,
                                                  const Placement& placement);
 
-// The code symbols of a file (.symtab and .dynsym; PLT entries as name@plt), sorted by file offset. Empty if
-// the file is no ELF file or has no symbols.
-[[nodiscard]] std::vector<trace::SymbolEntry> elf_symbols(base::Bytes file);
+// The code symbols of a file (.symtab and .dynsym; PLT entries as name@plt; of stripped programs of Go, those
+// of Go's table of functions), sorted by file offset. `with_ends`: see read_symbols(). Empty if the file is
+// no ELF file or has no symbols.
+[[nodiscard]] std::vector<trace::SymbolEntry> elf_symbols(base::Bytes file, bool with_ends = false);
 
 // A build-id in hex, as in file and folder names.
 [[nodiscard]] std::string build_id_text(base::Bytes id);

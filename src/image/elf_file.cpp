@@ -85,6 +85,15 @@ std::uint64_t ElfFile::stub_bytes(const Section& section) {
   return section.name == ".plt.got" && header.sh_size % 16 != 0 ? 8 : 16;
 }
 
+std::optional<std::uint64_t> ElfFile::global_offsets(const std::vector<Section>& sections) {
+  std::optional<std::uint64_t> address;
+  for (const Section& section : sections) {
+    if (section.name == ".got.plt") return section.header.sh_addr;
+    if (section.name == ".got") address = section.header.sh_addr;
+  }
+  return address;
+}
+
 base::Bytes ElfFile::contents(const Section& section) const noexcept {
   const GElf_Shdr& header = section.header;
   if (header.sh_type == SHT_NOBITS || header.sh_offset > bytes_.size()) return {};

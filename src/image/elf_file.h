@@ -33,6 +33,8 @@ class ElfFile {
   [[nodiscard]] std::vector<Section> sections() const;  // the readable sections, by index
   // Bytes of each stub of a procedure linkage table (PLT). 0: the section is none.
   [[nodiscard]] static std::uint64_t stub_bytes(const Section& section);
+  // The linked address that slots of position-independent 32-bit code are relative to. nullopt: none.
+  [[nodiscard]] static std::optional<std::uint64_t> global_offsets(const std::vector<Section>& sections);
   // The contents of a section; empty if the file has none.
   [[nodiscard]] base::Bytes contents(const Section& section) const noexcept;
   // The file offset of a virtual address; nullopt if no loadable segment has file bytes there.

@@ -7,7 +7,10 @@
 #include "image/debug_symbols.h"
 #include "image/elf.h"
 #include "image/elf_file.h"
+#include "image/elf_go.h"
+#include "image/elf_relocations.h"
 #include "image/name_budget.h"
+#include "image/section_ends.h"
 
 namespace ptkit::image {
 namespace {
@@ -62,6 +65,7 @@ class Reader {
     for (const Section& section : sections_) {
       if (const std::uint64_t step = ElfFile::stub_bytes(section)) read_stubs(section, step);
     }
+    read_go();
     return sorted();
   }
 
@@ -112,46 +116,13 @@ class Reader {
   // The GOT slots that the dynamic linker fills with a symbol's address, by slot address with the symbol's
   // name.
   void read_slots() {
-    for (const Section& section : sections_) {
-      const auto type = section.header.sh_type;
-      if (type != SHT_RELA && type != SHT_REL) continue;
-      // Static programs have relocations without symbols.
-      Elf_Scn* symbols = elf_getscn(file_.get(), section.header.sh_link);
-      GElf_Shdr symbols_header{};
-      if (symbols != nullptr && gelf_getshdr(symbols, &symbols_header) == nullptr) continue;
-      const bool is_dynamic = symbols != nullptr && symbols_header.sh_type == SHT_DYNSYM;
-      read_relocations(section, is_dynamic ? elf_getdata(symbols, nullptr) : nullptr, symbols_header.sh_link);
-    }
-  }
-
-  void read_relocations(const Section& section, Elf_Data* symbols, std::size_t names) {
-    Elf_Data* data = elf_getdata(section.handle, nullptr);
-    if (data == nullptr) return;
-    for (int i = 0;; ++i) {
-      GElf_Rela entry{};
-      if (section.header.sh_type == SHT_RELA) {
-        if (gelf_getrela(data, i, &entry) == nullptr) return;
-      } else {
-        GElf_Rel without_addend;
-        if (gelf_getrel(data, i, &without_addend) == nullptr) return;
-        entry.r_offset = without_addend.r_offset;
-        entry.r_info = without_addend.r_info;
-      }
-      const std::string_view name =
-          is_resolved(entry) ? name_of_resolver(section, entry) : name_of(entry, symbols, names);
-      if (name.empty()) continue;
-      if (!names_.take(name)) return;
-      slots_.emplace(entry.r_offset, name);
-    }
-  }
-
-  std::string_view name_of(const GElf_Rela& entry, Elf_Data* symbols, std::size_t names) const {
-    GElf_Sym symbol;
-    const auto index = GELF_R_SYM(entry.r_info);
-    if (symbols == nullptr || index == 0 || index > 0x7FFF'FFFF) return {};
-    if (gelf_getsym(symbols, static_cast<int>(index), &symbol) == nullptr) return {};
-    const char* name = elf_strptr(file_.get(), names, symbol.st_name);
-    return name != nullptr ? name : std::string_view{};
+    for_each_relocation(file_, sections_, [this](const ElfRelocation& one) {
+      const std::string_view name = is_resolved(one.entry) ? name_of_resolver(one) : one.name;
+      if (name.empty()) return true;
+      if (!names_.take(name)) return false;
+      slots_.emplace(one.entry.r_offset, name);
+      return true;
+    });
   }
 
   // Whether a function of the file itself (IFUNC) finds the address for the slot.
@@ -161,10 +132,10 @@ class Reader {
   }
 
   // The relocation has the address of the IFUNC. Where it has no addend, the slot has.
-  std::string_view name_of_resolver(const Section& section, const GElf_Rela& entry) const {
-    auto address = static_cast<std::uint64_t>(entry.r_addend);
-    if (section.header.sh_type == SHT_REL) {
-      const auto slot = file_.file_offset(entry.r_offset);
+  std::string_view name_of_resolver(const ElfRelocation& one) const {
+    auto address = static_cast<std::uint64_t>(one.entry.r_addend);
+    if (!one.has_addend) {
+      const auto slot = file_.file_offset(one.entry.r_offset);
       if (!slot || file_.bytes().size() - *slot < 4) return {};
       address = base::load_le<4>(file_.bytes().data() + *slot);
     }
@@ -193,18 +164,30 @@ class Reader {
       if (file_.header().e_machine == EM_X86_64)
         return stub[i + 1] == 0x25 ? address + i + 6 + displacement : 0;
       if (stub[i + 1] == 0x25) return displacement & 0xFFFF'FFFF;
-      return (global_offsets() + displacement) & 0xFFFF'FFFF;  // position-independent: by EBX
+      const std::uint64_t table = ElfFile::global_offsets(sections_).value_or(0);
+      return (table + displacement) & 0xFFFF'FFFF;  // position-independent: by EBX
     }
     return 0;
   }
 
-  std::uint64_t global_offsets() const {
-    std::uint64_t address = 0;
-    for (const Section& section : sections_) {
-      if (section.name == ".got.plt") return section.header.sh_addr;
-      if (section.name == ".got") address = section.header.sh_addr;
+  // Of functions that no symbol covers: of stripped programs, all.
+  void read_go() {
+    const std::vector<GoFunction> functions = go_functions(file_);
+    if (functions.empty()) return;
+    const auto offset_of = [](const Candidate& candidate) { return candidate.entry.file_offset; };
+    std::ranges::sort(found_, {}, offset_of);
+    const std::size_t symbols = found_.size();
+    std::size_t next = 0;
+    std::uint64_t reached = 0;  // end of the symbols before the function
+    for (const GoFunction& one : functions) {
+      for (; next < symbols && offset_of(found_[next]) <= one.file_offset; ++next) {
+        const trace::SymbolEntry& symbol = found_[next].entry;
+        reached = std::max(reached, symbol.file_offset + std::max<std::uint64_t>(symbol.size, 1));
+      }
+      if (reached > one.file_offset) continue;
+      if (!names_.take(one.name)) return;
+      found_.push_back({{std::string(one.name), one.file_offset, one.size}, 0});
     }
-    return address;
   }
 
   std::vector<trace::SymbolEntry> sorted() {
@@ -242,9 +225,17 @@ std::vector<trace::SymbolEntry> elf_debug_symbols(base::Bytes bytes) {
   return Reader(file.value(), true).run_by_address();
 }
 
-std::vector<trace::SymbolEntry> elf_symbols(base::Bytes bytes) {
+std::vector<trace::SymbolEntry> elf_symbols(base::Bytes bytes, bool with_ends) {
   const auto file = ElfFile::open(bytes);
-  return file.ok() ? Reader(file.value()).run() : std::vector<trace::SymbolEntry>{};
+  if (!file.ok()) return {};
+  std::vector<trace::SymbolEntry> symbols = Reader(file.value()).run();
+  std::vector<CodeSection> sections;
+  for (const Section& section : file.value().sections()) {
+    if ((section.header.sh_flags & SHF_EXECINSTR) == 0) continue;
+    sections.push_back({section.header.sh_offset, file.value().contents(section).size()});
+  }
+  if (with_ends) add_section_ends(symbols, sections, bytes.size());
+  return symbols;
 }
 
 }  // namespace ptkit::image

@@ -22,8 +22,9 @@ namespace ptkit::image {
 // The exported names and the functions of the COFF symbol table, sorted by file offset; of one address,
 // exports come first, and 32-bit names without their decoration ("_f@8"). Sizes come from the exception
 // directory of x64 files (RUNTIME_FUNCTION), and functions that only that has are "sub_427C", by their RVA.
-// Empty if the file is no PE file or has no symbols.
-[[nodiscard]] std::vector<trace::SymbolEntry> pe_symbols(base::Bytes file);
+// Stripped programs of Go have the names of Go's table of functions. `with_ends`: see read_symbols(). Empty
+// if the file is no PE file or has no symbols.
+[[nodiscard]] std::vector<trace::SymbolEntry> pe_symbols(base::Bytes file, bool with_ends = false);
 
 // A name of 32-bit code without what the calling convention adds: "_f" (cdecl), "_f@8" (stdcall), "@f@8"
 // (fastcall), "f@@8" (vectorcall). C++ names of Microsoft's compilers begin with "?" and stay.

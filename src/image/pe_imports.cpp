@@ -1,9 +1,6 @@
 // Names and numbers are from "PE Format" (Microsoft), sections "The .idata Section" and "Delay-Load Import
 // Tables".
-#include "image/pe_imports.h"
-
-#include <algorithm>
-
+#include "image/import_readers.h"
 #include "image/name_budget.h"
 
 namespace ptkit::image {
@@ -90,46 +87,14 @@ class ImportReader {
   std::size_t left_ = kMostSlots;  // rows of hostile files may share tables
 };
 
-struct SlotOperand {
-  std::size_t end =
-      0;  // of the instruction; 0: it is no indirect CALL or JMP through memory at a constant address
-  std::uint64_t displacement = 0;
-};
-
-// FF /2 and FF /4 with ModRM 00 reg 101, after REX (Windows' linkers write 48 ff 25) or BND.
-SlotOperand slot_operand(base::Bytes code) noexcept {
-  std::size_t at = 0;
-  while (at < code.size() && at < 2 && (code[at] == 0xF2 || (code[at] & 0xF0U) == 0x40U)) ++at;
-  if (code.size() - at < 6 || code[at] != 0xFF || (code[at + 1] != 0x15 && code[at + 1] != 0x25)) return {};
-  return {at + 6, base::load_le<4>(code.data() + at + 2)};
-}
-
 }  // namespace
 
-PeImports::PeImports(base::Bytes bytes) {
-  const auto file = PeFile::open(bytes);
-  if (file.ok()) read(file.value());
-}
-
-void PeImports::read(const PeFile& file) {
-  is_64_bit_ = file.is_64_bit();
-  linked_base_ = file.linked_base();
-  ImportReader(file, slots_).read();
-}
-
-std::string_view PeImports::at(std::uint64_t rva) const noexcept {
-  const auto found = slots_.find(rva);
-  return found == slots_.end() ? std::string_view{} : std::string_view(found->second);
-}
-
-std::string_view PeImports::called(base::Bytes code, std::uint64_t rva,
-                                   std::uint64_t address) const noexcept {
-  const SlotOperand operand = slot_operand(code);
-  if (operand.end == 0) return {};
-  if (is_64_bit_) return at(rva + operand.end + base::sign_extend(operand.displacement, 32));
-  // Code in memory has the address that relocation gave it, code of the file the linked one.
-  const std::string_view name = at(operand.displacement - (address - rva));
-  return name.empty() ? at(operand.displacement - linked_base_) : name;
+ImportSlots read_import_slots(const PeFile& file) {
+  ImportSlots slots;
+  slots.is_64_bit = file.is_64_bit();
+  slots.linked_base = file.linked_base();
+  ImportReader(file, slots.names).read();
+  return slots;
 }
 
 }  // namespace ptkit::image

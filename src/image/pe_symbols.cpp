@@ -9,9 +9,11 @@
 #include <string_view>
 #include <tuple>
 
+#include "image/go_table.h"
 #include "image/name_budget.h"
 #include "image/pe.h"
 #include "image/pe_file.h"
+#include "image/section_ends.h"
 
 namespace ptkit::image {
 namespace {
@@ -51,8 +53,22 @@ std::map<std::uint32_t, FunctionBounds> function_bounds(const PeFile& file) {
   return found;
 }
 
+// The functions of Go, by address.
+std::vector<GoFunction> go_functions(const PeFile& file) {
+  LoadedProgram program;
+  program.is_64_bit = file.is_64_bit();
+  for (const PeFile::Section& section : file.sections()) {
+    const base::Bytes bytes = file.at(section.offset, section.file_size);
+    if (!bytes.empty())
+      program.parts.push_back(
+          {section.name, file.linked_base() + section.address, section.offset, bytes, section.executable});
+  }
+  std::ranges::stable_sort(program.parts, {}, &LoadedPart::address);
+  return read_go_functions(program);
+}
+
 // Of several names of one address the first one is shown.
-enum class Rank : std::uint8_t { EXPORT, COFF, DECORATED, GENERATED };
+enum class Rank : std::uint8_t { EXPORT, COFF, DECORATED, GO, GENERATED };
 
 class SymbolReader {
  public:
@@ -62,6 +78,7 @@ class SymbolReader {
   std::vector<trace::SymbolEntry> read() {
     read_exports();
     read_coff();
+    read_go();
     name_others();
     const auto by_name = [](const Candidate& one) {
       return std::tuple(one.entry.file_offset, std::string_view(one.entry.name), one.rank);
@@ -142,6 +159,16 @@ class SymbolReader {
     return plain == name || add(name, address, Rank::DECORATED);
   }
 
+  void read_go() {
+    for (const GoFunction& one : go_functions(file_)) {
+      if (!names_.take(one.name)) return;
+      const auto address = static_cast<std::uint32_t>(one.address - file_.linked_base());
+      const auto bounds = bounds_.find(address);
+      const std::uint64_t size = bounds == bounds_.end() ? one.size : bounds->second.size;
+      found_.push_back({{std::string(one.name), one.file_offset, size}, Rank::GO});
+    }
+  }
+
   // Functions without a name are called by their address, as IDA does: "sub_427C" begins at RVA 0x427C.
   void name_others() {
     std::vector<std::uint64_t> named;
@@ -176,9 +203,16 @@ std::string_view undecorated(std::string_view name) noexcept {
   return plain.empty() ? name : plain;
 }
 
-std::vector<trace::SymbolEntry> pe_symbols(base::Bytes bytes) {
+std::vector<trace::SymbolEntry> pe_symbols(base::Bytes bytes, bool with_ends) {
   const auto file = PeFile::open(bytes);
-  return file.ok() ? SymbolReader(file.value()).read() : std::vector<trace::SymbolEntry>{};
+  if (!file.ok()) return {};
+  std::vector<trace::SymbolEntry> symbols = SymbolReader(file.value()).read();
+  std::vector<CodeSection> sections;
+  for (const PeFile::Section& section : file.value().sections()) {
+    if (section.executable) sections.push_back({section.offset, section.file_size});
+  }
+  if (with_ends) add_section_ends(symbols, sections, bytes.size());
+  return symbols;
 }
 
 }  // namespace ptkit::image

@@ -130,8 +130,24 @@ std::pair<TextCache::Ref, bool> AddressTexts::make(const TextCache::Key& key, co
   return {ref, same};
 }
 
-std::string_view AddressTexts::import_of(const RowAddresses& from, std::size_t row) {
-  if (!has_imports_ || !from.is_known(row)) return {};
+bool AddressTexts::has_symbol(const RowAddresses& rows, std::size_t row) {
+  constexpr std::size_t kTargets = std::size_t{1} << 12U;
+  if (!rows.is_known(row)) return false;
+  const std::uint64_t ip = rows.ips[row];
+  const RowTimes times = symbol::times_of(rows, row);
+  const CodeView& first = views_.at(rows.spaces[row], times.first);
+  const CodeView* const found = views_.with_code(first, times, ip);
+  const CodeView* const view = found != nullptr ? found : &first;
+  if (targets_.empty()) targets_.resize(kTargets);
+  Target& target = targets_[(ip ^ ip >> 12U) & (kTargets - 1)];
+  if (target.view != view || target.ip != ip)
+    target = {view, ip, code_.symbols.find(view->space(), view->valid_from(), ip).has_value()};
+  return target.has_symbol;
+}
+
+// Of a branch to code without a symbol.
+std::string_view AddressTexts::import_of(const RowAddresses& from, const RowAddresses& to, std::size_t row) {
+  if (!has_imports_ || !from.is_known(row) || has_symbol(to, row)) return {};
   const std::uint64_t ip = from.ips[row];
   const RowTimes times = symbol::times_of(from, row);
   const CodeView* const view = views_.with_code(views_.at(from.spaces[row], times.first), times, ip);
@@ -141,7 +157,7 @@ std::string_view AddressTexts::import_of(const RowAddresses& from, std::size_t r
 
 bool AddressTexts::add_target(TextBuffer& out, const RowAddresses& to, const RowAddresses& from,
                               std::size_t row) {
-  const std::string import(import_of(from, row));
+  const std::string import(import_of(from, to, row));
   if (import.empty()) return add(out, to, row);
   if (!to.is_known(row)) {
     out.add(style_ == Style::JSON ? json(kNull, for_json(import), kNull) : for_terminal(import));

@@ -87,7 +87,9 @@ class AddressTexts {
                                                      const symbol::RowTimes& times, std::uint64_t ip);
   [[nodiscard]] std::string text(const image::CodeView& view, std::uint64_t ip,
                                  const std::string& import = {}) const;
-  [[nodiscard]] std::string_view import_of(const symbol::RowAddresses& from, std::size_t row);
+  [[nodiscard]] std::string_view import_of(const symbol::RowAddresses& from, const symbol::RowAddresses& to,
+                                           std::size_t row);
+  [[nodiscard]] bool has_symbol(const symbol::RowAddresses& rows, std::size_t row);
   [[nodiscard]] std::string json(std::string_view ip, std::string_view symbol, std::string_view module) const;
 
   const Code& code_;
@@ -97,6 +99,13 @@ class AddressTexts {
   symbol::RowViews views_;
   bool has_imports_;
   TextCache cache_;
+  // A direct-mapped cache of has_symbol().
+  struct Target {
+    const image::CodeView* view = nullptr;
+    std::uint64_t ip = 0;
+    bool has_symbol = false;
+  };
+  std::vector<Target> targets_;
 };
 
 // Arrays of one length, one element per row.

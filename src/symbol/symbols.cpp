@@ -9,9 +9,7 @@
 
 #include "base/system/name_pattern.h"
 #include "image/image.h"
-#include "image/pe.h"
-#include "image/pe_imports.h"
-#include "image/segments.h"
+#include "image/imports.h"
 #include "symbol/debug_modules.h"
 #include "symbol/name_ranges.h"
 #include "symbol/row_views.h"
@@ -84,7 +82,7 @@ class Symbols::Impl {
   [[nodiscard]] bool has_imports() const {
     std::call_once(found_imports_, [&] {
       has_imports_ = std::ranges::any_of(
-          bundle_->files, [](const trace::ImageFile& file) { return image::is_pe(file.contents.bytes()); });
+          bundle_->files, [](const trace::ImageFile& file) { return file.contents.size() != 0; });
     });
     return has_imports_;
   }
@@ -97,16 +95,18 @@ class Symbols::Impl {
     if (where.file < 0 || static_cast<std::size_t>(where.file) >= imports_.size()) return {};
     ImportsOfFile& of = imports_[static_cast<std::size_t>(where.file)];
     std::call_once(of.once, [&] {
-      const base::Bytes contents = bundle_->files[static_cast<std::size_t>(where.file)].contents.bytes();
-      of.imports = std::make_unique<const image::PeImports>(contents);
-      if (!of.imports->empty()) of.segments = image::file_segments(contents);
+      of.imports = image::Imports(bundle_->files[static_cast<std::size_t>(where.file)].contents.bytes());
     });
-    if (of.imports->empty()) return {};
+    if (of.imports.empty()) return {};
     const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(where.region)];
-    const auto rva = image::rva_of(of.segments, region, region.file_offset + (address - region.address));
+    const auto rva = of.imports.rva_of(region, region.file_offset + (address - region.address));
     std::array<std::uint8_t, kLongestBranch> code{};
     const std::size_t size = rva ? view.read(address, code) : 0;
-    return size == 0 ? std::string_view{} : of.imports->called(base::Bytes(code).first(size), *rva, address);
+    if (size == 0) return {};
+    const std::string_view name = of.imports.called(base::Bytes(code).first(size), *rva, address);
+    if (name.empty()) return {};
+    const std::lock_guard lock(import_names_mutex_);
+    return *import_names_.emplace(name).first;
   }
 
   [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t tsc,
@@ -206,14 +206,17 @@ class Symbols::Impl {
     if (table == nullptr) return std::nullopt;
     const auto extent = table->find(region.file_offset + (address - region.address));
     std::optional<Symbol> own;
-    // A label of another part of the file does not extend into this part.
-    if (extent && (table->has_bounds(extent->index) || extent->offset >= region.file_offset))
-      own = make(*table, *extent, region, size_of(region));
+    if (extent) own = make(*table, *extent, region, size_of(region));
     const bool is_known = extent && table->has_size(extent->index) && table->has_name(extent->index);
     if (is_known && !has_pdb(where.file)) return own;
     const auto found = find_in_debug_file(where, address);
     const bool is_nearer = found && is_known && own && own->address > found->address;
     return found && !is_nearer ? found : own;
+  }
+
+  // Whether regions are the file's segments. Of a bundle, they are the pieces that were executed.
+  [[nodiscard]] bool is_whole(std::int32_t file) const {
+    return bundle_->files[static_cast<std::size_t>(file)].contents.size() != 0;
   }
 
   [[nodiscard]] bool has_pdb(std::int32_t file) const { return debug_ != nullptr && debug_->has_pdb(file); }
@@ -242,7 +245,8 @@ class Symbols::Impl {
     if (!place) return std::nullopt;
     const auto extent = names->find(place->file_offset + (address - place->address));
     if (!extent) return std::nullopt;
-    const bool is_label_here = has_pdb(where.file) && extent->offset >= place->file_offset;
+    const bool is_in_region = extent->offset >= place->file_offset || !is_whole(where.file);
+    const bool is_label_here = has_pdb(where.file) && is_in_region;
     if (!names->has_size(extent->index) && !is_label_here) return std::nullopt;
     return make(*names, *extent, *place, size_of(bundle_->code[static_cast<std::size_t>(where.region)]));
   }
@@ -255,7 +259,7 @@ class Symbols::Impl {
       if (bundle_->code[i].file != file) continue;
       const auto place = linked_place(static_cast<std::int32_t>(i));
       const std::uint64_t size = size_of(bundle_->code[i]);
-      if (place && extent.offset - place->file_offset < size) visit(make(table, extent, *place, size));
+      if (place && overlap(extent, place->file_offset, size)) visit(make(table, extent, *place, size));
     }
   }
 
@@ -274,13 +278,21 @@ class Symbols::Impl {
   template <typename Visit>
   void for_each_place(const Table& table, const Table::Extent& extent, std::int32_t file,
                       Visit&& visit) const {
-    const auto visit_place = [&](const auto& place, std::uint64_t size) {
-      if (place.file != file || extent.offset < place.file_offset) return;
-      if (extent.offset - place.file_offset < size) visit(make(table, extent, place, size));
-    };
-    for (const trace::CodeRegion& region : bundle_->code) visit_place(region, size_of(region));
-    ranges_.of_file(file, extent.offset,
-                    [&](const trace::NameRange& range) { visit_place(range, range.size); });
+    for (const trace::CodeRegion& region : bundle_->code) {
+      const std::uint64_t size = size_of(region);
+      if (region.file == file && overlap(extent, region.file_offset, size))
+        visit(make(table, extent, region, size));
+    }
+    ranges_.of_file(file, extent.offset, [&](const trace::NameRange& range) {
+      if (range.file != file || extent.offset < range.file_offset) return;
+      if (extent.offset - range.file_offset < range.size) visit(make(table, extent, range, range.size));
+    });
+  }
+
+  // Whether a region has a byte of a symbol, not only its first one: a bundle may lack that.
+  [[nodiscard]] static bool overlap(const Table::Extent& extent, std::uint64_t offset,
+                                    std::uint64_t size) noexcept {
+    return extent.offset < offset ? offset - extent.offset < extent.size : extent.offset - offset < size;
   }
 
   // `place` is a code region or a name range of so many bytes.
@@ -292,10 +304,12 @@ class Symbols::Impl {
     symbol.raw_name = table.raw_name(extent.index);
     symbol.address = place.address + (extent.offset - place.file_offset);
     symbol.size = extent.size;
-    if (!table.has_bounds(extent.index)) {  // a label ends at the end of its region at the latest
-      symbol.size = std::min(extent.size, bytes - (extent.offset - place.file_offset));
-      if constexpr (std::is_same_v<Place, trace::NameRange>)
-        symbol.size = std::min(symbol.size, kLongestLabel);
+    // A label that nothing follows ends at the end of its region.
+    const std::uint64_t in_place = bytes - (extent.offset - place.file_offset);
+    constexpr bool kIsList = std::is_same_v<Place, trace::NameRange>;
+    if (!table.has_bounds(extent.index) && (kIsList || extent.is_open())) {
+      symbol.size = std::min(extent.size, in_place);
+      if constexpr (kIsList) symbol.size = std::min(symbol.size, kLongestLabel);
     }
     symbol.file = place.file;
     symbol.space = place.space;
@@ -310,10 +324,11 @@ class Symbols::Impl {
   mutable std::vector<std::once_flag> once_;
   struct ImportsOfFile {
     std::once_flag once;
-    std::unique_ptr<const image::PeImports> imports;  // read at the first use, guarded by `once`
-    std::vector<image::FileSegment> segments;
+    image::Imports imports;  // read at the first use, guarded by `once`
   };
   mutable std::vector<ImportsOfFile> imports_;
+  mutable std::mutex import_names_mutex_;
+  mutable std::set<std::string> import_names_;  // of all files, guarded by import_names_mutex_
   mutable std::once_flag found_imports_;
   mutable bool has_imports_ = false;
 };

@@ -36,14 +36,23 @@ std::string_view without_return_type(std::string_view name) noexcept {
 Table::Table(const trace::ImageFile& file)
     : module_(base::last_part(base::without_mark(file.path))),
       functions_(unwind::UnwindTable::of(file)),
-      entries_(file.contents.size() != 0 ? image::read_symbols(file.contents.bytes()) : file.symbols) {
+      entries_(file.contents.size() != 0 ? image::read_symbols(file.contents.bytes(), true) : file.symbols) {
   arrange();
 }
 
 Table::Table(std::vector<trace::SymbolEntry> entries) : entries_(std::move(entries)) { arrange(); }
 
-void Table::arrange() {
+// Entries without a name and a size are ends of sections. Others without a name say nothing.
+void Table::take_section_ends() {
+  for (const trace::SymbolEntry& entry : entries_) {
+    if (entry.name.empty() && entry.size == 0) section_ends_.push_back(entry.file_offset);
+  }
+  std::ranges::sort(section_ends_);
   std::erase_if(entries_, [](const trace::SymbolEntry& entry) { return entry.name.empty(); });
+}
+
+void Table::arrange() {
+  take_section_ends();
   std::ranges::stable_sort(entries_, {}, &trace::SymbolEntry::file_offset);
   if (!module_.empty()) add_functions();
   std::uint64_t farthest = 0;
@@ -103,8 +112,10 @@ Table::Extent Table::extent(std::size_t index) const noexcept {
       entries_.begin(), entries_.end(), entry.file_offset,
       [](std::uint64_t at, const trace::SymbolEntry& other) { return at < other.file_offset; });
   const auto function = functions_.function_at(entry.file_offset);
+  const auto section_end = std::ranges::upper_bound(section_ends_, entry.file_offset);
   const std::uint64_t end =
-      std::min(next == entries_.end() ? kMax : next->file_offset, function ? function->end : kMax);
+      std::min({next == entries_.end() ? kMax : next->file_offset, function ? function->end : kMax,
+                section_end == section_ends_.end() ? kMax : *section_end});
   return {index, entry.file_offset, end - entry.file_offset};
 }
 

@@ -25,17 +25,19 @@ class Table {
     std::size_t index = 0;
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
+    // Whether it extends to the end of the address space, as nothing ends it.
+    [[nodiscard]] bool is_open() const noexcept { return size == ~offset; }
   };
   // The symbol at a file offset: the innermost symbol with a size, or else the label before it.
   [[nodiscard]] std::optional<Extent> find(std::uint64_t offset) const noexcept;
-  // The extent of a symbol. Without a size, it extends to the end of its function, or else to the next symbol
-  // or the end of the address space.
+  // The extent of a symbol. Without a size, it extends to the end of its function, or else to the next
+  // symbol, the end of its section if that is known, or the end of the address space.
   [[nodiscard]] Extent extent(std::size_t index) const noexcept;
   // Indices of the symbols with the raw name, demangled name or demangled name without arguments `name`.
   [[nodiscard]] std::vector<std::size_t> named(std::string_view name) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
-  // Whether the end of a symbol is known: by its size, or by its function's.
+  // Whether the file says where a symbol ends: by its size, or by its function's.
   [[nodiscard]] bool has_bounds(std::size_t index) const noexcept {
     return entries_[index].size != 0 || functions_.function_at(entries_[index].file_offset).has_value();
   }
@@ -50,6 +52,7 @@ class Table {
 
  private:
   void arrange();
+  void take_section_ends();
   void add_functions();
   [[nodiscard]] std::string generated_name(std::uint64_t offset) const;
 
@@ -57,8 +60,9 @@ class Table {
   unwind::UnwindTable functions_;
   // Sorted by offset; of equal offsets, the best name first. Functions without a symbol have no name.
   std::vector<trace::SymbolEntry> entries_;
-  std::vector<std::uint64_t> reach_;  // maximum end of all symbols up to and including this one
-  mutable std::mutex mutex_;          // guards names_
+  std::vector<std::uint64_t> section_ends_;  // sorted
+  std::vector<std::uint64_t> reach_;         // maximum end of all symbols up to and including this one
+  mutable std::mutex mutex_;                 // guards names_
   mutable std::vector<std::unique_ptr<const std::string>> names_;
 };
 

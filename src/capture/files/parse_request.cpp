@@ -101,7 +101,7 @@ void parse_contents(const ParseRequest& request, trace::TraceBuffer contents, Pa
   using Kind = ParseRequest::Kind;
   switch (request.kind) {
     case Kind::SYMBOLS:
-      out.symbols = image::read_symbols(contents.bytes());
+      out.symbols = image::read_symbols(contents.bytes(), true);
       out.unwind = unwind::UnwindTable(contents.bytes()).encode();
       if (request.debug) out.debug = image::debug_sections(contents.bytes());
       [[fallthrough]];

@@ -149,7 +149,7 @@ WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {
     out.is_image = true;
     out.parts = executable_parts(file.value(), contents, out.number);
     described.build_id = file.value().pdb().id;
-    described.symbols = image::pe_symbols(contents.bytes());
+    described.symbols = image::pe_symbols(contents.bytes(), true);
   }
   writer_->file(static_cast<std::uint32_t>(out.number), described);
   return out;

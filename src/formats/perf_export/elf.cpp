@@ -112,6 +112,7 @@ class ElfWriter {
     std::vector<Symbol> symbols(1);
     std::string names(1, '\0');
     for (const trace::SymbolEntry& from : file_.symbols) {
+      if (from.name.empty()) continue;
       Symbol symbol{};
       symbol.st_name = static_cast<std::uint32_t>(names.size());
       symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);

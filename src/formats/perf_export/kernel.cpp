@@ -104,7 +104,7 @@ std::vector<Name> kernel_names(const trace::TraceBundle& bundle) {
     for (const trace::SymbolEntry& symbol : file.symbols) offsets.push_back(symbol.file_offset);
     const std::vector<std::size_t> found = lookup_intervals(ranges, offsets);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (found[i] == kNoInterval) continue;
+      if (found[i] == kNoInterval || file.symbols[i].name.empty()) continue;
       const trace::CodeRegion& region = *regions[found[i]];
       names.push_back({region.address + (offsets[i] - region.file_offset),
                        file.symbols[i].name + (is_module ? "\t" + file.path : "")});

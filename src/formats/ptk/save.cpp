@@ -35,7 +35,7 @@ void save_files(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWr
     trace::ImageFile file{bundle.files[i].path, bundle.files[i].build_id, {}, bundle.files[i].symbols};
     const bool is_left_out = left_out.contains(static_cast<std::int32_t>(i));
     if (file.symbols.empty() && !is_left_out)
-      file.symbols = image::read_symbols(bundle.files[i].contents.bytes());
+      file.symbols = image::read_symbols(bundle.files[i].contents.bytes(), true);
     file.unwind = bundle.files[i].unwind;
     if (file.unwind.empty() && !is_left_out)
       file.unwind = unwind::UnwindTable(bundle.files[i].contents.bytes()).encode();

@@ -73,7 +73,7 @@ TEST(SymbolsMatching, ComparesRawAndDemangledNames) {
 TEST(SymbolsFind, LabelsExtendToTheNextSymbol) {
   const Symbols symbols(
       bundle_of({{"early", 0x1000, 0}, {"label", 0x2010, 0}, {"sized", 0x2020, 4}, {"last", 0x2030, 0}}));
-  EXPECT_EQ(name_at(symbols, 0x7000'0000), "-");  // "early" is outside the mapped part
+  EXPECT_EQ(name_at(symbols, 0x7000'000f), "early");  // begins before the mapped part
   EXPECT_EQ(name_at(symbols, 0x7000'001f), "label");
   EXPECT_EQ(name_at(symbols, 0x7000'0020), "sized");
   EXPECT_EQ(name_at(symbols, 0x7000'0024), "-");  // after the end of a symbol with a size
@@ -120,25 +120,44 @@ TEST(SymbolsFind, LabelsEndWithTheirFunction) {
   EXPECT_EQ(symbols.lookup("init")[0].size, 0x20u);
 }
 
-// Recorded code has a region for each range that was executed.
-TEST(SymbolsFind, LabelsWithAKnownEndReachIntoOtherParts) {
-  auto bundle = bundle_of({{"thunk", 0x2000, 0}, {"label", 0x2040, 0}});
-  bundle->files[0].unwind = test::stored_functions({{0x2000, 0x2020}});
-  trace::CodeRegion whole = bundle->code[0];
+// Recorded code has a region of 8 bytes for each range that was executed.
+std::shared_ptr<TraceBundle> executed(std::shared_ptr<TraceBundle> bundle,
+                                      std::initializer_list<std::uint64_t> offsets) {
+  const trace::CodeRegion whole = bundle->code[0];
   bundle->code.clear();
-  for (const std::uint64_t offset : {0x0U, 0x10U, 0x40U, 0x50U}) {
+  for (const std::uint64_t offset : offsets) {
     trace::CodeRegion part = whole;
     part.address += offset;
     part.file_offset += offset;
     part.size = 8;
     bundle->code.push_back(part);
   }
+  return bundle;
+}
+
+TEST(SymbolsFind, LabelsReachIntoOtherParts) {
+  auto bundle = executed(bundle_of({{"thunk", 0x2000, 0}, {"label", 0x2040, 0}, {"", 0x2058, 0}}),
+                         {0x0, 0x10, 0x40, 0x50, 0x58});
+  bundle->files[0].unwind = test::stored_functions({{0x2000, 0x2020}});
   const Symbols symbols(bundle);
   EXPECT_EQ(name_at(symbols, 0x7000'0010), "thunk");
   EXPECT_EQ(symbols.find(0, 0, 0x7000'0010)->address, 0x7000'0000U);
   EXPECT_EQ(symbols.find(0, 0, 0x7000'0000)->size, 0x20U);
   EXPECT_EQ(name_at(symbols, 0x7000'0040), "label");
-  EXPECT_EQ(name_at(symbols, 0x7000'0050), "-");
+  EXPECT_EQ(name_at(symbols, 0x7000'0050), "label");
+  EXPECT_EQ(symbols.find(0, 0, 0x7000'0050)->size, 0x18U);  // to the end of the section
+  EXPECT_EQ(name_at(symbols, 0x7000'0058), "-");
+}
+
+TEST(SymbolsLookup, FindsSymbolsOfWhichTheFirstBytesAreMissing) {
+  const Symbols symbols(executed(
+      bundle_of({{"label", 0x2000, 0}, {"sized", 0x2020, 0x40}, {"absent", 0x2100, 8}}), {0x10, 0x40}));
+  ASSERT_EQ(symbols.lookup("label").size(), 1U);
+  EXPECT_EQ(symbols.lookup("label")[0].address, 0x7000'0000U);
+  EXPECT_EQ(symbols.lookup("label")[0].size, 0x20U);
+  ASSERT_EQ(symbols.lookup("sized").size(), 1U);
+  EXPECT_EQ(symbols.lookup("sized")[0].address, 0x7000'0020U);
+  EXPECT_TRUE(symbols.lookup("absent").empty());
 }
 
 TEST(SymbolsFind, PrefersInnermostSymbolsAndFirstNames) {
