@@ -259,6 +259,7 @@ class RecordFlag(enum.IntFlag):
     ABORT = 8
     FIRST = 16
     CODE32 = 32
+    MAY_REPEAT = 64
 
 class RowFlag(enum.IntFlag):
     FROM_KNOWN = 1

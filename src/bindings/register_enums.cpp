@@ -96,6 +96,7 @@ void register_flow_flags(py::module_& module) {
       .value("ABORT", trace::RECORD_ABORT)
       .value("FIRST", trace::RECORD_FIRST)
       .value("CODE32", trace::RECORD_CODE32)
+      .value("MAY_REPEAT", trace::RECORD_MAY_REPEAT)
       .finalize();
   py::native_enum<flow::EventFlag>(module, "EventFlag", "enum.IntFlag",
                                    "Bits of `flags` of events; docs/tables.md says what each means.")

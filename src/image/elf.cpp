@@ -13,7 +13,7 @@
 namespace ptkit::image {
 namespace {
 
-// The first GNU build-id among notes, as hex.
+// The first GNU build-id among notes, as hex. Zeros alone identify nothing.
 std::string build_id_in(Elf_Data* notes) {
   if (notes == nullptr || notes->d_buf == nullptr) return {};
   GElf_Nhdr note;
@@ -23,7 +23,9 @@ std::string build_id_in(Elf_Data* notes) {
     const auto* bytes = static_cast<const std::uint8_t*>(notes->d_buf);
     const bool is_gnu = note.n_namesz == sizeof "GNU" && std::memcmp(bytes + name, "GNU", sizeof "GNU") == 0;
     if (note.n_type != NT_GNU_BUILD_ID || !is_gnu) continue;
-    return build_id_text({bytes + description, note.n_descsz});
+    const base::Bytes id(bytes + description, note.n_descsz);
+    const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
+    return std::ranges::all_of(id, is_zero) ? std::string() : build_id_text(id);
   }
   return {};
 }

@@ -2,9 +2,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "image/code_file.h"
+#include "image/contradictions.h"
 #include "image/elf.h"
 #include "symbol/symbols.h"
 
@@ -31,6 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace ptkit;
   const base::Bytes bytes(data, size);
   (void)image::elf_build_id(bytes);
+  (void)image::other_machine(bytes);
+  const std::uint64_t offset = size >= 8 ? base::load_le<8>(data + size - 8) : 0;
+  const std::array<image::FileMapping, 3> mappings{
+      {{.offset = offset & 0xf000, .size = size}, {.offset = offset, .size = ~offset}, {.offset = size}}};
+  (void)image::mapping_contradiction(bytes, mappings);
   for (const auto& entry : image::read_symbols(bytes)) {
     if (entry.file_offset >= size || entry.name.empty()) std::abort();
   }

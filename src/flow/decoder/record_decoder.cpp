@@ -106,6 +106,7 @@ void RecordDecoder::take_record() {
   if (!is_canonical(record.from_ip)) return bad_record(&record.from_ip, 0);
   if (!is_canonical(record.to_ip)) return bad_record(&record.to_ip, 0);
   if ((record.flags & trace::RECORD_FIRST) != 0) open_gap(GapCause::START, Status::OK);
+  if (is_repeated(record)) return;
   const bool in_tx = (record.flags & trace::RECORD_IN_TX) != 0;
   walker_.set_in_tx(in_tx && in_tx_ && known_);
   follow(record);
@@ -114,6 +115,20 @@ void RecordDecoder::take_record() {
   ip_ = record.to_ip;
   last_number_ = number();
   context_.set_mode(mode_after(record));
+}
+
+// The processor stored the record before twice: without another taken branch, the code does not lead from the
+// branch's target to the branch.
+bool RecordDecoder::is_repeated(const BranchRecord& record) {
+  if ((record.flags & trace::RECORD_MAY_REPEAT) == 0 || !known_ || !has_code_) return false;
+  BranchRecord before;
+  std::memcpy(&before, bytes_.data() + position_ - kRecordBytes, kRecordBytes);
+  if (record.from_ip != before.from_ip || record.to_ip != before.to_ip) return false;
+  if (is_kernel(record.from_ip) != is_kernel(record.to_ip)) return false;
+  // The stack has every taken branch.
+  route_.has(BranchKind::JUMP);
+  route_.has(BranchKind::CALL);
+  return route_.find(ip_, record.from_ip) == Status::RECORD_MISMATCH;
 }
 
 // User code of another process or thread does not continue at the target of the last record.

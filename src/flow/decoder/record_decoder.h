@@ -30,6 +30,7 @@ class RecordDecoder final : public RowSource, private DecoderContext {
   [[nodiscard]] std::uint64_t number() const noexcept { return trace::record_number(position_); }
   // Gaps do not overlap.
   [[nodiscard]] std::uint64_t gap_begin() const noexcept { return std::max(last_number_, gap_end_); }
+  [[nodiscard]] bool is_repeated(const trace::BranchRecord& record);
   void follow(const trace::BranchRecord& record);
   [[nodiscard]] bool follow_path_to(const trace::BranchRecord& record);
   void leave(const trace::BranchRecord& record);

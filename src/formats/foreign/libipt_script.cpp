@@ -112,6 +112,7 @@ class Loader {
     }
     if (bundle_.streams.empty()) return bad_file(path_, "all streams are empty");
     for (const std::string& file : parts.sideband) read_sideband(file);
+    if (!parts.sideband.empty()) sideband_file_ = parts.sideband.front();
     add_code();
     return std::move(bundle_);
   }
@@ -202,12 +203,14 @@ class Loader {
     }
     warn_of_conflicts();
     perf::Binaries binaries(bundle_, is_folder(path_) ? path_ : parent_folder(path_), {}, options_.binaries);
+    binaries.recorded_at(sideband_file_);
+    for (const Mapping& one : mappings_) binaries.expect(perf::mapping_of(one.event));
     for (const auto& [event, file] : mappings_) {
       trace::CodeRegion region;
       region.address = event.address;
       region.size = event.size;
       region.file_offset = event.file_offset;
-      region.file = binaries.find(event.text, event.build_id);
+      region.file = binaries.find(perf::mapping_of(event));
       binaries.map_contents(region);
       bundle_.code.push_back(std::move(region));
     }
@@ -228,6 +231,7 @@ class Loader {
     }
   };
   std::vector<Mapping> mappings_;
+  std::string sideband_file_;
   std::size_t files_ = 0;  // number of sideband files read so far
 };
 

@@ -90,6 +90,7 @@ class Loader {
     if (is_file(sideband)) {
       auto text = trace::TraceBuffer::map_file(sideband);
       if (!text.ok()) return text.failure();
+      binaries_.recorded_at(sideband);
       read_sideband({text.value().bytes().begin(), text.value().bytes().end()});
     } else {
       add(warn(WarningCode::SIMPLE_PT_NO_SIDEBAND));
@@ -131,11 +132,13 @@ class Loader {
       if (line.starts_with("meta ")) {
         bad += read_meta(words_of(line)) ? 0U : 1U;
       } else if (read_mapping(line, mapping)) {
-        if (++mappings <= kMostMappings) add(mapping);
+        if (++mappings <= kMostMappings) mappings_.push_back(std::move(mapping));
       } else {
         ++bad;
       }
     }
+    for (const Mapping& mapping : mappings_) binaries_.expect(mapping_of(mapping));
+    for (const Mapping& mapping : mappings_) add(mapping);
     if (mappings > kMostMappings)
       add(warn(WarningCode::SIMPLE_PT_MAPPING_LIMIT, mappings - kMostMappings, kMostMappings));
     bundle_.configuration.cpu.known = seen_family_ && seen_model_;
@@ -183,10 +186,18 @@ class Loader {
     return found->second;
   }
 
+  static perf::Mapping mapping_of(const Mapping& from) {
+    return {.owner = from.cr3,
+            .address = from.address,
+            .size = from.size,
+            .file_offset = from.offset,
+            .path = from.path};
+  }
+
   void add(const Mapping& mapping) {
     trace::CodeRegion region;
     region.space = space_of(mapping);
-    region.file = binaries_.find(mapping.path, "");
+    region.file = binaries_.find(mapping_of(mapping));
     region.address = mapping.address;
     region.file_offset = mapping.offset;
     region.size = mapping.size;
@@ -198,6 +209,7 @@ class Loader {
   std::string path_;
   trace::TraceBundle bundle_;
   std::map<std::uint64_t, trace::SpaceId> spaces_;  // by CR3
+  std::vector<Mapping> mappings_;
   perf::Binaries binaries_;
   bool seen_family_ = false;
   bool seen_model_ = false;

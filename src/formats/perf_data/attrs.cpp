@@ -136,6 +136,19 @@ trace::IpPayloads ip_payloads_of(base::Bytes pmu_caps) {
   return trace::IpPayloads::UNKNOWN;
 }
 
+// Layout (tools/perf/util/header.c, write_cpu_pmu_caps): number of caps, their names and values.
+std::size_t lbr_depth_of(base::Bytes cpu_pmu_caps) {
+  Fields fields(cpu_pmu_caps);
+  for (std::uint32_t caps = fields.u32(); caps > 0 && fields.left() != 0; --caps) {
+    const std::string name = take_text(fields);
+    const std::string value = take_text(fields);
+    std::string_view text = value;
+    std::uint16_t depth = 0;
+    if (name == "branches" && take_number(text, depth)) return depth;
+  }
+  return 0;
+}
+
 bool traces_kernel(const TraceInfo& info, const std::vector<Attr>& attrs) {
   return std::ranges::any_of(
       attrs, [&](const Attr& attr) { return attr.type == info.pmu_type && !attr.flag(kExcludeKernel); });

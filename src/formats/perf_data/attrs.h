@@ -47,6 +47,8 @@ void keep_time_conversion(const TraceInfo& before, TraceInfo& info);
 [[nodiscard]] bool parse_cpuid(const std::string& text, trace::Cpu& cpu);
 // Reads the kind of IP payloads from PMU_CAPS: intel_pt's `payloads_lip` (CPUID.14H.0:ECX[31]).
 [[nodiscard]] trace::IpPayloads ip_payloads_of(base::Bytes pmu_caps);
+// Reads the number of last branch records from CPU_PMU_CAPS (`branches`). 0: not known.
+[[nodiscard]] std::size_t lbr_depth_of(base::Bytes cpu_pmu_caps);
 // Returns true if an intel_pt or intel_bts event traces kernel code.
 [[nodiscard]] bool traces_kernel(const TraceInfo& info, const std::vector<Attr>& attrs);
 void configure(const TraceInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out);

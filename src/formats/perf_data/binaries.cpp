@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ranges>
+#include <tuple>
 
 #include "base/paths.h"
+#include "base/system/file_identity.h"
 #include "base/system/this_linux.h"
 #include "formats/common/files.h"
 #include "formats/common/missing_files.h"
 #include "formats/perf_data/jit.h"
+#include "image/contradictions.h"
 #include "image/elf.h"
+#include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {
 
@@ -20,10 +25,14 @@ std::string variable(const char* name, const std::string& otherwise) {
 }
 
 // Returns the paths that a build-id cache of perf has for a file of this build-id.
-std::vector<std::string> in_cache(const std::string& folder, const std::string& build_id) {
-  if (folder.empty() || build_id.size() < 3) return {};
-  const std::string place = folder + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2);
-  return {place + "/elf", place + "/vdso", place};
+std::vector<std::string> in_cache(const std::string& folder, const trace::BuildId& build_id) {
+  std::vector<std::string> paths;
+  for (const std::string& id : build_id.candidates()) {
+    if (folder.empty() || id.size() < 3) continue;
+    const std::string place = folder + "/.build-id/" + id.substr(0, 2) + "/" + id.substr(2);
+    for (const char* const name : {"/elf", "/vdso", ""}) paths.push_back(place + name);
+  }
+  return paths;
 }
 
 // Calls `accept` with contents and path of each readable candidate until it returns true. False: none was
@@ -46,14 +55,6 @@ trace::TraceBuffer own_vdso() {
 
 }  // namespace
 
-bool is_memory(const std::string& path) {
-  if (path == "[vdso]") return false;
-  for (const char* const begin : {"//anon", "[", "/dev/zero", "/anon_hugepage", "/SYSV", "/memfd:"}) {
-    if (path.starts_with(begin)) return true;
-  }
-  return !path.starts_with('/') && !path.empty();
-}
-
 void Binaries::map_contents(trace::CodeRegion& region) {
   const trace::TraceBuffer& contents = bundle_.files[static_cast<std::size_t>(region.file)].contents;
   const auto [found, added] = parts_.try_emplace(region.file);
@@ -69,16 +70,25 @@ void Binaries::map_contents(trace::CodeRegion& region) {
                                 static_cast<std::size_t>(std::min(region.size, left)));
 }
 
-std::int32_t Binaries::find(const std::string& path, const std::string& build_id) {
-  std::string id = build_id;
-  if (const auto known = build_ids_.find(path); id.empty() && known != build_ids_.end()) id = known->second;
-  const auto [found, added] = found_.try_emplace({path, id}, -1);
-  if (added) found->second = add(path, id);
+bool Binaries::Wanted::operator<(const Wanted& other) const {
+  return std::tie(path, id, number, parts) < std::tie(other.path, other.id, other.number, other.parts);
+}
+
+std::int32_t Binaries::find(const Mapping& mapping) {
+  Wanted wanted{mapping.path, {mapping.build_id, false}, {}, {}};
+  if (const auto known = build_ids_.find(mapping.path); wanted.id.empty() && known != build_ids_.end())
+    wanted.id = known->second;
+  if (wanted.id.empty() && !is_memory(mapping.path)) {
+    wanted.number = mapping.number;
+    wanted.parts = mappings_.parts_of(mapping);
+  }
+  const auto [found, added] = found_.try_emplace(wanted, -1);
+  if (added) found->second = add(wanted);
   return found->second;
 }
 
 // Order: the user's folders, the recorded path, caches.
-std::vector<std::string> Binaries::candidates(const std::string& path, const std::string& build_id) const {
+std::vector<std::string> Binaries::candidates(const std::string& path, const trace::BuildId& id) const {
   std::vector<std::string> out;
   const auto add_all = [&out](const std::vector<std::string>& paths) {
     out.insert(out.end(), paths.begin(), paths.end());
@@ -88,64 +98,113 @@ std::vector<std::string> Binaries::candidates(const std::string& path, const std
   const std::string name(base::without_mark(path));
   for (const std::string& folder : folders_) {
     if (is_path) add_all({folder + name, folder + name.substr(name.rfind('/'))});
-    add_all(in_cache(folder, build_id));
+    add_all(in_cache(folder, id));
   }
   if (is_path) out.push_back(path);
   const std::string home = variable("HOME", "/root");
-  add_all(in_cache(home + "/.debug", build_id));
-  if (!build_id.empty()) {
-    const std::string cache = variable("XDG_CACHE_HOME", home + "/.cache") + "/debuginfod_client";
-    out.push_back(variable("DEBUGINFOD_CACHE_PATH", cache) + "/" + build_id + "/executable");
-  }
-  add_all(in_cache("/usr/lib", build_id));
-  add_all(in_cache("/usr/lib/debug", build_id));
+  add_all(in_cache(home + "/.debug", id));
+  const std::string cache = variable("XDG_CACHE_HOME", home + "/.cache") + "/debuginfod_client";
+  for (const std::string& one : id.candidates())
+    out.push_back(variable("DEBUGINFOD_CACHE_PATH", cache) + "/" + one + "/executable");
+  add_all(in_cache("/usr/lib", id));
+  add_all(in_cache("/usr/lib/debug", id));
   return out;
 }
 
-bool Binaries::accept(trace::TraceBuffer contents, const std::string& where, trace::ImageFile& file,
-                      std::string& reason) {
+// Says what the recording and a file without a recorded build-id do not agree on.
+std::string Binaries::contradiction(base::Bytes contents, const std::string& where,
+                                    const Wanted& wanted) const {
+  const auto here = is_here_ && where == wanted.path && wanted.number.inode != 0 ? base::file_identity(where)
+                                                                                 : std::nullopt;
+  // Some file systems show other device numbers to programs than to perf. Such numbers say nothing.
+  if (here && here->device == base::linux_device(wanted.number.major, wanted.number.minor) &&
+      here->number != wanted.number.inode) {
+    return "is another file now (inode " + std::to_string(here->number) + ", recorded " +
+           std::to_string(wanted.number.inode) + ")";
+  }
+  return image::mapping_contradiction(contents, wanted.parts);
+}
+
+bool Binaries::accept(trace::TraceBuffer contents, const std::string& where, const Wanted& wanted,
+                      trace::ImageFile& file, Refusal& refusal) {
   // A path that the recording chose may name any file of the user.
   const bool chosen = where == file.path && own_.is_outside(where) &&
                       std::ranges::all_of(folders_, [&](const std::string& folder) {
                         return RecordingFolder(folder).is_outside(where);
                       });
-  if (chosen && image::mapped_parts(contents.bytes()).empty()) {
-    reason = where + " is neither an ELF nor a PE file: its bytes are not used as code";
+  const base::Bytes bytes = contents.bytes();
+  if (const std::string machine = image::other_machine(bytes); !machine.empty()) {
+    refusal.reason = where + " " + machine;
     return false;
   }
-  const std::string id = image::elf_build_id(contents.bytes());
-  if (!file.build_id.empty() && id != file.build_id) {
-    reason = where + " has " + (id.empty() ? "none" : id);
+  if (chosen && image::mapped_parts(bytes).empty()) {
+    refusal.reason = where + " is neither an ELF nor a PE file: its bytes are not used as code";
     return false;
   }
-  if (image::is_debug_only(contents.bytes())) {
-    reason = where + " has debug information only";
+  const std::string id = image::elf_build_id(bytes);
+  if (!wanted.id.empty() && !wanted.id.is_of(id)) {
+    refusal.reason = where + " has " + (id.empty() ? "none" : id);
     return false;
   }
-  if (chosen && file.build_id.empty()) outside_.push_back({.path = where, .use = OutsideUse::CODE});
+  if (image::is_debug_only(bytes)) {
+    refusal.reason = where + " has debug information only";
+    return false;
+  }
+  if (const std::string problem = wanted.id.empty() ? contradiction(bytes, where, wanted) : std::string();
+      !problem.empty()) {
+    refusal.reason = refusal.contradiction = where + " " + problem;
+    return false;
+  }
+  if (chosen && wanted.id.empty()) outside_.push_back({.path = where, .use = OutsideUse::CODE});
   file.build_id = id;
   file.contents = std::move(contents);
   return true;
 }
 
-std::int32_t Binaries::add(const std::string& path, const std::string& build_id) {
-  const auto number = static_cast<std::int32_t>(bundle_.files.size());
-  bundle_.files.push_back({path, build_id, {}, {}});
-  trace::ImageFile& file = bundle_.files.back();
-  const auto accept_any = [&file](trace::TraceBuffer contents, const std::string&) {
+std::int32_t Binaries::add(const Wanted& wanted) {
+  trace::ImageFile file{wanted.path, wanted.id.text, {}, {}};
+  std::string place;
+  Refusal refusal;
+  const auto accept_any = [&](trace::TraceBuffer contents, const std::string& where) {
     file.contents = std::move(contents);
+    place = where;
     return true;
   };
-  if (accept_first(in_cache(debug_folder_, build_id), accept_any)) return number;
-  std::string reason;
   const auto accept_checked = [&](trace::TraceBuffer contents, const std::string& where) {
-    return accept(std::move(contents), where, file, reason);
+    place = where;
+    return accept(std::move(contents), where, wanted, file, refusal);
   };
-  if (accept_first(candidates(path, build_id), accept_checked)) return number;
-  if (path == "[vdso]" && !build_id.empty() && accept(own_vdso(), "this system", file, reason)) return number;
-  if (path.empty() || is_memory(path)) return number;  // perf does not save contents of memory
-  missing_.try_emplace({path, build_id}, reason);
-  return number;
+  const auto is_found = [&] {
+    if (is_foreign_) return false;
+    if (accept_first(in_cache(debug_folder_, wanted.id), accept_any)) return true;
+    if (accept_first(candidates(wanted.path, wanted.id), accept_checked)) return true;
+    place.clear();
+    return wanted.path == "[vdso]" && !wanted.id.empty() &&
+           accept(own_vdso(), "this system", wanted, file, refusal);
+  };
+  if (!is_found()) {
+    place.clear();
+    // perf does not save contents of memory.
+    if (!is_foreign_ && !wanted.path.empty() && !is_memory(wanted.path))
+      missing_.try_emplace({wanted.path, wanted.id.text}, refusal.reason);
+    if (!refusal.contradiction.empty()) refused_.try_emplace(wanted.path, refusal.contradiction);
+  } else if (wanted.id.empty() && !image::mapped_parts(file.contents.bytes()).empty()) {
+    note_time(place);
+  }
+  const auto [known, is_new] =
+      by_place_.try_emplace({wanted.path, wanted.id, place}, static_cast<std::int32_t>(bundle_.files.size()));
+  if (is_new) bundle_.files.push_back(std::move(file));
+  return known->second;
+}
+
+void Binaries::recorded_at(const std::string& recording) {
+  if (const auto file = base::file_identity(recording)) recorded_ns_ = file->time_ns;
+}
+
+void Binaries::note_time(const std::string& place) {
+  constexpr std::int64_t kTolerance = 2'000'000'000;  // file systems round times
+  const auto here = base::file_identity(place);
+  if (here && here->time_ns > recorded_ns_ && here->time_ns - recorded_ns_ > kTolerance) newer_.insert(place);
 }
 
 trace::TraceBuffer Binaries::contents_of(const std::string& path) const {
@@ -182,6 +241,22 @@ void Binaries::list_missing() {
   for (const auto& [file, reason] : missing_) files.push_back({file.first, file.second, reason});
   list_missing_files(bundle_, files);
   list_outside_files(bundle_, outside_);
+  warn_of_doubts();
+}
+
+void Binaries::warn_of_doubts() {
+  const auto listed = [](const auto& texts) {
+    constexpr std::size_t kMostTexts = 3;
+    std::string list;
+    for (const std::string& text : texts | std::views::take(kMostTexts))
+      list += (list.empty() ? "" : "; ") + text;
+    return texts.size() > kMostTexts ? list + "; ..." : list;
+  };
+  if (!refused_.empty())
+    bundle_.warnings.push_back(
+        warn(trace::WarningCode::FILES_CONTRADICT, refused_.size(), listed(refused_ | std::views::values)));
+  if (!newer_.empty())
+    bundle_.warnings.push_back(warn(trace::WarningCode::FILES_NEWER, newer_.size(), listed(newer_)));
 }
 
 }  // namespace ptkit::formats::perf

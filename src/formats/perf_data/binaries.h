@@ -2,19 +2,21 @@
 // debuginfod and debug packages (tools/perf/util/build-id.c). For .cpp files of this folder only.
 #pragma once
 
+#include <limits>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "formats/common/missing_files.h"
+#include "formats/perf_data/mappings.h"
 #include "image/mapped_parts.h"
+#include "trace/build_id.h"
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
-
-// Returns true for anonymous memory, which has no file.
-[[nodiscard]] bool is_memory(const std::string& path);
 
 class Binaries {
  public:
@@ -29,10 +31,20 @@ class Binaries {
         folders_(std::move(folders)) {}
 
   // Adds an entry of perf's build-id table.
-  void has_build_id(const std::string& path, const std::string& build_id) { build_ids_[path] = build_id; }
-  // Returns the index of a file in the bundle. Its contents are empty if no file was found. `build_id` may be
-  // empty.
-  [[nodiscard]] std::int32_t find(const std::string& path, const std::string& build_id);
+  void has_build_id(const std::string& path, trace::BuildId id) { build_ids_[path] = std::move(id); }
+  // The recording is of another architecture than x86: no file is code.
+  void refuse_code() noexcept { is_foreign_ = true; }
+  // The recording was made on this machine: a file at its recorded path is the one that was mapped only if
+  // its number on its device is the recorded one.
+  void is_here() noexcept { is_here_ = true; }
+  // The file that the recorder wrote last. Files that changed after it are listed in a warning.
+  void recorded_at(const std::string& recording);
+  // Tells of a mapping before the first find(): without a build-id, a file has to have the parts that were
+  // mapped.
+  void expect(const Mapping& mapping) { mappings_.add(mapping); }
+  // Returns the index of a file in the bundle. Its contents are empty if no file was found, or if all files
+  // contradict the recording.
+  [[nodiscard]] std::int32_t find(const Mapping& mapping);
   // Sets a region's bytes from its file at the region's file offset; a size of 0 becomes the rest of the
   // file. The kernel maps whole pages: bytes after the end of the file are no code. Only the segments of ELF
   // and PE files are code. Other files are code if they lie in the recording's folder or one of `folders`.
@@ -45,25 +57,51 @@ class Binaries {
   // Adds a file to the list of missing files.
   void add_missing(const std::string& path) { missing_.try_emplace({path, {}}); }
   // Writes two lists to the bundle's metadata: files that are missing or have a wrong build-id, and files
-  // that were found at the recorded path without a build-id that identifies them.
+  // that were found at the recorded path without a build-id that identifies them. Warns of files that
+  // contradict the recording, and of files without a build-id that changed later.
   void list_missing();
 
  private:
-  [[nodiscard]] std::int32_t add(const std::string& path, const std::string& build_id);
-  [[nodiscard]] std::vector<std::string> candidates(const std::string& path,
-                                                    const std::string& build_id) const;
-  // Sets the file's contents if they pass the checks. Else `reason` says which check failed.
-  [[nodiscard]] bool accept(trace::TraceBuffer contents, const std::string& where, trace::ImageFile& file,
-                            std::string& reason);
+  // A file that was looked for. Mappings without a build-id are of one file if all that was recorded of them
+  // is equal.
+  struct Wanted {
+    std::string path;
+    trace::BuildId id;
+    FileNumber number;
+    std::vector<image::FileMapping> parts;
+    [[nodiscard]] bool operator<(const Wanted& other) const;
+  };
+  [[nodiscard]] std::int32_t add(const Wanted& wanted);
+  void note_time(const std::string& place);
+  void warn_of_doubts();
+  [[nodiscard]] std::vector<std::string> candidates(const std::string& path, const trace::BuildId& id) const;
+  // Why the last candidate was refused, and what one of them contradicts.
+  struct Refusal {
+    std::string reason;
+    std::string contradiction;
+  };
+  // Sets the file's contents if they pass the checks. Else `refusal` says which check failed.
+  [[nodiscard]] bool accept(trace::TraceBuffer contents, const std::string& where, const Wanted& wanted,
+                            trace::ImageFile& file, Refusal& refusal);
+  [[nodiscard]] std::string contradiction(base::Bytes contents, const std::string& where,
+                                          const Wanted& wanted) const;
 
   trace::TraceBundle& bundle_;
   RecordingFolder own_;
   std::string debug_folder_;
   std::vector<std::string> folders_;
-  std::map<std::string, std::string> build_ids_;
-  std::map<std::pair<std::string, std::string>, std::int32_t> found_;
+  bool is_foreign_ = false;
+  bool is_here_ = false;
+  std::int64_t recorded_ns_ = std::numeric_limits<std::int64_t>::max();  // since 1970
+  Mappings mappings_;
+  std::map<std::string, trace::BuildId> build_ids_;  // by path
+  std::map<Wanted, std::int32_t> found_;
+  // By path, build-id and place: what different mappings have in common.
+  std::map<std::tuple<std::string, trace::BuildId, std::string>, std::int32_t> by_place_;
   std::map<std::int64_t, std::int32_t> maps_;                           // by pid
   std::map<std::pair<std::string, std::string>, std::string> missing_;  // reason, by path and build-id
+  std::map<std::string, std::string> refused_;                          // contradiction, by path
+  std::set<std::string> newer_;                                         // paths of files that changed later
   std::map<std::int32_t, std::vector<image::FilePart>> parts_;          // by file index
   std::vector<OutsideFile> outside_;
 };

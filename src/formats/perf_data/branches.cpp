@@ -1,6 +1,7 @@
 #include "formats/perf_data/branches.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ptkit::formats::perf {
 
@@ -10,7 +11,8 @@ using trace::BranchRecord;
 
 constexpr std::uint32_t kTypeHardware = 0;
 constexpr std::uint64_t kBranchInstructions = 4;
-constexpr unsigned kFrequency = 10;  // Attr::flag
+constexpr std::array<std::size_t, 3> kDepths{8, 16, 32};  // of LBR: Intel SDM vol. 4, MSR_LASTBRANCH_n
+constexpr unsigned kFrequency = 10;                       // Attr::flag
 // PERF_SAMPLE_BRANCH_*
 constexpr std::uint64_t kCallStack = 1U << 11U;
 
@@ -151,8 +153,16 @@ bool SampledBranches::add_sample(const Attr& attr, const Sample& sample) {
 
 // A stack may repeat branches of the stack before. The number of repeated branches is unknown.
 void SampledBranches::add_stack(const Attr& attr, const Sample& sample, Queue& queue) {
-  append_branch_stack(sample.branches, sample.trailer.time, has_every_branch(attr.branch_type),
-                      queue.records);
+  const std::size_t had = queue.records.size();
+  const bool whole = has_every_branch(attr.branch_type);
+  append_branch_stack(sample.branches, sample.trailer.time, whole, queue.records);
+  const std::size_t count = queue.records.size() - had;
+  largest_ = std::max(largest_, count);
+  if (!whole || count < 2) return;
+  const BranchRecord& newest = queue.records.back();
+  const BranchRecord& before = queue.records[queue.records.size() - 2];
+  if (newest.from_ip == before.from_ip && newest.to_ip == before.to_ip)
+    queue.copies.emplace_back(queue.records.size() - 1, count);
 }
 
 // The kernel drains many BTS records at once and gives all samples the same time. Only the last one keeps it.
@@ -175,12 +185,19 @@ void SampledBranches::add_loss(Queue& queue) const {
   queue.times_lost = times_lost_;
 }
 
-std::vector<BranchStream> SampledBranches::build(const trace::Clock& clock) {
+std::vector<BranchStream> SampledBranches::build(const trace::Clock& clock, std::size_t depth) {
   std::vector<BranchStream> out;
+  const bool is_depth = std::ranges::find(kDepths, largest_) != kDepths.end();
+  if (depth == 0 && is_depth) depth = largest_;
   for (auto& [owner, queue] : queues_) {
     add_loss(queue);
     for (BranchRecord& record : queue.records) {
       if (record.tsc != 0) record.tsc = tsc_of(clock, record.tsc);
+    }
+    for (const auto& [number, count] : queue.copies) {
+      if (count != depth) continue;
+      queue.records[number].flags |= trace::RECORD_MAY_REPEAT;
+      ++may_repeat_;
     }
     for (Owner& one : queue.owners) one.tsc = tsc_of(clock, one.tsc);
     trace::Stream stream = named(owner.first, owner.second);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "formats/common/branch_records.h"
@@ -29,7 +30,10 @@ class SampledBranches {
   [[nodiscard]] bool add_sample(const Attr& attr, const Sample& sample);
   void note_loss() noexcept { ++times_lost_; }  // perf lost samples of an unknown CPU or thread
   [[nodiscard]] bool empty() const noexcept { return queues_.empty(); }
-  [[nodiscard]] std::vector<BranchStream> build(const trace::Clock& clock);
+  // `depth`: number of the processor's records of last branches; 0: that of the largest stack.
+  [[nodiscard]] std::vector<BranchStream> build(const trace::Clock& clock, std::size_t depth);
+  // After build(): records with RECORD_MAY_REPEAT.
+  [[nodiscard]] std::size_t may_repeat() const noexcept { return may_repeat_; }
 
  private:
   struct Queue {
@@ -38,14 +42,18 @@ class SampledBranches {
     std::vector<trace::KnownLoss> losses;
     bool first = true;             // branches before the next one are unknown
     std::uint64_t times_lost = 0;  // times_lost_ at the queue's last branch
+    // Stacks with every branch whose newest record is a copy: its number, and the records of the stack.
+    std::vector<std::pair<std::size_t, std::size_t>> copies;
   };
   Queue& queue_of(const Trailer& trailer);
-  static void add_stack(const Attr& attr, const Sample& sample, Queue& queue);
+  void add_stack(const Attr& attr, const Sample& sample, Queue& queue);
   static void add_branch(const Sample& sample, Queue& queue);
   void add_loss(Queue& queue) const;
 
   std::map<std::pair<std::int64_t, std::int64_t>, Queue> queues_;  // by CPU and thread
   std::uint64_t times_lost_ = 0;
+  std::size_t largest_ = 0;  // records of the largest stack
+  std::size_t may_repeat_ = 0;
 };
 
 // Makes streams of BTS records in the AUX area. `running`: context switches in the order of time. `kernel`:

@@ -90,6 +90,7 @@ void assign_owners(trace::TraceBundle& bundle, const Sideband& sideband,
     bundle.streams[i].switches_by_offset = !owners[i].empty();
   }
   const std::vector<Event>& events = sideband.events();
+  for (const Event& one : events) processes.expect(one);
   auto event = events.begin();
   for (const OwnerChange& change : changes_of(bundle, sideband.running(), owners)) {
     for (; event != events.end() && event->tsc <= change.owner.tsc; ++event) processes.apply(*event);

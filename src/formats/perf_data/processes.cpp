@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 
+#include "base/addresses.h"
+#include "base/hexadecimal.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {
@@ -54,6 +57,13 @@ trace::SpaceId Processes::space_of(std::int64_t pid) {
   const auto [found, added] = spaces_.try_emplace(pid, static_cast<trace::SpaceId>(bundle_.spaces.size()));
   if (added) bundle_.spaces.push_back({.pid = pid});
   return found->second;
+}
+
+void Processes::expect(const Event& event) {
+  if (event.type != MMAP && event.type != MMAP2) return;
+  binaries_.expect(mapping_of(event));
+  if (event.tsc == trace::kTscMin && !perf::is_memory(event.text))
+    untimed_files_[event.pid].push_back(&event);
 }
 
 void Processes::apply(const Event& event) {
@@ -108,18 +118,22 @@ void Processes::map(const Event& event) {
   region.space = space_of(event.pid);
   // A JIT compiler calls mprotect() on its memory many times. The JIT code from the jitdump stays valid.
   const bool is_memory = perf::is_memory(event.text);
-  if (is_memory && has_jitdump_.count(region.space) != 0) return;
   region.address = event.address;
   region.size = event.size;
   region.tsc_from = event.tsc;
-  region.file_offset = event.file_offset;
-  region.file = is_memory ? binaries_.find_map(event.pid, is_here_) : -1;
-  if (region.file >= 0) {
-    region.file_offset = event.address;
-  } else {
-    region.file = binaries_.find(event.text, event.build_id);
+  const bool is_text = is_memory && take_text(region, event.pid);
+  if (is_memory && !is_text && has_jitdump_.count(region.space) != 0) return;
+  if (!is_text) {
+    region.file_offset = event.file_offset;
+    region.file = is_memory ? binaries_.find_map(event.pid, is_here_) : -1;
+    if (region.file >= 0) {
+      region.file_offset = event.address;
+    } else {
+      region.file = binaries_.find(mapping_of(event));
+    }
   }
   binaries_.map_contents(region);
+  if (!is_memory) note_text(region);
   if (event.pid >= 0) {
     add_sideband(trace::SidebandKind::MAP, event);
     bundle_.sideband.back().address = event.address;
@@ -130,6 +144,67 @@ void Processes::map(const Event& event) {
     if (!is_memory) check_untimed_overlap(region);
   }
   bundle_.code.push_back(std::move(region));
+}
+
+// A file's program header says where its code lies, also of parts that are not mapped any more.
+void Processes::note_text(const trace::CodeRegion& region) {
+  const auto [found, added] = segments_.try_emplace(region.file);
+  if (added)
+    found->second =
+        image::file_segments(bundle_.files[static_cast<std::size_t>(region.file)].contents.bytes());
+  base::IntervalMap<Text>& texts = texts_[region.space];
+  if (region.size != 0) texts.assign(region.address, region.address + (region.size - 1), {});
+  const auto rva = image::rva_of(found->second, region, region.file_offset);
+  if (!rva) return;
+  const std::uint64_t load = region.address - *rva;
+  for (const image::FileSegment& segment : found->second) {
+    const std::uint64_t begin = load + segment.rva;
+    const std::uint64_t last = (begin + (segment.size - 1)) | base::kOffsetInPage;
+    if (!segment.executable || last < begin) continue;
+    texts.assign(begin & ~base::kOffsetInPage, last, {region.file, begin - segment.file_offset});
+  }
+}
+
+// Mappings from before the recording are in the order of addresses, not of time.
+void Processes::note_untimed_text(std::int64_t pid) {
+  const auto found = untimed_files_.find(pid);
+  if (found == untimed_files_.end()) return;
+  for (const Event* const event : found->second) {
+    trace::CodeRegion region;
+    region.space = space_of(pid);
+    region.address = event->address;
+    region.size = event->size;
+    region.file_offset = event->file_offset;
+    region.file = binaries_.find(mapping_of(*event));
+    note_text(region);
+  }
+  untimed_files_.erase(found);
+}
+
+// Programs copy their code to large pages, and map these over the file.
+bool Processes::take_text(trace::CodeRegion& region, std::int64_t pid) {
+  if (region.tsc_from == trace::kTscMin) note_untimed_text(pid);
+  const auto texts = texts_.find(region.space);
+  if (texts == texts_.end() || region.size == 0) return false;
+  const auto text = texts->second.find(region.address);
+  if (text == texts->second.end() || text->second.value.file < 0) return false;
+  if (region.size - 1 > text->second.last - region.address) return false;
+  region.file = text->second.value.file;
+  region.file_offset = region.address - text->second.value.delta;
+  moved_.insert("[" + base::hexadecimal(region.address) + ", " +
+                base::hexadecimal(region.address + region.size) + ") of " +
+                bundle_.files[static_cast<std::size_t>(region.file)].path);
+  return true;
+}
+
+void Processes::warn_of_moved_code() {
+  constexpr std::size_t kMostNamed = 3;
+  if (moved_.empty()) return;
+  std::string list;
+  for (const std::string& one : moved_ | std::views::take(kMostNamed))
+    list += (list.empty() ? "" : ", ") + one;
+  if (moved_.size() > kMostNamed) list += ", ...";
+  bundle_.warnings.push_back(warn(WarningCode::CODE_MOVED, moved_.size(), list));
 }
 
 // Without times the order of two mappings of the same addresses is unknown. The later record is used.
@@ -169,6 +244,7 @@ void Processes::inherit(trace::SpaceId parent, trace::SpaceId child, std::uint64
   if (!inherits_all_) return;
   may_inherit_ -= all.size();
   if (has_jitdump_.count(parent) != 0) has_jitdump_.insert(child);
+  if (const auto texts = texts_.find(parent); texts != texts_.end()) texts_[child] = texts->second;
   std::vector<std::size_t>& mapped = mapped_[child];
   for (const std::size_t number : all) {
     trace::CodeRegion region = bundle_.code[number];
@@ -204,11 +280,13 @@ void Processes::exec(const Event& event) {
   for (const std::size_t number : mapped) bundle_.code[number].tsc_to = event.tsc;
   mapped.clear();
   has_jitdump_.erase(space_of(event.pid));
+  texts_.erase(space_of(event.pid));
 }
 
 void Processes::finish() {
   if (is_ambiguous_ && bundle_.configuration.clock.perf_time_known)
     bundle_.warnings.push_back(warn(WarningCode::NO_TIMESTAMPS));
+  warn_of_moved_code();
   if (!inherits_all_) bundle_.warnings.push_back(warn(WarningCode::MAPPINGS_INHERITED_LIMIT));
   for (const auto& [thread, name] : names_) bundle_.threads.push_back({thread.first, thread.second, name});
 }

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/interval_map.h"
 #include "formats/perf_data/binaries.h"
 #include "formats/perf_event/sideband.h"
+#include "image/segments.h"
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
@@ -19,6 +21,8 @@ class Processes {
   // number of inherited mappings.
   Processes(trace::TraceBundle& bundle, Binaries& binaries, bool is_here, std::uint64_t file_bytes);
 
+  // Tells of a later event, which must live until then: mappings are evidence of which file is mapped.
+  void expect(const Event& event);
   void apply(const Event& event);  // in the order of time
   // Returns the current space of a process; a new one if the process is unknown.
   [[nodiscard]] trace::SpaceId space_of(std::int64_t pid);
@@ -32,6 +36,11 @@ class Processes {
   void drop_covered(trace::SpaceId space, std::uint64_t tsc);
   void exec(const Event& event);
   void add_sideband(trace::SidebandKind kind, const Event& event);
+  void note_text(const trace::CodeRegion& region);
+  void note_untimed_text(std::int64_t pid);
+  // Gives an anonymous mapping over code of a file that code. Returns false if there is none.
+  [[nodiscard]] bool take_text(trace::CodeRegion& region, std::int64_t pid);
+  void warn_of_moved_code();
   void check_untimed_overlap(const trace::CodeRegion& region);
 
   struct Untimed {
@@ -39,8 +48,18 @@ class Processes {
     std::int32_t file = -1;
     std::uint64_t begin_in_file = 0;  // address that the file's first byte would have
   };
+  // Where a byte of an executable segment lies: `address` - `delta` is its offset in the file.
+  struct Text {
+    std::int32_t file = -1;
+    std::uint64_t delta = 0;
+    [[nodiscard]] bool operator==(const Text&) const = default;
+  };
   trace::TraceBundle& bundle_;
   Binaries& binaries_;
+  std::map<std::int32_t, std::vector<image::FileSegment>> segments_;  // by file
+  std::map<trace::SpaceId, base::IntervalMap<Text>> texts_;           // executable segments
+  std::map<std::int64_t, std::vector<const Event*>> untimed_files_;   // by pid, until they are needed
+  std::set<std::string> moved_;                                       // addresses and files of take_text()
   bool is_here_;
   std::set<trace::SpaceId> has_jitdump_;                       // spaces with JIT code from a jitdump
   std::map<std::int64_t, trace::SpaceId> spaces_;              // by pid

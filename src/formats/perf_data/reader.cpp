@@ -47,6 +47,13 @@ bool sniff_bytes(base::Bytes bytes) {
   return bytes.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
 }
 
+// As `uname -m` prints it: "x86_64", "i386" to "i686"; "x86" and "amd64" of other tools. Empty: not recorded.
+bool is_x86(std::string_view architecture) noexcept {
+  const bool is_32_bit =
+      architecture.size() == 4 && architecture.starts_with('i') && architecture.ends_with("86");
+  return architecture.empty() || architecture.starts_with("x86") || architecture == "amd64" || is_32_bit;
+}
+
 class Reader {
  public:
   Reader(const std::string& path, perf::File file, const OpenOptions& options)
@@ -72,9 +79,9 @@ class Reader {
     }
     describe();
     read_build_ids();
-    const bool has_kernel = is_folder(path_) && perf::add_kernel(bundle_, join(path_, "kcore_dir"));
-    changes_.add_to(bundle_, file_.feature(perf::FEATURE_BPF_PROG_INFO));
-    add_jit_dumps();
+    binaries_.recorded_at(data_path(path_));
+    if (is_this_machine()) binaries_.is_here();
+    const bool has_kernel = add_code();
     perf::Processes processes(bundle_, binaries_, is_here(), file_.size());
     perf::assign_owners(bundle_, sideband_, owners_, processes);
     static_cast<void>(sideband::align_switches_to_pips(
@@ -132,7 +139,8 @@ class Reader {
     } else {
       for (perf::AuxStream& one : streams.value()) add({std::move(one.stream), {}});
     }
-    for (perf::BranchStream& one : branches_.build(clock)) add(std::move(one));
+    const std::size_t depth = perf::lbr_depth_of(file_.feature(perf::FEATURE_CPU_PMU_CAPS));
+    for (perf::BranchStream& one : branches_.build(clock, depth)) add(std::move(one));
     return std::nullopt;
   }
 
@@ -223,15 +231,17 @@ class Reader {
     return fields.ok();
   }
 
-  // Layout (perf_record_header_build_id): pid, 24 bytes of build-id (byte 20 is its size), path.
+  // Layout (perf_record_header_build_id): pid, 24 bytes of build-id (byte 20 is its size; before perf 5.13 it
+  // is 0), path.
   void read_build_id(const Record& record) {
     const unsigned mode = record.misc & perf::kMiscCpumode;
     perf::Fields fields(record.body);
     fields.skip(4);
     const base::Bytes id = fields.take_bytes(24);
     if (!fields.ok() || mode == perf::kGuestKernel || mode == perf::kGuestUser) return;
-    const std::size_t size = id[20] != 0 && id[20] <= 20 ? id[20] : 20;
-    binaries_.has_build_id(fields.text(), image::build_id_text(id.first(size)));
+    const bool has_size = id[20] != 0 && id[20] <= 20;
+    const std::size_t size = has_size ? id[20] : 20;
+    binaries_.has_build_id(fields.text(), {image::build_id_text(id.first(size)), !has_size});
   }
 
   void read_build_ids() {
@@ -263,6 +273,27 @@ class Reader {
     sideband_.add(std::move(loads));
   }
 
+  // Adds the code that does not come from mapped files. Returns true if the recording has the kernel's code.
+  bool add_code() {
+    const std::string architecture = file_.feature_text(perf::FEATURE_ARCH);
+    if (!is_x86(architecture)) {
+      add(warn(WarningCode::ARCHITECTURE_OTHER, architecture));
+      binaries_.refuse_code();
+      return true;
+    }
+    const bool has_kernel = is_folder(path_) && perf::add_kernel(bundle_, join(path_, "kcore_dir"));
+    changes_.add_to(bundle_, file_.feature(perf::FEATURE_BPF_PROG_INFO));
+    add_jit_dumps();
+    return has_kernel;
+  }
+
+  // Host names repeat. Machines with one name mostly differ in their processors.
+  [[nodiscard]] bool is_this_machine() const {
+    const std::uint32_t cpus = perf::Fields(file_.feature(perf::FEATURE_NRCPUS)).u32();
+    const std::uint32_t own = base::linux_cpus();
+    return is_here() && (cpus == 0 || own == 0 || cpus == own);
+  }
+
   // Returns true if the recording has this machine's host name.
   [[nodiscard]] bool is_here() const {
     const std::string name = base::linux_host_name();
@@ -283,6 +314,7 @@ class Reader {
     put("machine", perf::FEATURE_HOSTNAME);
     put("kernel", perf::FEATURE_OSRELEASE);
     put("perf", perf::FEATURE_VERSION);
+    put("architecture", perf::FEATURE_ARCH);
     if (!info_.filter.empty()) meta["filter"] = info_.filter;
     if (samples_ != 0) meta["samples"] = samples_;
     describe_counters(meta);
@@ -309,6 +341,7 @@ class Reader {
     if (sideband_.lost() != 0) add(warn(WarningCode::PERF_RECORDS_LOST, sideband_.lost()));
     if (lost_samples_ != 0) add(warn(WarningCode::PERF_SAMPLES_LOST, lost_samples_));
     if (streams_.partial() != 0) add(warn(WarningCode::AUX_PARTIAL, streams_.partial()));
+    if (branches_.may_repeat() != 0) add(warn(WarningCode::LBR_NEWEST_TWICE, branches_.may_repeat()));
     warn_of_skipped_records();
     binaries_.list_missing();
   }

@@ -79,6 +79,11 @@ std::optional<Mapped> read_mmap(const Record& record, Fields fields) {
     const base::Bytes where = fields.take_bytes(24);
     if ((record.misc & kMiscMmapBuildId) != 0 && fields.ok() && where[0] <= kMostBuildIdBytes) {
       event.build_id = image::build_id_text(where.subspan(4, where[0]));
+    } else if ((record.misc & kMiscMmapBuildId) == 0) {
+      Fields number(where);
+      event.device_major = number.u32();
+      event.device_minor = number.u32();
+      event.inode = number.u64();
     }
     constexpr std::uint32_t kProtExec = 4;
     out.is_code = (fields.u32() & kProtExec) != 0;

@@ -30,6 +30,9 @@ struct Event {
   std::uint64_t file_offset = 0;
   std::string text;  // path, or name of a thread
   std::string build_id;
+  std::uint32_t device_major = 0;  // MMAP2 without a build-id: of the file, with its inode; 0: not recorded
+  std::uint32_t device_minor = 0;
+  std::uint64_t inode = 0;
   std::int32_t file = -1;    // JIT_LOAD: in TraceBundle::files
   trace::TraceBuffer bytes;  // JIT_LOAD
 };

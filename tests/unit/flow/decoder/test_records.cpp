@@ -398,5 +398,40 @@ TEST(Records, Decode32BitCode) {
   EXPECT_EQ(rows.blocks.back().mode, insn::ExecMode::BITS32);
 }
 
+// 1015 jumps to 1014, which leads to 1015; 1009 jumps to 1000, which leads to 1009 by a call alone.
+TEST(Records, LeaveOutTheNewestBranchThatWasStoredTwice) {
+  constexpr std::uint32_t kCopy = trace::RECORD_MAY_REPEAT;
+  RecordScene loop(program());
+  loop.add(0x1010, 0x1014).add(0x1015, 0x1014).add(0x1015, 0x1014, kCopy | trace::RECORD_PREDICTED);
+  EXPECT_EQ(loop.decode().branches.size(), 3U);
+  RecordScene twice(program());
+  twice.add(0x1015, 0x1014, trace::RECORD_FIRST).add(0x1009, 0x1000).add(0x1009, 0x1000, kCopy);
+  // The next stack begins after the copy.
+  twice.add(0x1021, 0x1009, trace::RECORD_FIRST).add(0x1009, 0x1000).add(0x1009, 0x1000, kCopy);
+  RecordScene once(program());
+  once.add(0x1015, 0x1014, trace::RECORD_FIRST).add(0x1009, 0x1000);
+  once.add(0x1021, 0x1009, trace::RECORD_FIRST).add(0x1009, 0x1000);
+  const Collect rows = twice.decode();
+  const Collect right = once.decode();
+  EXPECT_EQ(text_of(rows.branches), text_of(right.branches));
+  EXPECT_EQ(rows.ips, right.ips);
+  EXPECT_EQ(rows.errors.size(), right.errors.size());
+  EXPECT_EQ(rows.gaps.size(), right.gaps.size());
+}
+
+TEST(Records, KeepCopiesWithoutCodeAndOfOtherBranches) {
+  RecordScene blind;
+  blind.add(0x1009, 0x1000).add(0x1009, 0x1000, trace::RECORD_MAY_REPEAT);
+  EXPECT_EQ(blind.decode().branches.size(), 2U);
+  RecordScene other(program());
+  other.add(0x1009, 0x1000).add(0x1001, 0x1010, trace::RECORD_MAY_REPEAT);
+  EXPECT_EQ(other.decode().branches.size(), 2U);
+  RecordScene unmarked(program());
+  unmarked.add(0x1009, 0x1000).add(0x1009, 0x1000);
+  const Collect rows = unmarked.decode();
+  EXPECT_EQ(rows.branches.size(), 2U);
+  EXPECT_EQ(rows.errors.size(), 1U);
+}
+
 }  // namespace
 }  // namespace ptkit::flow

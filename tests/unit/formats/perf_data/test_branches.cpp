@@ -102,6 +102,51 @@ TEST_F(PerfBranches, MakesStreamsOfBranchStacksByCpu) {
   EXPECT_NE(bundle.metadata.find("\"samples\":1"), std::string::npos);
 }
 
+// `count` records; the newest two are equal.
+std::vector<Branch> with_copy(std::size_t count) {
+  std::vector<Branch> stack;
+  for (std::size_t i = 1; i < count; ++i) stack.emplace_back(100 * i, 100 * i - 50);
+  stack.insert(stack.begin(), stack.front());
+  return stack;
+}
+
+std::vector<std::size_t> marked(const trace::Stream& stream) {
+  std::vector<std::size_t> numbers;
+  const auto all = records(stream);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if ((all[i].flags & trace::RECORD_MAY_REPEAT) != 0) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+std::string pmu_caps(const std::string& depth) {
+  return Bytes()
+      .add(std::uint32_t{2})
+      .raw(test::text_feature("max_precise") + test::text_feature("3"))
+      .raw(test::text_feature("branches") + test::text_feature(depth))
+      .str();
+}
+
+TEST_F(PerfBranches, MarksCopiesAtTheNewestEndOfFullStacks) {
+  for (const std::size_t depth : {8U, 16U, 32U}) {
+    SCOPED_TRACE(depth);
+    const std::string samples = stack_sample({.tsc = 100}, with_copy(depth)) +
+                                stack_sample({.tsc = 200}, with_copy(depth - 1)) +
+                                stack_sample({.tsc = 300}, with_copy(depth));
+    auto bundle = read(stacks(samples));
+    EXPECT_EQ(marked(bundle.streams.at(0)), (std::vector<std::size_t>{depth - 1, 3 * depth - 2}));
+    EXPECT_TRUE(warns(bundle, WarningCode::LBR_NEWEST_TWICE, 2));
+    // Stacks that leave out branches, and records of a processor with more of them.
+    EXPECT_TRUE(marked(read(stacks(samples, 1U << 5U)).streams.at(0)).empty());
+    bundle = read(test::perf_file({{.type = 0, .sample_type = kWho | bit(11), .branch_type = kAny}},
+                                  time_conversion() + samples, {{28, pmu_caps("64")}}));
+    EXPECT_TRUE(marked(bundle.streams.at(0)).empty());
+    EXPECT_FALSE(warns(bundle, WarningCode::LBR_NEWEST_TWICE));
+  }
+  // No processor has 20 records.
+  EXPECT_TRUE(marked(read(stacks(stack_sample({.tsc = 100}, with_copy(20)))).streams.at(0)).empty());
+}
+
 TEST_F(PerfBranches, ReportsCountersThatWrap) {
   const std::string sample = stack_sample({.tsc = 100}, {{3, 4}});
   const auto clock_of = [&](const std::string& conversion) {

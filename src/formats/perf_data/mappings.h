@@ -1,0 +1,61 @@
+// Executable mappings of a recording, as evidence of which files they were. For .cpp files of this folder and
+// of formats without build-ids.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "formats/perf_event/sideband.h"
+#include "image/contradictions.h"
+
+namespace ptkit::formats::perf {
+
+// A file's number on its device, as MMAP2 records have it. 0: not recorded.
+struct FileNumber {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  std::uint64_t inode = 0;
+  [[nodiscard]] auto operator<=>(const FileNumber&) const = default;
+};
+
+// An executable mapping.
+struct Mapping {
+  std::uint64_t owner = 0;  // the process, or its page tables
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;  // 0: not known
+  std::uint64_t file_offset = 0;
+  std::string path;
+  std::string build_id{};  // hex; empty: not recorded
+  FileNumber number{};
+};
+
+[[nodiscard]] Mapping mapping_of(const Event& event);  // MMAP or MMAP2
+
+// Returns true for anonymous memory, which has no file.
+[[nodiscard]] bool is_memory(const std::string& path);
+
+// The mappings of all processes.
+class Mappings {
+ public:
+  void add(const Mapping& mapping);
+  // The parts of a file that one process mapped at the load address of `mapping`, itself included: sorted,
+  // each once.
+  [[nodiscard]] std::vector<image::FileMapping> parts_of(const Mapping& mapping) const;
+
+ private:
+  // By process, path and load address.
+  using Key = std::tuple<std::uint64_t, std::string, std::uint64_t>;
+  [[nodiscard]] static Key key_of(const Mapping& mapping) {
+    return {mapping.owner, mapping.path, mapping.address - mapping.file_offset};
+  }
+  [[nodiscard]] bool has_memory(std::uint64_t owner, std::uint64_t address) const;
+
+  std::map<Key, std::vector<image::FileMapping>> parts_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> memory_;  // end, by process and begin
+};
+
+}  // namespace ptkit::formats::perf

@@ -1,0 +1,30 @@
+// What a file's headers say against the file being the one that a recording mapped.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace ptkit::image {
+
+// An executable mapping of a part of a file.
+struct FileMapping {
+  std::uint64_t offset = 0;  // in the file
+  std::uint64_t size = 0;    // 0: not known
+  // Anonymous code continues the mapping: it may have taken the place of more of the file.
+  bool is_preceded = false;
+  bool is_followed = false;
+  [[nodiscard]] auto operator<=>(const FileMapping&) const = default;
+};
+
+// Says for which machine an ELF or PE file is; empty if it is for x86, or of another format.
+[[nodiscard]] std::string other_machine(base::Bytes file);
+
+// `mappings`: all executable mappings of the file at one load address of one process. Says which of them no
+// loader makes of this file; empty if it may make all of them, or if the file is neither ELF nor PE.
+[[nodiscard]] std::string mapping_contradiction(base::Bytes file, std::span<const FileMapping> mappings);
+
+}  // namespace ptkit::image
