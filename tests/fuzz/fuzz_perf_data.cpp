@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "formats/perf_data/filter.h"
 #include "formats/perf_data/jit.h"
 #include "formats/perf_data/kernel_changes.h"
 #include "formats/perf_data/overlap.h"
@@ -48,6 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(formats::perf::find_sched_switch(bytes));
   static_cast<void>(formats::perf::find_overlap(bytes.first(size / 2), bytes.subspan(size / 2)));
   static_cast<void>(formats::perf::read_jit_map({reinterpret_cast<const char*>(data), size}));
+  const auto filter = formats::perf::parse_filter({reinterpret_cast<const char*>(data), size});
+  if (filter.left.size() > size) std::abort();
   trace::TraceBundle made;
   std::vector<formats::perf::Event> loads;
   const auto dump = trace::TraceBuffer::from_vector({data, data + size});

@@ -13,6 +13,7 @@
 #include "formats/perf_data/branches.h"
 #include "formats/perf_data/code32.h"
 #include "formats/perf_data/file.h"
+#include "formats/perf_data/filter.h"
 #include "formats/perf_data/ids.h"
 #include "formats/perf_data/jit.h"
 #include "formats/perf_data/kernel.h"
@@ -87,6 +88,7 @@ class Reader {
     static_cast<void>(sideband::align_switches_to_pips(
         bundle_, {.records_lost = records_missing(), .processes = sideband::spaces_with_code(bundle_)}));
     perf::mark_32_bit_code(bundle_);
+    if (!info_.filter.empty()) perf::apply_filter(info_.filter, bundle_);
     finish(has_kernel);
     return std::move(bundle_);
   }

@@ -1,0 +1,233 @@
+#include "formats/perf_data/filter.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "base/paths.h"
+#include "image/code_file.h"
+#include "trace/warning_codes.h"
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+using trace::RangeKind;
+
+constexpr std::string_view kBlanks = " \t\n";
+constexpr std::string_view kEnds = " ,\t\n";  // of a file's name, and between clauses
+constexpr std::size_t kMostClauses = 1000;
+
+void skip(std::string_view& text, std::string_view characters) {
+  text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
+}
+
+std::string_view take_word(std::string_view& text, std::string_view ends) {
+  const std::string_view word = text.substr(0, text.find_first_of(ends));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+// As strtoull() reads it: hexadecimal, octal or decimal.
+std::optional<std::uint64_t> take_number(std::string_view& text) {
+  int radix = 10;
+  std::string_view digits = text;
+  if (digits.starts_with("0x") || digits.starts_with("0X")) {
+    radix = 16;
+    digits.remove_prefix(2);
+  } else if (digits.starts_with('0')) {
+    radix = 8;
+  }
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, radix);
+  if (error != std::errc{}) return std::nullopt;
+  digits.remove_prefix(static_cast<std::size_t>(end - digits.data()));
+  text = digits;
+  return number;
+}
+
+// Reads what follows after blanks and `mark`. False: the mark is not there.
+bool take_mark(std::string_view& text, char mark) {
+  std::string_view rest = text;
+  skip(rest, kBlanks);
+  if (!rest.starts_with(mark)) return false;
+  rest.remove_prefix(1);
+  skip(rest, kBlanks);
+  text = rest;
+  return true;
+}
+
+// Returns what is wrong with the clause, or nullptr.
+const char* take_clause(std::string_view& text, FilterClause& out) {
+  const std::string_view begin = text;
+  const std::string_view action = take_word(text, kEnds);
+  if (action == "filter") {
+    out.kind = RangeKind::FILTER;
+  } else if (action == "stop" || action == "tracestop") {
+    out.kind = RangeKind::TRACE_STOP;
+  } else if (action == "start") {  // no range: packets are on from an address on
+    out.kind = RangeKind::OFF;
+  } else {
+    return "it begins with none of filter, start, stop and tracestop";
+  }
+  skip(text, kBlanks);
+  const auto address = take_number(text);
+  if (!address) return "it has no address in numbers";
+  out.address = *address;
+  if (take_mark(text, '/')) {
+    const auto size = take_number(text);
+    if (!size) return "its size is no number";
+    out.size = *size;
+  }
+  if (take_mark(text, '@')) {
+    out.file = take_word(text, kEnds);
+    if (out.file.empty()) return "it names no file";
+  }
+  if (!text.empty() && kEnds.find(text.front()) == std::string_view::npos)
+    return "characters follow that belong to no part of it";
+  out.text = begin.substr(0, begin.size() - text.size());
+  return nullptr;
+}
+
+// The end of the symbol at an offset: the size of a clause that has none.
+std::uint64_t size_of_symbol(const std::vector<trace::SymbolEntry>& symbols, std::uint64_t offset) {
+  for (const trace::SymbolEntry& symbol : symbols) {
+    if (offset >= symbol.file_offset && offset - symbol.file_offset < symbol.size)
+      return symbol.file_offset + symbol.size - offset;
+  }
+  return 0;
+}
+
+// Addresses of a clause in one address space.
+struct Place {
+  trace::SpaceId space = trace::kAnySpace;
+  trace::AddressRange range;
+};
+
+class Resolver {
+ public:
+  explicit Resolver(trace::TraceBundle& bundle) : bundle_(bundle) {
+    for (std::size_t i = 0; i < bundle.code.size(); ++i) {
+      const trace::CodeRegion& region = bundle.code[i];
+      if (region.file < 0 || region.size == 0) continue;
+      const std::string& path = bundle.files[static_cast<std::size_t>(region.file)].path;
+      regions_[std::string(base::without_mark(path))].push_back(i);
+    }
+  }
+
+  void add(FilterClause clause) {
+    if (clause.kind == RangeKind::OFF) return refuse(clause.text, "a start alone is no range");
+    if (clause.file.empty()) return add_kernel(clause);
+    const auto found = regions_.find(clause.file);
+    if (found == regions_.end()) return refuse(clause.text, "no mapping of its file was recorded");
+    if (clause.size == 0) clause.size = missing_size(clause, found->second);
+    if (clause.size == 0) return refuse(clause.text, "it has no size, and no symbol is there");
+    bool any = false;
+    for (const std::size_t number : found->second) any = add_part(clause, bundle_.code[number]) || any;
+    if (!any) refuse(clause.text, "its part of the file was not mapped");
+  }
+
+  void refuse(const std::string& text, const std::string& problem) {
+    bundle_.warnings.push_back(warn(trace::WarningCode::PERF_FILTER_UNUSED, text, problem));
+  }
+
+  // Ranges that are equal in all spaces that have some count for all.
+  [[nodiscard]] std::vector<Place> places() {
+    if (spaces_.empty()) return kernel_;
+    const bool is_one =
+        std::ranges::all_of(spaces_, [&](const auto& one) { return one.second == spaces_.begin()->second; });
+    std::vector<Place> all = kernel_;
+    for (const auto& [space, ranges] : spaces_) {
+      for (const auto& [kind, first, last] : ranges)
+        all.push_back({is_one ? trace::kAnySpace : space, {kind, first, last}});
+      if (is_one) break;
+    }
+    return all;
+  }
+
+ private:
+  void add_kernel(FilterClause& clause) {
+    if (clause.size == 0) {
+      for (const trace::CodeRegion& region : bundle_.code) {
+        if (region.file < 0 || clause.address < region.address ||
+            clause.address - region.address >= region.size)
+          continue;
+        clause.size = size_of_symbol(bundle_.files[static_cast<std::size_t>(region.file)].symbols,
+                                     clause.address - region.address + region.file_offset);
+      }
+    }
+    if (clause.kind == RangeKind::TRACE_STOP) clause.size = std::max<std::uint64_t>(clause.size, 1);
+    if (clause.size == 0) return refuse(clause.text, "it has no size, and no symbol is there");
+    kernel_.push_back(
+        {trace::kAnySpace,
+         {clause.kind, clause.address, clause.address + std::min(clause.size - 1, ~clause.address)}});
+  }
+
+  // A TraceStop range may be one address.
+  [[nodiscard]] std::uint64_t missing_size(const FilterClause& clause,
+                                           const std::vector<std::size_t>& regions) const {
+    if (clause.kind == RangeKind::TRACE_STOP) return 1;
+    for (const std::size_t number : regions) {
+      const base::Bytes file =
+          bundle_.files[static_cast<std::size_t>(bundle_.code[number].file)].contents.bytes();
+      if (!file.empty()) return size_of_symbol(image::read_symbols(file), clause.address);
+    }
+    return 0;
+  }
+
+  // False: the region has nothing of the clause's part of the file.
+  bool add_part(const FilterClause& clause, const trace::CodeRegion& region) {
+    const std::uint64_t last_offset = region.file_offset + std::min(region.size - 1, ~region.file_offset);
+    const std::uint64_t first = std::max(clause.address, region.file_offset);
+    const std::uint64_t last =
+        std::min(clause.address + std::min(clause.size - 1, ~clause.address), last_offset);
+    if (first > last) return false;
+    const std::uint64_t delta = region.address - region.file_offset;
+    spaces_[region.space].emplace(clause.kind, first + delta, last + delta);
+    return true;
+  }
+
+  using Range = std::tuple<RangeKind, std::uint64_t, std::uint64_t>;
+  trace::TraceBundle& bundle_;
+  std::map<std::string, std::vector<std::size_t>> regions_;  // by path
+  std::map<trace::SpaceId, std::set<Range>> spaces_;
+  std::vector<Place> kernel_;
+};
+
+}  // namespace
+
+ParsedFilter parse_filter(std::string_view text) {
+  ParsedFilter out;
+  for (skip(text, kEnds); !text.empty(); skip(text, kEnds)) {
+    const std::string_view begin = text;
+    FilterClause clause;
+    const char* const problem =
+        out.clauses.size() == kMostClauses ? "there are too many parts" : take_clause(text, clause);
+    if (problem != nullptr) {
+      out.left = begin;
+      out.problem = problem;
+      return out;
+    }
+    out.clauses.push_back(std::move(clause));
+  }
+  return out;
+}
+
+void apply_filter(std::string_view text, trace::TraceBundle& bundle) {
+  const ParsedFilter parsed = parse_filter(text);
+  Resolver resolver(bundle);
+  for (const FilterClause& clause : parsed.clauses) resolver.add(clause);
+  if (!parsed.problem.empty()) resolver.refuse(parsed.left, parsed.problem);
+  std::vector<Place> places = resolver.places();
+  auto& ranges = bundle.configuration.ranges;
+  std::size_t count = 0;
+  for (const Place& place : places) {
+    if (count == ranges.size()) break;
+    ranges[count++] = place.range;
+  }
+}
+
+}  // namespace ptkit::formats::perf
