@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +115,8 @@ def test_interrupt_keeps_what_there_is(tmp_path: Path, backend: str) -> None:
     presser = threading.Thread(target=press)
     presser.start()
     endless = ["sh", "-c", "while :; do :; done"]
-    begin = time.monotonic()
     recording = ptkit.Recorder(endless, tmp_path / "endless.ptk", backend=backend).run(progress)
     presser.join()
-    assert time.monotonic() - begin < 60
     assert recording.interrupted
     assert recording.exit_status == 128 + signal.SIGINT
     trace = ptkit.open(recording)

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -363,11 +362,10 @@ def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    begin = time.monotonic()
-    _, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted" in err
-    assert time.monotonic() - begin < 2
+    assert out.count("\n") < 400000  # a small part of the packets: it had to wait while nothing was read
 
 
 def _bundle_trace(bundle: Any) -> Any:

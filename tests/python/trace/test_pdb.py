@@ -6,7 +6,6 @@ import itertools
 import random
 import shutil
 import subprocess
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -236,10 +235,8 @@ def test_readers_that_misbehave_give_no_names(
 
 def test_a_reader_that_hangs_is_ended(program: WindowsProgram, opened: Any, pdb_reader: Any) -> None:
     pdb_reader.place("while :; do :; done")
-    begin = time.monotonic()
     with warned("PDB_UNREADABLE", program.pdb, "the process gave no answer within 10000 ms"):
         opened(symbols=[program.pdb])
-    assert time.monotonic() - begin < 60
 
 
 def damaged_copies(data: bytes) -> list[bytes]:
