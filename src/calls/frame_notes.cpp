@@ -26,6 +26,7 @@ void FrameNotes::add(const Frame& frame) {
   const bool has_parent = (frame.flags & FRAME_PARENT) != 0;
   if (!has_parent || frame.parent > frame.id) bottoms_.push_back({frame.id, frame.segment});
   segments_ = std::max(segments_, frame.segment);
+  if (frame.is_far) far_.push_back({frame.id});
   if ((frame.flags & FRAME_RECURSIVE) != 0) return;
   if (frame.new_instructions != frame.instructions || frame.new_branches != frame.branches)
     shares_.push_back({frame.id, frame.new_instructions, frame.new_branches});
@@ -35,6 +36,7 @@ void FrameNotes::append(FrameNotes&& next, std::uint64_t frames) {
   for (Bottom& bottom : next.bottoms_) bottom.segment += segments_;
   append_sorted(bottoms_, next.bottoms_, frames_);
   append_sorted(shares_, next.shares_, frames_);
+  append_sorted(far_, next.far_, frames_);
   segments_ += next.segments_;
   frames_ += frames;
 }
@@ -44,6 +46,8 @@ FrameNotes::Share FrameNotes::share_of(const Frame& frame) const noexcept {
   const Share* const known = find(shares_, frame.id);
   return known != nullptr ? *known : Share{frame.id, frame.instructions, frame.branches};
 }
+
+bool FrameNotes::is_far(std::uint64_t id) const noexcept { return find(far_, id) != nullptr; }
 
 const FrameNotes::Bottom* FrameNotes::bottom_of(std::uint64_t id) const noexcept {
   return find(bottoms_, id);

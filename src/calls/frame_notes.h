@@ -24,12 +24,18 @@ class FrameNotes {
     std::uint32_t segment = 0;
   };
 
+  // A frame that was entered by a far jump or return.
+  struct Far {
+    std::uint64_t id = 0;
+  };
+
   // Notes what is unusual of a frame.
   void add(const Frame& frame);
   // Adds those of the next stream. Its `frames` have numbers after all others.
   void append(FrameNotes&& next, std::uint64_t frames);
 
   [[nodiscard]] Share share_of(const Frame& frame) const noexcept;
+  [[nodiscard]] bool is_far(std::uint64_t id) const noexcept;
   // Null: there was a frame below.
   [[nodiscard]] const Bottom* bottom_of(std::uint64_t id) const noexcept;
   [[nodiscard]] std::uint64_t frames() const noexcept { return frames_; }
@@ -39,6 +45,7 @@ class FrameNotes {
  private:
   std::vector<Share> shares_;    // those that differ; by id once they are appended
   std::vector<Bottom> bottoms_;  // by id once they are appended
+  std::vector<Far> far_;         // the same
   std::uint32_t segments_ = 0;
   std::uint64_t frames_ = 0;
   FunctionTable functions_;

@@ -84,6 +84,7 @@ StreamCalls::Step StreamCalls::step() {
   if (rows == nullptr) return Step::NO_MEMORY;
   feed(*rows);
   if (!ends) return Step::MORE;
+  if (std::exchange(is_held_, false)) pass();
   switches_.finish();
   Place end = row_.step.place;
   end.instructions = end.stream_instructions = reader_->instructions();
@@ -117,7 +118,18 @@ void StreamCalls::feed(Batch& rows) {
     }
     return place;
   };
+  const auto is_return = [&](std::size_t row) {
+    return kind[row] == static_cast<std::uint8_t>(flow::BranchKind::RETURN);
+  };
+  // Whether packets are disabled where the row before this one leads to.
+  const auto ends_code = [&](std::size_t row) {
+    return kind[row] == columns::MARK_DISABLED && instruction[row] == row_.step.place.instructions + 1;
+  };
   const Place before = row_.step.place;
+  if (rows.rows() != 0 && std::exchange(is_held_, false)) {
+    row_.step.leaves = ends_code(0);
+    pass();
+  }
   std::size_t next_run = 0;
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     row_.begins_run = next_run < rows.runs().size() && rows.runs()[next_run].row <= row;
@@ -131,11 +143,21 @@ void StreamCalls::feed(Batch& rows) {
     step.to_ip = to[row];
     step.flags = flags[row];
     step.kind = static_cast<flow::BranchKind>(kind[row]);
-    if (follows_switches_) {
-      switches_.take(row_);
-    } else {
-      give(row_);
+    step.leaves = false;
+    if (is_return(row)) {
+      is_held_ = row + 1 == rows.rows();
+      if (is_held_) return;
+      step.leaves = ends_code(row + 1);
     }
+    pass();
+  }
+}
+
+void StreamCalls::pass() {
+  if (follows_switches_) {
+    switches_.take(row_);
+  } else {
+    give(row_);
   }
 }
 

@@ -49,6 +49,7 @@ class StreamCalls : private TaskSwitches::Taker {
 
  private:
   void feed(columns::Batch& rows);
+  void pass();
   void give(const StreamRow& row) override;
   void show(const StreamRow& row);
 
@@ -63,9 +64,10 @@ class StreamCalls : private TaskSwitches::Taker {
   TaskMoves moves_;
   bool follows_switches_;  // the rows are those of all threads
   std::unique_ptr<columns::TableReader> reader_;
-  Owner noted_;    // of the rows that were read
-  Owner owner_;    // of those that the machine has
-  StreamRow row_;  // the last one that was read
+  Owner noted_;           // of the rows that were read
+  Owner owner_;           // of those that the machine has
+  StreamRow row_;         // the last one that was read
+  bool is_held_ = false;  // it is a return, and waits for the row behind it
 };
 
 }  // namespace ptkit::calls

@@ -275,13 +275,14 @@ class _Walk:
                     self.leave_by_sp(row, kind, to, sp)
                 if not self.open.frames:
                     self.caller(function, to, sp)
-                elif begins and leaves:
+                elif begins and (leaves or (kind == RETURN and self.branches_within(row))):
                     self.jump(row, kind, from_ip, to, sp, mark)
                 if kind == INTERRUPT:
                     self.interrupted_sp = sp
 
-    def branches_within(self, frame: int, row: int) -> bool:
-        """Whether a call within a function has done nothing but what a retpoline does."""
+    def branches_within(self, row: int) -> bool:
+        """Whether the innermost frame, a call within a function, has only done what a retpoline does."""
+        frame = self.open.frames[-1]
         begin = self.begin[frame]
         few = self.log.instructions[row] - self.log.instructions[begin] <= _RETPOLINE
         is_inner = not self.log.begins[begin] and not self.log.leaves[begin]
@@ -303,7 +304,7 @@ class _Walk:
             now.marks[-1] = Mark.RESOLVER if now.marks[-1] == Mark.LAZY else mark
             self.entry_ip[frame] = to
             self.begin[frame] = row
-        elif kind == RETURN and self.branches_within(frame, row):
+        elif kind == RETURN and self.branches_within(row):
             self.entry_ip[frame] = to
             self.begin[frame] = row
             now.marks[-1] = mark

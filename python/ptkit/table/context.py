@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ class TableContext:
         Lengths of time in TSC ticks to nanoseconds; None if the clock is not known.
     record_streams : frozenset of int
         Streams of branch records.
+    thread_names : mapping of int to str
+        Names of threads, as far as the recorder knew them, by their numbers.
     annotated : bool
         PTW packets are annotations of the recorder (DRAKVUF): PTWEn was 0.
     """
@@ -45,3 +47,9 @@ class TableContext:
     annotated: bool = False
     length_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
     name_inlined: Callable[..., Labels] | None = None
+    thread_names: Mapping[int, str] = field(default_factory=dict)
+
+    def thread_label(self, tid: int) -> str:
+        """Name the outermost code of a thread, if no function is known to have it."""
+        name = self.thread_names.get(tid)
+        return f"thread {tid} ({name})" if name else f"thread {tid}"

@@ -201,7 +201,8 @@ def _named(
             rest = name_rows("import", table._arrays[source], spaces, indirect, times, False)
             labels = labels.filled(rest[0])
         if (address, what) == ("entry_ip", "symbol"):
-            return _with_inlined(table, labels, places)
+            labels, places = _with_inlined(table, labels, places)
+            labels = _with_threads(table, labels)
         return labels, places
 
     def values(table: Table) -> Values:
@@ -327,7 +328,7 @@ def _function_names(table: Table) -> Labels:
         elif flags[row] & columns["is_interrupt"].mask:
             names[row] = "[interrupt]"
         elif not flags[row] & columns["entry_known"].mask:
-            names[row] = "[unknown]"
+            names[row] = _outermost(table, row, framed is not None)
         elif files[row] is not None:
             names[row] = f"{files[row]}!{offsets[row]:#x}"
         else:
@@ -335,6 +336,27 @@ def _function_names(table: Table) -> Labels:
     distinct = [text for text in dict.fromkeys(names.tolist()) if text is not None]
     codes = {None: -1} | {text: code for code, text in enumerate(distinct)}
     return Labels(np.array([codes[text] for text in names], np.int32), distinct)
+
+
+def _outermost(table: Table, row: int, of_frames: bool) -> str:
+    """Name code that is in no known function: that of a thread's outermost frame has the thread's name."""
+    tid = 0 if of_frames else int(table._arrays["entry_ip"][row])  # see stored_entry() of FunctionTable
+    return table._context.thread_label(tid) if tid else "[unknown]"
+
+
+def _with_threads(table: Table, labels: Labels) -> Labels:
+    """Name the outermost frames of threads, as far as no function is known to have their code."""
+    if table._schema.name != "calls" or table._runs is None:
+        return labels
+    unnamed = ~np.asarray(table.known("entry_ip")) & ~np.asarray(table.known("parent"))
+    rows = np.flatnonzero(unnamed & np.asarray(table.known("tid")))
+    if not len(rows):
+        return labels
+    tids = table._runs.spread("tid")[rows].tolist()
+    numbers = {tid: number for number, tid in enumerate(dict.fromkeys(tids))}
+    codes = np.full(len(labels.codes), -1, np.int32)
+    codes[rows] = [numbers[tid] for tid in tids]
+    return labels.filled(Labels(codes, [table._context.thread_label(tid) for tid in numbers]))
 
 
 def _spaces(table: Table) -> NDArray[np.uint32]:

@@ -119,6 +119,7 @@ class Trace(Code, Tables, Comparing, Moments):
             annotated,
             length_ns,
             self._names.name_inlined,
+            {tid: name for _, tid, name in self._info.threads},
         )
         self._segments = CodeSegments(session, self._info, settings.cs_base is not None)
         self._look = partial(_look, self._segments, self._debug_files)  # refers to no trace

@@ -28,12 +28,12 @@ enum CodeFlag : std::uint32_t {
   CODE_PARK = 4096,        // calls a scheduler that has a stack of its own: Go's mcall()
   CODE_LAZY = 512,         // the first entry of a PLT, which jumps to the resolver
   CODE_CLONE = 256,        // where threads and processes begin: clone(), fork(), vfork(), ret_from_fork()
-  CODE_RETPOLINE = 8192,   // the call of a retpoline: the return address that it stores is not used
-  // Bits 14, 15 and 20: EdgeFlag. The following ones are of the kernel.
+  // Bits 13, 14 and 15: EdgeFlag. The following ones are of the kernel.
   CODE_TASK_SWITCH = 1U << 16U,  // goes on with another thread's stack: __switch_to_asm()
   CODE_SCHEDULER = 1U << 17U,    // calls that: __schedule()
   CODE_TASK_END = 1U << 18U,     // switches to another thread for good: do_task_dead()
   CODE_THUNK = 1U << 19U,        // an indirect branch by a retpoline begins there
+  CODE_START = 1U << 21U,        // where programs begin: no code has called it
 };
 
 // Of the function that covers an address.
@@ -60,8 +60,18 @@ class CodeFacts {
   [[nodiscard]] virtual CodePlace at(std::uint64_t ip) = 0;
   // The function that a call of `ip` enters. It begins there if no function is known.
   [[nodiscard]] virtual std::uint32_t function_at(std::uint64_t ip) = 0;
+  // The outermost code of a thread, if no function is known to have it.
+  [[nodiscard]] virtual std::uint32_t function_of_thread(std::int64_t tid) = 0;
   // The address after the instruction at `ip`; 0: there is no instruction.
   [[nodiscard]] virtual std::uint64_t end_of(std::uint64_t ip) = 0;
+  // Whether the call at `ip` is that of a retpoline: the return address that it stores is not used.
+  [[nodiscard]] virtual bool is_retpoline_call(std::uint64_t ip) = 0;
+  // Whether the code at `ip`, within a function, branches by a retpoline.
+  [[nodiscard]] virtual bool begins_retpoline(std::uint64_t ip) = 0;
+  // Whether the instruction before `ip` may be a call. True if no code is known there.
+  [[nodiscard]] virtual bool follows_call(std::uint64_t ip) = 0;
+  // CALL far, not an interrupt.
+  [[nodiscard]] virtual bool is_far_call(std::uint64_t ip) = 0;
   // Where control goes when the call at `ip` throws; none if the function has no such table.
   [[nodiscard]] virtual std::optional<std::uint64_t> landing_pad_of(std::uint64_t ip) = 0;
 };

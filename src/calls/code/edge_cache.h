@@ -11,10 +11,10 @@ namespace ptkit::calls {
 
 // Bits beside those of CodeFlag, which are of the target.
 enum EdgeFlag : std::uint32_t {
-  EDGE_TAIL = 1U << 14U,   // to the entry of another function
-  EDGE_INNER = 1U << 15U,  // source and target are in one function
-  EDGE_RETPOLINE = 1U << 20U,  // the source is the call of a retpoline
-  EDGE_SET = 1U << 31U,    // the slot of an EdgeCache is in use
+  EDGE_RETPOLINE = 1U << 13U,  // the source is the call of a retpoline
+  EDGE_TAIL = 1U << 14U,       // to the entry of another function
+  EDGE_INNER = 1U << 15U,      // source and target are in one function
+  EDGE_SET = 1U << 31U,        // the slot of an EdgeCache is in use
 };
 
 struct EdgeFacts {
@@ -54,7 +54,10 @@ class EdgeCache {
     slot = {from, to, facts_.end_of(from), facts_.function_at(to), target.flags | EDGE_SET};
     if (is_tail(source, target)) slot.flags |= EDGE_TAIL;
     if (source.is(CODE_KNOWN) && source.function == target.function) slot.flags |= EDGE_INNER;
-    if (source.is(CODE_RETPOLINE)) slot.flags |= EDGE_RETPOLINE;
+    const bool is_inside = slot.is(EDGE_INNER) && !slot.is(CODE_ENTRY);
+    const bool may_branch = is_inside || source.is(CODE_THUNK) || !source.is(CODE_KNOWN);
+    if (may_branch && facts_.is_retpoline_call(from)) slot.flags |= EDGE_RETPOLINE;
+    if (is_inside && facts_.begins_retpoline(to)) slot.flags |= CODE_THUNK;
   }
 
   CodeFacts& facts_;

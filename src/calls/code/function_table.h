@@ -19,7 +19,13 @@ struct Function {
   std::uint64_t code_tsc = trace::kTscMin;  // from when on the space had the function at `entry_ip`
   std::uint64_t inlined = 0;  // inlined calls: which function of the file; 0: the function at entry_ip
   std::uint8_t level = 0;     // inlined calls that entry_ip is in, up to that of the function
+  std::int64_t thread = trace::kNoId;  // of its outermost code, which is in no function; all else is unset
 };
+
+// The cell of `entry_ip`, which is not known of a thread's outermost code: its number is there instead.
+[[nodiscard]] inline std::uint64_t stored_entry(const Function& function) noexcept {
+  return function.thread == trace::kNoId ? function.entry_ip : static_cast<std::uint64_t>(function.thread);
+}
 
 class FunctionTable {
  public:
@@ -28,7 +34,7 @@ class FunctionTable {
   [[nodiscard]] std::uint32_t number(const Function& function) {
     const bool in_file = function.file >= 0;
     const bool in_calls = in_file && function.inlined != 0;
-    const Key key{function.file, in_file ? trace::kAnySpace : function.space,
+    const Key key{function.thread, function.file, in_file ? trace::kAnySpace : function.space,
                   in_calls  ? 0
                   : in_file ? function.offset
                             : function.entry_ip,
@@ -41,7 +47,7 @@ class FunctionTable {
   [[nodiscard]] std::size_t size() const noexcept { return functions_.size(); }
 
  private:
-  using Key = std::tuple<std::int32_t, trace::SpaceId, std::uint64_t, std::uint64_t>;
+  using Key = std::tuple<std::int64_t, std::int32_t, trace::SpaceId, std::uint64_t, std::uint64_t>;
 
   std::map<Key, std::uint32_t> numbers_;
   std::vector<Function> functions_;

@@ -81,6 +81,7 @@ constexpr std::size_t kLongestInsn = 15;
   if (bare == "runtime.goexit0") flags |= CODE_LEAVE;
   if (is_any_of(bare, {"swapcontext", "setcontext", "jump_fcontext", "ontop_fcontext"})) flags |= CODE_SWITCH;
   if (bare == "setcontext") flags |= CODE_LEAVE;
+  if (bare == "start") flags |= CODE_START;
   if (is_any_of(bare, {"clone", "clone3", "clone_internal", "fork", "libc_fork", "Fork", "vfork"}))
     flags |= CODE_CLONE;
   return flags;
@@ -131,21 +132,7 @@ std::uint32_t SymbolFacts::unwind_flags(const FilePlace& place, std::uint64_t be
   return flags;
 }
 
-// A retpoline within a function, or a thunk of which no name says what it is.
-std::uint32_t SymbolFacts::retpoline_flags(const CodePlace& place, std::uint64_t ip, bool is_named) {
-  unsigned flags = is_retpoline_call(*view_, ip) ? CODE_RETPOLINE : 0U;
-  if (place.is(CODE_THUNK)) return flags;
-  const bool is_inside = place.is(CODE_KNOWN) && !place.is(CODE_ENTRY);
-  if (!is_inside && is_named) return flags;
-  constexpr unsigned kMostLoads = 3;  // of the target
-  const FirstBranch branch = first_branch(*view_, ip, is_inside ? kMostLoads : 0);
-  const bool jumps = is_inside && branch.jump_to != 0 && at(branch.jump_to).is(CODE_THUNK);
-  if (branch.ip == 0 || (!jumps && !is_retpoline_call(*view_, branch.ip))) return flags;
-  flags |= CODE_THUNK;
-  return is_inside ? flags : flags | CODE_STUB | CODE_ENTRY;
-}
-
-CodePlace SymbolFacts::find(std::uint64_t ip) {
+CodePlace SymbolFacts::find(std::uint64_t ip) const {
   CodePlace place{ip, kUnknownFunction, 0};
   bool is_named = false;
   if (const auto symbol = symbols_.find(view_->space(), view_->valid_from(), ip)) {
@@ -158,7 +145,6 @@ CodePlace SymbolFacts::find(std::uint64_t ip) {
   }
   const FilePlace where = file_place(ip);
   place.flags |= unwind_flags(where, where.offset - (ip - place.entry));
-  place.flags |= retpoline_flags(place, ip, is_named);
   if (place.is(CODE_KNOWN) && !place.is(CODE_ENTRY)) return place;
   constexpr std::size_t kStubBytes = 16;
   std::array<std::uint8_t, kStubBytes> bytes{};
@@ -168,6 +154,8 @@ CodePlace SymbolFacts::find(std::uint64_t ip) {
   const bool may_be_stub = place.is(CODE_STUB) || !in_function;
   if (may_be_stub && is_stub(code)) place.flags |= CODE_STUB | CODE_ENTRY;
   if (may_be_stub && is_first_stub(code)) place.flags |= CODE_STUB | CODE_ENTRY | CODE_LAZY;
+  // A thunk of which no name says what it is.
+  if (!is_named && calls::is_retpoline_call(*view_, ip)) place.flags |= CODE_STUB | CODE_ENTRY | CODE_THUNK;
   constexpr std::uint8_t kRet = 0xc3;
   const Bytes body = skip_endbr(code);
   if (body.empty() || body[0] != kRet) place.flags &= ~std::uint32_t{CODE_RETURN};
@@ -176,8 +164,9 @@ CodePlace SymbolFacts::find(std::uint64_t ip) {
 }
 
 CodePlace SymbolFacts::at(std::uint64_t ip) {
-  if (const auto known = known_->find(ip); known != known_->end()) return known->second;
-  return known_->emplace(ip, find(ip)).first->second;
+  const auto [place, is_new] = known_->try_emplace(ip);
+  if (is_new) place->second = find(ip);
+  return place->second;
 }
 
 std::uint32_t SymbolFacts::function_at(std::uint64_t ip) {
@@ -185,13 +174,55 @@ std::uint32_t SymbolFacts::function_at(std::uint64_t ip) {
   return place.is(CODE_KNOWN) ? place.function : number_at(ip);
 }
 
-std::uint64_t SymbolFacts::end_of(std::uint64_t ip) {
+std::uint32_t SymbolFacts::function_of_thread(std::int64_t tid) {
+  Function function;
+  function.thread = tid;
+  return functions_.number(function);
+}
+
+// Of size 0: there is no instruction.
+Insn SymbolFacts::insn_at(std::uint64_t ip) const {
   std::array<std::uint8_t, kLongestInsn> bytes{};
   const Bytes code = Bytes(bytes).first(view_->read(ip, bytes));
   Insn found;
   // Space 64 is right for the size of branches of 32-bit code, too, unless they have prefixes.
-  if (insn::decode(insn::ExecMode::BITS64, code, found) != base::Status::OK) return 0;
-  return ip + found.size;
+  if (insn::decode(insn::ExecMode::BITS64, code, found) != base::Status::OK) return {};
+  return found;
+}
+
+std::uint64_t SymbolFacts::end_of(std::uint64_t ip) {
+  const Insn found = insn_at(ip);
+  return found.size == 0 ? 0 : ip + found.size;
+}
+
+bool SymbolFacts::is_retpoline_call(std::uint64_t ip) { return calls::is_retpoline_call(*view_, ip); }
+
+bool SymbolFacts::begins_retpoline(std::uint64_t ip) {
+  constexpr unsigned kMostLoads = 3;  // of the target
+  const FirstBranch branch = first_branch(*view_, ip, kMostLoads);
+  if (branch.jump_to != 0) return at(branch.jump_to).is(CODE_THUNK);
+  return branch.ip != 0 && calls::is_retpoline_call(*view_, branch.ip);
+}
+
+bool SymbolFacts::follows_call(std::uint64_t ip) {
+  constexpr std::uint64_t kShortest = 2;
+  constexpr std::uint64_t kLongest = 8;
+  bool is_known = false;
+  for (std::uint64_t size = kShortest; size <= kLongest; ++size) {
+    const Insn before = insn_at(ip - size);
+    is_known = is_known || before.size != 0;
+    const bool calls = before.cls == insn::InsnClass::CALL || before.cls == insn::InsnClass::CALL_INDIRECT ||
+                       before.kind == insn::InsnKind::CALL_FAR;
+    if (calls && before.size == size) return true;
+  }
+  return !is_known;
+}
+
+bool SymbolFacts::is_far_call(std::uint64_t ip) {
+  constexpr std::uint8_t kDirect = 0x9a;  // of 32-bit code alone
+  std::array<std::uint8_t, 1> first{};
+  const bool is_direct = view_->read(ip, first) == 1 && first[0] == kDirect;
+  return is_direct || insn_at(ip).kind == insn::InsnKind::CALL_FAR;
 }
 
 std::optional<std::uint64_t> SymbolFacts::landing_pad_of(std::uint64_t ip) {

@@ -7,6 +7,7 @@
 #include "calls/code/code_facts.h"
 #include "calls/code/function_table.h"
 #include "image/image.h"
+#include "insn/insn.h"
 #include "symbol/symbols.h"
 #include "unwind/table.h"
 
@@ -21,7 +22,12 @@ class SymbolFacts final : public CodeFacts {
   CodeVersion follow(trace::SpaceId space, std::uint64_t tsc) override;
   [[nodiscard]] CodePlace at(std::uint64_t ip) override;
   [[nodiscard]] std::uint32_t function_at(std::uint64_t ip) override;
+  [[nodiscard]] std::uint32_t function_of_thread(std::int64_t tid) override;
   [[nodiscard]] std::uint64_t end_of(std::uint64_t ip) override;
+  [[nodiscard]] bool is_retpoline_call(std::uint64_t ip) override;
+  [[nodiscard]] bool begins_retpoline(std::uint64_t ip) override;
+  [[nodiscard]] bool follows_call(std::uint64_t ip) override;
+  [[nodiscard]] bool is_far_call(std::uint64_t ip) override;
   [[nodiscard]] std::optional<std::uint64_t> landing_pad_of(std::uint64_t ip) override;
 
  private:
@@ -33,8 +39,8 @@ class SymbolFacts final : public CodeFacts {
   };
   [[nodiscard]] FilePlace file_place(std::uint64_t ip) const;
   [[nodiscard]] static std::uint32_t unwind_flags(const FilePlace& place, std::uint64_t begin);
-  [[nodiscard]] CodePlace find(std::uint64_t ip);
-  [[nodiscard]] std::uint32_t retpoline_flags(const CodePlace& place, std::uint64_t ip, bool is_named);
+  [[nodiscard]] CodePlace find(std::uint64_t ip) const;
+  [[nodiscard]] insn::Insn insn_at(std::uint64_t ip) const;
   [[nodiscard]] std::uint32_t number_at(std::uint64_t entry) const;
 
   const image::Image& image_;

@@ -86,6 +86,7 @@ struct Frame {
   EndHow end_how = EndHow::END;
   std::uint16_t flags = 0;
   std::uint8_t inline_level = 0;  // inlined calls that entry_ip is in, up to this one; 0: it is none
+  bool is_far = false;            // entered by a far jump or return: the function below it may go on
 
   // It has a part of the execution that another frame began.
   [[nodiscard]] bool is_rest() const noexcept {

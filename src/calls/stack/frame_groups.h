@@ -32,6 +32,7 @@ class FrameGroups {
                                  std::uint8_t level = 0, bool is_above = false) {
     if (by_ == By::FUNCTION || function < kFirstFunction) return function;
     const Function& of = functions_.at(function);
+    if (of.thread != trace::kNoId) return by_ == By::MODULE ? kUnknownFunction : groups_.number(of);
     Function group{.entry_ip = entry_ip, .space = space, .file = -1, .offset = 0, .code_tsc = of.code_tsc};
     const bool is_alone = is_above && is_hidden_ && is_hidden_(function);
     if (by_ == By::MODULE && !is_alone) {

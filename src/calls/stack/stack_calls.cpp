@@ -185,7 +185,10 @@ void StackMachine::push_tail(const Step& step, const EdgeFacts& edge, const Plac
   // What setjmp() jumps to returns for it.
   frame.open |= static_cast<std::uint16_t>(open_flags(edge) | (top.open & OPEN_SETJMP));
   const bool resolved = (top.open & OPEN_RESOLVER) != 0;
-  const bool replaces = resolved || tails_ == Tails::REPLACED || frame.tails > kMostTails;
+  // Control may come back to a function that jumps far.
+  const bool is_far = is_far_transfer(step.kind);
+  if (is_far) frame.open |= std::uint16_t{OPEN_FAR};
+  const bool replaces = resolved || (tails_ == Tails::REPLACED && !is_far) || frame.tails > kMostTails;
   if (resolved || (replaces && top.how == How::SIGNAL)) {
     frame.how = top.how;  // of the function that the stub was for, or of the handler
     frame.call_ip = top.call_ip;
@@ -193,7 +196,7 @@ void StackMachine::push_tail(const Step& step, const EdgeFacts& edge, const Plac
   }
   if (replaces) {
     frame.tails = top.tails;
-    frame.open |= static_cast<std::uint16_t>(top.open & OPEN_KERNEL);
+    frame.open |= static_cast<std::uint16_t>(top.open & (OPEN_KERNEL | OPEN_FIRST | OPEN_START));
     stack().pop(EndHow::TAIL, after);
   }
   push(frame, after);

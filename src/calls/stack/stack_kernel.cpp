@@ -40,12 +40,7 @@ void StackMachine::on_async(const Step& step, const Place& after) {
 
 // A return from the kernel, or within it: ends the frames of the innermost entry that waits for it.
 void StackMachine::on_kernel_return(const Step& step, const Place& after) {
-  if (stack().empty() || !step.to_known()) return;
-  for (std::size_t i = stack().size(); i-- > 0;) {
-    if ((stack().at(i).open & OPEN_KERNEL) == 0 || !stack().at(i).returns_to(step.to_ip)) continue;
-    stack().pop_to(i + 1, EndHow::RETURN, after, true);
-    return stack().pop(EndHow::RETURN, after);
-  }
+  if (stack().empty() || !step.to_known() || return_from_kernel(step, after)) return;
   if (step.to_ip >= base::kKernelHalf) return return_within_kernel(step, after);
   // To user code elsewhere: all frames of the kernel end.
   std::size_t first = stack().size();
@@ -71,6 +66,16 @@ void StackMachine::on_kernel_return(const Step& step, const Place& after) {
   frame.restart_ip = entry.call_ip;
   frame.flags |= FRAME_CALL;
   push(frame, after);
+}
+
+bool StackMachine::return_from_kernel(const Step& step, const Place& after) {
+  for (std::size_t i = stack().size(); i-- > 0;) {
+    if ((stack().at(i).open & OPEN_KERNEL) == 0 || !stack().at(i).returns_to(step.to_ip)) continue;
+    stack().pop_to(i + 1, EndHow::RETURN, after, true);
+    stack().pop(EndHow::RETURN, after);
+    return true;
+  }
+  return false;
 }
 
 // An IRET to kernel code that no frame waits for: within a function, to serialize, or where the handler of a
@@ -100,10 +105,12 @@ void StackMachine::on_enabled(std::uint64_t ip, const Place& at) {
   const Place place = local(at);
   stack().away().enable(place);
   follow_code(place);
-  if (stack().empty()) {
-    ensure_frame(ip, place);
-  } else {
+  if (!stack().empty()) {
     enter_user(step, place);
+  } else if (thread_->begun && facts_.at(ip).is(CODE_ENTRY)) {
+    enter_from_untraced(ip, place);
+  } else {
+    ensure_frame(ip, place);
   }
   thread_->off = Off::NONE;
 }
@@ -208,6 +215,13 @@ void StackMachine::next_signal(std::uint64_t ip, const Place& place) {
   push(frame, place);
 }
 
+// Code that is not traced has called the function at `ip`.
+void StackMachine::enter_from_untraced(std::uint64_t ip, const Place& place) {
+  OpenFrame frame = frame_at(How::CALL, ip);
+  frame.flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+  push(frame, place);
+}
+
 // Code that is not traced has run, and goes on here.
 void StackMachine::go_on_at(const Step& step, const Place& place) {
   const std::uint64_t ip = step.to_ip;
@@ -220,11 +234,7 @@ void StackMachine::go_on_at(const Step& step, const Place& place) {
   }
   const CodePlace code = facts_.at(ip);
   if (!code.is(CODE_KNOWN) || code.function == stack().top().function) return;
-  if (code.is(CODE_ENTRY)) {
-    OpenFrame frame = frame_at(How::CALL, ip);
-    frame.flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
-    return push(frame, place);
-  }
+  if (code.is(CODE_ENTRY)) return enter_from_untraced(ip, place);
   if (go_below(step, place, false)) return;
   note(AnomalyKind::ENTERED_ELSEWHERE, step, place);
   OpenFrame frame = frame_at(How::RESUMED, code.entry);

@@ -77,9 +77,12 @@ void StackMachine::ensure_frame(std::uint64_t ip, const Place& place) {
   const bool begins = code.is(CODE_KNOWN) ? ip == code.entry : false;
   frame.flags = known(code.is(CODE_KNOWN), FRAME_ENTRY);
   if (begins) frame.flags |= FRAME_EXACT | FRAME_BEGIN_SEEN;
-  if (!code.is(CODE_KNOWN)) frame.function = kUnknownFunction;
+  if (!code.is(CODE_KNOWN)) frame.function = unknown_function();
   if (code.is(CODE_CLONE)) frame.how = How::THREAD;
   frame.open = kernel_open_flags(code.flags);
+  const bool is_first = !thread_->begun && place.stream_instructions == 0 && (begins || !code.is(CODE_KNOWN));
+  if (is_first) frame.open |= std::uint16_t{OPEN_FIRST};
+  if (is_first && code.is(CODE_START)) frame.open |= std::uint16_t{OPEN_START};
   thread_->begun = true;
   push(frame, stack().bare_since());
 }
@@ -197,9 +200,15 @@ void StackMachine::end_thread(Thread& thread, const Place& place) {
   end_all(EndHow::END, end);
 }
 
+// Of the outermost frame of a thread.
+std::uint32_t StackMachine::unknown_function() const {
+  return owner_.tid == trace::kNoId ? kUnknownFunction : facts_.function_of_thread(owner_.tid);
+}
+
 // A frame for instructions of which the function is not known.
 void StackMachine::push_unknown() {
   OpenFrame frame;
+  frame.function = unknown_function();
   stack().begin_segment(stack().bare_since());
   push(frame, stack().bare_since());
 }
@@ -230,17 +239,20 @@ void StackMachine::on_branch(const Step& step) {
     case BranchKind::SYSCALL:
       return on_leaf(step, after_branch(place), How::SYSCALL);
     case BranchKind::FAR_CALL:
+      return on_far_call(step, after_branch(place));
     case BranchKind::VMEXIT:
       return on_leaf(step, after_branch(place), How::INTERRUPT);
     case BranchKind::SYSRET:
+      return on_kernel_return(step, after_branch(place));
     case BranchKind::IRET:
     case BranchKind::FAR_RETURN:
-      return on_kernel_return(step, after_branch(place));
+      return on_far_return(step, after_branch(place));
     case BranchKind::ASYNC:
       return on_async(step, place);
     case BranchKind::TX_ABORT:
       return on_abort(step, place);
     case BranchKind::FAR_JUMP:
+      return on_far_jump(step, after_branch(place));
     case BranchKind::VMENTRY:
     case BranchKind::UNKNOWN:
       return;

@@ -38,10 +38,16 @@ struct Step {
   std::uint64_t to_ip = 0;
   flow::BranchKind kind = flow::BranchKind::COND;
   std::uint8_t flags = 0;  // flow::RowFlag
+  bool leaves = false;     // to code that is not traced: packets are disabled there
 
   [[nodiscard]] bool from_known() const noexcept { return (flags & flow::FROM_KNOWN) != 0; }
   [[nodiscard]] bool to_known() const noexcept { return (flags & flow::TO_KNOWN) != 0; }
 };
+
+[[nodiscard]] constexpr bool is_far_transfer(flow::BranchKind kind) noexcept {
+  return kind == flow::BranchKind::FAR_JUMP || kind == flow::BranchKind::FAR_RETURN ||
+         kind == flow::BranchKind::IRET;
+}
 
 // Tail calls: the function that jumps stays below the other one, or ends.
 enum class Tails : std::uint8_t { NESTED, REPLACED };
@@ -184,6 +190,7 @@ class StackMachine {
   void find_code(const Place& place);
   void push(OpenFrame& frame, const Place& begin);
   void push_unknown();
+  [[nodiscard]] std::uint32_t unknown_function() const;
   [[nodiscard]] OpenFrame frame_at(How how, std::uint64_t ip) const;
   void end_all(EndHow how, const Place& end);
   void end_thread(Thread& thread, const Place& place);
@@ -246,6 +253,8 @@ class StackMachine {
   [[nodiscard]] bool end_interrupted_thunk(const Place& after);
   [[nodiscard]] bool return_deeper(const Step& step, const Place& after);
   void return_to_unseen(const Step& step, const Place& after);
+  void return_to_untraced(const Step& step, const Place& after);
+  [[nodiscard]] bool is_pushed_target(const Step& step);
   [[nodiscard]] bool is_unseen() noexcept;
   void resume_caller(const Step& step, const Place& after);
   void end_call(std::uint64_t to, const Place& after);
@@ -253,6 +262,12 @@ class StackMachine {
   void leave_to_mark(std::size_t frame, const Step& step, const Place& after, bool is_certain);
   [[nodiscard]] bool go_below(const Step& step, const Place& after, bool only_certain);
   void unwind_to(std::size_t size, EndHow how, const Place& after, bool exact);
+  // Far transfers: stack_far.cpp.
+  void on_far_call(const Step& step, const Place& after);
+  void on_far_jump(const Step& step, const Place& after);
+  void on_far_return(const Step& step, const Place& after);
+  [[nodiscard]] bool go_back_far(const Step& step, const Place& after);
+  [[nodiscard]] bool return_from_kernel(const Step& step, const Place& after);
   void on_leaf(const Step& step, const Place& after, How how);
   void on_async(const Step& step, const Place& after);
   void on_kernel_return(const Step& step, const Place& after);
@@ -263,6 +278,7 @@ class StackMachine {
   [[nodiscard]] bool end_signal(std::uint64_t ip, bool by_syscall, const Step& step, const Place& place);
   void next_signal(std::uint64_t ip, const Place& place);
   void go_on_at(const Step& step, const Place& place);
+  void enter_from_untraced(std::uint64_t ip, const Place& place);
   [[nodiscard]] bool is_bottom() noexcept;
 
   CodeFacts& facts_;

@@ -27,23 +27,29 @@ void StackMachine::return_elsewhere(const Step& step, const Place& after) {
   // Unwinding ends with a RET. The address behind a call that does not return may begin a landing pad.
   if (go_below(step, after, true)) return;
   const bool is_resumed = is_unseen();
-  if (is_resumed &&
+  if (is_resumed && !step.leaves &&
       facts_.at(step.to_ip).function == stack().at(stack().size() - 2 - stack().top().tails).function)
     return stack().pop_chain(EndHow::RETURN, after);
   if (return_deeper(step, after)) return;
-  if (is_resumed) return resume_caller(step, after);
+  if (is_resumed && !step.leaves) return resume_caller(step, after);
   if (stack().in_handler()) {
     // A function that the kernel was made to call, at the place that was interrupted: Go's asyncPreempt().
     if (stack().chain().call_ip == step.to_ip) return stack().pop_chain(EndHow::RETURN, after);
     stack().top().open |= std::uint16_t{OPEN_RESTORER};
     return;
   }
-  if (is_bottom()) return return_to_unseen(step, after);
-  const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
+  if (step.leaves) return return_to_untraced(step, after);
+  const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
+  if (is_bottom()) {
+    if (!is_pushed_target(step)) return return_to_unseen(step, after);
+    if (edge.is(EDGE_TAIL)) note(AnomalyKind::RETURN_ELSEWHERE, step, after);
+  }
   if (edge.is(EDGE_TAIL)) return tail(step, edge, after);
   if (go_below(step, after, false)) return;
   note(AnomalyKind::RETURN_ELSEWHERE, step, after);
   stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+  const bool stays = edge.is(EDGE_INNER) || (!edge.is(CODE_KNOWN) && !facts_.at(step.from_ip).is(CODE_KNOWN));
+  if (is_bottom() && stays) return;
   const OpenFrame top = stack().top();
   stack().pop(EndHow::RETURN, after);
   const CodePlace code = facts_.at(step.to_ip);
@@ -51,7 +57,28 @@ void StackMachine::return_elsewhere(const Step& step, const Place& after) {
   frame.flags =
       static_cast<std::uint16_t>((code.is(CODE_KNOWN) ? FRAME_ENTRY : 0) | (top.flags & FRAME_RETURN));
   frame.return_ip = top.return_ip;
+  frame.tails = top.tails;
+  frame.open = static_cast<std::uint16_t>(top.open & (OPEN_FIRST | OPEN_START));
   push(frame, after);
+}
+
+// To code that is not traced, which is no frame. A frame that it has called returns to it.
+void StackMachine::return_to_untraced(const Step& step, const Place& after) {
+  if ((stack().top().flags & FRAME_RETURN) != 0) {
+    note(AnomalyKind::RETURN_ELSEWHERE, step, after);
+    stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+  }
+  stack().pop_chain(EndHow::RETURN, after);
+}
+
+// The top frame has no known caller. Whether it has not returned, but jumped to an address that it pushed: no
+// call is before that, or the frame is that of a program's first code.
+bool StackMachine::is_pushed_target(const Step& step) {
+  const unsigned first = stack().at(0).open;
+  if ((first & OPEN_START) != 0) return true;
+  const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
+  const bool stays = edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY);
+  return ((first & OPEN_FIRST) != 0 || stays) && !facts_.follows_call(step.to_ip);
 }
 
 // An interrupt has frames within the inner call of a thunk, so the call keeps its frame, which ends.
@@ -192,7 +219,7 @@ void StackMachine::return_to_unseen(const Step& step, const Place& after) {
   const CodePlace code = facts_.at(step.to_ip);
   OpenFrame caller = frame_at(How::ROOT, code.entry);
   caller.flags = code.is(CODE_KNOWN) ? FRAME_ENTRY : 0;
-  if (!code.is(CODE_KNOWN)) caller.function = kUnknownFunction;
+  if (!code.is(CODE_KNOWN)) caller.function = unknown_function();
   caller.open = kernel_open_flags(code.flags);
   // After a gap: the return addresses of the frames that it ended come in their order.
   auto& suspended = thread_->suspended;

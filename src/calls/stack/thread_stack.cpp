@@ -124,6 +124,7 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   frame.end_how = how;
   frame.flags = open.flags;
   frame.inline_level = open.inline_level;
+  frame.is_far = (open.open & OPEN_FAR) != 0;
   if (open.begin.time_known) frame.flags |= std::uint16_t{FRAME_TIME_KNOWN};
   if (end.time_known) frame.flags |= std::uint16_t{FRAME_END_TIME_KNOWN};
   if ((open.flags & FRAME_RECURSIVE) == 0) {

@@ -29,6 +29,10 @@ enum OpenFlag : std::uint16_t {
   OPEN_SCHEDULER = 1024,   // calls such a function
   OPEN_TASK_END = 2048,    // the thread does not come back from it
   OPEN_STUFFING = 4096,    // a call that only fills the return stack buffer
+  // Of user code.
+  OPEN_FAR = 1,            // entered by a far transfer, which may go back behind it
+  OPEN_FIRST = 8192,       // the first code of a thread, from its first instruction on
+  OPEN_START = 1U << 14U,  // a program begins there: it does not return
 };
 
 struct OpenFrame {
@@ -200,11 +204,11 @@ class ThreadStack {
   FrameSink& sink_;
   Owner owner_;
   std::vector<OpenFrame> frames_;
-  std::vector<Inlined> inlined_;          // outermost first: calls that are inlined in frames
-  std::vector<Visit> visits_;             // by inlined call
-  std::vector<Mark> marks_;               // by frame, innermost last
-  std::vector<Stub> stubs_;               // innermost last
-  std::vector<Use> uses_;                 // by group
+  std::vector<Inlined> inlined_;  // outermost first: calls that are inlined in frames
+  std::vector<Visit> visits_;     // by inlined call
+  std::vector<Mark> marks_;       // by frame, innermost last
+  std::vector<Stub> stubs_;       // innermost last
+  std::vector<Use> uses_;         // by group
   std::uint32_t segment_ = 0;
   Place segment_begin_;
   AwayClock away_;

@@ -152,7 +152,8 @@ std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
     const Function& function = functions_.at(node.function);
     unsigned flags = 0;
     if (at.depth != 0) flags |= columns::FUNCTION_PARENT_KNOWN;
-    if (node.function >= kFirstFunction) flags |= columns::FUNCTION_ENTRY_KNOWN;
+    const bool has_entry = node.function >= kFirstFunction && function.thread == trace::kNoId;
+    if (has_entry) flags |= columns::FUNCTION_ENTRY_KNOWN;
     if (node.function == kSyscallFunction) flags |= columns::FUNCTION_SYSCALL;
     if (node.function == kInterruptFunction) flags |= columns::FUNCTION_INTERRUPT;
     if (function.file >= 0) flags |= columns::FUNCTION_FILE_KNOWN;
@@ -161,7 +162,7 @@ std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
     batch->put<call_tree_node>(row, static_cast<std::uint32_t>(row));
     batch->put<call_tree_parent>(row, at.parent);
     batch->put<call_tree_depth>(row, at.depth);
-    batch->put<call_tree_entry_ip>(row, function.entry_ip);
+    batch->put<call_tree_entry_ip>(row, stored_entry(function));
     batch->put<call_tree_space>(row, function.space);
     batch->put<call_tree_code_tsc>(row, function.code_tsc);
     batch->put<call_tree_file>(row, function.file);

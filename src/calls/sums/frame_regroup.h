@@ -54,8 +54,10 @@ class FrameRegroup {
     constexpr unsigned kHalf = 32;
     return uses_[std::uint64_t{segment} << kHalf | group];
   }
-  [[nodiscard]] static bool is_tail(const Frame& frame) noexcept {
-    return frame.how == How::TAIL && (frame.flags & FRAME_PARENT) != 0 && frame.parent < frame.id;
+  // A function that jumps far does not end there: see StackMachine::push_tail().
+  [[nodiscard]] bool is_tail(const Frame& frame) const noexcept {
+    return frame.how == How::TAIL && (frame.flags & FRAME_PARENT) != 0 && frame.parent < frame.id &&
+           !notes_.is_far(frame.id);
   }
   void note_tail(std::uint64_t id, const Frame& frame);
   void pop(std::uint32_t number, Segment& segment);

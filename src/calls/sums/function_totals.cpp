@@ -12,7 +12,7 @@ namespace {
 unsigned put_function(columns::Batch& batch, std::size_t row, const Function& function,
                       std::uint32_t number) noexcept {
   using enum columns::Column;
-  batch.put<functions_entry_ip>(row, function.entry_ip);
+  batch.put<functions_entry_ip>(row, stored_entry(function));
   batch.put<functions_space>(row, function.space);
   batch.put<functions_code_tsc>(row, function.code_tsc);
   batch.put<functions_file>(row, function.file);
@@ -20,7 +20,7 @@ unsigned put_function(columns::Batch& batch, std::size_t row, const Function& fu
   unsigned flags = 0;
   if (number == kSyscallFunction) flags |= columns::FUNCTION_SYSCALL;
   if (number == kInterruptFunction) flags |= columns::FUNCTION_INTERRUPT;
-  if (number >= kFirstFunction) flags |= columns::FUNCTION_ENTRY_KNOWN;
+  if (number >= kFirstFunction && function.thread == trace::kNoId) flags |= columns::FUNCTION_ENTRY_KNOWN;
   if (function.file >= 0) flags |= columns::FUNCTION_FILE_KNOWN;
   if (function.inlined != 0) flags |= columns::FUNCTION_INLINED;
   return flags;

@@ -19,7 +19,9 @@ from ptkit.cli import main
 pytestmark = pytest.mark.emulated
 
 # A module of the kernel by the addresses of one of its functions, and a process by its page tables.
-SCRIPT = """\
+TRACED = ("target_branch", "target_first", "target_second")
+BRANCHES = ", ".join(f"filter {name} @ target.ko" for name in TRACED)
+SCRIPT = f"""\
 insmod /bin/ptkit.ko || exit 1
 insmod /bin/target.ko || exit 1
 ptkit doctor --json > doctor || exit 1
@@ -33,6 +35,11 @@ host log tracing
 ptkit record --backend driver --no-children -o process.ptk -- ls /proc > /dev/null || exit 1
 host log never
 host put process.ptk process.ptk
+host log tracing
+ptkit record --backend driver -a --levels kernel --filter '{BRANCHES}' -o branches.ptk \\
+    -- sh -c 'for i in 1 2 3; do echo 20 > /sys/module/target/parameters/branches; done' || exit 1
+host log never
+host put branches.ptk branches.ptk
 rmmod target
 rmmod ptkit || exit 1
 """
@@ -86,6 +93,26 @@ def test_its_log(run: Run, bundle: Path, capsys: pytest.CaptureFixture[str]) -> 
     told = [line.split() for line in lines if line.startswith(" ")]
     assert {words[0] for words in told} >= {"!", "."}
     assert all(words[2].startswith("target_work") for words in told if words[0] in "!.")
+
+
+def test_frames_of_a_module_with_retpolines(run: Run, tmp_path: Path) -> None:
+    """Calls through pointers by retpolines within a function, of which the caller is not traced."""
+    path = tmp_path / "branches.ptk"
+    path.write_bytes(run.files["branches.ptk"])
+    trace = ptkit.open(path)
+    functions = trace.functions()
+    counts = dict(zip(functions["function"].tolist(), functions["count"].tolist(), strict=True))
+    assert {name: counts.get(name) for name in TRACED} == dict(zip(TRACED, (3, 30, 30), strict=True))
+    # Nothing else has code: neither the caller of target_branch() nor the retpolines.
+    assert set(functions["function"][functions["self_instructions"] != 0].tolist()) == set(TRACED)
+    calls = trace.calls()
+    called = calls[calls["how"] == ptkit.CallHow.CALL]
+    first = called.where(entry_symbol="target_first")
+    assert len(first) == 30
+    callers = calls.where(entry_symbol="target_branch")
+    assert set(first["parent"].tolist()) == set(callers["id"].tolist())
+    assert set(callers["depth"].tolist()) == {0}
+    assert len(trace.stack_anomalies) == 0
 
 
 def test_a_process_by_its_page_tables(run: Run, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -16,20 +17,28 @@ class GivenCode final : public CodeFacts {
  public:
   static constexpr std::uint64_t kSize = 0x100;
   static constexpr std::uint64_t kInsn = 4;
+  static constexpr std::uint32_t kFirstThread = 0x10000;
 
   CodeVersion follow(trace::SpaceId, std::uint64_t) override { return {}; }
   [[nodiscard]] CodePlace at(std::uint64_t ip) override {
     constexpr std::uint64_t kKernelFunctions = 0x800;
     const std::uint64_t number = (ip / kSize & (kKernelFunctions - 1)) + (ip >> 63U) * kKernelFunctions;
+    if (unknown.contains(ip / kSize * kSize)) return {ip, kUnknownFunction, 0};
     CodePlace place{ip / kSize * kSize, kFirstFunction + static_cast<std::uint32_t>(number), CODE_KNOWN};
     if (ip % kSize == 0) place.flags |= CODE_ENTRY;
     if (const auto found = flags.find(place.entry); found != flags.end()) place.flags |= found->second;
-    if (const auto found = insns.find(ip); found != insns.end()) place.flags |= found->second;
     if (pads.contains(ip)) place.flags |= CODE_LANDING_PAD;
     return place;
   }
   [[nodiscard]] std::uint32_t function_at(std::uint64_t ip) override { return at(ip).function; }
+  [[nodiscard]] std::uint32_t function_of_thread(std::int64_t tid) override {
+    return kFirstThread + static_cast<std::uint32_t>(tid);
+  }
   [[nodiscard]] std::uint64_t end_of(std::uint64_t ip) override { return ip + kInsn; }
+  [[nodiscard]] bool is_retpoline_call(std::uint64_t ip) override { return retpoline_calls.contains(ip); }
+  [[nodiscard]] bool begins_retpoline(std::uint64_t ip) override { return retpolines.contains(ip); }
+  [[nodiscard]] bool follows_call(std::uint64_t ip) override { return !not_behind_calls.contains(ip); }
+  [[nodiscard]] bool is_far_call(std::uint64_t ip) override { return far_calls.contains(ip); }
   [[nodiscard]] std::optional<std::uint64_t> landing_pad_of(std::uint64_t ip) override {
     for (const auto& [pad, call] : pads) {
       if (call == ip) return pad;
@@ -38,8 +47,12 @@ class GivenCode final : public CodeFacts {
   }
 
   std::map<std::uint64_t, std::uint32_t> flags;  // by entry
-  std::map<std::uint64_t, std::uint32_t> insns;  // flags of single addresses
-  std::map<std::uint64_t, std::uint64_t> pads;   // landing pads, and their calls
+  std::set<std::uint64_t> retpoline_calls;
+  std::set<std::uint64_t> retpolines;
+  std::map<std::uint64_t, std::uint64_t> pads;  // landing pads, and their calls
+  std::set<std::uint64_t> not_behind_calls;
+  std::set<std::uint64_t> far_calls;
+  std::set<std::uint64_t> unknown;  // entries of what is no function
 };
 
 // Functions of GivenCode.

@@ -23,9 +23,8 @@ inline void run_random(Program& program, std::uint32_t seed, std::size_t branche
   program.code.flags[kKernel + 0x400] = CODE_SCHEDULER;
   program.code.flags[kKernel + 0x500] = CODE_TASK_END;
   program.code.flags[0xb00] = CODE_STUB | CODE_THUNK;
-  program.code.insns[0x108] = CODE_RETPOLINE;
-  program.code.insns[0xb04] = CODE_RETPOLINE;
-  program.code.insns[0x104] = CODE_THUNK;
+  program.code.retpoline_calls = {0x108, 0xb04};
+  program.code.retpolines = {0x104};
   program.code.pads[0x208] = 0x104;
   std::mt19937 random(seed);
   const auto below = [&random](std::uint64_t limit) { return random() % limit; };

@@ -152,7 +152,7 @@ TEST(Stubs, TheFirstEntryOfAPltLeadsToTheResolver) {
 TEST(Retpolines, OfAThunkAreIndirectCalls) {
   Program program;
   program.code.flags[kG] = CODE_STUB | CODE_THUNK;
-  program.code.insns[kG] = CODE_RETPOLINE;
+  program.code.retpoline_calls = {kG};
   program.call(kMain + 0x10, kG);
   program.call(kG, kG + 0x20);
   program.ret(kG + 0x24, kF);
@@ -168,8 +168,8 @@ TEST(Retpolines, OfAThunkAreIndirectCalls) {
 // A call to where the function calls over a loop: main calls F, and so on.
 TEST(Retpolines, WithinAFunctionAreIndirectCalls) {
   Program program;
-  program.code.insns[kMain + 0x18] = CODE_THUNK;
-  program.code.insns[kMain + kCallOver] = CODE_RETPOLINE;
+  program.code.retpolines = {kMain + 0x18};
+  program.code.retpoline_calls = {kMain + kCallOver};
   for (int i = 0; i < 3; ++i) {
     program.call(kMain + 0x40, kMain + 0x18);
     branch_by_retpoline(program, kMain, kF);
@@ -190,7 +190,7 @@ TEST(Retpolines, WithinAFunctionAreIndirectCalls) {
 
 TEST(Retpolines, WithinAFunctionAreIndirectJumps) {
   Program program;
-  program.code.insns[kH + kCallOver] = CODE_RETPOLINE;
+  program.code.retpoline_calls = {kH + kCallOver};
   program.call(kMain + 0x10, kH);
   branch_by_retpoline(program, kH, kH + 0x80);  // a switch
   branch_by_retpoline(program, kH, kF);         // a tail call
@@ -205,7 +205,7 @@ TEST(Retpolines, WithinAFunctionAreIndirectJumps) {
 
 TEST(Retpolines, WithinAFunctionMayReturn) {
   Program program;
-  program.code.insns[kF + kCallOver] = program.code.insns[kMain + kCallOver] = CODE_RETPOLINE;
+  program.code.retpoline_calls = {kF + kCallOver, kMain + kCallOver};
   program.call(kMain + 0x10, kF);
   program.call(kF + 0x10, kF);
   branch_by_retpoline(program, kF, kF + 0x14);
@@ -250,7 +250,7 @@ TEST(Retpolines, MayBeInterrupted) {
   constexpr std::uint64_t kKernel = 0xffff'ffff'8000'0000;
   Program program;
   program.code.flags[kG] = CODE_STUB | CODE_THUNK;
-  program.code.insns[kG] = CODE_RETPOLINE;
+  program.code.retpoline_calls = {kG};
   program.call(kMain + 0x10, kG);
   program.branch(BranchKind::CALL, kG, kG + 0x20, 1);
   program.branch(BranchKind::ASYNC, kG + 0x20, kKernel + 0x2000, 1);
@@ -289,7 +289,7 @@ TEST(Retpolines, ReturnThunkReturnsForItsCaller) {
     Program program;
     if (is_known) {
       program.code.flags[kG] = CODE_STUB | CODE_THUNK;
-      program.code.insns[kG] = CODE_RETPOLINE;
+      program.code.retpoline_calls = {kG};
     }
     program.call(kMain + 0x10, kF);
     program.jump(kF + 0x40, kG);
