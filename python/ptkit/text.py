@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["counted", "last_part", "module_name", "one_line", "plain"]
+__all__ = [
+    "bracketed",
+    "counted",
+    "last_part",
+    "module_name",
+    "one_line",
+    "plain",
+    "shortened",
+    "shortened_message",
+]
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_CONTROL_OR_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# Surrogates stand for bytes that are no UTF-8 (os.fsdecode), and cannot be printed.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL_OR_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_MOST_SHOWN = 100
+_LONG_WORD = re.compile(r"\S{301,}")
+_MOST_MESSAGE = 2000
 
 
 def _escape(found: re.Match[str]) -> str:
     number = ord(found[0])
+    if 0xDC80 <= number <= 0xDCFF:
+        number -= 0xDC00
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
@@ -25,6 +40,17 @@ def one_line(text: str) -> str:
     return _CONTROL_OR_END.sub(_escape, text)
 
 
+def shortened(value: str) -> str:
+    """A value of a file for a message: its first 100 characters, and ``...`` if there are more."""
+    return value if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN]}..."
+
+
+def shortened_message(text: str) -> str:
+    """A message without values that are longer than usual paths, and of 2,000 characters at most."""
+    text = _LONG_WORD.sub(lambda found: shortened(found[0]), text)
+    return text if len(text) <= _MOST_MESSAGE else f"{text[:_MOST_MESSAGE]}..."
+
+
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """A number and what it counts: ``"1 error"``, ``"0 gaps"``; `nouns`: an irregular plural."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
@@ -33,6 +59,11 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
 def last_part(path: str) -> str:
     """The name of a file without its folders, as Windows and as Linux write them."""
     return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def bracketed(module: str) -> str:
+    """The name of a module before an offset: ``"[libc.so.6]"``; that of memory has brackets already."""
+    return module if module.startswith("[anon ") else f"[{module}]"
 
 
 def module_name(path: str) -> str:

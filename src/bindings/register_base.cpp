@@ -127,13 +127,20 @@ py::object make_warning(const std::string& code, const std::vector<py::str>& arg
 
 }  // namespace
 
-py::object text_of(const std::string& text) {
+namespace {
+
+py::str decoded(std::string_view text, const char* errors) {
   const auto size = static_cast<Py_ssize_t>(text.size());
-  auto decoded =
-      py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace"));
-  if (!decoded) throw py::error_already_set();
-  return decoded;
+  auto made = py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(text.data(), size, errors));
+  if (!made) throw py::error_already_set();
+  return made;
 }
+
+}  // namespace
+
+py::str text_of(std::string_view text) { return decoded(text, "backslashreplace"); }
+
+py::str path_of(std::string_view path) { return decoded(path, "surrogateescape"); }
 
 py::list python_warnings(const std::vector<trace::Warning>& warnings) {
   py::list out;

@@ -254,6 +254,30 @@ py::list outside_files(const BundleHandle& self, bool code) {
   return paths;
 }
 
+// Bytes of a stream in its order: a long one is not held in memory.
+class StreamBytes {
+ public:
+  StreamBytes(const BundleHandle& handle, std::size_t stream) {
+    if (stream >= handle.bundle->streams.size()) throw py::index_error("no such stream");
+    data_ = handle.bundle->streams[stream].data.again();
+  }
+
+  py::bytes read(std::size_t begin, std::size_t end) const {
+    const std::size_t last = std::min(end, data_.size());
+    if (begin >= last) return {};
+    const base::Bytes bytes = [&] {
+      const py::gil_scoped_release release;
+      return data_.part(begin, last);
+    }();
+    const py::bytes copied(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    data_.forget_before(last);
+    return copied;
+  }
+
+ private:
+  trace::TraceBuffer data_;
+};
+
 }  // namespace
 
 void set_ranges(trace::Configuration& configuration, const Ranges& ranges) {
@@ -270,6 +294,10 @@ void register_bundle(py::module_& module) {
              py::arg("bts_index") = py::none(),
              "Branch records of a stream, made of those of a debug store area (24 bytes each, or 12); "
              "bts_index: the record that would be written next.");
+  py::class_<StreamBytes>(module, "StreamBytes", "Bytes of a stream, some at a time.")
+      .def(py::init<const BundleHandle&, std::size_t>(), py::arg("bundle"), py::arg("stream"))
+      .def("read", &StreamBytes::read, py::arg("begin"), py::arg("end"),
+           "Bytes [begin, end), as far as there are any.");
   py::class_<BundleHandle>(module, "Bundle", "A recording in memory: streams, code, clock, processor.")
       .def(py::init<>())
       .def("add_stream", &add_stream, py::arg("data"), py::kw_only(), py::arg("name") = "",
@@ -308,10 +336,10 @@ void register_bundle(py::module_& module) {
            py::arg("mtc_period") = py::none(), py::arg("max_nonturbo_ratio") = py::none(),
            py::arg("tsc_hz") = py::none(), py::arg("perf_time") = py::none())
       .def_property(
-          "format", [](const BundleHandle& self) { return self.bundle->format; },
+          "format", [](const BundleHandle& self) { return text_of(self.bundle->format); },
           [](BundleHandle& self, std::string name) { self.bundle->format = std::move(name); })
       .def_property(
-          "source", [](const BundleHandle& self) { return self.bundle->source; },
+          "source", [](const BundleHandle& self) { return path_of(self.bundle->source); },
           [](BundleHandle& self, std::string name) { self.bundle->source = std::move(name); })
       .def_property_readonly("configuration",
                              [](const BundleHandle& self) { return configuration(*self.bundle); })
@@ -324,7 +352,8 @@ void register_bundle(py::module_& module) {
       .def_property_readonly("code", [](const BundleHandle& self) { return code(*self.bundle); })
       .def_property_readonly("files", [](const BundleHandle& self) { return files(*self.bundle); })
       .def_property_readonly("threads", [](const BundleHandle& self) { return threads(*self.bundle); })
-      .def_property_readonly("metadata", [](const BundleHandle& self) { return self.bundle->metadata; })
+      .def_property_readonly("metadata",
+                             [](const BundleHandle& self) { return text_of(self.bundle->metadata); })
       .def("outside_files", &outside_files, py::kw_only(), py::arg("code"),
            "Paths of files outside of the recording's folder that became code, or trace.")
       .def_property_readonly("warnings",

@@ -36,6 +36,13 @@ lines::Style style_by_name(std::string_view name) {
   throw py::value_error("no style of addresses: " + std::string(name));
 }
 
+lines::Names names_by_name(std::string_view name) {
+  if (name == "symbol") return lines::Names::SYMBOL;
+  if (name == "rva") return lines::Names::RVA;
+  if (name == "rva and symbol") return lines::Names::RVA_AND_SYMBOL;
+  throw py::value_error("no kind of names: " + std::string(name));
+}
+
 lines::InstructionStyle instruction_style(std::string_view name) {
   if (name == "text") return lines::InstructionStyle::TEXT;
   if (name == "raw") return lines::InstructionStyle::RAW;
@@ -49,10 +56,14 @@ lines::InstructionStyle instruction_style(std::string_view name) {
 class LineWriter {
  public:
   LineWriter(std::shared_ptr<Session> session, std::vector<std::string> modules, std::uint32_t cs_base,
-             bool file_offsets)
+             bool file_offsets, std::string_view names)
       : session_(std::move(session)),
-        code_{*session_->image, *session_->symbols, file_offsets ? nullptr : session_->loads.get(),
-              std::move(modules), cs_base},
+        code_{*session_->image,
+              *session_->symbols,
+              file_offsets ? nullptr : session_->loads.get(),
+              std::move(modules),
+              cs_base,
+              names_by_name(names)},
         instructions_{{{code_, lines::InstructionStyle::TEXT},
                        {code_, lines::InstructionStyle::RAW},
                        {code_, lines::InstructionStyle::JSON},
@@ -274,9 +285,12 @@ py::list event_texts(const Numbers& kind, const Numbers& payload, const Numbers&
 
 void register_lines(py::module_& module) {
   py::class_<LineWriter>(module, "LineWriter", "Writes rows of tables as lines of bytes.")
-      .def(py::init<std::shared_ptr<Session>, std::vector<std::string>, std::uint32_t, bool>(),
+      .def(py::init<std::shared_ptr<Session>, std::vector<std::string>, std::uint32_t, bool,
+                    std::string_view>(),
            py::arg("session"), py::arg("modules"), py::arg("cs_base") = 0, py::arg("file_offsets") = false,
-           "file_offsets: names of files have offsets in the file, not RVAs.")
+           py::arg("names") = "symbol",
+           "file_offsets: names of files have offsets in the file, not RVAs. names: \"symbol\", \"rva\" or "
+           "\"rva and symbol\".")
       .def("begin", &LineWriter::begin, py::arg("rows"), "Begin lines of so many rows.")
       .def("literal", &LineWriter::literal, py::arg("text"), "Text in each line.")
       .def("begin_group", &LineWriter::begin_group, "Begin fields with texts that are kept by their values.")

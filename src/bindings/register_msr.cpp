@@ -117,6 +117,26 @@ py::dict registers_of(const py::dict& fields) {
   return out;
 }
 
+using ViolationTuple = std::tuple<std::uint32_t, std::string, std::string, std::string, std::string>;
+
+std::vector<ViolationTuple> tuples_of(const std::vector<msr::Violation>& violations) {
+  std::vector<ViolationTuple> out;
+  for (const msr::Violation& one : violations)
+    out.emplace_back(one.msr, one.field, one.rule, one.section, name_of(one.effect));
+  return out;
+}
+
+msr::RegisterValues values_of(const py::dict& registers) {
+  msr::RegisterValues values;
+  take(registers, "ctl", values.ctl);
+  take(registers, "status", values.status);
+  take(registers, "output_base", values.output_base);
+  take(registers, "output_mask_ptrs", values.output_mask_ptrs);
+  take(registers, "cr3_match", values.cr3_match);
+  take(registers, "addr", values.addr);
+  return values;
+}
+
 py::dict capability_words(const std::vector<CpuidWords>& words) {
   const auto rows = rows_of(words);
   const msr::Capabilities found = msr::capabilities(rows);
@@ -241,12 +261,15 @@ void register_msr(py::module_& module) {
   module.def(
       "msr_check",
       [](const py::dict& fields, const std::optional<std::vector<CpuidWords>>& cpuid) {
-        std::vector<std::tuple<std::uint32_t, std::string, std::string, std::string, std::string>> out;
-        for (const msr::Violation& one : msr::check(config_of(fields), capabilities_of(cpuid)))
-          out.emplace_back(one.msr, one.field, one.rule, one.section, name_of(one.effect));
-        return out;
+        return tuples_of(msr::check(config_of(fields), capabilities_of(cpuid)));
       },
       py::arg("fields"), py::arg("cpuid"), "Register, field, rule, section and effect of every violation.");
+  module.def(
+      "msr_check_values",
+      [](const py::dict& registers, const std::optional<std::vector<CpuidWords>>& cpuid) {
+        return tuples_of(msr::check(values_of(registers), capabilities_of(cpuid)));
+      },
+      py::arg("registers"), py::arg("cpuid"), "The same of values of registers, reserved bits too.");
   module.def(
       "msr_program",
       [](const std::string& sequence, const py::dict& fields, const std::optional<py::dict>& next) {

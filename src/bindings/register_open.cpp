@@ -1,6 +1,9 @@
 // Opens files and folders of every known format.
 #include "base/system/new_contents.h"
+#include "base/system/output_file.h"
+#include "base/system/owner.h"
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "formats/common/files.h"
 #include "formats/ptk/writer.h"
 #include "formats/registry.h"
@@ -46,9 +49,9 @@ std::uint64_t save_bundle(const BundleHandle& handle, const std::string& path, b
   return value_or_raise(std::move(result));
 }
 
-std::string describe_content(const py::bytes& head) {
+py::str describe_content(const py::bytes& head) {
   const std::string_view bytes = head;
-  return formats::describe({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  return text_of(formats::describe({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}));
 }
 
 // Writes a file that replaces an earlier one when it is complete.
@@ -56,6 +59,34 @@ void write_file(const std::string& path, const py::buffer& contents) {
   const trace::TraceBuffer buffer = buffer_from_python(contents, "the contents of a file");
   if (const auto failure = base::write_new_file(path, buffer.bytes())) raise_failure(*failure);
 }
+
+// A file that is written in parts, and replaces an earlier one when it is complete.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path)
+      : path_(path), file_(value_or_raise(base::OutputFile::create(path))) {}
+
+  void write(const py::buffer& bytes) {
+    const trace::TraceBuffer buffer = buffer_from_python(bytes, "bytes of a file");
+    const bool written = [&] {
+      const py::gil_scoped_release release;
+      return file_.write(buffer.bytes());
+    }();
+    if (!written) fail();
+  }
+  void finish() {
+    if (const auto failure = file_.name()) raise_failure(*failure);
+    if (!file_.close(base::sudo_caller())) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    raise_failure({base::Status::IO_ERROR, 0, path_ + ": cannot write: " + file_.error()});
+  }
+
+  std::string path_;
+  base::OutputFile file_;
+};
 
 py::list format_rows() {
   py::list rows;
@@ -85,10 +116,14 @@ void register_open(py::module_& module) {
       "refused_output",
       [](const std::string& path) {
         const auto refused = base::refused_output(path);
-        return refused ? refused->detail : std::string();
+        return text_of(refused ? refused->detail : std::string());
       },
       py::arg("path"),
       "Why no file is written at this path; empty: it can be, or opening it gives the error.");
+  py::class_<NewFile>(module, "NewFile", "A file that replaces an earlier one when it is complete.")
+      .def(py::init<const std::string&>(), py::arg("path"))
+      .def("write", &NewFile::write, py::arg("bytes"), "Append bytes.")
+      .def("finish", &NewFile::finish, "Give the file its name. Without this call it is removed.");
   module.def("write_file", &write_file, py::arg("path"), py::arg("contents"),
              "Writes a file that replaces an earlier one when it is complete.");
   module.def("describe_content", &describe_content, py::arg("head"),

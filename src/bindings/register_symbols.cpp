@@ -5,6 +5,7 @@
 #include "bindings/bindings.h"
 #include "bindings/text.h"
 #include "formats/symbols/place.h"
+#include "symbol/anon_memory.h"
 #include "symbol/row_names.h"
 
 namespace ptkit::bindings {
@@ -61,7 +62,7 @@ py::tuple name_symbols(const Session& self, const Array<std::uint64_t>& ips,
                                                                     filled.out);
   }
   py::list names;
-  for (const std::string_view name : found) names.append(py::str(name.data(), name.size()));
+  for (const std::string_view name : found) names.append(text_of(name));
   return py::make_tuple(filled.codes, filled.offsets, names);
 }
 
@@ -92,7 +93,7 @@ py::tuple name_lines(const Session& self, const Array<std::uint64_t>& ips, const
     files = symbol::name_lines(lines_of(self), *self.image, addresses, filled.out);
   }
   py::list paths;
-  for (const std::string_view file : files) paths.append(text_of(std::string(file)));
+  for (const std::string_view file : files) paths.append(text_of(file));
   return py::make_tuple(filled.codes, filled.offsets, paths);
 }
 
@@ -156,11 +157,37 @@ py::dict mappings(const Session& self) {
   return columns;
 }
 
+py::array_t<std::int32_t> find_regions(const Session& self, const Array<std::uint64_t>& ips,
+                                       const Array<std::uint32_t>& spaces,
+                                       const std::optional<Times>& times) {
+  const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
+  const Filled filled(ips.size(), false);
+  {
+    const py::gil_scoped_release nogil;
+    symbol::find_regions(*self.image, addresses, filled.out);
+  }
+  return filled.codes;
+}
+
+py::list code_regions(const Session& self) {
+  py::list rows;
+  for (const trace::CodeRegion& region : self.bundle->code)
+    rows.append(py::make_tuple(region.address, region.size, region.file, region.space, region.tsc_from,
+                               region.tsc_to));
+  return rows;
+}
+
+py::list anon_memory(const Session& self) {
+  py::list modules;
+  for (const symbol::AnonModule& one : self.symbols->anon_memory().modules())
+    modules.append(py::make_tuple(text_of(one.name()), one.space, one.base, one.last));
+  return modules;
+}
+
 py::list symbol_rows(const std::vector<symbol::Symbol>& symbols) {
   py::list rows;
   for (const auto& found : symbols) {
-    rows.append(py::make_tuple(py::str(found.name.data(), found.name.size()), found.address, found.size,
-                               found.file, found.space));
+    rows.append(py::make_tuple(text_of(found.name), found.address, found.size, found.file, found.space));
   }
   return rows;
 }
@@ -193,7 +220,7 @@ void add_symbols(BundleHandle& self, const NamedList& list, std::optional<std::u
 void register_symbols(py::module_& module) {
   py::class_<NamedList>(module, "SymbolList", "A list of symbols of another tool, read and recognised.")
       .def(py::init(&read_symbols), py::arg("path"), py::arg("data"))
-      .def_property_readonly("kind", [](const NamedList& self) { return self.list.kind; });
+      .def_property_readonly("kind", [](const NamedList& self) { return text_of(self.list.kind); });
   module.def(
       "add_modules",
       [](BundleHandle& bundle, const NamedList& list) { formats::add_modules(*bundle.bundle, list.list); },
@@ -208,7 +235,14 @@ void register_symbols(py::module_& module) {
   module.def("name_files", &name_files, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
              py::arg("rva") = false,
-             "Files of rows: (indices of files, offsets in them or RVAs); index -1: none.");
+             "Modules of rows: (numbers, offsets in files or RVAs). Numbers are those of files, and after "
+             "these, of anon_memory(); -1: none.");
+  module.def("find_regions", &find_regions, py::arg("session"), py::arg("ips"), py::arg("spaces"),
+             py::arg("times") = py::none(), "Indices in code_regions() of the code of rows; -1: none.");
+  module.def("code_regions", &code_regions, py::arg("session"),
+             "(address, size, file, space, from, until) of each, the times in TSC ticks.");
+  module.def("anon_memory", &anon_memory, py::arg("session"),
+             "Memory that has code of no file: (name, space, first, last address), sorted.");
   module.def("name_inlined", &name_inlined, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              py::arg("known"), py::arg("times"), py::arg("levels"),
              "Functions of rows' inlined calls: (codes, names); code -1: no name.");
@@ -233,7 +267,9 @@ void register_symbols(py::module_& module) {
   module.def(
       "similar_symbols",
       [](const Session& self, const std::string& name, std::size_t limit) {
-        return self.symbols->similar(name, limit);
+        py::list names;
+        for (const std::string& one : self.symbols->similar(name, limit)) names.append(text_of(one));
+        return names;
       },
       py::arg("session"), py::arg("name"), py::arg("limit") = 5);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lines/escape.h"
+#include "symbol/anon_memory.h"
 
 namespace ptkit::lines {
 namespace {
@@ -15,6 +16,7 @@ using symbol::RowTimes;
 
 constexpr std::string_view kUnknown = "????????????????";
 constexpr std::string_view kNull = "null";
+constexpr std::uint64_t kMostJson = (std::uint64_t{1} << 53U) - 1;  // docs/json.md: of numbers
 constexpr std::size_t kDisassemblyWidth = 44;
 constexpr std::size_t kBytesWidth = 24;  // of most instructions; longer ones move what follows
 
@@ -33,19 +35,34 @@ std::string name_of(const symbol::Symbol& symbol, std::uint64_t ip) {
   return ip == symbol.address ? name : with_offset(std::move(name), ip - symbol.address);
 }
 
-// The place in a module that has no symbol there, or nothing.
+symbol::ModulePlace module_of(const Code& code, const CodeView& view, std::uint64_t ip) {
+  const image::Provenance where = symbol::file_at(code.image, view, ip);
+  return symbol::module_of(code.symbols, code.image, code.loads, view, where, ip);
+}
+
+std::string module_name(const Code& code, std::int32_t number) {
+  if (symbol::is_file(code.image, number)) return code.modules[static_cast<std::size_t>(number)];
+  const std::size_t files = code.image.bundle().files.size();
+  return code.symbols.anon_memory().modules()[static_cast<std::size_t>(number) - files].name();
+}
+
+// The place of code in its module, or nothing. Lines of addresses with names alone have none of memory
+// without a file: the address says as much.
 std::string place_in_module(const Code& code, const CodeView& view, std::uint64_t ip) {
-  const image::Provenance from = symbol::file_at(code.image, view, ip);
-  const auto place = [&](std::int32_t file, std::uint64_t rva) {
-    return with_offset('[' + for_terminal(code.modules[static_cast<std::size_t>(file)]) + ']', rva);
-  };
-  if (from.file < 0) {
-    const auto listed = code.symbols.module_at(view.space(), view.valid_from(), ip);
-    return listed ? place(listed->file, listed->rva) : std::string();
-  }
-  const trace::CodeRegion& region = code.image.bundle().code[static_cast<std::size_t>(from.region)];
-  return place(from.file, code.loads != nullptr ? code.loads->rva(from.region, ip)
-                                                : ip - region.address + region.file_offset);
+  const symbol::ModulePlace found = module_of(code, view, ip);
+  if (found.number == symbol::kNoName) return {};
+  const bool is_named = code.names == Names::SYMBOL;
+  if (is_named && !symbol::is_file(code.image, found.number)) return {};
+  std::string name = for_terminal(module_name(code, found.number));
+  if (is_named) name = '[' + std::move(name) + ']';
+  return with_offset(std::move(name), found.offset);
+}
+
+// `name` is that of the symbol; either text may be empty.
+std::string with_place(const Code& code, std::string name, std::string place) {
+  if (code.names == Names::SYMBOL) return name.empty() ? place : name;
+  if (code.names == Names::RVA || name.empty()) return place;
+  return place.empty() ? name : std::move(place) + " (" + name + ')';
 }
 
 std::string digits_of(base::Bytes bytes, std::string_view between) {
@@ -71,12 +88,14 @@ void pad(std::string& text, std::size_t width) {
 AddressTexts::AddressTexts(const Code& code, Style style, std::string_view end)
     : code_(code), style_(style), end_(end), views_(code.image), has_imports_(code.symbols.has_imports()) {
   if (style == Style::PLACE) unknown_ = PaddedText(kUnknown);
-  if (style == Style::JSON) unknown_ = PaddedText(json(kNull, kNull, kNull));
+  if (style == Style::JSON) unknown_ = PaddedText(json(kNull, kNull, kNull, kNull));
 }
 
-std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std::string_view module) const {
+std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std::string_view module,
+                               std::string_view offset) const {
   std::string text;
-  for (const auto& [name, value] : {std::pair{"ip", ip}, {"symbol", symbol}, {"module", module}}) {
+  for (const auto& [name, value] :
+       {std::pair{"ip", ip}, {"symbol", symbol}, {"module", module}, {"module_offset", offset}}) {
     text.append(text.empty() ? "\"" : ", \"").append(end_).append(name).append("\": ").append(value);
   }
   return text;
@@ -84,12 +103,9 @@ std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std
 
 std::string AddressTexts::text(const CodeView& view, std::uint64_t ip, const std::string& import) const {
   const auto symbol = code_.symbols.find(view.space(), view.valid_from(), ip);
-  const image::Provenance from = symbol::file_at(code_.image, view, ip);
-  const auto listed =
-      from.file < 0 ? code_.symbols.module_at(view.space(), view.valid_from(), ip) : std::nullopt;
-  const std::int32_t file = listed ? listed->file : from.file;
-  const std::string* const module = file >= 0 ? &code_.modules[static_cast<std::size_t>(file)] : nullptr;
   if (style_ == Style::JSON) {
+    const symbol::ModulePlace module = module_of(code_, view, ip);
+    const bool known = module.number != symbol::kNoName;
     std::array<char, base::kMostDigits> digits;
     const std::string address(digits.data(), base::put_hex(digits.data(), ip));
     const bool has_import = !symbol && !import.empty();
@@ -97,14 +113,12 @@ std::string AddressTexts::text(const CodeView& view, std::uint64_t ip, const std
                 symbol       ? for_json(symbol->name)
                 : has_import ? for_json(import)
                              : std::string(kNull),
-                module != nullptr ? for_json(*module) : kNull);
+                known ? for_json(module_name(code_, module.number)) : std::string(kNull),
+                known && module.offset <= kMostJson ? std::to_string(module.offset) : std::string(kNull));
   }
-  std::string name;
-  if (symbol) {
-    name = name_of(*symbol, ip);
-  } else {
-    name = import.empty() ? place_in_module(code_, view, ip) : for_terminal(import);
-  }
+  std::string name = symbol ? name_of(*symbol, ip) : for_terminal(import);
+  const bool has_place = code_.names != Names::SYMBOL || name.empty();
+  name = with_place(code_, std::move(name), has_place ? place_in_module(code_, view, ip) : std::string());
   if (style_ == Style::NAME) return name;
   return name.empty() ? digits16(ip) : digits16(ip) + ' ' + name;
 }
@@ -160,7 +174,11 @@ bool AddressTexts::add_target(TextBuffer& out, const RowAddresses& to, const Row
   const std::string import(import_of(from, to, row));
   if (import.empty()) return add(out, to, row);
   if (!to.is_known(row)) {
-    out.add(style_ == Style::JSON ? json(kNull, for_json(import), kNull) : for_terminal(import));
+    if (style_ == Style::JSON) {
+      out.add(json(kNull, for_json(import), kNull, kNull));
+    } else {
+      out.add(with_place(code_, for_terminal(import), {}));
+    }
     return true;
   }
   const std::uint64_t ip = to.ips[row];
@@ -200,17 +218,18 @@ std::string InstructionTexts::name(const CodeView& view, std::uint64_t ip) {
   const std::array<const CodeView*, 3> views{
       symbol::maps(view, ip) ? &view : nullptr,
       last_views_.with_code(last_views_.at(view.space(), last.first), last, ip), &view};
+  std::string name;
   for (const CodeView* const one : views) {
-    if (one == nullptr) continue;
+    if (one == nullptr || !name.empty()) continue;
     if (const auto found = code_.symbols.find(one->space(), one->valid_from(), ip))
-      return name_of(*found, ip);
+      name = name_of(*found, ip);
   }
+  if (code_.names == Names::SYMBOL && !name.empty()) return name;
+  std::string place;
   for (const CodeView* const one : views) {
-    if (one == nullptr) continue;
-    std::string place = place_in_module(code_, *one, ip);
-    if (!place.empty()) return place;
+    if (one != nullptr && place.empty()) place = place_in_module(code_, *one, ip);
   }
-  return {};
+  return with_place(code_, std::move(name), std::move(place));
 }
 
 std::string InstructionTexts::text(const CodeView& view, std::uint64_t ip, base::Bytes bytes,

@@ -15,6 +15,7 @@
 #include "lines/text_buffer.h"
 #include "lines/text_cache.h"
 #include "symbol/load_addresses.h"
+#include "symbol/row_names.h"
 #include "symbol/row_views.h"
 #include "symbol/symbols.h"
 
@@ -23,7 +24,14 @@ namespace ptkit::lines {
 enum class Style : std::uint8_t {
   NAME,   // "main+0x10", "[gzip]+0x1010" without a symbol, or nothing
   PLACE,  // the address in 16 digits, and the name
-  JSON,   // members of a JSON object: "from_ip", "from_symbol", "from_module"
+  JSON,   // members of a JSON object: "from_ip", "from_symbol", "from_module", "from_module_offset"
+};
+
+// What names of addresses are made of.
+enum class Names : std::uint8_t {
+  SYMBOL,          // "main+0x10"; "[gzip]+0x1010" without a symbol
+  RVA,             // "gzip+0x1010"
+  RVA_AND_SYMBOL,  // "gzip+0x1010 (main+0x10)"
 };
 
 // Places in the caches' keys are views of an address space, and code regions, which have neither bit.
@@ -38,6 +46,7 @@ struct Code {
   const symbol::LoadAddresses* loads;  // nullptr: "[gzip]+0x1010" has the offset in the file, not the RVA
   std::vector<std::string> modules;    // by file: its name without folders
   std::uint32_t cs_base = 0;
+  Names names = Names::SYMBOL;
 };
 
 // Names each row's address by the rules of symbol/row_names.h. An address is looked up once in each view of
@@ -90,7 +99,8 @@ class AddressTexts {
   [[nodiscard]] std::string_view import_of(const symbol::RowAddresses& from, const symbol::RowAddresses& to,
                                            std::size_t row);
   [[nodiscard]] bool has_symbol(const symbol::RowAddresses& rows, std::size_t row);
-  [[nodiscard]] std::string json(std::string_view ip, std::string_view symbol, std::string_view module) const;
+  [[nodiscard]] std::string json(std::string_view ip, std::string_view symbol, std::string_view module,
+                                 std::string_view offset) const;
 
   const Code& code_;
   Style style_;

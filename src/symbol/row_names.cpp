@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "image/image.h"
+#include "symbol/anon_memory.h"
 
 namespace ptkit::symbol {
 namespace {
@@ -187,18 +188,33 @@ std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symb
   return lines.frames_at(image, at != nullptr ? *at : view, symbols, rows.ips[0]);
 }
 
+ModulePlace module_of(const Symbols& symbols, const image::Image& image, const LoadAddresses* loads,
+                      const image::CodeView& view, const image::Provenance& where, std::uint64_t ip) {
+  if (where.file >= 0) {
+    if (loads != nullptr) return {where.file, loads->rva(where.region, ip)};
+    const trace::CodeRegion& region = image.bundle().code[static_cast<std::size_t>(where.region)];
+    return {where.file, ip - region.address + region.file_offset};
+  }
+  if (const auto listed = symbols.module_at(view.space(), view.valid_from(), ip))
+    return {listed->file, listed->rva};
+  const AnonMemory& memory = symbols.anon_memory();
+  const auto found = where.region >= 0 ? memory.find(view.space(), ip) : std::nullopt;
+  if (!found) return {};
+  return {static_cast<std::int32_t>(image.bundle().files.size() + *found),
+          ip - memory.modules()[*found].base};
+}
+
+void find_regions(const image::Image& image, const RowAddresses& rows, RowCodes out) {
+  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
+    return {run.code->provenance(ip).region, 0};
+  });
+}
+
 void name_files(const Symbols& symbols, const image::Image& image, const LoadAddresses* loads,
                 const RowAddresses& rows, RowCodes out) {
-  const auto& regions = image.bundle().code;
   name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
-    const image::Provenance& from = run.where;
-    if (from.file < 0) {
-      const auto module = symbols.module_at(run.code->space(), run.code->valid_from(), ip);
-      return module ? Name{module->file, module->rva} : Name{};
-    }
-    if (loads != nullptr) return {from.file, loads->rva(from.region, ip)};
-    const trace::CodeRegion& region = regions[static_cast<std::size_t>(from.region)];
-    return {from.file, ip - region.address + region.file_offset};
+    const ModulePlace found = module_of(symbols, image, loads, *run.code, run.where, ip);
+    return {found.number, found.offset};
   });
 }
 

@@ -44,8 +44,24 @@ struct RowCodes {
 // The functions at the address of the first row; see SourceLines::frames_at().
 [[nodiscard]] std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols,
                                                  const image::Image& image, const RowAddresses& rows);
-// Codes are indices in TraceBundle::files. Offsets are RVAs by `loads`; nullptr: offsets in the file. Modules
-// without code (trace::NameRange) have RVAs only.
+// What code at an address belongs to. `number`: index in TraceBundle::files; after those, of a module of
+// AnonMemory; kNoName: none. `offset`: the RVA.
+struct ModulePlace {
+  std::int32_t number = kNoName;
+  std::uint64_t offset = 0;
+};
+// Whether that is the number of a file.
+[[nodiscard]] inline bool is_file(const image::Image& image, std::int32_t number) noexcept {
+  return number >= 0 && static_cast<std::size_t>(number) < image.bundle().files.size();
+}
+// `where` is file_at() of the address in the view. With `loads` null, offsets are those in the file. Modules
+// without code (trace::NameRange) and memory have RVAs only.
+[[nodiscard]] ModulePlace module_of(const Symbols& symbols, const image::Image& image,
+                                    const LoadAddresses* loads, const image::CodeView& view,
+                                    const image::Provenance& where, std::uint64_t ip);
+// Indices of the code regions that have rows' code; kNoName: none.
+void find_regions(const image::Image& image, const RowAddresses& rows, RowCodes out);
+// As module_of() for rows: codes are numbers of modules.
 void name_files(const Symbols& symbols, const image::Image& image, const LoadAddresses* loads,
                 const RowAddresses& rows, RowCodes out);
 

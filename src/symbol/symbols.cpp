@@ -10,6 +10,7 @@
 #include "base/system/name_pattern.h"
 #include "image/image.h"
 #include "image/imports.h"
+#include "symbol/anon_memory.h"
 #include "symbol/debug_modules.h"
 #include "symbol/name_ranges.h"
 #include "symbol/row_views.h"
@@ -46,6 +47,7 @@ class Symbols::Impl {
         debug_(std::move(debug)),
         image_(std::move(bundle)),
         ranges_(bundle_->names),
+        memory_(*bundle_),
         tables_(bundle_->files.size()),
         once_(bundle_->files.size()),
         imports_(bundle_->files.size()) {}
@@ -123,6 +125,8 @@ class Symbols::Impl {
     });
     return found;
   }
+
+  [[nodiscard]] const AnonMemory& memory() const noexcept { return memory_; }
 
   [[nodiscard]] const unwind::UnwindTable* unwind_of(std::int32_t file) const {
     const Table* const table = table_of(file);
@@ -320,6 +324,7 @@ class Symbols::Impl {
   std::shared_ptr<const DebugModules> debug_;  // may be null
   image::Image image_;
   NameRanges ranges_;
+  AnonMemory memory_;
   mutable std::vector<std::unique_ptr<const Table>> tables_;  // each created once, guarded by its once_flag
   mutable std::vector<std::once_flag> once_;
   struct ImportsOfFile {
@@ -348,6 +353,8 @@ std::optional<Symbols::Module> Symbols::module_at(trace::SpaceId space, std::uin
                                                   std::uint64_t address) const {
   return impl_->module_at(space, tsc, address);
 }
+
+const AnonMemory& Symbols::anon_memory() const { return impl_->memory(); }
 
 const unwind::UnwindTable* Symbols::unwind_of(std::int32_t file) const { return impl_->unwind_of(file); }
 

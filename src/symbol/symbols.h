@@ -18,6 +18,8 @@ class UnwindTable;
 
 namespace ptkit::symbol {
 
+class AnonMemory;
+
 struct Symbol {
   std::string_view name;      // demangled
   std::string_view raw_name;  // as in the file
@@ -55,6 +57,8 @@ class Symbols {
   };
   [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t tsc,
                                                 std::uint64_t address) const;
+  // Memory that has code of no file.
+  [[nodiscard]] const AnonMemory& anon_memory() const;
   // Bounds and landing pads of the functions of a file. Null: there is no such file. Valid as long as this
   // object.
   [[nodiscard]] const unwind::UnwindTable* unwind_of(std::int32_t file) const;

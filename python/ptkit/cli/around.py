@@ -19,7 +19,7 @@ from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
 from ptkit.cli.stacks import fit, indentation, line_width, note
 from ptkit.table import Table
-from ptkit.text import counted
+from ptkit.text import counted, shortened
 from ptkit.trace import Trace
 from ptkit.trace.moments import overlap_others
 
@@ -85,7 +85,7 @@ def print_around(trace: Trace, options: argparse.Namespace, chosen: dict[str, An
     at = trace.at_times([time], clock="tsc", **owners)
     limit = None if options.all else options.limit
     columns = json_columns("calls") if options.json else []
-    moments = _moments(trace, at, streams, (low, high), limit, columns, losses)
+    moments = _moments(trace, at, streams, (low, high), limit, columns, losses, rva=options.rva)
     if options.json:
         _print_json(trace, moments)
     else:
@@ -111,16 +111,20 @@ def _moments(
     limit: int | None,
     columns: list[str],
     losses: Losses,
+    *,
+    rva: bool,
 ) -> list[_Moment]:
-    """Read the calls of the window, in one pass over all streams."""
+    """Read the calls of the window, in one pass over all streams; `rva`: names have RVAs."""
     rows = {int(stream): at[row : row + 1] for row, stream in enumerate(at["stream"].tolist())}
-    chains = {stream: _Chain(row.named("frame")[0]) for stream, row in rows.items()}
+    chains = {stream: _Chain(row.named("frame")[0], rva=rva) for stream, row in rows.items()}
     kept = {stream: Smallest(limit) for stream in rows}
     columns = list(dict.fromkeys([*FRAME_COLUMNS, *columns]))
     low, high = window
     with progress(trace, "decoding", streams=list(streams)) as shown:
         query = {"stream": list(streams), "columns": columns, "time": (low, high + 1)}
         for part in losses.counted(trace.iter_calls(rows=_ROWS, **query)):  # type: ignore[arg-type]
+            if not len(part):  # errors and gaps alone
+                continue
             shown(int(part["end_offset"][-1]))
             order = np.argsort(part["id"], kind="stable")
             for stream in np.unique(part["stream"]).tolist():
@@ -139,8 +143,9 @@ def _moments(
 class _Chain:
     """The open frames of a stream, found as they end: innermost first."""
 
-    def __init__(self, innermost: int | None) -> None:
+    def __init__(self, innermost: int | None, *, rva: bool) -> None:
         self._next = innermost
+        self._rva = rva
         self.frames: list[Table] = []
 
     def follow(self, part: Table, order: NDArray[np.intp]) -> None:
@@ -162,21 +167,24 @@ class _Chain:
 
     def names(self) -> list[str]:
         """Functions, outermost first; of deep stacks, how many are left out."""
-        names = [name for frame in reversed(self.frames) for name in frame_names(frame)]
+        names = [name for frame in reversed(self.frames) for name in frame_names(frame, rva=self._rva)]
         left_out = (self.base or 0) if len(self.frames) == _MOST_OPEN else 0
         return [f"[{counted(left_out, 'more frame')}]", *names] if left_out > 0 else names
 
 
 def _keep(kept: Smallest, frames: Table, window: tuple[int, int]) -> None:
     """Keep calls that begin or end in the window, those next to its middle first."""
-    middle = (window[0] + window[1]) // 2
+    middle = np.uint64((window[0] + window[1]) // 2)
+    never = np.uint64(_LAST_TSC)
     far = []
     for name, known in (("tsc", "time_known"), ("end_tsc", "end_time_known")):
-        times = np.asarray(frames[name]).astype(np.int64)
-        inside = np.asarray(frames[known]) & (times >= window[0]) & (times <= window[1])
-        far.append(np.where(inside, np.abs(times - middle), np.iinfo(np.int64).max))
+        times = np.asarray(frames[name])
+        inside = np.asarray(frames[known])
+        inside = inside & (times >= np.uint64(window[0])) & (times <= np.uint64(window[1]))
+        distance = np.where(times < middle, middle - times, times - middle)
+        far.append(np.where(inside, distance, never))
     nearest = np.minimum(*far)
-    inside = nearest < np.iinfo(np.int64).max
+    inside = nearest < never
     if inside.any():
         kept.add(frames[inside], nearest[inside])
 
@@ -211,7 +219,7 @@ def _print_side_by_side(
     for level in range(max((len(one.open) for one in shown), default=0)):
         cells = [_open_cell(one, level, column) for one in shown]
         table.add("open" if level == 0 else "", cells)
-    lines = _lines(shown, window)
+    lines = _lines(shown, window, rva=options.rva)
     nearest = sorted(range(len(lines)), key=lambda row: abs(lines[row].low - time))[:limit]
     durations = Durations(trace)
     for line, unordered in _in_order([lines[row] for row in sorted(nearest)]):
@@ -235,7 +243,7 @@ def _print_side_by_side(
 
 def _title(trace: Trace, one: _Moment) -> str:
     tid = one.at.named("tid")[0]
-    name = trace.streams[one.stream].name or f"stream {one.stream}"
+    name = shortened(trace.streams[one.stream].name) or f"stream {one.stream}"
     return name if tid is None or str(tid) in name else f"{name}, tid {tid}"
 
 
@@ -248,14 +256,14 @@ def _open_cell(one: _Moment, level: int, column: int | None) -> str:
     return f"{indentation(level, 0, column)}{one.open[level]}{mark}"
 
 
-def _lines(shown: list[_Moment], window: tuple[int, int]) -> list[_Line]:
+def _lines(shown: list[_Moment], window: tuple[int, int], *, rva: bool) -> list[_Line]:
     """Begins and ends of calls within the window, those of one thread in order."""
     lines = []
     for column, one in enumerate(shown):
         if one.frames is None:
             continue
         names = ("tsc", "tsc_error", "end_tsc", "end_tsc_error", "tid", "id", "depth")
-        rows = list(zip(*map(one.frames.named, names), frame_names(one.frames), strict=True))
+        rows = list(zip(*map(one.frames.named, names), frame_names(one.frames, rva=rva), strict=True))
         lowest = min(row[6] for row in rows) if one.base is None else one.base
         for tid in dict.fromkeys(row[4] for row in rows):
             lines += _of_thread([row for row in rows if row[4] == tid], column, lowest)

@@ -258,13 +258,31 @@ def add_json_option(parser: argparse.ArgumentParser, help: str = "print JSON") -
     parser.add_argument("--json", action="store_true", help=help)
 
 
-def add_file_offsets_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--file-offsets`` of verbs that print names of addresses."""
+def add_rva_option(parser: argparse._ActionsContainer) -> None:
+    """Add ``--rva`` of verbs that print addresses."""
     parser.add_argument(
+        "--rva",
+        action="store_true",
+        help="print module and RVA of each address, with its name behind: srv2.sys+0x9310 (Handler+0x10)",
+    )
+
+
+def add_place_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--rva`` and ``--file-offsets`` of verbs that print names of addresses."""
+    group = parser.add_mutually_exclusive_group()
+    add_rva_option(group)
+    group.add_argument(
         "--file-offsets",
         action="store_true",
         help=Rare("where there is no symbol, print the offset in the file instead of the RVA"),
     )
+
+
+def line_names(options: argparse.Namespace, *, symbols: bool = True) -> str:
+    """What `LineWriter` makes names of addresses of; `symbols`: also of functions."""
+    if options.rva:
+        return "rva and symbol" if symbols else "rva"
+    return "file offset" if options.file_offsets else "symbol"
 
 
 def add_status_option(parser: argparse.ArgumentParser) -> None:

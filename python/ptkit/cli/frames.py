@@ -13,6 +13,7 @@ from ptkit._core import CallHow
 from ptkit.cli.outer_frames import OUTER, OuterFrames
 from ptkit.cli.output.progress import progress
 from ptkit.cli.output.rows import Losses
+from ptkit.cli.stacks import entry_names
 from ptkit.decode import Query
 from ptkit.table import Table
 from ptkit.table.table import concatenate
@@ -166,11 +167,15 @@ def _parts(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Iterator
                 yield part
 
 
-def frame_names(frames: Table) -> list[str]:
-    """Function of each frame: its name, ``file!RVA`` without a symbol, or words for code that is not seen."""
+def frame_names(frames: Table, *, rva: bool = False) -> list[str]:
+    """Function of each frame: its name, ``file!RVA`` without a symbol, or words for code that is not seen.
+
+    `rva`: with module and RVA of each.
+    """
     columns = ("entry_ip", "entry_symbol", "entry_module", "entry_module_offset", "how")
     values = zip(*(frames[name].tolist() for name in columns), frames["entry_known"].tolist(), strict=True)
-    return [_name(*value) for value in values]
+    names = [_name(*value) for value in values]
+    return entry_names(names, frames) if rva else names
 
 
 def _name(ip: int, symbol: str | None, module: str | None, rva: int, how: int, known: bool) -> str:

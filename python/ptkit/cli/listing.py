@@ -84,9 +84,9 @@ def print_rows(
     losses.report(options.path)
 
 
-def notes_of(part: Table, *, sides: bool) -> list[tuple[int, bytes]]:
-    """Errors and gaps of a part as lines before rows, if they are to be printed."""
-    notes = side_lines(part) if sides else []
+def notes_of(part: Table, *, sides: bool, rva: bool = False) -> list[tuple[int, bytes]]:
+    """Errors and gaps of a part as lines before rows, if they are to be printed; `rva`: with RVAs."""
+    notes = side_lines(part, rva=rva) if sides else []
     return rows_before(row_positions(part), notes) if notes else []
 
 

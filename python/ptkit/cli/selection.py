@@ -16,6 +16,7 @@ from ptkit.cli.output.time_order import in_time_order
 from ptkit.decode import Query
 from ptkit.errors import ConfigError
 from ptkit.table import Table
+from ptkit.text import shortened
 from ptkit.trace import Trace
 
 _ROWS = 65536
@@ -222,7 +223,7 @@ def passes(
 def print_stream_heading(trace: Trace, stream: int | None) -> None:
     """Say which stream follows, where there are several."""
     if stream is not None and len(trace.streams) > 1:
-        say(f"[stream {stream}: {trace.streams[stream].name or 'unnamed'}]")
+        say(f"[stream {stream}: {shortened(trace.streams[stream].name) or 'unnamed'}]")
 
 
 def add_owners(writer: LineWriter) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 
@@ -27,6 +27,7 @@ __all__ = [
     "add_frames_option",
     "add_inlines",
     "decoding",
+    "entry_names",
     "fit",
     "indentation",
     "line_width",
@@ -128,16 +129,27 @@ def shown_name(function: str | None, module: str | None, inlined: bool = False) 
     return f"{name} ({module})"
 
 
+def entry_names(names: Iterable[str], rows: Table) -> list[str]:
+    """Names of functions or calls behind module and RVA of their entries: ``gzip+0x1010 (main)``."""
+    module = "entry_module" if rows.name == "calls" else "module"
+    places = (rows[name].tolist() for name in (module, "entry_module_offset"))
+    return [
+        name if module is None else f"{module}+{offset:#x} ({name})"
+        for name, module, offset in zip(names, *places, strict=True)
+    ]
+
+
 def print_sums_json(trace: Trace, sums: Table) -> None:
     """Print rows of ``functions`` or ``call_tree`` as JSON; names of functions and files come last."""
     rows = JsonRows(trace, sums.name, symbols=False)
     rows.print_header()
-    names = [name for name in ("function", "module") if name in sums.columns]
+    names: list[str] = [name for name in ("function", "module") if name in sums.columns]
+    names += ["entry_module_offset"] if "entry_ip" in sums.columns else []
 
     def more(writer: LineWriter) -> None:
         for name in names:
             writer.literal(f', "{name}": ')
-            writer.texts([json.dumps(text).encode() for text in sums.named(name)])
+            writer.texts([json.dumps(value).encode() for value in sums.named(name)])
 
     stored = [name for name in sums.columns if name not in (*names, "code_tsc")]
     rows.print_lines(sums._with_columns(stored), [], more)

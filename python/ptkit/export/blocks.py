@@ -26,6 +26,10 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(64 - 18)
 _HALF = np.uint64(32)
 _NO_FILE = np.uint64(1 << 63)
+_NAMING = (
+    "an image of its file (--image), or a list of modules by --symbols (lines of start, end and name, as "
+    "WinDbg's lm prints them), gives it a name"
+)
 #: Distinct blocks differ in file (-1: none), address space if there is no file, RVA or address, or bytes.
 _BLOCK = np.dtype([("file", np.int64), ("space", np.uint64), ("rva", np.uint64), ("size", np.uint64)])
 
@@ -55,23 +59,31 @@ class Blocks:
     Attributes
     ----------
     file : numpy.ndarray of int64, shape (blocks,)
-        Index into ``trace.info.files``.
+        Number of the module: index in `modules`.
     rva : numpy.ndarray of uint64, shape (blocks,)
-        Of the first byte; or the offset in the file, if that was asked for.
+        Of the first byte; or the offset in the file, if that was asked for. In memory without a file: from
+        its begin.
     size : numpy.ndarray of uint64, shape (blocks,)
         Bytes.
+    modules : tuple of (str, str)
+        Path and build-id of each: those of ``trace.info.files``, then memory without a file, such as
+        ``[anon 0x10000000]``.
     outside : int
-        Blocks that lie in no file, and so are left out.
+        Blocks that lie in no module, and so are left out.
     errors, gaps : int
         What came up while decoding: blocks may be missing.
+    files : int
+        How many modules are files.
     """
 
     file: NDArray[np.int64]
     rva: NDArray[np.uint64]
     size: NDArray[np.uint64]
+    modules: tuple[tuple[str, str], ...]
     outside: int
     errors: int
     gaps: int
+    files: int
 
 
 class _Recent:
@@ -123,7 +135,22 @@ def executed_blocks(trace: BlockTrace, *, file_offsets: bool = False, **query: A
     inside = rows["file"] >= 0
     kept = rows[inside]
     outside = int(len(rows) - len(kept))
-    return Blocks(kept["file"].copy(), kept["rva"].copy(), kept["size"].copy(), outside, errors, gaps)
+    return Blocks(
+        kept["file"].copy(),
+        kept["rva"].copy(),
+        kept["size"].copy(),
+        modules_of(trace),
+        outside,
+        errors,
+        gaps,
+        len(trace.info.files),
+    )
+
+
+def modules_of(trace: BlockTrace) -> tuple[tuple[str, str], ...]:
+    """Path and build-id of each module, by number."""
+    memory = tuple((name, "") for name, *_ in _core.anon_memory(trace.opened.session))
+    return (*trace.info.files, *memory)
 
 
 def _changes(mappings: Table) -> bool:
@@ -163,7 +190,13 @@ def loss_notes(blocks: Blocks) -> list[str]:
     if blocks.outside:
         notes.append(
             f"{blocks.outside:,} of {blocks.outside + len(blocks.rva):,} blocks lie in no module and are "
-            "left out: JIT code, raw code, or page dumps without an image of their file (--image)"
+            f"left out: {_NAMING}"
+        )
+    memory = np.unique(blocks.file[blocks.file >= blocks.files])
+    if len(memory):
+        notes.append(
+            f"{counted(len(memory), 'module')} of memory without a file ({blocks.modules[memory[0]][0]}"
+            f"{', ...' if len(memory) > 1 else ''}): {_NAMING}"
         )
     if blocks.errors or blocks.gaps:
         notes.append(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.export.blocks import BlockTrace, executed_blocks, loss_notes, merged_files
+from ptkit.export.blocks import Blocks, BlockTrace, executed_blocks, loss_notes, merged_files
 from ptkit.info import ModuleInfo
 from ptkit.text import one_line
 
@@ -39,8 +39,7 @@ def write_drcov(trace: BlockTrace, path: str, **query: Any) -> dict[str, Any]:
     A file is one module, wherever it was loaded: blocks of several processes and load addresses are united.
     """
     blocks = executed_blocks(trace, **query)
-    info = trace.info
-    files = np.array(merged_files(info.files), np.int64)[blocks.file]
+    files = np.array(merged_files(blocks.modules), np.int64)[blocks.file]
     start, size = blocks.rva, blocks.size
     kept = start < _END_OF_STARTS
     numbers = {file: number for number, file in enumerate(np.unique(files[kept]).tolist())}
@@ -48,7 +47,7 @@ def write_drcov(trace: BlockTrace, path: str, **query: Any) -> dict[str, Any]:
     entries = _entries(
         start[kept], size[kept], np.array([numbers[f] for f in files[kept].tolist()], np.int64)
     )
-    names = _module_lines(list(numbers)[:_MOST_MODULES], trace)
+    names = _module_lines(list(numbers)[:_MOST_MODULES], trace, blocks)
     head = [
         "DRCOV VERSION: 2",
         "DRCOV FLAVOR: drcov",
@@ -79,14 +78,18 @@ def _entries(start: NDArray[Any], size: NDArray[Any], module: NDArray[Any]) -> N
     return found[np.lexsort((found["size"], found["start"], found["module"]))]
 
 
-def _module_lines(files: list[int], trace: BlockTrace) -> list[str]:
-    info = trace.info
+def _module_lines(files: list[int], trace: BlockTrace, blocks: Blocks) -> list[str]:
     modules: dict[tuple[str, str], ModuleInfo] = {}
-    for module in info.modules:
+    for module in trace.info.modules:
         modules.setdefault((module.path, module.build_id), module)
+    memory = [
+        ModuleInfo(name, "", first, last - first + 1, space)
+        for name, space, first, last in _core.anon_memory(trace.opened.session)
+    ]
     lines = []
     for number, file in enumerate(files):
-        module = modules[info.files[file]]
+        is_file = file < blocks.files
+        module = modules[blocks.modules[file]] if is_file else memory[file - blocks.files]
         end = module.base + -(-module.size // _PAGE) * _PAGE
         # Readers split lines at ", ".
         path = one_line(module.path).replace(", ", ",_")

@@ -142,11 +142,14 @@ def _length_in_ns(table: str, name: str, flag: str) -> Derived:
 _WHAT = {
     "symbol": ("function that `{}` lies in, demangled", "from the begin of the function"),
     "module": (
-        "file that `{}` was mapped from, without its folders",
-        "less the load address of the file (RVA)",
+        "file that `{}` was mapped from, without its folders; `[anon 0x10000000]`: memory without a file",
+        "less the load address of the file (RVA), or the begin of the memory",
     ),
     "file": ("file that `{}` was mapped from, without its folders", "in the file"),
 }
+
+
+_MODULE = "name of the file, without its folders, or of the memory without a file: `[anon 0x10000000]`"
 
 
 def symbol_column(address: str) -> str:
@@ -241,7 +244,7 @@ def _files(schema: TableSchema) -> list[Derived]:
     if schema.name != "mappings":
         return []
     return [
-        _file_column("module", "name of the file, without its folders", module_name),
+        _module_column("address", ("space", "tsc_from"), lambda context: context.name_rows is not None),
         _file_column("path", "of the file, as `trace.info.files` has it", str),
     ]
 
@@ -264,6 +267,29 @@ def _file_column(name: str, doc: str, form: Callable[[str], str]) -> Derived:
     )
 
 
+def _module_column(
+    address: str, more: tuple[str, ...], offered: Callable[[TableContext], bool], uses: tuple[str, ...] = ()
+) -> Derived:
+    """Name of the file of a row, or of the memory without a file that has its address."""
+    of_files = _file_column("module", _MODULE, module_name)
+
+    def values(table: Table) -> Labels:
+        labels = of_files.values(table)
+        assert isinstance(labels, Labels)
+        name_rows = table._context.name_rows
+        known = table.known(address)
+        in_memory = ~labels.known() if known is None else known & ~labels.known()
+        if name_rows is None or not in_memory.any():
+            return labels
+        ips = table._arrays[address]
+        return labels.filled(name_rows("module", ips, _spaces(table), in_memory, _times(table), False)[0])
+
+    def known(table: Table) -> NDArray[np.bool_]:
+        return values(table).known()
+
+    return Derived(of_files.column, ("file", address, *more), values, known, "it has a name", offered, uses)
+
+
 def _functions(schema: TableSchema) -> list[Derived]:
     """Name of the function, and of its file, that sums or frames are of."""
     if "is_syscall" not in schema.columns:
@@ -280,9 +306,9 @@ def _functions(schema: TableSchema) -> list[Derived]:
     )
     if of_frames:
         return [name]
-    module = _file_column("module", "name of the file, without its folders", module_name)
     # Among the default columns of sums, also where a trace has code and no files.
-    return [name, replace(module, offered=lambda context: True), *_sources()]
+    module = _module_column("entry_ip", ("space", "flags"), lambda context: True, ("code_tsc",))
+    return [name, module, *_sources()]
 
 
 def _sources() -> list[Derived]:
@@ -364,8 +390,9 @@ def _spaces(table: Table) -> NDArray[np.uint32]:
 
 
 def _times(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]] | None:
-    if "code_tsc" in table._arrays:
-        return table._arrays["code_tsc"], np.zeros(len(table), np.uint32), np.ones(len(table), np.bool_)
+    for name in ("code_tsc", "tsc_from"):  # from when on the code is there
+        if name in table._arrays:
+            return table._arrays[name], np.zeros(len(table), np.uint32), np.ones(len(table), np.bool_)
     if "tsc" not in table._arrays:
         return None
     known = table.known("tsc")

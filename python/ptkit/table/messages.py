@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ptkit import _core
-from ptkit.text import counted, one_line
+from ptkit.text import counted, one_line, shortened
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table
@@ -32,13 +32,30 @@ _CAUSES = {
 _START_OF_RECORDS = "start of a branch stack, or of the branch records: what ran before is not recorded"
 
 
-def error_messages(table: Table, files: Sequence[str], record_streams: Collection[int]) -> list[str]:
+def _addresses(table: Table, column: str, form: str = "{:#x}", *, rva: bool) -> list[str | None]:
+    """Addresses as text, None where they are not known; `rva`: with module and RVA."""
+    ips = [None if ip is None else form.format(ip) for ip in table.named(column)]
+    if not rva or table._context.name_rows is None:
+        return ips
+    end = column.removesuffix("ip")
+    places = (table[f"{end}module"].tolist(), table[f"{end}module_offset"].tolist())
+    return [
+        ip if ip is None or module is None else f"{ip} = {one_line(module)}+{offset:#x}"
+        for ip, module, offset in zip(ips, *places, strict=True)
+    ]
+
+
+def error_messages(
+    table: Table, files: Sequence[str], record_streams: Collection[int], *, rva: bool = False
+) -> list[str]:
     """One sentence per row of an errors table: what, where, and what to do.
 
-    `record_streams` are those of branch records.
+    `record_streams` are those of branch records; `rva`: with module and RVA of addresses.
     """
-    columns = ("code", "offset", "ip", "ip_known", "argument", "argument2", "file", "file_known")
-    rows = zip(*(table[name].tolist() for name in columns), strict=True)
+    columns = ("code", "offset", "argument", "argument2", "file", "file_known")
+    values = [table[name].tolist() for name in columns]
+    values.insert(2, _addresses(table, "ip", rva=rva))
+    rows = zip(*values, strict=True)
     return [
         _error_message(files, stream in record_streams, *row)
         for stream, row in zip(_streams_of(table, record_streams), rows, strict=True)
@@ -54,8 +71,7 @@ def _error_message(
     of_record: bool,
     code: int,
     offset: int,
-    ip: int,
-    ip_known: bool,
+    ip: str | None,
     argument: int,
     argument2: int,
     file: int,
@@ -63,11 +79,11 @@ def _error_message(
 ) -> str:
     sentence, remedy = _core.status_text(code)
     where = f"at record {offset:,}" if of_record else f"at stream offset {offset:#x}"
-    if ip_known:
-        where += f", ip {ip:#x}"
+    if ip is not None:
+        where += f", ip {ip}"
     particulars = _particulars(code, argument, argument2)
     if file_known and file < len(files):
-        image = f"image {one_line(files[file])}"
+        image = f"image {shortened(one_line(files[file]))}"
         particulars = f"{image}, {particulars}" if particulars else image
     text = f"{sentence} ({where})"
     if particulars:
@@ -92,10 +108,11 @@ def _particulars(code: int, argument: int, argument2: int) -> str:
     return ""
 
 
-def gap_messages(table: Table, record_streams: Collection[int]) -> list[str]:
-    """One sentence per row of a gaps table; `record_streams` are those of branch records."""
-    columns = ("cause", "code", "begin", "end", "from_ip", "from_known", "to_ip", "to_known")
-    rows = zip(*(table[name].tolist() for name in columns), strict=True)
+def gap_messages(table: Table, record_streams: Collection[int], *, rva: bool = False) -> list[str]:
+    """One sentence per row of a gaps table; arguments are those of `error_messages`."""
+    values = [table[name].tolist() for name in ("cause", "code", "begin", "end")]
+    ends = [_addresses(table, name, rva=rva) for name in ("from_ip", "to_ip")]
+    rows = zip(*values, *ends, strict=True)
     return [
         _START_OF_RECORDS
         if stream in record_streams and row[0] == _core.GapCause.START
@@ -110,10 +127,8 @@ def _gap_message(
     code: int,
     begin: int,
     end: int,
-    from_ip: int,
-    from_known: bool,
-    to_ip: int,
-    to_known: bool,
+    from_ip: str | None,
+    to_ip: str | None,
 ) -> str:
     if of_records:
         place = f"the way from record {begin:,} to {end:,}"
@@ -122,21 +137,19 @@ def _gap_message(
     text = f"{_CAUSES[_core.GapCause(cause)]}: {place} could not be followed"
     if code:
         text += f" ({_core.status_text(code)[0]})"
-    if from_known:
-        text += f", from ip {from_ip:#x}"
-    if to_known:
-        text += f", to ip {to_ip:#x}"
+    if from_ip is not None:
+        text += f", from ip {from_ip}"
+    if to_ip is not None:
+        text += f", to ip {to_ip}"
     return text
 
 
-def event_messages(table: Table) -> list[str]:
-    """The text of each event, in the manner of ptxed, with its IP where it has one."""
+def event_messages(table: Table, *, rva: bool = False) -> list[str]:
+    """The text of each event, in the manner of ptxed, with its IP where it has one; `rva`: with its RVA."""
     columns = [table[name] for name in ("kind", "payload", "payload2", "payload3", "flags")]
     texts = _core.event_texts(*columns, annotated=table._context.annotated)
-    return [
-        text if ip is None else f"{text}, ip: {ip:016x}"
-        for text, ip in zip(texts, table.named("ip"), strict=True)
-    ]
+    ips = _addresses(table, "ip", "{:016x}", rva=rva)
+    return [text if ip is None else f"{text}, ip: {ip}" for text, ip in zip(texts, ips, strict=True)]
 
 
 def packet_messages(table: Table) -> list[str]:

@@ -421,20 +421,22 @@ class Table:
         OutOfMemoryError
             If the texts of so many rows take more memory than is free.
         """
+        return self._messages()
+
+    def _messages(self, *, rva: bool = False) -> list[str]:
+        """Make `messages`; `rva`: with module and RVA of addresses."""
         from ptkit.table import messages
 
         self._ask(f"messages of {self._rows:,} rows", self._rows * messages.ROW_BYTES)
         if self.name == "errors":
-            return messages.error_messages(self, self._context.files, self._context.record_streams)
+            return messages.error_messages(self, self._context.files, self._context.record_streams, rva=rva)
         if self.name == "gaps":
-            return messages.gap_messages(self, self._context.record_streams)
-        makers = {
-            "events": messages.event_messages,
-            "packets": messages.packet_messages,
-        }
-        if self.name not in makers:
-            raise ConfigError(f"{self.name} has no messages: errors, gaps, events and packets have")
-        return makers[self.name](self)
+            return messages.gap_messages(self, self._context.record_streams, rva=rva)
+        if self.name == "events":
+            return messages.event_messages(self, rva=rva)
+        if self.name == "packets":
+            return messages.packet_messages(self)
+        raise ConfigError(f"{self.name} has no messages: errors, gaps, events and packets have")
 
     # Tables of other packages.
 

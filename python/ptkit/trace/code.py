@@ -151,7 +151,8 @@ class Code:
         Returns
         -------
         list of str or None
-            None where no file is known: code made at run time, or not in the recording.
+            Memory that has code of no file is called by its begin: ``"[anon 0x10000000]"``. None where the
+            recording has no code.
 
         Raises
         ------
@@ -209,7 +210,7 @@ class Code:
             (int32, index into ``trace.info.files``), ``file_offset`` and ``rva`` (uint64, bytes; see
             `locate`), ``space`` (uint32; 0: all address spaces), ``tsc_from`` and ``tsc_to`` (uint64, TSC
             ticks: mapped from then on, until then) and ``flags`` (uint8; says what is known). ``module`` and
-            ``path`` name the file.
+            ``path`` name the file, ``module`` memory without a file, too (``"[anon 0x10000000]"``).
 
         Notes
         -----

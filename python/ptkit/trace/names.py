@@ -12,7 +12,7 @@ from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS, addresses, integer
 from ptkit.errors import ConfigError
 from ptkit.table.labels import Labels
-from ptkit.text import module_name
+from ptkit.text import bracketed, module_name
 
 if TYPE_CHECKING:
     _Times = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]]
@@ -91,12 +91,14 @@ class Names:
         self.distinct_spaces = session.own_spaces
         self.has_lists = session.has_lists
         self._paths = list(files)
-        modules = [module_name(path) for path in files]
+        #: Names of the trace's files, without folders, by index.
+        self.file_modules = [*map(module_name, files)]
+        # Numbers of modules are those of files, and after these, of memory that has code of no file.
+        modules = [*self.file_modules, *(name for name, *_ in _core.anon_memory(session))]
         self._modules = list(dict.fromkeys(modules))
         codes = {module: code for code, module in enumerate(self._modules)}
+        self._first_memory = len(dict.fromkeys(self.file_modules))
         self._module_of = np.array([*(codes[module] for module in modules), _NONE], np.int32)
-        #: Names of the trace's files, without folders, by index.
-        self.file_modules = modules
 
     def places(self, space: int | None, tsc: int | None) -> Iterator[tuple[int, int]]:
         """Pairs of address space and time to look in, in order."""
@@ -151,6 +153,10 @@ class Names:
             return Labels(codes, names), places
         files, places = _core.name_files(self._session, ips, spaces, known, times, offsets, what == "module")
         return Labels(self._module_of[files], self._modules), places
+
+    def is_memory(self, modules: Labels) -> NDArray[np.bool_]:
+        """Which rows of labels of `name_rows` are code of memory without a file."""
+        return np.asarray(modules.codes >= self._first_memory)
 
     def symbolize(
         self,
@@ -245,8 +251,10 @@ class Names:
             _core.name_files(self._session, where, spaces, None, times, True, of_load)
             for of_load in (True, False)
         )
+        in_file = rva[0] < len(self._paths)  # memory without a file has no place in one
         paths = np.array([*self._paths, None], object)
-        return Places(paths[rva[0]], rva[1], offsets[1])
+        files = np.where(in_file, rva[0], _NONE)
+        return Places(paths[files], np.where(in_file, rva[1], 0), np.where(in_file, offsets[1], 0))
 
     def _space(self, space: int) -> int:
         return integer("space", space, 0, self._spaces - 1, hint="see trace.info.spaces")
@@ -346,7 +354,8 @@ class _Texts:
             files = zip(nameless.tolist(), labels.texts().tolist(), places.tolist(), strict=True)
             for row, name, offset in files:
                 if name is not None:
-                    texts[row] = f"[{name}]+{offset:#x}" if self._offsets else f"[{name}]"
+                    shown = bracketed(name)
+                    texts[row] = f"{shown}+{offset:#x}" if self._offsets else shown
         return texts
 
     def _agreed(self, ips: NDArray[np.uint64]) -> list[str | None]:
@@ -365,9 +374,9 @@ class _Texts:
         files, places = np.full(len(ips), _NONE, np.int32), np.zeros(len(ips), np.uint64)
         for space in self._names.distinct_spaces:
             labels, offsets = self._rows("module", ips, space)
-            in_file = labels.known()
-            mapped = in_file.copy()
-            rest = np.flatnonzero(~in_file)
+            in_file = labels.known() & ~self._names.is_memory(labels)
+            mapped = labels.known()
+            rest = np.flatnonzero(~mapped)
             if len(rest) and self._names.has_lists:  # which name code of no file
                 mapped[rest] = self._rows("symbol", ips[rest], space)[0].known()
             differs = (labels.codes != files) | (offsets != places) | ~in_file

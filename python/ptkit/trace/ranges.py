@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS
 from ptkit.errors import ConfigError, SymbolError, TraceWarning
-from ptkit.text import last_part, module_name
+from ptkit.text import last_part, module_name, shortened
 
 if TYPE_CHECKING:
     from ptkit.decode import Range
@@ -59,7 +60,7 @@ class CodeRanges:
             raise SymbolError(f"no symbol matches {name!r}")
         if not found:
             near = _core.similar_symbols(self._session, name)
-            hint = f"; did you mean {', '.join(near)}?" if near else ""
+            hint = f"; did you mean {', '.join(map(shortened, near))}?" if near else ""
             if not self._bundle.files:
                 hint = "; the trace has no files with symbols: give images=[...] or symbols=[...]"
             raise SymbolError(f"no symbol {name!r}{hint}")
@@ -136,11 +137,14 @@ class CodeRanges:
         ConfigError
             If no code is of such a file; the message has names that are near.
         """
+        if in_memory := self._memory(name):
+            return in_memory
         chosen = self._modules(name)
         listed = [(*place, file) for *place, file, is_module in self._bundle.names if is_module]
         if not chosen:
             there_are = dict.fromkeys(forms[1] for forms in self._module_forms().values())
-            raise ConfigError(f"no module {name!r} in this trace{_near(name, there_are)}")
+            memory = [one for one, *_ in _core.anon_memory(self._session)]
+            raise ConfigError(f"no module {name!r} in this trace{_near(name, there_are, memory)}")
         ranges: list[Range] = []
         for address, size, _, space, file in self._bundle.code:
             if file in chosen and size:
@@ -151,6 +155,15 @@ class CodeRanges:
             if file in chosen and size
         ]
         return ranges
+
+    def _memory(self, name: str) -> list[Range]:
+        """Addresses of memory without a file of a name, such as ``[anon 0x10000000]``, or of a pattern."""
+        return [
+            (first, last, space or None)
+            for one, space, first, last in _core.anon_memory(self._session)
+            if name == one
+            or (one.startswith("[anon ") and name.startswith("[anon ") and fnmatchcase(one[1:], name[1:]))
+        ]
 
     def _modules(self, name: str) -> set[int]:
         """Indices of the files of a name, or of a pattern, that are mapped or listed."""
@@ -213,12 +226,13 @@ def differing_images(bundle: _core.Bundle, recorded: int) -> list[TraceWarning]:
     return found
 
 
-def _near(name: str, modules: dict[str, None]) -> str:
-    """The modules with near names, or the first ones, as the end of a message."""
+def _near(name: str, modules: dict[str, None], memory: Sequence[str]) -> str:
+    """The modules with near names, or the first ones, as the end of a message; `memory`: without a file."""
     if not modules:
-        return ": the trace does not say from which files its code is"
+        first = f"; it is in {', '.join(memory[:_LISTED])}" if memory else ""
+        return f": the trace does not say from which files its code is{first}"
     near = get_close_matches(last_part(name), modules)
     if near:
-        return f"; did you mean {' or '.join(near)}?"
+        return f"; did you mean {' or '.join(map(shortened, near))}?"
     more = f" and {len(modules) - _LISTED} more (see ptkit info)" if len(modules) > _LISTED else ""
-    return f": it has {', '.join(list(modules)[:_LISTED])}{more}"
+    return f": it has {', '.join(map(shortened, list(modules)[:_LISTED]))}{more}"

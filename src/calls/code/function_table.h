@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct Function {
   std::uint64_t inlined = 0;  // inlined calls: which function of the file; 0: the function at entry_ip
   std::uint8_t level = 0;     // inlined calls that entry_ip is in, up to that of the function
   std::int64_t thread = trace::kNoId;  // of its outermost code, which is in no function; all else is unset
+  // Without a file: the memory that has the entry (symbol::AnonModule). It depends on space and address
+  // alone.
+  std::optional<std::uint64_t> memory_base{};
+  trace::SpaceId memory_space = trace::kAnySpace;
 };
 
 // The cell of `entry_ip`, which is not known of a thread's outermost code: its number is there instead.

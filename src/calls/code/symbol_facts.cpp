@@ -8,6 +8,7 @@
 #include "calls/code/code_bytes.h"
 #include "calls/code/retpoline.h"
 #include "insn/insn.h"
+#include "symbol/anon_memory.h"
 #include "symbol/row_views.h"
 
 namespace ptkit::calls {
@@ -117,6 +118,11 @@ std::uint32_t SymbolFacts::number_at(std::uint64_t entry) const {
   if (const auto module = symbols_.module_at(view_->space(), view_->valid_from(), entry)) {
     function.file = module->file;
     function.offset = module->rva;
+  } else if (const auto memory = symbols_.anon_memory().find(view_->space(), entry);
+             memory && symbol::maps(*view_, entry)) {
+    const symbol::AnonModule& found = symbols_.anon_memory().modules()[*memory];
+    function.memory_base = found.base;
+    function.memory_space = found.space;
   }
   return functions_.number(function);
 }

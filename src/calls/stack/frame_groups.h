@@ -37,7 +37,7 @@ class FrameGroups {
     const bool is_alone = is_above && is_hidden_ && is_hidden_(function);
     if (by_ == By::MODULE && !is_alone) {
       group.file = of.file;
-      if (group.file < 0) group = {};
+      if (group.file < 0) group = memory_of(of);
     } else {
       group.inlined = of.inlined;
       group.level = level;
@@ -51,6 +51,15 @@ class FrameGroups {
   [[nodiscard]] By by() const noexcept { return by_; }
 
  private:
+  // Memory that has the code of a function without a file.
+  [[nodiscard]] static Function memory_of(const Function& function) {
+    if (!function.memory_base) return {};
+    Function memory{.entry_ip = *function.memory_base, .space = function.memory_space};
+    memory.code_tsc = function.code_tsc;
+    memory.memory_base = function.memory_base;
+    return memory;
+  }
+
   By by_;
   const FunctionTable& functions_;
   FunctionTable groups_;

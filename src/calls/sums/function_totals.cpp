@@ -106,7 +106,9 @@ std::unique_ptr<columns::Batch> FunctionTotals::rows(columns::ColumnMask mask) {
   for (std::size_t row = 0; row < order.size(); ++row) {
     Totals& totals = totals_[order[row]];
     unsigned flags = put_function(*batch, row, groups_.at(order[row]), order[row]);
-    if (by_ == By::MODULE) flags &= ~unsigned{columns::FUNCTION_ENTRY_KNOWN};
+    // Memory without a file is known by its begin.
+    if (by_ == By::MODULE && !groups_.at(order[row]).memory_base)
+      flags &= ~unsigned{columns::FUNCTION_ENTRY_KNOWN};
     if (totals.durations.exact()) flags |= columns::FUNCTION_EXACT;
     if (totals.time_known) flags |= columns::FUNCTION_TIME_KNOWN;
     batch->put<functions_flags>(row, static_cast<std::uint8_t>(flags));

@@ -82,8 +82,21 @@ def test_drcov_has_the_blocks_of_the_trace(
     assert len(set(found.blocks)) == len(found.blocks) == 2
 
 
-def test_blocks_of_no_module_are_counted(tmp_path: Path, loop_trace: Any) -> None:
+def test_memory_without_a_file_is_a_module(tmp_path: Path, loop: Any, loop_trace: Any) -> None:
     done = loop_trace.export(tmp_path / "x.drcov", "drcov")
+    found = read_drcov(tmp_path / "x.drcov")
+    assert found.modules == [(loop.BASE, loop.BASE + 0x1000, f"[anon {loop.BASE:#x}]")]
+    assert {(loop.BASE + offset, size) for _, offset, size in found.blocks} == executed(loop_trace)
+    assert done.notes[0].startswith("1 module of memory without a file ([anon 0x1000]): an image")
+    assert "--symbols" in done.notes[0]
+
+
+def test_blocks_of_no_module_are_counted(tmp_path: Path, loop: Any) -> None:
+    def code(address: int, size: int, space: int) -> bytes:
+        return loop.CODE[address - loop.BASE :][:size] if loop.BASE <= address < loop.BASE + 6 else b""
+
+    trace = ptkit.open(loop.stream(5), image_callback=code, cpu="6/142/9")
+    done = trace.export(tmp_path / "x.drcov", "drcov")
     assert read_drcov(tmp_path / "x.drcov") == Drcov([], [])
     assert done.notes[0].startswith("2 of 2 blocks lie in no module and are left out")
 

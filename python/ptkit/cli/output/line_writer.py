@@ -47,13 +47,18 @@ class LineWriter:
     Parameters
     ----------
     trace : Trace
-    file_offsets : bool
-        Where there is no symbol, write offsets in the file instead of RVAs.
+    names : str
+        What names of addresses are made of: ``"symbol"`` (``main+0x10``, or ``[gzip]+0x1010`` without a
+        symbol), ``"file offset"`` (the same with offsets in the file instead of RVAs), ``"rva"``
+        (``gzip+0x1010``), or ``"rva and symbol"`` (``gzip+0x1010 (main+0x10)``).
     """
 
-    def __init__(self, trace: Trace, *, file_offsets: bool = False) -> None:
+    def __init__(self, trace: Trace, names: str = "symbol") -> None:
         modules = [name.encode("utf-8", "surrogateescape") for name in trace._names.file_modules]
-        self._core = _core.LineWriter(trace.opened.session, modules, trace._info.cs_base, file_offsets)
+        in_file = names == "file offset"
+        self._core = _core.LineWriter(
+            trace.opened.session, modules, trace._info.cs_base, in_file, "symbol" if in_file else names
+        )
         self._part: Table
 
     def begin(self, part: Table) -> None:

@@ -36,14 +36,17 @@ class PacketBranches:
         Counts errors and gaps.
     selection : dict
         Selected part of the trace: a stream at least.
-    file_offsets : bool
-        Of the writer of lines.
+    names : str
+        Of `LineWriter`.
+    rva : bool
+        Print RVAs in errors and gaps, too.
     """
 
     def __init__(
-        self, trace: Trace, losses: Losses, selection: dict[str, Any], *, file_offsets: bool = False
+        self, trace: Trace, losses: Losses, selection: dict[str, Any], names: str, *, rva: bool
     ) -> None:
-        self._writer = LineWriter(trace, file_offsets=file_offsets)
+        self._writer = LineWriter(trace, names)
+        self._rva = rva
         self._parts = losses.counted(trace.iter_branches(rows=65536, columns=_COLUMNS, **selection))
         self._lines = self._all_lines()
         self._next = next(self._lines, None)
@@ -58,7 +61,7 @@ class PacketBranches:
         for part in self._parts:
             rows = list(zip(row_positions(part).tolist(), self._of(part), strict=True))
             # Sorting is stable: lines of errors and gaps come after the branches of the same packet.
-            yield from sorted(rows + side_lines(part), key=lambda line: line[0])
+            yield from sorted(rows + side_lines(part, rva=self._rva), key=lambda line: line[0])
 
     def _of(self, part: Table) -> list[bytes]:
         writer = self._writer

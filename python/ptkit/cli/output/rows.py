@@ -103,14 +103,14 @@ def placed(part: Table, lines: Callable[[Table], list[_Text]]) -> list[tuple[int
     return notes
 
 
-def side_texts(part: Table) -> list[tuple[int, str]]:
-    """The same in words: ``[error: ...]``, ``[gap: ...]``."""
-    return placed(part, lambda side: [f"[{_KINDS[side.name]}: {text}]" for text in side.messages()])
+def side_texts(part: Table, *, rva: bool = False) -> list[tuple[int, str]]:
+    """The same in words: ``[error: ...]``, ``[gap: ...]``; `rva`: with module and RVA of addresses."""
+    return placed(part, lambda side: [f"[{_KINDS[side.name]}: {text}]" for text in side._messages(rva=rva)])
 
 
-def side_lines(part: Table) -> list[tuple[int, bytes]]:
+def side_lines(part: Table, *, rva: bool = False) -> list[tuple[int, bytes]]:
     """The same as bytes that are printed."""
-    return [(place, line_of(text)) for place, text in side_texts(part)]
+    return [(place, line_of(text)) for place, text in side_texts(part, rva=rva)]
 
 
 def rows_before(places: NDArray[np.int64], notes: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:

@@ -48,7 +48,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="branches of this kind only: CALL, RETURN, ...; may be repeated",
     )
     parser.add_argument("--no-symbols", action="store_true", help="print addresses without names")
-    common.add_file_offsets_option(parser)
+    common.add_place_options(parser)
     common.add_rows_json_option(parser)
 
 
@@ -70,13 +70,14 @@ class _Lines:
     """Prints lines of branches."""
 
     def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
-        self._symbols = not options.no_symbols
+        self._names = options.rva or not options.no_symbols
+        self._rva = options.rva
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         self._clock = Clock(trace, options.time_unit)
-        self._writer = LineWriter(trace, file_offsets=options.file_offsets)
+        self._writer = LineWriter(trace, common.line_names(options, symbols=not options.no_symbols))
 
     def print_heading(self) -> None:
-        names = "  names" if self._symbols else ""
+        names = "  names" if self._names else ""
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
         print_heading(f"{owner}{self._clock.heading:>16}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
 
@@ -92,10 +93,10 @@ class _Lines:
         writer.number("to_ip", "hex16", unknown=_UNKNOWN)
         writer.literal("  ")
         writer.names_of("kind", labels_of("branches", "kind", _kind))
-        if self._symbols:
+        if self._names:
             writer.names()
         writer.end_group()
-        writer.print(notes_of(part, sides=sides))
+        writer.print(notes_of(part, sides=sides, rva=self._rva))
 
 
 def _kind(name: str) -> str:

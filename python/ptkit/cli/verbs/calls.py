@@ -69,6 +69,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         type=selection.moment,
         help="with --around: calls up to so long before and after it (default: 1us)",
     )
+    common.add_rva_option(parser)
     common.add_json_option(
         parser, "one JSON object on each line: a header, then calls, none folded (docs/json.md)"
     )
@@ -141,7 +142,7 @@ def _print_streams(
             printed, covered = len(shown), len(shown)
         else:
             selection.print_stream_heading(trace, stream)
-            printed, covered = lines.print(window.frames, frame_names(window.frames), left)
+            printed, covered = lines.print(window.frames, frame_names(window.frames, rva=options.rva), left)
         if left is not None:
             left -= printed
             if _is_cut(options, window, covered, len(streams) - index - 1, done=left == 0):
@@ -168,7 +169,7 @@ def _print_slowest(trace: Trace, frames: Table, options: argparse.Namespace) -> 
     )
     names = ("instructions", "tsc", "end_tsc", "end_tsc_error", "stream", "tid")
     for instructions, begin, end, error, stream, tid, name in zip(
-        *map(frames.named, names), frame_names(frames), strict=True
+        *map(frames.named, names), frame_names(frames, rva=options.rva), strict=True
     ):
         ticks = None if begin is None or end is None else max(end - begin, 0)
         line = f"{instructions:14,} {durations.text(ticks):>12}  {'-' if tid is None else tid:>7}  "

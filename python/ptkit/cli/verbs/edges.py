@@ -15,6 +15,7 @@ from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter, labels_of
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say, say_lines
+from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -48,7 +49,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--by", choices=("function", "module"), help="add up counts from one function, or file, to another"
     )
     parser.add_argument("--no-symbols", action="store_true", help="print addresses without names")
-    common.add_file_offsets_option(parser)
+    common.add_place_options(parser)
     common.add_json_option(
         parser,
         'one JSON object on each line: a header, then edges; with --by, members "from", "to" and "count" '
@@ -59,6 +60,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the edges, most frequent first."""
+    if options.rva and options.by is not None:
+        raise ConfigError("--rva does not go with --by: names of functions and modules have no address")
     trace = common.open_trace(options)
     losses = Losses()
     edges = losses.count(trace.edges(**selection.selection(trace, options)))
@@ -78,9 +81,10 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
         rows.print_header()
         rows.print_lines(edges, [])
         return
-    names = "" if options.no_symbols else "  names"
+    has_names = options.rva or not options.no_symbols
+    names = "  names" if has_names else ""
     print_heading(f"{'count':>15}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
-    writer = LineWriter(trace, file_offsets=options.file_offsets)
+    writer = LineWriter(trace, common.line_names(options, symbols=not options.no_symbols))
     writer.begin(edges)
     writer.number("count", "decimal", width=15)
     writer.literal("  ")
@@ -89,7 +93,7 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
     writer.number("to_ip", "hex16")
     writer.literal("  ")
     writer.names_of("kind", labels_of("edges", "kind", lambda name: f"{name.lower():<13}"))
-    if not options.no_symbols:
+    if has_names:
         writer.names()
     writer.print()
 

@@ -47,7 +47,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="with --kind PTWRITE: the function that wrote each value; takes a second pass",
     )
     common.add_status_option(parser)
-    common.add_file_offsets_option(parser)
+    common.add_place_options(parser)
     common.add_rows_json_option(parser)
 
 
@@ -94,7 +94,8 @@ class _Lines:
     def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         self._clock = Clock(trace, options.time_unit)
-        self._writer = LineWriter(trace, file_offsets=options.file_offsets)
+        self._writer = LineWriter(trace, common.line_names(options))
+        self._rva = options.rva
 
     def print_heading(self) -> None:
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
@@ -114,4 +115,4 @@ class _Lines:
         if known is not None:
             writer.label(known, [b"", b"  "])
         writer.address("name", "ip")
-        writer.print(notes_of(part, sides=sides))
+        writer.print(notes_of(part, sides=sides, rva=self._rva))

@@ -19,6 +19,7 @@ from ptkit.cli.stacks import (
     add_frames_option,
     add_inlines,
     decoding,
+    entry_names,
     fit,
     line_width,
     note,
@@ -85,6 +86,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     add_inlines(parser)
     add_call_options(parser)
+    common.add_rva_option(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then functions (docs/json.md)")
     parser.set_defaults(limit=None)
 
@@ -95,6 +97,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = selection.selection(trace, options)
     if options.inlines and (options.histogram or options.slow or options.by == "line"):
         raise ConfigError("--inlines does not go with --histogram, --slow and --by line")
+    if options.rva and (options.histogram or options.slow or options.by in ("module", "line")):
+        raise ConfigError("--rva does not go with --histogram, --slow, --by module and --by line")
     if options.histogram or options.slow:
         return print_call_report(trace, options, chosen)
     if options.by == "line":
@@ -160,7 +164,7 @@ def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Names
     ]
     heads = ["self", "total", "calls", *(f"{name}{durations.unit}" for name in ("p50", "p99", "max"))]
     widths = [max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
-    names = _names(shown, options.by)
+    names = _names(shown, options.by, rva=options.rva)
     shares = [[amount / total for amount in shown[name].tolist()] for name in work]
     what = {"function": "function", "entry": "address and function", "module": "file"}[options.by]
     print_heading(f"{' '.join(map(str.rjust, heads, widths))}  {what}")
@@ -176,11 +180,11 @@ def _amount(instructions: int, total: int | None) -> str:
     return f"{instructions:,}" if total is None else f"{instructions / total:.1%}"
 
 
-def _names(shown: Table, by: str) -> list[str]:
+def _names(shown: Table, by: str, *, rva: bool) -> list[str]:
     if by == "module":
         return [name or "[unknown]" for name in shown.named("module")]
     columns = (shown.named("function"), shown.named("module"), shown["is_inlined"].tolist())
-    names = [*map(shown_name, *columns)]
+    names = entry_names(columns[0], shown) if rva else [*map(shown_name, *columns)]
     if by == "function":
         return names
     ips = ["-" if ip is None else f"{ip:016x}" for ip in shown.named("entry_ip")]

@@ -35,6 +35,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="registers, clock, build-ids, and lists without an end"
     )
+    common.add_rva_option(parser)
     common.add_json_option(parser)
 
 
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the trace's description; warnings are part of it."""
     note_decimals(options)
     trace = common.open_trace(options, warn=False)
-    counts, losses = _counts(trace) if options.decode else ({}, [])
+    counts, losses = _counts(trace, rva=options.rva) if options.decode else ({}, [])
     if options.json:
         print_document("info", info_document(trace.info, counts))
         return 0
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _counts(trace: Trace) -> tuple[dict[str, int], list[str]]:
+def _counts(trace: Trace, *, rva: bool) -> tuple[dict[str, int], list[str]]:
     """Decode everything; count rows, errors and gaps, and give lines of the first errors and gaps."""
     counts = dict.fromkeys(("branches", "instructions", "events", "errors", "gaps"), 0)
     tables = (trace.iter_branches, trace.iter_instructions, trace.iter_events)
@@ -68,13 +69,15 @@ def _counts(trace: Trace) -> tuple[dict[str, int], list[str]]:
                 parts = losses.counted(table(rows=_ROWS, columns=["offset"], reuse=True, stream=stream))
                 for part in watched(parts, at, before):
                     counts[name] += len(part)
-                    shown += _lines(part, stream, _SHOWN - len(shown))
+                    shown += _lines(part, stream, _SHOWN - len(shown), rva=rva)
                 before += trace.streams[stream].size
             counts["errors"], counts["gaps"] = losses.errors, losses.gaps
     left = counts["errors"] + counts["gaps"] - len(shown)
     return counts, [*shown, f"... and {left:,} more"] if left else shown
 
 
-def _lines(part: Table, stream: int, most: int) -> list[str]:
+def _lines(part: Table, stream: int, most: int, *, rva: bool) -> list[str]:
     """The first errors and gaps of a part, by their place."""
-    return [f"stream {stream}: {text}" for _, text in side_texts(part)[:most]] if most > 0 else []
+    if most <= 0:
+        return []
+    return [f"stream {stream}: {text}" for _, text in side_texts(part, rva=rva)[:most]]

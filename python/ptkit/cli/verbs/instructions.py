@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--raw", action="store_true", help="print the bytes of instructions, too")
     parser.add_argument("--no-events", action="store_true", help="leave out events, errors and gaps")
     common.add_status_option(parser)
-    common.add_file_offsets_option(parser)
+    common.add_place_options(parser)
     common.add_rows_json_option(parser)
 
 
@@ -59,9 +60,9 @@ def run(options: argparse.Namespace) -> int:
     chosen = selection.selection(trace, options)
     narrowed = bool(chosen.keys() - {"stream", "cpu"})
     lines = _Lines(trace, options)
-    columns = _COLUMNS
+    columns = [*_COLUMNS, "tsc_error"] if options.no_inst and options.rva else _COLUMNS
     form: _Form = lines.print_part
-    texts: _Texts = _texts
+    texts: _Texts = partial(_texts, rva=options.rva)
     if options.json:
         made = JsonRows(trace, "instructions", symbols=not options.no_inst)
         columns, texts = json_columns("instructions"), made.lines
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             selection.print_stream_heading(trace, stream)
         if stream is None:
-            sides = made.side_lines if options.json else side_lines
+            sides = made.side_lines if options.json else partial(side_lines, rva=options.rva)
             rows += _print_merged(form, counted, sides=None if narrowed else sides)
         else:
             hidden = 0 if options.status else EventFlag.STATUS
@@ -97,7 +98,8 @@ class _Lines:
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         timed = self._merged or options.time_unit is not None
         self._clock = Clock(trace, options.time_unit) if timed else None
-        self._writer = LineWriter(trace, file_offsets=options.file_offsets)
+        self._rva = options.rva
+        self._writer = LineWriter(trace, common.line_names(options, symbols=not options.no_inst))
 
     def print_heading(self) -> None:
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
@@ -117,6 +119,9 @@ class _Lines:
         writer.names_of("in_tx", _MARKS)
         if self._bare:
             writer.number("ip", "hex16")
+            if self._rva:
+                writer.literal("  ")
+                writer.address("name", "ip")
         else:
             writer.instruction(self._style)
         writer.print(notes)
@@ -133,10 +138,10 @@ def _print_merged(form: _Form, parts: Iterator[Table], *, sides: _Sides | None) 
     return rows
 
 
-def _texts(table: Table) -> list[bytes]:
+def _texts(table: Table, *, rva: bool) -> list[bytes]:
     """Events, errors or gaps in words."""
     prefix = {"errors": "error: ", "gaps": "gap: "}.get(table.name, "")
-    return [line_of(f"[{prefix}{message}]") for message in table.messages()]
+    return [line_of(f"[{prefix}{message}]") for message in table._messages(rva=rva)]
 
 
 def _json_lines(rows: JsonRows, *, bare: bool, raw: bool) -> _Form:

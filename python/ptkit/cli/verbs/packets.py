@@ -53,7 +53,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="begin at the first byte, not at the first PSB; a raw stream then needs no PSB",
     )
     parser.add_argument("--no-pad", action="store_true", help="leave out runs of PAD")
-    common.add_file_offsets_option(parser)
+    common.add_place_options(parser)
     common.add_rows_json_option(parser)
 
 
@@ -82,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
         branches = None
         if options.branches:
             of_stream = chosen | {"stream": stream}
-            branches = PacketBranches(trace, losses, of_stream, file_offsets=options.file_offsets)
+            names = common.line_names(options)
+            branches = PacketBranches(trace, losses, of_stream, names, rva=options.rva)
         for part in budget.cut(parts):
             rows += len(part)
             if branches is not None:
@@ -102,13 +103,14 @@ def _columns(options: argparse.Namespace) -> list[str]:
     if options.json:
         return json_columns("packets")
     columns = ["offset", "kind", "size", "ip", "payload", "payload2"]
-    if options.tsc or options.time_unit or options.order == "time" or options.branches:
+    named = options.branches or options.rva
+    if options.tsc or options.time_unit or options.order == "time" or named:
         columns += ["flags", "tsc", "tsc_error"]
     else:  # bit by bit: the column `flags` has one that says whether the time is known, and so computes times
         columns += [name for name in schema_of("packets").names("flag") if name != "time_known"]
     if options.order == "time":
         columns += ["stream", "tid"]
-    if options.branches:
+    if named:
         columns.append("space")
     return columns
 
@@ -121,7 +123,7 @@ class _Lines:
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         timed = options.tsc or options.time_unit or self._merged
         self._clock = Clock(trace, options.time_unit) if timed else None
-        self._writer = LineWriter(trace, file_offsets=options.file_offsets)
+        self._writer = LineWriter(trace, common.line_names(options, symbols=options.branches))
 
     def print_heading(self) -> None:
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
@@ -130,7 +132,8 @@ class _Lines:
 
     def print_part(self, part: Table) -> None:
         """Print packets, errors and gaps."""
-        self._print(part, side_lines(part), last_ip=self._options.last_ip)
+        rva = self._options.rva
+        self._print(part, side_lines(part, rva=rva), last_ip=self._options.last_ip, names=rva)
 
     def print_with_branches(self, part: Table, branches: PacketBranches) -> None:
         """Print packets, branches under them, and the errors and gaps of both."""
@@ -152,7 +155,7 @@ class _Lines:
         if last_ip:
             writer.number("ip", "hex16", unknown="", before="  ip ")
         if names:
-            _add_place(writer, part)
+            _add_place(writer, part, whole=not last_ip)
         self._add_times(part)
         shown = np.asarray(part["kind"]) != PacketKind.PAD if self._options.no_pad else None
         writer.print(notes, shown)
@@ -167,10 +170,11 @@ class _Lines:
         self._writer.number("tsc_error", "decimal", known=part["time_known"], unknown="", before=" +")
 
 
-def _add_place(writer: LineWriter, part: Table) -> None:
-    """Add the address, if a packet's text has not all of it, and its name."""
+def _add_place(writer: LineWriter, part: Table, *, whole: bool) -> None:
+    """Add the address, if a packet's text has not all of it and `whole` is set, and its name."""
     known = np.asarray(part["ip_known"])
     cut = np.isin(part["kind"], _IP_KINDS) & np.isin(part["payload2"] & 7, _CUT)
     writer.label(known, [b"", b"  "])
-    writer.number("ip", "hex16", known=known & cut, unknown="", after=" ")
+    if whole:
+        writer.number("ip", "hex16", known=known & cut, unknown="", after=" ")
     writer.address("name", "ip", known=known)

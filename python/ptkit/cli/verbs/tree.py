@@ -15,6 +15,7 @@ from ptkit.cli.stacks import (
     add_frames_option,
     add_inlines,
     decoding,
+    entry_names,
     fit,
     indentation,
     line_width,
@@ -23,9 +24,9 @@ from ptkit.cli.stacks import (
     report,
     shown_name,
 )
+from ptkit.decode.call_table import TREE_COLUMNS
 from ptkit.table import Table
 from ptkit.text import counted
-from ptkit.trace import Trace
 
 DESCRIPTION = """\
 Prints one line per calling context, a function below all its callers: the share of the instructions that it
@@ -38,6 +39,7 @@ EXAMPLES = """examples:
   ptkit tree sort.ptk --all --json"""
 
 _LEAST = "1%"
+_COLUMNS = (*TREE_COLUMNS, "entry_ip", "entry_module_offset")
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +61,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     add_frames_option(parser)
     add_inlines(parser)
+    common.add_rva_option(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then contexts (docs/json.md)")
     parser.set_defaults(limit=None)
 
@@ -68,12 +71,12 @@ def run(options: argparse.Namespace) -> int:
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     with decoding(trace):
-        tree = trace.call_tree(frames=options.frames, inlines=options.inlines, **chosen)
+        tree = trace.call_tree(frames=options.frames, inlines=options.inlines, columns=_COLUMNS, **chosen)
     shown = tree[_kept(tree, options)]
     if options.json:
         print_sums_json(trace, shown)
     else:
-        _print(trace, tree, shown)
+        _print(tree, shown, rva=options.rva)
     if len(shown) < len(tree):
         note(options, f"{counted(len(tree) - len(shown), 'more context')}: {_remedy(options)}")
     losses = Losses()
@@ -104,7 +107,7 @@ def _kept(tree: Table, options: argparse.Namespace) -> NDArray[np.intp]:
     return np.flatnonzero(kept)
 
 
-def _print(trace: Trace, tree: Table, shown: Table) -> None:
+def _print(tree: Table, shown: Table, *, rva: bool) -> None:
     """Print a line for each context, indented."""
     total, width = _total(tree), line_width()
     counts = [f"{count:,}" for count in shown["count"].tolist()]
@@ -113,7 +116,10 @@ def _print(trace: Trace, tree: Table, shown: Table) -> None:
     first = int(tree["depth"].min()) if len(tree) else 0
     columns = (shown[name].tolist() for name in ("instructions", "self_instructions", "depth"))
     inlined = shown["is_inlined"].tolist()
-    names = map(shown_name, shown.named("function"), shown.named("module"), inlined)
+    functions = shown.named("function")
+    names = (
+        entry_names(functions, shown) if rva else map(shown_name, functions, shown.named("module"), inlined)
+    )
     for count, whole, own, depth, name in zip(counts, *columns, names, strict=True):
         shares = [(f"{share:6.1%} ", share_colour(share)) for share in (whole / total, own / total)]
         begin = f"{count:>{wide}}  "
