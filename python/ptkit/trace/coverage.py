@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from ptkit.errors import ConfigError
 from ptkit.table import Table, TableContext
 from ptkit.table.table import from_core
 from ptkit.trace.facade import Trace
+from ptkit.trace.names import Names
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -33,16 +34,19 @@ def _session(
     images: Trace | Sequence[ImageItem] | Mapping[int, Buffer] | None,
     cpu: str | None,
     callback: ImageCallback | None,
-) -> _core.Session:
+) -> tuple[_core.Session, TableContext]:
+    """Code, and what tables of edges, errors and gaps take their names from."""
     if isinstance(images, Trace):
         if cpu is None and callback is None:
-            return images.opened.session
+            return images.opened.session, images._context
         raise ConfigError("cpu and image_callback are the trace's own: give them to ptkit.open")
     bundle = _core.Bundle()
     bundle.source = "images"
     add_images(bundle, images)
     apply_settings(bundle, cpu=cpu)
-    return _core.Session(bundle, callback)
+    session = _core.Session(bundle, callback)
+    paths = tuple(path for path, _ in bundle.files)
+    return session, TableContext(paths, Names(session, 1, paths).name_rows)
 
 
 class CoverageDecoder:
@@ -129,19 +133,15 @@ class CoverageDecoder:
         spaces = len(images.info.spaces) if isinstance(images, Trace) else 1
         if space is None:
             space = images.streams[0].space if isinstance(images, Trace) else 0
+        session, self._context = _session(images, cpu, image_callback)
         self._core = _core.Coverage(
-            _session(images, cpu, image_callback),
+            session,
             map_size=self._map_size,
             resync=resync,
             ranges=None if ranges is None else address_ranges(ranges),
             rtit_ctl=None if rtit_ctl is None else integer("rtit_ctl", rtit_ctl, 0, LAST_ADDRESS),
             space=integer("space", space, 0, spaces - 1),
         )
-        self._context = self._context_of(images)
-
-    @staticmethod
-    def _context_of(images: Any) -> TableContext:
-        return images._context if isinstance(images, Trace) else TableContext()
 
     def __repr__(self) -> str:
         return f"<ptkit.CoverageDecoder: maps of {self._map_size:,} bytes>"
@@ -302,5 +302,6 @@ class CoverageDecoder:
         OpenError, FormatError, ConfigError, UnsupportedError
             As the constructor; the code stays as it was.
         """
-        self._core.set_images(_session(images, None, None))
-        self._context = self._context_of(images)
+        session, context = _session(images, None, None)
+        self._core.set_images(session)
+        self._context = context

@@ -365,3 +365,30 @@ def test_one_thread_at_a_time() -> None:
     leave.set()
     thread.join()
     assert decoder.edges()["count"].tolist() == [3, 1]
+
+
+def test_edges_have_the_names_of_the_images(tmp_path: Path, maps: tuple[np.ndarray, np.ndarray]) -> None:
+    """Those of images that the decoder was given, and of a trace; as edges of a trace have them."""
+    from small_elf import elf
+
+    path = tmp_path / "a.out"
+    path.write_bytes(elf(LOOP[0x1000], 0x1000, "spin"))
+    decoder = ptkit.CoverageDecoder([path])
+    decoder.decode(loop(3), *maps)
+    trace = ptkit.open(loop(3), images=[path], cpu="6/158/10")
+    for edges in (decoder.edges(), decoder.new_edges()):
+        assert len(edges) == 2
+        for name in (
+            "from_symbol",
+            "to_symbol",
+            "from_module",
+            "to_module",
+            "from_module_offset",
+            "to_symbol_offset",
+        ):
+            assert edges.named(name) == trace.edges().named(name), name
+    decoder.set_images(LOOP)
+    maps[1].fill(0xFF)
+    decoder.decode(loop(3), *maps)
+    assert decoder.new_edges().named("from_symbol") == [None, None]
+    assert decoder.new_edges().named("from_module") == ["[anon 0x1000]"] * 2
