@@ -23,6 +23,7 @@ __all__ = [
     "integers",
     "member",
     "names",
+    "numbers",
     "several",
 ]
 
@@ -109,6 +110,17 @@ def addresses(name: str, value: Any) -> NDArray[np.uint64]:
     if array.dtype.kind == "i" and bool((array < 0).any()):
         raise ConfigError(f"{name}: {int(array.min())} is not in [0, 2**64)")
     return array.astype(np.uint64)
+
+
+def numbers(value: Any) -> NDArray[Any]:
+    """Return values as NumPy has them, but integers on both sides of 2**63 as uint64, not as float64."""
+    array = np.asarray(value)
+    if array.dtype.kind != "f" or hasattr(value, "__array__") or not isinstance(value, Iterable):
+        return array
+    items = list(value)
+    if all(isinstance(item, (int, np.integer)) and 0 <= item <= LAST_ADDRESS for item in items):
+        return np.array([int(item) for item in items], np.uint64)
+    return array
 
 
 def _listed(name: str, value: Any) -> list[int]:

@@ -157,14 +157,15 @@ def open_source(
                 f'bts_index={bts_index!r}: only BTS buffers have one; say format="bts" or "bts32" too'
             )
         integer("bts_index", bts_index, 0, LAST_ADDRESS)
-    folders = checked_paths("binaries", binaries, "folders", "folder of binaries")
+    folders = [*map(os.fsencode, checked_paths("binaries", binaries, "folders", "folder of binaries"))]
     if _is_path(source):
         path, status = _checked(source, "file or folder")
+        name = os.fsencode(path)  # a path may be no UTF-8
         if is_pipe(path, status.st_mode):
-            return _core.open_bundle_bytes(path, _of_pipe(path), format or "", folders, bts_index, not sync)
+            return _core.open_bundle_bytes(name, _of_pipe(path), format or "", folders, bts_index, not sync)
         if status.st_size == 0 and not stat.S_ISDIR(status.st_mode):
             raise FormatError(f"{path}: the file is empty; record again, or check what wrote it")
-        return _core.open_bundle(path, format or "", folders, bts_index, not sync)
+        return _core.open_bundle(name, format or "", folders, bts_index, not sync)
     if format is not None:
         raise ConfigError(f"format={format!r} needs a path; bytes are always a raw stream")
     bundle = _core.Bundle()
@@ -248,7 +249,7 @@ def packet_source(data: Source) -> _core.Bundle:
         if is_pipe(path, status.st_mode):
             bundle.add_stream(read_pipe(path, *memory.free()), name=path)
         else:
-            bundle.add_stream_file(path)
+            bundle.add_stream_file(os.fsencode(path))
     elif _is_buffer(data):
         bundle.add_stream(cast(Any, data))
     elif isinstance(data, Sequence):
@@ -321,7 +322,7 @@ def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
         magic = file.read(len(_ELF_MAGIC))
         is_pe = magic.startswith(_PE_MAGIC) and _has_pe_header(file)
     if magic == _ELF_MAGIC or is_pe:
-        bundle.add_image(path, load_address=place)
+        bundle.add_image(os.fsencode(path), load_address=place)
     elif place is not None:
         bundle.add_code(place, read_regular(path))
     else:

@@ -61,7 +61,7 @@ class SymbolLists:
         text = os.fspath(path)
         if not text or "\0" in text:
             raise MissingFileError(f"symbols: {text!r} is no path; give the file of a list")
-        return _core.SymbolList(text, _as_text(text, read_regular(text))), base
+        return _core.SymbolList(os.fsencode(text), _as_text(text, read_regular(text))), base
 
     def add_modules(self, bundle: _core.Bundle) -> None:
         """Add the modules that lists name: images find their addresses by them."""

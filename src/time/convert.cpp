@@ -1,5 +1,7 @@
 // Converts TSC ticks to nanoseconds and back.
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "time/track.h"
 #include "trace/clock.h"
@@ -60,7 +62,8 @@ std::int64_t tsc_to_ns(const trace::Clock& clock, std::uint64_t tsc) noexcept {
                                      shift_right(multiply(whole, clock.time_mult), clock.time_shift));
   }
   if (clock.tsc_hz == 0) return 0;
-  return static_cast<std::int64_t>(scale(tsc, trace::kNsPerSecond, clock.tsc_hz));
+  constexpr std::uint64_t kLast = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min(scale(tsc, trace::kNsPerSecond, clock.tsc_hz), kLast));
 }
 
 std::uint64_t ns_to_tsc(const trace::Clock& clock, std::int64_t ns) noexcept {

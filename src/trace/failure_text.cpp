@@ -1,5 +1,7 @@
 #include "trace/failure_text.h"
 
+#include "base/shortened.h"
+
 namespace ptkit::trace {
 namespace {
 
@@ -13,10 +15,11 @@ bool says_all(base::Status status) noexcept {
 
 std::string failure_text(const base::Failure& failure) {
   std::string text(base::status_sentence(failure.status));
-  if (!failure.detail.empty() && says_all(failure.status)) {
-    text = failure.detail;
-  } else if (!failure.detail.empty()) {
-    text += ": " + failure.detail;
+  const std::string detail = base::shortened_message(failure.detail);
+  if (!detail.empty() && says_all(failure.status)) {
+    text = detail;
+  } else if (!detail.empty()) {
+    text += ": " + detail;
   }
   if (failure.offset != 0) text += " (at byte " + std::to_string(failure.offset) + ")";
   return text;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/shortened.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::trace {
@@ -9,14 +10,14 @@ namespace ptkit::trace {
 namespace {
 
 // One field of a sentence, without its braces: "0" or "0:one|many".
-std::string_view fill_field(std::string_view field, const std::vector<std::string>& arguments) {
+std::string fill_field(std::string_view field, const std::vector<std::string>& arguments) {
   const auto number = static_cast<std::size_t>(field[0] - '0');
   if (number >= arguments.size()) return "?";
   const std::string& argument = arguments[number];
-  if (field.size() == 1) return argument;
+  if (field.size() == 1) return base::shortened_message(argument);
   const std::string_view forms = field.substr(2);
   const std::size_t bar = forms.find('|');
-  return argument == "1" ? forms.substr(0, bar) : forms.substr(bar + 1);
+  return std::string(argument == "1" ? forms.substr(0, bar) : forms.substr(bar + 1));
 }
 
 constexpr bool is_filled(std::string_view sentence) {
@@ -59,7 +60,7 @@ Warning Warning::at(std::string where) const {
 }
 
 std::string Warning::sentence() const {
-  std::string out = place.empty() ? std::string() : place + ": ";
+  std::string out = place.empty() ? std::string() : base::shortened_message(place) + ": ";
   std::string_view rest = warning_row(code).sentence;
   while (!rest.empty()) {
     const std::size_t begin = rest.find('{');

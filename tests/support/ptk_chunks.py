@@ -26,19 +26,23 @@ def chunk(kind: str, payload: bytes, number: int = 0) -> bytes:
     return _chunk(kind, number, 0, payload, len(payload))
 
 
-def zeros(kind: str, size: int, number: int = 0) -> bytes:
-    """A chunk of zeros, packed: 4 bytes for 128 KiB (RFC 8878, blocks of type RLE_Block)."""
+def zeros(kind: str, size: int, number: int = 0, begin: int = 0) -> bytes:
+    """A chunk of zeros, packed: 4 bytes for 128 KiB (RFC 8878, blocks of type RLE_Block).
+
+    `begin` is the offset in the stream.
+    """
     most = 128 << 10
     blocks = [min(most, size - begin) for begin in range(0, size, most)]
     frame = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", size)
     for i, block in enumerate(blocks):
         frame += struct.pack("<I", block << 3 | 1 << 1 | (i == len(blocks) - 1))[:3] + b"\0"
-    return _chunk(kind, number, 1, frame, size)
+    return _chunk(kind, number, 1, frame, size, begin)
 
 
-def _chunk(kind: str, number: int, flags: int, stored: bytes, plain: int) -> bytes:
+def _chunk(kind: str, number: int, flags: int, stored: bytes, plain: int, begin: int = 0) -> bytes:
     size = len(stored)
-    head = b"PTKC" + kind.encode() + struct.pack("<IIQQQI", flags, number, 0, size, plain, _crc32c(stored))
+    head = b"PTKC" + kind.encode()
+    head += struct.pack("<IIQQQI", flags, number, begin, size, plain, _crc32c(stored))
     return head + struct.pack("<I", _crc32c(head)) + stored + bytes(-size % 8)
 
 

@@ -13,6 +13,7 @@ import ptkit
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import EXIT_INTERRUPTED, EXIT_USAGE, Parser
 from ptkit.errors import OutOfMemoryError, PtkitError
+from ptkit.text import shortened_message
 
 # What `ptkit --help` says of each verb, in this order. The modules are imported when they are needed.
 VERBS = {
@@ -133,7 +134,7 @@ def _with_option(sentence: str, words: Sequence[str]) -> str:
 
 def _sentence(error: Exception) -> str:
     """One line that says what went wrong, and for surprises how to learn more."""
-    text = " ".join(str(error).split())
+    text = shortened_message(" ".join(str(error).split()))  # values of files may be in it
     if isinstance(error, OutOfMemoryError):
         return f"{error.fact}; {_FEWER_ROWS}"
     if isinstance(error, (PtkitError, OSError, ValueError)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptkit.export.raw import stream_bytes
 from ptkit.export.registry import Exported, Exporter, export, exporters
 
-__all__ = ["Exported", "Exporter", "export", "exporters"]
+__all__ = ["Exported", "Exporter", "export", "exporters", "stream_bytes"]

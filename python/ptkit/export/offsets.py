@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from ptkit import _core
+from ptkit.arguments import flag
 from ptkit.export.blocks import BlockTrace, executed_blocks, loss_notes
+from ptkit.export.hits import executions
 from ptkit.text import module_name, one_line
 
 __all__ = ["write_offsets"]
 
 
 def write_offsets(
-    trace: BlockTrace, path: str, *, file_offsets: bool = False, **query: Any
+    trace: BlockTrace, path: str, *, file_offsets: bool = False, hits: bool = False, **query: Any
 ) -> dict[str, Any]:
     """Write the begins of the blocks that were executed, as ``libc.so.6+28a10``, each once.
 
@@ -26,16 +28,21 @@ def write_offsets(
         A file; an earlier one is replaced when the new one is complete.
     file_offsets : bool
         Offsets in files instead of RVAs.
+    hits : bool
+        A number behind each: how often the instruction there was executed, also in blocks that begin before
+        it.
     **query
         Which blocks: ``pid=``, ``time=``, ``module=``, ...; see `ptkit.decode.Query`.
     """
     blocks = executed_blocks(trace, file_offsets=file_offsets, **query)
-    names = [one_line(module_name(name)) for name, _ in trace.info.files]
-    lines: list[str] = []
+    names = [name if at >= blocks.files else module_name(name) for at, (name, _) in enumerate(blocks.modules)]
+    counts = executions(trace, file_offsets=file_offsets, **query) if flag("hits", hits) else None
+    lines: dict[str, int] = {}
     for file in np.unique(blocks.file).tolist():
-        places = np.unique(blocks.rva[blocks.file == file]).tolist()
-        lines += [f"{names[file]}+{place:x}" for place in places]
-    lines = list(dict.fromkeys(lines))  # files of one name, in other folders
-    contents = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        for place in np.unique(blocks.rva[blocks.file == file]).tolist():
+            line = f"{one_line(names[file])}+{place:x}"  # the same of files of one name, in other folders
+            lines[line] = lines.get(line, 0) + (0 if counts is None else counts[file, place])
+    text = "".join(f"{line}\n" if counts is None else f"{line} {count}\n" for line, count in lines.items())
+    contents = text.encode("utf-8", "surrogateescape")
     _core.write_file(os.fsencode(path), contents)
     return {"bytes": len(contents), "notes": loss_notes(blocks)}

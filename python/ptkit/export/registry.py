@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ptkit.errors import ConfigError
+from ptkit.export.code import write_code
 from ptkit.export.drcov import write_drcov
 from ptkit.export.offsets import write_offsets
 from ptkit.export.perf_data import write_perf_data
+from ptkit.export.raw import write_raw
 
 __all__ = ["Exported", "Exporter", "export", "exporters"]
 
@@ -68,6 +70,8 @@ _OWN = (
     Exporter("perf.data", "for Linux perf, and what reads its files", write_perf_data),
     Exporter("drcov", "executed basic blocks by module, for coverage tools of disassemblers", write_drcov),
     Exporter("offsets", "executed basic blocks as lines of module+offset", write_offsets),
+    Exporter("raw", "the packets of a stream as the processor wrote them", write_raw),
+    Exporter("code", "the code that was executed, a file for each region and version", write_code),
 )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.errors import TraceWarning
 from ptkit.info.lines import lines_of
-from ptkit.text import last_part, module_name, one_line
+from ptkit.text import last_part, module_name, one_line, shortened_message
 
 # What IP payloads of 16 and 32-bit code are: with the base of the code segment, and without.
 LINEAR, EFFECTIVE = "linear", "effective"
@@ -334,7 +334,8 @@ class TraceInfo:
         str
         """
         return "\n".join(
-            f"{name + ':':<14} {one_line(text)}" for name, text in lines_of(self, verbose=verbose)
+            f"{name + ':':<14} {one_line(shortened_message(text))}"
+            for name, text in lines_of(self, verbose=verbose)
         )
 
     def _repr_html_(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptkit.arguments import LAST_ADDRESS
+from ptkit.arguments import LAST_ADDRESS, numbers
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
 
@@ -23,6 +23,7 @@ CLOCKS = ("tsc", "ns", "seconds", "percent", "monotonic", "realtime")
 _NS = 1_000_000_000
 _MOST_NS = 2**62
 _SPARE = 64  # ticks on both sides of where a time is looked for at first
+_LAST_FLOAT = float(np.nextafter(2.0**64, 0.0))  # the largest one that is a number of ticks
 
 
 def clock_sample(recording: Mapping[str, Any]) -> tuple[int, int, int] | None:
@@ -76,9 +77,10 @@ class Clocks:
         if clock == "percent":
             ends = [given - before, given + after]
             first, last = (
-                np.array([self._scale.ticks("percent", one) for one in end.tolist()]) for end in ends
+                np.array([self._scale.ticks("percent", one) for one in end.tolist()], np.uint64)
+                for end in ends
             )
-            return _ticks(np.maximum(first, 0), 0), _ticks(np.maximum(last, 0), 0)
+            return first, last
         if clock == "seconds":
             start = self._scale.start_ns
             before, after = round(before * _NS), round(after * _NS)
@@ -111,9 +113,12 @@ class Clocks:
         low, high = (np.zeros(len(ns), np.uint64) for _ in range(2))
         open_ends = np.ones(len(ns), np.bool_)
         while open_ends.any():
-            low[open_ends] = np.maximum(guess - spare, 0.0)[open_ends].astype(np.uint64)
-            high[open_ends] = np.minimum(guess + spare, 2.0**63)[open_ends].astype(np.uint64)
-            open_ends = (low > 0) & (self._ns(low) >= ns) | (high < 2**63) & (self._ns(high) < ns)
+            near = np.clip(guess - spare, 0.0, _LAST_FLOAT)
+            low[open_ends] = near[open_ends].astype(np.uint64)
+            far = np.minimum(guess + spare, _LAST_FLOAT)[open_ends]
+            high[open_ends] = np.where(far < _LAST_FLOAT, far.astype(np.uint64), np.uint64(LAST_ADDRESS))
+            ends_late = (high < np.uint64(LAST_ADDRESS)) & (self._ns(high) < ns)
+            open_ends = (low > 0) & (self._ns(low) >= ns) | ends_late
             spare *= 16
         while (low < high).any():
             middle = low + (high - low) // np.uint64(2)
@@ -128,7 +133,7 @@ class Clocks:
 
 
 def _numbers(times: ArrayLike, *, fractions: bool) -> NDArray[Any]:
-    array = np.atleast_1d(np.asarray(times))
+    array = np.atleast_1d(np.asarray(times) if fractions else numbers(times))
     if array.shape == (0,):
         array = array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in ("biuf" if fractions else "iu") or array.dtype.kind == "b":

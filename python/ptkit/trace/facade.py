@@ -380,13 +380,15 @@ class Trace(Code, Tables, Comparing, Moments):
         path : path
             The file or folder to write; an earlier one is replaced when the new one is complete.
         format : str
-            ``"perf.data"``, ``"drcov"``, ``"offsets"``, or what another package has added
-            (`ptkit.export.exporters`).
+            ``"perf.data"``, ``"drcov"``, ``"offsets"``, ``"raw"``, ``"code"``, or what another package has
+            added (`ptkit.export.exporters`).
         **options
             The format's own. perf.data: ``code``, which code goes to ``PATH.debug`` for
             ``perf --buildid-dir``: ``"needed"`` (what no file of this machine has), ``"all"`` (for other
-            machines), or ``"none"``. drcov, offsets: which blocks, by ``pid``, ``time``, ``module`` and so on
-            of `ptkit.decode.Query`; offsets: ``file_offsets=True`` for offsets in files instead of RVAs.
+            machines), or ``"none"``. drcov, offsets, code: which blocks, by ``pid``, ``time``, ``module`` and
+            so on of `ptkit.decode.Query`; offsets: ``file_offsets=True`` for offsets in files instead of
+            RVAs, ``hits=True`` for how often each was executed. raw: ``stream``, the index of the stream,
+            which may be left out where there is one alone.
 
         Returns
         -------
@@ -407,6 +409,40 @@ class Trace(Code, Tables, Comparing, Moments):
         docs/export.md says what becomes of what.
         """
         return _export.export(self, path, format=format, **options)
+
+    def stream_bytes(self, stream: int | None = None, *, offset: int = 0, size: int | None = None) -> bytes:
+        """Bytes of a stream as the processor wrote them; offsets of rows count in them.
+
+        Parameters
+        ----------
+        stream : int, optional
+            Index of the stream; it may be left out where there is one alone.
+        offset : int
+            Bytes before the first one.
+        size : int, optional
+            Bytes; None: all that follow. `export` with ``format="raw"`` writes a stream that is larger than
+            the memory.
+
+        Returns
+        -------
+        bytes
+            Fewer than `size` where the stream ends.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such stream, or there are several and none is chosen.
+        UnsupportedError
+            If the stream has branch records instead of packets.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> trace = ptkit.open(bytes.fromhex("0282" * 8 + "9901 0223"), cpu="6/158/10")
+        >>> trace.stream_bytes(offset=16).hex()
+        '99010223'
+        """
+        return _export.stream_bytes(self, stream, offset, size)
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write the recording as a bundle (.ptk): one file that opens without the program's files.

@@ -47,7 +47,7 @@ def _info(index: _core.Index, path: Path | None) -> IndexInfo:
 
 def _open(path: Path, opened: OpenTrace, source: str) -> _core.Index:
     resync = opened.settings.resync
-    return _core.Index.open(os.fsencode(path), opened.session, resync=resync, trace=source)
+    return _core.Index.open(os.fsencode(path), opened.session, resync=resync, trace=os.fsencode(source))
 
 
 def make(
@@ -78,7 +78,7 @@ def make(
             resync=opened.settings.resync,
             threads=thread_count(opened.settings.threads if threads is None else threads),
             segment=SEGMENT,
-            trace=source,
+            trace=os.fsencode(source),
         )
     except ValueError as error:
         raise ConfigError(f"{source}: {error}") from None

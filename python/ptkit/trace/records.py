@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, flag, integer
+from ptkit.arguments import LAST_ADDRESS, flag, integer, numbers
 from ptkit.bundle import add_images, apply_settings
 from ptkit.decode import Settings
 from ptkit.decode.plan import check_choice, thread_count
@@ -155,7 +155,7 @@ def _records_of(branches: Any, record_bytes: int, bts_index: int | None) -> NDAr
 
 def _of_arrays(branches: Any) -> NDArray[Any] | None:
     if isinstance(branches, Mapping):
-        return _from_fields({str(name): np.asarray(column) for name, column in branches.items()})
+        return _from_fields({str(name): numbers(column) for name, column in branches.items()})
     if isinstance(branches, np.ndarray) and branches.dtype.names is not None:
         return _from_fields({name: branches[name] for name in branches.dtype.names})
     if isinstance(branches, np.ndarray) and branches.ndim == 2 and branches.shape[1] == 2:

@@ -66,8 +66,9 @@ class TimeScale:
     def line(self) -> tuple[tuple[int, int], float]:
         """A tick of the trace with its nanoseconds, and about how many ticks a nanosecond has."""
         low, last = self._known_span()
-        end = max(last, low + 1_000_000_000)
-        return (low, self.ns(low)), (end - low) / max(self.ns(end) - self.ns(low), 1)
+        end = min(max(last, low + 1_000_000_000), LAST_ADDRESS)
+        begin = max(min(low, end - 1_000_000_000), 0)
+        return (low, self.ns(low)), (end - begin) / max(self.ns(end) - self.ns(begin), 1)
 
     def length_ns(self, ticks: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Nanoseconds that lengths of time are, given in ticks."""
@@ -93,7 +94,7 @@ class TimeScale:
         """
         first, last = self._known_span()
         if unit == "percent":
-            return first + int((last + 1 - first) * value / 100)
+            return min(max(first + int((last + 1 - first) * value / 100), 0), LAST_ADDRESS)
         if unit == "ns":
             return self._tick_of_ns(int(value))
         return self._tick_of_ns(self.ns(first) + round(value * _NS))

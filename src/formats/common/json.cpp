@@ -4,6 +4,8 @@
 #include <charconv>
 #include <limits>
 
+#include "base/shortened.h"
+
 namespace ptkit::formats {
 
 namespace {
@@ -31,9 +33,8 @@ struct ErrorPlace : nlohmann::json_sax<Json> {
 
 std::string shown(const Json& value) {
   if (value.is_structured()) return value.is_array() ? "an array" : "an object";  // dump() would recurse
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > 40) text = text.substr(0, 37) + "...";
-  return std::string(value.type_name()) + " " + text;
+  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return std::string(value.type_name()) + " " + base::shortened(text);
 }
 
 }  // namespace

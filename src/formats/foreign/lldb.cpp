@@ -5,6 +5,7 @@
 
 #include "base/addresses.h"
 #include "base/hexadecimal.h"
+#include "base/shortened.h"
 #include "formats/common/files.h"
 #include "formats/common/json.h"
 #include "formats/common/missing_files.h"
@@ -62,7 +63,7 @@ class Loader {
     const Member root = json_.root(parsed.value());
     root.expect_object();
     if (const auto type = root["type"].text(); type != "intel-pt") {
-      root["type"].fail("expected \"intel-pt\", found \"" + type + "\"");
+      root["type"].fail("expected \"intel-pt\", found \"" + base::shortened(type) + "\"");
     }
     read_cpu(root["cpuInfo"]);
     read_clock(root);

@@ -21,18 +21,25 @@ with --with-code all, all code goes there, for other machines. Notes on standard
 cannot hold.
 
 drcov: the basic blocks that were executed, by module with RVA and size, as DynamoRIO's drcov writes them, for
-Lighthouse and other readers. offsets: the begins of these blocks as lines of module+RVA. Each block is there
-once. Blocks in no module are counted in a note."""
+Lighthouse and other readers. offsets: the begins of these blocks as lines of module+RVA; with --hits, how
+often the instruction there was executed. Each block is there once. Memory without a file is a module of its
+own, [anon 0x10000000].
+
+raw: the bytes of a stream as the processor wrote them (--stream N where there are several). code: a folder
+with the code that was executed, a file for each region and version, and index.json."""
 EXAMPLES = """examples:
   ptkit export sort.ptk -o sort.data
   ptkit export sort.ptk --format perf.data --with-code all -o sort.data
   ptkit export sort.ptk --format drcov -o sort.drcov
   ptkit export sort.ptk --format offsets --module libc.so.6 -o sort.txt
+  ptkit export sort.ptk --format offsets --hits -o hits.txt
+  ptkit export sort.ptk --format raw --stream 0 -o sort.pt
+  ptkit export sort.ptk --format code -o sort.code
 then, where perf is installed:
   perf script -i sort.data --itrace=b
   perf --buildid-dir sort.data.debug script -i sort.data --itrace=i0ns"""
 
-_OF_BLOCKS = ("drcov", "offsets")
+_OF_BLOCKS = ("drcov", "offsets", "code")
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +52,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         dest="to",
         metavar="FORMAT",
         default="perf.data",
-        help="perf.data (default), drcov, offsets, or a format that another package adds; a wrong name lists "
-        "all of them",
+        help="perf.data (default), drcov, offsets, raw, code, or a format that another package adds; a wrong "
+        "name lists all of them",
     )
     parser.add_argument(
         "--with-code",
@@ -56,7 +63,12 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--file-offsets", action="store_true", help="offsets: offsets in files instead of RVAs"
     )
-    group = parser.add_argument_group("which blocks (drcov, offsets)", "Repeated options add up.")
+    parser.add_argument(
+        "--hits", action="store_true", help="offsets: how often each was executed, behind the offset"
+    )
+    group = parser.add_argument_group(
+        "which blocks (drcov, offsets, code); --stream: also of raw", "Repeated options add up."
+    )
     selection.add_choice_options(group)
     common.add_open_options(parser, decoding=False, format_option="--input-format")
     common.add_json_option(parser)
@@ -83,15 +95,29 @@ def run(options: argparse.Namespace) -> int:
 def _more(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
     """What the format is given besides the path."""
     chosen = selection.selection(trace, options)
-    if options.to not in _OF_BLOCKS:
-        if chosen or options.file_offsets:
-            name = "file-offsets" if options.file_offsets else next(iter(chosen))
-            raise ConfigError(f"--{name} is for --format drcov and --format offsets")
-        return {} if options.with_code is None else {"code": options.with_code}
-    if options.with_code is not None:
+    for name in ("file_offsets", "hits"):
+        if getattr(options, name) and options.to != "offsets":
+            raise ConfigError(f"--{name.replace('_', '-')} is for --format offsets")
+        chosen |= {name: True} if getattr(options, name) else {}
+    if options.with_code is not None and options.to in (*_OF_BLOCKS, "raw"):
         raise ConfigError("--with-code is for --format perf.data")
-    if options.file_offsets:
-        if options.to == "drcov":
-            raise ConfigError("--file-offsets is for --format offsets: readers of drcov expect RVAs")
-        chosen["file_offsets"] = True
-    return chosen
+    if options.to in _OF_BLOCKS:
+        return chosen
+    if options.to == "raw":
+        return _one_stream(chosen)
+    if chosen:
+        raise ConfigError(f"--{next(iter(chosen))} is for --format {', '.join(_OF_BLOCKS)}")
+    return {} if options.with_code is None else {"code": options.with_code}
+
+
+def _one_stream(chosen: dict[str, Any]) -> dict[str, Any]:
+    """The stream of raw bytes."""
+    others = chosen.keys() - {"stream"}
+    if others:
+        raise ConfigError(
+            f"--{min(others)} does not go with --format raw: bytes of a stream are written whole"
+        )
+    streams = chosen.get("stream", [])
+    if len(streams) > 1:
+        raise ConfigError("--format raw writes one stream: give --stream once")
+    return {"stream": streams[0]} if streams else {}
