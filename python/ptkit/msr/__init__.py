@@ -18,9 +18,11 @@ write IA32_RTIT_CTL = 0xe209: tracing begins: TraceEn, User, MTCEn, BranchEn, MT
 
 from ptkit.msr.config import RtitConfig, config_of, from_perf, to_perf
 from ptkit.msr.cpuid import explain_cpuid
+from ptkit.msr.numbers import number
 from ptkit.msr.records import Capabilities, CpuidField, FieldValue, Register, Step, Violation
 from ptkit.msr.registers import capabilities, explain, register, registers
 from ptkit.msr.sequences import SEQUENCES, bts_plan, check, plan, with_single_range, with_topa
+from ptkit.msr.written import RegisterCheck, check_registers
 
 __all__ = [
     "SEQUENCES",
@@ -28,16 +30,19 @@ __all__ = [
     "CpuidField",
     "FieldValue",
     "Register",
+    "RegisterCheck",
     "RtitConfig",
     "Step",
     "Violation",
     "bts_plan",
     "capabilities",
     "check",
+    "check_registers",
     "config_of",
     "explain",
     "explain_cpuid",
     "from_perf",
+    "number",
     "plan",
     "register",
     "registers",

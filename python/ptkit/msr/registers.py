@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.errors import ConfigError
+from ptkit.msr.numbers import number, register_number
 from ptkit.msr.records import Capabilities, FieldValue, Register
+from ptkit.text import shortened
 
 __all__ = ["capabilities", "explain", "register", "registers"]
 
@@ -34,7 +37,8 @@ def register(name: int | str) -> Register:
     Parameters
     ----------
     name : int or str
-        Its number, or its name in any case, with or without ``IA32_`` or ``MSR_``. The number 0x1d9 is
+        Its number, or its name in any case, with or without ``IA32_`` or ``MSR_``. Digits in a text are
+        hexadecimal, as the manual and WinDbg have them: ``"570"`` is 0x570. The number 0x1d9 is
         IA32_DEBUGCTL; NetBurst's layout of it has the name MSR_DEBUGCTLA.
 
     Returns
@@ -44,30 +48,48 @@ def register(name: int | str) -> Register:
     Raises
     ------
     ConfigError
-        If the model has none of this number or name.
+        If the model has none of this number or name; the message has those that may have been meant.
     """
     known = registers()
     if isinstance(name, str):
         for row in known:
-            if name.upper() in (row.name.upper(), row.name.partition("_")[2].upper()):
+            if name.upper() in _spellings(row):
                 return row
-        raise ConfigError(f"no register is called {name!r}; `ptkit msr list` has them all")
-    number = integer("register", name, 0, 2**32 - 1)
+        read = register_number(name)
+        if read is None:
+            names = [spelling for row in known for spelling in _spellings(row)]
+            near = get_close_matches(name.upper(), names, 1)
+            raise ConfigError(f"no register is called {shortened(name)!r}; {_hint(near)}")
+        wanted = read
+    else:
+        wanted = integer("register", name, 0, 2**32 - 1)
     for row in known:
-        if row.number == number:
+        if row.number == wanted:
             return row
-    raise ConfigError(f"{number:#x} is no register of tracing; `ptkit msr list` has them all")
+    # Numbers of registers are hexadecimal in the manual: decimal digits were meant so, or the other way.
+    digits = str(name).strip()
+    meant = {int(digits, base) for base in (10, 16) if digits.isascii() and digits.isdecimal()}
+    near = [f"{row.number:#x} ({row.name})" for row in known if row.number in meant]
+    raise ConfigError(f"{wanted:#x} is no register of tracing; {_hint(near)}")
 
 
-def explain(name: int | str, value: int) -> list[FieldValue]:
+def _spellings(row: Register) -> tuple[str, str]:
+    return row.name.upper(), row.name.partition("_")[2].upper()
+
+
+def _hint(near: list[str]) -> str:
+    return f"did you mean {near[0]}?" if near else "`ptkit msr list` has them all"
+
+
+def explain(name: int | str, value: int | str) -> list[FieldValue]:
     """What a register's value means.
 
     Parameters
     ----------
     name : int or str
         As for `register`.
-    value : int
-        64 bits.
+    value : int or str
+        64 bits; a text as `number` takes it, such as WinDbg's ``"00000000`0000240c"``.
 
     Returns
     -------
@@ -79,7 +101,8 @@ def explain(name: int | str, value: int) -> list[FieldValue]:
     ConfigError
         If the register or the value is none.
     """
-    rows = _core.msr_explain(register(name).name, integer("value", value, 0, LAST_ADDRESS))
+    bits = number(value) if isinstance(value, str) else integer("value", value, 0, LAST_ADDRESS)
+    rows = _core.msr_explain(register(name).name, bits)
     return [FieldValue(*row) for row in rows]
 
 

@@ -237,6 +237,7 @@ def test_other_documents_fit_the_schema(
         "bench": ["bench", "--made", "--seconds", "0.001"],
         "msr list": ["msr", "list"],
         "msr explain": ["msr", "explain", "0x570", "0xe209"],
+        "msr check": ["msr", "check", "0x570=0x2409"],
         "msr plan": ["msr", "plan", "--user", "--cr3", "0x12345000"],
         "msr bts": ["msr", "bts", "64K"],
         "msr cpuid": ["msr", "cpuid"],

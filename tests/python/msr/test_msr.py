@@ -423,3 +423,125 @@ def test_cpuid_of_this_processor_is_read(capsys: pytest.CaptureFixture[str]) -> 
     assert status == 0
     has_leaf_7 = any(row[0] == 7 for row in msr.capabilities().words)
     assert text.startswith("07H.0 EBX[25]" if has_leaf_7 else "no leaf about tracing")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0x240c", 0x240C),
+        ("00000000`0000240c", 0x240C),
+        ("fffff806`85380000", 0xFFFFF80685380000),
+        ("FFFFF80685380000", 0xFFFFF80685380000),
+        ("0000240c", 0x240C),
+        ("0000000000002409", 0x2409),
+        ("240ch", 0x240C),
+        ("0b101", 5),
+        ("9225", 9225),
+        ("0", 0),
+    ],
+)
+def test_numbers_are_those_of_windbg_and_c(text: str, value: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert msr.number(text) == value
+    assert msr.explain("RTIT_ADDR0_A", text) == msr.explain(0x580, value)
+    assert f"= {value:#x}:" in run(capsys, "explain", "0x580", text)[1]
+
+
+@pytest.mark.parametrize("text", ["", "rax", "0x", "1g", "`", "1`2", "0x1ffffffffffffffff", "-1", "1_000"])
+def test_other_texts_are_no_numbers(text: str) -> None:
+    with pytest.raises(ConfigError):
+        msr.number(text)
+
+
+def test_numbers_of_registers_are_hexadecimal(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("570", "0x570", "570h", "00000570", "RTIT_CTL", 0x570):
+        assert msr.register(name).name == "IA32_RTIT_CTL"
+    assert "IA32_RTIT_CTL (0x570)" in run(capsys, "explain", "570", "00000000`0000240c")[1]
+    for name, meant in ((600, "0x600"), ("1392", "0x570"), ("RTIT_CTRL", "RTIT_CTL")):
+        with pytest.raises(ConfigError, match=f"did you mean {meant}"):
+            msr.register(name)
+    assert "did you mean RTIT_CTL?" in refused(capsys, "explain", "rtit_ctll", "1")
+    assert "is one word" in refused(capsys, "cpuid", "02490002")
+
+
+def test_addresses_of_a_plan_are_windbgs(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "plan",
+        "--os",
+        "--single",
+        "1M",
+        "--filter",
+        "fffff806`85380000-fffff80685380fff",
+        "--cr3",
+        "00185000",
+    )
+    out = run(capsys, *words)[1]
+    assert "IA32_RTIT_ADDR0_A = 0xfffff80685380000" in out
+    assert "IA32_RTIT_CR3_MATCH = 0x185000" in out
+
+
+def test_check_says_what_a_driver_wrote_wrong(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    good = ("0x560=0x100000", "0x561=0x7f", "0x570=0x2409")
+    status, out = run(capsys, "check", *good, "--cpuid", words)
+    assert status == 0
+    assert "no rule is broken" in out
+    status, out = run(
+        capsys, "check", "560=0x12340080", "561=0xfff", "570=0x8000000000002409", "--cpuid", words
+    )
+    assert status == 1
+    assert "refused: IA32_RTIT_CTL.reserved" in out
+    assert "IA32_RTIT_OUTPUT_BASE.BasePhysAddr: one range must be aligned to its size" in out
+
+
+def test_check_takes_lines_of_windbg(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import io
+
+    lines = "msr[570] = 00000000`00002409\nmsr[560] = 00000000`00100000\n561=0x7f"
+    status, out = run(capsys, "check", *lines.split())
+    assert status == 0, out
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    assert run(capsys, "check", "-") == (status, out)
+    for text in ("570", "=5", "570=", "570=0x2409 x", "570=0x2409 0x570=1", "DEBUGCTL=1", "560=1"):
+        refused(capsys, "check", *text.split())
+
+
+def test_check_has_causes_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out = run(capsys, "check", "0x560=0x100080", "0x561=0xff", "0x570=0x2409", "0x571=0x10")
+    assert status == 1
+    causes = [line for line in out.splitlines() if line.startswith("cause: ")]
+    assert "one range must be aligned to its size" in causes[0]
+    assert all("ToPA" not in cause for cause in causes)
+    status, out = run(capsys, "check", "0x560=0x100000", "0x561=0x7f", "0x570=0x2509", "0x571=0x10")
+    assert status == 0  # the registers are right
+    assert "an entry of the ToPA table" in out
+    assert "Stopped" not in "".join(line for line in out.splitlines() if line.startswith("cause: "))
+    out = run(capsys, "check", "570=0x2409", "571=0x20", "560=0x100000", "561=0x7f")[1]
+    assert "an earlier configuration did it" in out
+
+
+def test_check_notes_what_is_missing() -> None:
+    checked = msr.check_registers({0x570: 0x2000 | 1 << 7 | 1 << 32})
+    assert not checked.refused
+    assert checked.registers == {"IA32_RTIT_CTL": 0x2000 | 1 << 7 | 1 << 32}
+    assert "TraceEn is 0" in checked.notes[0]
+    assert "IA32_RTIT_OUTPUT_BASE (0x560)" in checked.notes[-1]
+    assert "IA32_RTIT_CR3_MATCH (0x572)" in checked.notes[-1]
+    assert "IA32_RTIT_ADDR0_B (0x581)" in checked.notes[-1]
+    assert "BranchEn is 0" in msr.check_registers({"570": "1"}).notes[0]
+    with pytest.raises(ConfigError, match="is given twice"):
+        msr.check_registers({0x570: 1, "RTIT_CTL": 1})
+    with pytest.raises(ConfigError, match="not among the registers"):
+        msr.check_registers({0x560: 1})
+
+
+def test_check_agrees_with_the_check_of_configurations() -> None:
+    found = msr.capabilities(SKYLAKE)
+    for seed in range(200):
+        values = random.Random(seed)
+        ctl = values.getrandbits(64) & 0x8000FFFF_0F3FFFFF & ~(1 << 63) & ~0x40000 & ~(0xF << 28)
+        base, mask = values.getrandbits(40), values.getrandbits(32) | 0x7F
+        config = dataclasses.replace(msr.config_of(ctl), output_base=base, output_mask_ptrs=mask)
+        ours = msr.check_registers({0x570: ctl, 0x560: base, 0x561: mask}, found).violations
+        reserved = [one for one in ours if one.field == "reserved"]
+        assert [one for one in ours if one not in reserved] == msr.check(config, found)

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from ptkit import msr
 from ptkit.cli import common
-from ptkit.cli.addresses import ADDRESSES, address, address_range, note_decimals
+from ptkit.cli.addresses import ADDRESSES, DecimalAddress, note_decimals
 from ptkit.cli.output.json_values import hexadecimal, print_document, with_hexadecimals
 from ptkit.errors import ConfigError, OpenError
 from ptkit.inputs import is_pipe, read_pipe, read_regular
 from ptkit.memory import free
+from ptkit.msr.numbers import assignments, is_decimal
 
 DESCRIPTION = """\
   explain REGISTER VALUE   what a value means, field by field
+  check REGISTER=VALUE...  what is wrong with values that a driver has written, by the manual's rules, and
+                           what may have set STATUS.Error; exit status 1: a processor would refuse it
   plan OPTIONS             the sequence of register accesses for a configuration, and what the manual's rules
                            say about it; exit status 1: a processor would refuse it
   bts OPTIONS              the same for Branch Trace Store
   cpuid [FILE]             what CPUID leaves 07H, 14H and 15H say of tracing, field by field
   list                     the registers, by number and name
-No register is written."""
+Numbers are 0x2409, WinDbg's fffff806`85380000 and what it prints of registers, or decimal digits; those of
+registers are hexadecimal: 570 is 0x570. No register is written."""
 EXAMPLES = """examples:
   ptkit msr explain 0x570 0x2409
+  ptkit msr explain 570 '00000000`0000240c'
   ptkit msr explain DEBUGCTL 0x1c0
+  ptkit msr check 0x560=0x12340000 0x561=0x7f 0x570=0x2409 0x571=0x10
+  ptkit msr check 'msr[570] = 00000000`0000240d'
   ptkit msr explain DEBUGCTLA 0x1c
   ptkit msr plan --user --tsc --mtc-period 3 --filter 0x401000-0x401fff --cr3 0x12345000 --single 1M
   ptkit msr plan --os --cyc --topa 64M --interrupt-every 16M --sequence start --sequence interrupt
@@ -34,6 +44,7 @@ EXAMPLES = """examples:
   ptkit msr cpuid
   cpuid -1 -r | ptkit msr cpuid /dev/stdin"""
 
+_WORD = re.compile(r"(?:0[xX])?[0-9a-fA-F]{8}")
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 _FLAGS = {
     "--user": ("user", True, "trace CPL 1 to 3"),
@@ -67,13 +78,38 @@ def _size(text: str) -> int:
     return common.number()(digits) << _UNITS[unit]
 
 
+def msr_number(text: str) -> int:
+    """Read a number of 64 bits as WinDbg, the manual and C write it."""
+    try:
+        value = msr.number(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return DecimalAddress(value) if is_decimal(text) else value
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, separator, last = text.partition("-")
+    if not separator or not first:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range: write FIRST-LAST, such as 0x1000-0x1fff")
+    return msr_number(first), msr_number(last)
+
+
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     explain = actions.add_parser("explain", help="what a value means")
     explain.add_argument("register", metavar="REGISTER", help="number or name, such as 0x570 or RTIT_CTL")
-    explain.add_argument("value", metavar="VALUE", type=common.number(), help="64 bits, such as 0x2409")
+    explain.add_argument("value", metavar="VALUE", type=msr_number, help="64 bits, such as 0x2409")
     common.add_json_option(explain)
+    check = actions.add_parser("check", help="what is wrong with values of registers")
+    check.add_argument(
+        "values",
+        metavar="REGISTER=VALUE",
+        nargs="+",
+        help="such as 0x570=0x2409, or lines of WinDbg's rdmsr; - reads them from standard input",
+    )
+    _add_cpuid(check)
+    common.add_json_option(check)
     plan = actions.add_parser("plan", help="the sequence of register accesses")
     _add_plan(plan)
     common.add_json_option(plan)
@@ -95,10 +131,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--netburst", action="store_true", help="bits of MSR_DEBUGCTLA: NetBurst (Pentium 4, family 15)"
     )
     bts.add_argument(
-        "--buffer", metavar="ADDRESS", type=address, default=0x200000, help="address of the buffer"
+        "--buffer", metavar="ADDRESS", type=msr_number, default=0x200000, help="address of the buffer"
     )
     bts.add_argument(
-        "--area", metavar="ADDRESS", type=address, default=0x100000, help="address of the DS area"
+        "--area", metavar="ADDRESS", type=msr_number, default=0x100000, help="address of the DS area"
     )
     common.add_json_option(bts)
     cpuid = actions.add_parser("cpuid", help="CPUID leaves about tracing")
@@ -113,6 +149,15 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     common.add_json_option(listing)
 
 
+def _add_cpuid(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--cpuid",
+        metavar="FILE",
+        help="file with CPUID words, as `cpuid -r` prints them (default: those of this processor; without "
+        "Processor Trace, of one with every feature)",
+    )
+
+
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is traced", ADDRESSES)
     group.add_argument("--perf", metavar="EVENT", help="begin with an event of perf, such as intel_pt/tsc/u")
@@ -121,7 +166,9 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     for option, (field, _, help) in _VALUES.items():
         group.add_argument(option, dest=field, metavar="N", type=common.number(), help=help)
     group.add_argument("--psb-period", metavar="BYTES", type=_size, help="bytes between PSBs: a power of two")
-    group.add_argument("--cr3", metavar="VALUE", type=address, help="trace only with this CR3: one process")
+    group.add_argument(
+        "--cr3", metavar="VALUE", type=msr_number, help="trace only with this CR3: one process"
+    )
     ranges = {
         "--filter": "trace only code in a range, both ends inclusive",
         "--trace-stop": "stop where a range is entered",
@@ -130,7 +177,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             option,
             metavar="FIRST-LAST",
-            type=address_range,
+            type=_range,
             action="append",
             default=[],
             help=f"{help}; up to four",
@@ -144,14 +191,14 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--base",
         metavar="ADDRESS",
-        type=address,
+        type=msr_number,
         default=_BASE,
         help="physical address of the memory",
     )
     group.add_argument(
         "--table",
         metavar="ADDRESS",
-        type=address,
+        type=msr_number,
         default=_TABLE,
         help="physical address of the tables",
     )
@@ -166,12 +213,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         "--stop-when-full", action="store_true", help="set STOP in the last table entry (default: a ring)"
     )
     group = parser.add_argument_group("processor and sequence")
-    group.add_argument(
-        "--cpuid",
-        metavar="FILE",
-        help="file with CPUID words, as `cpuid -r` prints them (default: those of this processor; without "
-        "Processor Trace, of one with every feature)",
-    )
+    _add_cpuid(group)
     group.add_argument(
         "--sequence",
         choices=msr.SEQUENCES,
@@ -185,22 +227,13 @@ def run(options: argparse.Namespace) -> int:
     note_decimals(options)
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "explain": _explain,
+        "check": _check,
         "plan": _plan,
         "bts": _bts,
         "cpuid": _cpuid,
         "list": _list,
     }
     return actions[options.action](options)
-
-
-def _register(text: str) -> msr.Register:
-    try:
-        number = int(text, 0)
-    except ValueError:
-        return msr.register(text)
-    if not 0 <= number < 2**32:
-        raise ConfigError(f"{text} is not the number of a register")
-    return msr.register(number)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -214,7 +247,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    register = _register(options.register)
+    register = msr.register(options.register)
     fields = msr.explain(register.name, options.value)
     if options.json:
         rows = [with_hexadecimals(asdict(field), {"value"}) for field in fields]
@@ -232,6 +265,38 @@ def _explain(options: argparse.Namespace) -> int:
             f"under this number: ptkit msr explain DEBUGCTLA {options.value:#x}"
         )
     return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    lines = sys.stdin.read() if options.values == ["-"] else " ".join(options.values)
+    values: dict[int | str, int | str] = {}
+    for name, value in assignments(lines):
+        register = msr.register(name)
+        if register.number in values:
+            raise ConfigError(f"{register.name} ({register.number:#x}) is given twice")
+        values[register.number] = value
+    found, processor = _capabilities(options)
+    checked = msr.check_registers(values, found)
+    if options.json:
+        document = {
+            "processor": processor,
+            "violations": [asdict(violation) for violation in checked.violations],
+            "registers": {name: hexadecimal(value) for name, value in checked.registers.items()},
+            "notes": checked.notes,
+            "causes": checked.causes,
+        }
+        print_document("msr check", document)
+        return 1 if checked.refused else 0
+    print(f"checked against {processor}")
+    for violation in checked.violations:
+        print(f"{'refused' if violation.refused else 'note'}: {violation}")
+    for note in checked.notes:
+        print(f"note: {note}")
+    for cause in checked.causes:
+        print(f"cause: {cause}")
+    if not checked.violations:
+        print("no rule is broken")
+    return 1 if checked.refused else 0
 
 
 def _cpuid(options: argparse.Namespace) -> int:
@@ -255,6 +320,11 @@ def _of_netburst(debugctl: int) -> bool:
 
 
 def _cpuid_text(path: str) -> str:
+    if _WORD.fullmatch(path) and not Path(path).exists():
+        raise ConfigError(
+            f"{path} is one word: give a file with lines as `cpuid -r` prints them, such as "
+            "0x00000014 0x01: eax=0x02490002 ebx=0x003f3fff ecx=0x00000000 edx=0x00000000"
+        )
     data = read_pipe(path, *free()) if is_pipe(path) else read_regular(path)
     return data.decode(errors="replace")
 
