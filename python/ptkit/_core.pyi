@@ -57,6 +57,7 @@ class CallFlag(enum.IntFlag):
     BEGIN_SEEN = 256
     TIME_KNOWN = 512
     END_TIME_KNOWN = 1024
+    UNDECIDED = 2048
 
 class CallHow(enum.IntEnum):
     ROOT = 0
@@ -174,6 +175,7 @@ class FunctionFlag(enum.IntFlag):
     INTERRUPT = 32
     TIME_KNOWN = 64
     INLINED = 128
+    COUNT_EXACT = 256
 
 class GapCause(enum.IntEnum):
     ERROR = 0
@@ -278,6 +280,7 @@ class StackAnomaly(enum.IntEnum):
     INTERRUPT_RETURN = 4
     TOO_DEEP = 5
     ENTERED_ELSEWHERE = 6
+    UNDECIDED = 7
 
 class StackAnomalyFlag(enum.IntFlag):
     FROM_KNOWN = 1

@@ -186,6 +186,7 @@ void register_call_enums(py::module_& module) {
         // clang-format off
         PT_VALUE(RETURN_ELSEWHERE) PT_VALUE(SKIPPED_FRAMES) PT_VALUE(JUMP_INSIDE) PT_VALUE(SIGNAL_RETURN)
         PT_VALUE(INTERRUPT_RETURN) PT_VALUE(TOO_DEEP) PT_VALUE(ENTERED_ELSEWHERE)
+            PT_VALUE(UNDECIDED)
                 // clang-format on
                 .finalize();
   }
@@ -205,6 +206,7 @@ void register_call_flags(py::module_& module) {
       .value("BEGIN_SEEN", columns::CALL_BEGIN_SEEN)
       .value("TIME_KNOWN", columns::CALL_TIME_KNOWN)
       .value("END_TIME_KNOWN", columns::CALL_END_TIME_KNOWN)
+      .value("UNDECIDED", columns::CALL_UNDECIDED)
       .finalize();
   py::native_enum<columns::AnomalyFlag>(
       module, "StackAnomalyFlag", "enum.IntFlag",
@@ -225,6 +227,7 @@ void register_call_flags(py::module_& module) {
       .value("INTERRUPT", columns::FUNCTION_INTERRUPT)
       .value("TIME_KNOWN", columns::FUNCTION_TIME_KNOWN)
       .value("INLINED", columns::FUNCTION_INLINED)
+      .value("COUNT_EXACT", columns::FUNCTION_COUNT_EXACT)
       .finalize();
 }
 

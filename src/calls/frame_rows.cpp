@@ -14,7 +14,8 @@ static_assert(std::uint16_t{FRAME_EXACT} == columns::CALL_EXACT && FRAME_PARENT 
               FRAME_RECURSIVE == +columns::CALL_RECURSIVE && FRAME_IN_TX == +columns::CALL_IN_TX &&
               FRAME_BEGIN_SEEN == +columns::CALL_BEGIN_SEEN &&
               FRAME_TIME_KNOWN == +columns::CALL_TIME_KNOWN &&
-              FRAME_END_TIME_KNOWN == +columns::CALL_END_TIME_KNOWN);
+              FRAME_END_TIME_KNOWN == +columns::CALL_END_TIME_KNOWN &&
+              FRAME_UNDECIDED == +columns::CALL_UNDECIDED);
 
 void put_row(Batch& batch, std::size_t row, const Frame& frame, std::uint64_t first_id) noexcept {
   using enum Column;

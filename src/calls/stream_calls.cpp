@@ -1,5 +1,6 @@
 #include "calls/stream_calls.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ptkit::calls {
@@ -46,6 +47,16 @@ constexpr columns::ColumnMask mask_of() noexcept {
   return owner;
 }
 
+// Stacks of the stream's processes may go on in other streams, or in threads that are not selected.
+[[nodiscard]] bool shares_stacks(const StreamCalls::Input& input) {
+  const auto& streams = input.reader.bundle->streams;
+  const trace::Stream& own = streams[input.reader.streams.front()];
+  return input.selection.by_context() || std::ranges::any_of(streams, [&own](const trace::Stream& other) {
+           const bool is_known = own.pid != trace::kNoId && other.pid != trace::kNoId;
+           return &other != &own && (!is_known || other.pid == own.pid);
+         });
+}
+
 [[nodiscard]] std::optional<PythonFrames> python_frames(const StreamCalls::Input& input,
                                                         const FunctionTable& functions, FrameSink& sink) {
   if (input.frames == FrameView::NATIVE) return std::nullopt;
@@ -65,6 +76,7 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
       follows_switches_(!input.selection.by_context()) {
   machine_.set_watch(watch_);
   machine_.set_moves(&moves_);
+  machine_.set_shares_stacks(shares_stacks(input));
   if (python_) groups_.hide([this](std::uint32_t function) { return python_->hides(function); });
   if (input.inlines != nullptr) {
     inlines_ = std::make_unique<DebugInlines>(input.image, *input.inlines, functions_);

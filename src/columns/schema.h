@@ -28,6 +28,7 @@ enum CallFlag : std::uint16_t {
   CALL_BEGIN_SEEN = 256,
   CALL_TIME_KNOWN = 512,
   CALL_END_TIME_KNOWN = 1024,
+  CALL_UNDECIDED = 2048,
 };
 enum AnomalyFlag : std::uint8_t {
   ANOMALY_FROM_KNOWN = 1,
@@ -45,7 +46,7 @@ enum MomentFlag : std::uint8_t {
   MOMENT_TIME_KNOWN = 64,
   MOMENT_COVERED = 128,
 };
-enum FunctionFlag : std::uint8_t {
+enum FunctionFlag : std::uint16_t {
   FUNCTION_ENTRY_KNOWN = 1,
   FUNCTION_FILE_KNOWN = 2,
   FUNCTION_EXACT = 4,
@@ -54,6 +55,7 @@ enum FunctionFlag : std::uint8_t {
   FUNCTION_INTERRUPT = 32,
   FUNCTION_TIME_KNOWN = 64,
   FUNCTION_INLINED = 128,
+  FUNCTION_COUNT_EXACT = 256,
 };
 enum RunFlag : std::uint8_t { CPU_KNOWN = 1, TID_KNOWN = 2 };
 

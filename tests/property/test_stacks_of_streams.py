@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from call_bounds import false_counts, false_instructions
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -101,7 +102,10 @@ def survive(data: bytes) -> None:
     for begin, end in zip(gaps["begin"].tolist(), gaps["end"].tolist(), strict=True):
         assert not ((calls["offset"] < begin) & (calls["end_offset"] > end)).any()
     functions = trace.functions()
-    assert functions["count"].sum() == len(calls)
+    assert functions["count"].sum() == np.count_nonzero(calls["begin_seen"])
+    assert functions["count"].sum() + functions["begin_unseen"].sum() == len(calls)
+    assert false_counts(trace) == []
+    assert false_instructions(trace) == []
     assert len(trace.stack_anomalies) <= len(trace.branches(columns=["kind"]))
 
 

@@ -174,14 +174,17 @@ class _Walk:
         while len(now.frames) > first:
             self.pop(row, EndHow.TAIL if returned else EndHow.LEFT)
 
-    def leave_by_sp(self, row: int, kind: int, to: int, sp: int) -> None:
-        """End the frames of which the return address lies below RSP."""
+    def leave_by_sp(self, row: int, kind: int, to: int, sp: int, *, resumed: bool = False) -> None:
+        """End the frames of which the return address lies below RSP.
+
+        Code that goes on with another stack may return there by a jump: `resumed`.
+        """
         slots = self.open.slots
         first = len(slots)
         while first and slots[first - 1] < sp:
             first -= 1
         if first < len(slots):
-            self.leave(row, first, to, kind in (RETURN, FAR_CALL))
+            self.leave(row, first, to, resumed or kind in (RETURN, FAR_CALL))
         elif kind == RETURN and slots[-1] == _NEVER:
             self.outermost = self.open.frames[0]
             self.leave(row, 0, to, True)
@@ -262,7 +265,8 @@ class _Walk:
             if kind == FAR_CALL:
                 self.system_call(row, from_ip, next_ip, to, sp, stack)
                 continue
-            if stack != self.stack and to and self.change_stack(row, kind, to, stack):
+            resumed = stack != self.stack and to != 0
+            if resumed and self.change_stack(row, kind, to, stack):
                 self.root(row, bool(begins), function, to, sp)
                 continue
             now = self.open
@@ -272,7 +276,7 @@ class _Walk:
                 self.push(row, How.CALL, to, from_ip, next_ip, sp, sp, mark)
             elif kind != FINISH:
                 if now.slots and (now.slots[-1] < sp or kind == RETURN):
-                    self.leave_by_sp(row, kind, to, sp)
+                    self.leave_by_sp(row, kind, to, sp, resumed=resumed)
                 if not self.open.frames:
                     self.caller(function, to, sp)
                 elif begins and (leaves or (kind == RETURN and self.branches_within(row))):

@@ -26,6 +26,7 @@ __all__ = [
     "add_bound",
     "add_frames_option",
     "add_inlines",
+    "call_counts",
     "decoding",
     "entry_names",
     "fit",
@@ -34,6 +35,7 @@ __all__ = [
     "note",
     "print_sums_json",
     "report",
+    "report_counts",
     "shown_name",
 ]
 
@@ -95,6 +97,26 @@ def report(trace: Trace, options: argparse.Namespace, rows: int, losses: Losses)
     if rows and (losses.errors or losses.gaps):
         note(options, "call stacks end at gaps: counts, instructions and times are at least what is printed")
     losses.report(options.path)
+
+
+def call_counts(sums: Table) -> list[tuple[str, list[str]]]:
+    """Columns of calls: heads and cells. A ``~`` marks counts that are not certain.
+
+    Frames of which the begin is not in the trace have a column if there are any.
+    """
+    exact = sums["count_exact"].tolist()
+    counts = [f"{'' if sure else '~'}{n:,}" for n, sure in zip(sums["count"].tolist(), exact, strict=True)]
+    unseen = sums["begin_unseen"].tolist()
+    columns = [("calls", counts)]
+    if any(unseen):
+        columns.append(("unseen", [f"{n:,}" for n in unseen]))
+    return columns
+
+
+def report_counts(options: argparse.Namespace, shown: Table) -> None:
+    """Say that counts of calls are not certain."""
+    if not shown["count_exact"].all():
+        note(options, "~: not certain, as stacks were left and resumed; trace.stack_anomalies has where")
 
 
 def line_width() -> int | None:

@@ -26,6 +26,7 @@ FRAME_VIEWS = ("native", "python", "mixed")
 _SUMS = (
     "module",
     "count",
+    "begin_unseen",
     "instructions",
     "self_instructions",
     "branches",

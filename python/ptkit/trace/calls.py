@@ -148,8 +148,10 @@ class Calls(ABC):
         -------
         Table
             Ordered by instructions, most first. Columns of shape (rows,):
-            ``function``, ``module`` (str), ``flags`` (uint8, `ptkit.FunctionFlag`), ``count`` (uint64,
-            frames), ``instructions``,
+            ``function``, ``module`` (str), ``flags`` (uint16, `ptkit.FunctionFlag`), ``count`` (uint64,
+            calls: frames of which the begin is in the trace; ``count_exact`` says if it is certain),
+            ``begin_unseen`` (uint64, other frames: open before the trace or a gap, entered elsewhere than at
+            the function's first instruction, or continued from another stream), ``instructions``,
             ``self_instructions``, ``branches`` (uint64; in recursion, each instruction and branch is counted
             once), ``least``, ``most`` (uint64, TSC ticks: least and most possible time of all outermost
             frames), ``p50``, ``p99``, ``max`` (uint64, TSC ticks: median, 99th percentile and maximum of the
@@ -222,8 +224,8 @@ class Calls(ABC):
             Callers come before their callees; of the callees of one function, those with most instructions
             come first. Columns of shape (rows,): ``node``, ``parent`` (uint32, numbers of rows; see
             ``parent_known``), ``depth`` (int32), ``function``, ``module`` (str), ``count``,
-            ``instructions``, ``self_instructions``, ``branches`` (uint64), ``least``, ``most`` (uint64, TSC
-            ticks), ``flags`` (uint8, `ptkit.FunctionFlag`). Not among the default columns: ``entry_ip``
+            ``begin_unseen`` (as for `functions`), ``instructions``, ``self_instructions``, ``branches``
+            (uint64), ``least``, ``most`` (uint64, TSC ticks), ``flags`` (uint16, `ptkit.FunctionFlag`). Not among the default columns: ``entry_ip``
             (uint64, address, of the first call), ``space`` (uint32), ``code_tsc`` (uint64, TSC ticks, as
             for `functions`), ``file`` (int32, index in ``trace.info.files``), ``inline_level`` (uint8; as
             for `calls`).

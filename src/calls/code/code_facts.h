@@ -23,7 +23,7 @@ enum CodeFlag : std::uint32_t {
   CODE_RESOLVER = 32,      // the dynamic linker's resolver of lazily bound functions
   CODE_SETJMP = 64,        // setjmp() or one of its kin
   CODE_LANDING_PAD = 128,  // control goes there when an exception is caught or cleanups run
-  CODE_SWITCH = 1024,      // continues on another stack: swapcontext() or one of its kin
+  CODE_SWITCH = 1024,      // may continue on another stack, by its name or its code: swapcontext()
   CODE_LEAVE = 2048,       // the same, and the stack before it is not used again: setcontext()
   CODE_PARK = 4096,        // calls a scheduler that has a stack of its own: Go's mcall()
   CODE_LAZY = 512,         // the first entry of a PLT, which jumps to the resolver
@@ -72,6 +72,8 @@ class CodeFacts {
   [[nodiscard]] virtual bool follows_call(std::uint64_t ip) = 0;
   // CALL far, not an interrupt.
   [[nodiscard]] virtual bool is_far_call(std::uint64_t ip) = 0;
+  // The code before the branch at `ip`, from `entry` on if that is near, loads the stack pointer.
+  [[nodiscard]] virtual bool loads_stack_pointer(std::uint64_t entry, std::uint64_t ip) = 0;
   // Where control goes when the call at `ip` throws; none if the function has no such table.
   [[nodiscard]] virtual std::optional<std::uint64_t> landing_pad_of(std::uint64_t ip) = 0;
 };

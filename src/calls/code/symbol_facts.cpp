@@ -7,6 +7,7 @@
 #include "base/addresses.h"
 #include "calls/code/code_bytes.h"
 #include "calls/code/retpoline.h"
+#include "calls/code/stack_pointer.h"
 #include "insn/insn.h"
 #include "symbol/anon_memory.h"
 #include "symbol/row_views.h"
@@ -18,6 +19,7 @@ using base::Bytes;
 using insn::Insn;
 
 constexpr std::size_t kLongestInsn = 15;
+constexpr std::size_t kSwitchBytes = 512;  // of a function that may switch stacks
 
 [[nodiscard]] Bytes skip_endbr(Bytes code) noexcept {
   constexpr std::size_t kSize = 4;
@@ -141,7 +143,8 @@ std::uint32_t SymbolFacts::unwind_flags(const FilePlace& place, std::uint64_t be
 CodePlace SymbolFacts::find(std::uint64_t ip) const {
   CodePlace place{ip, kUnknownFunction, 0};
   bool is_named = false;
-  if (const auto symbol = symbols_.find(view_->space(), view_->valid_from(), ip)) {
+  const auto symbol = symbols_.find(view_->space(), view_->valid_from(), ip);
+  if (symbol) {
     place.entry = symbol->address;
     place.flags = flags_of(symbol->raw_name) | CODE_KNOWN;
     if (ip >= base::kKernelHalf) place.flags |= kernel_flags_of(symbol->raw_name);
@@ -152,8 +155,7 @@ CodePlace SymbolFacts::find(std::uint64_t ip) const {
   const FilePlace where = file_place(ip);
   place.flags |= unwind_flags(where, where.offset - (ip - place.entry));
   if (place.is(CODE_KNOWN) && !place.is(CODE_ENTRY)) return place;
-  constexpr std::size_t kStubBytes = 16;
-  std::array<std::uint8_t, kStubBytes> bytes{};
+  std::array<std::uint8_t, kSwitchBytes> bytes{};
   const Bytes code = Bytes(bytes).first(view_->read(ip, bytes));
   // A function may begin like a stub: where bounds are known, they decide.
   const bool in_function = where.unwind != nullptr && where.unwind->function_at(where.offset).has_value();
@@ -166,6 +168,10 @@ CodePlace SymbolFacts::find(std::uint64_t ip) const {
   const Bytes body = skip_endbr(code);
   if (body.empty() || body[0] != kRet) place.flags &= ~std::uint32_t{CODE_RETURN};
   if (place.is(CODE_RETURN)) place.flags &= ~std::uint32_t{CODE_STUB | CODE_THUNK};
+  const bool may_switch = ip < base::kKernelHalf && !place.is(CODE_STUB) && !place.is(CODE_PARK);
+  const std::uint64_t size = symbol ? std::min<std::uint64_t>(symbol->size, code.size()) : 0;
+  const Bytes function = size != 0 ? code.first(size) : code;
+  if (may_switch && switches_stacks(function, size != 0)) place.flags |= CODE_SWITCH;
   return place;
 }
 
@@ -229,6 +235,17 @@ bool SymbolFacts::is_far_call(std::uint64_t ip) {
   std::array<std::uint8_t, 1> first{};
   const bool is_direct = view_->read(ip, first) == 1 && first[0] == kDirect;
   return is_direct || insn_at(ip).kind == insn::InsnKind::CALL_FAR;
+}
+
+bool SymbolFacts::loads_stack_pointer(std::uint64_t entry, std::uint64_t ip) {
+  constexpr std::uint64_t kMostBytes = 1024;
+  const CodePlace place = at(ip);
+  std::uint64_t begin = place.is(CODE_KNOWN) ? place.entry : entry;
+  if (begin > ip || ip - begin > kMostBytes) begin = entry;
+  if (begin > ip || ip - begin > kMostBytes) return false;
+  std::array<std::uint8_t, kMostBytes> bytes{};
+  const std::size_t size = view_->read(begin, std::span(bytes).first(ip - begin));
+  return size == ip - begin && calls::loads_stack_pointer(Bytes(bytes).first(size));
 }
 
 std::optional<std::uint64_t> SymbolFacts::landing_pad_of(std::uint64_t ip) {

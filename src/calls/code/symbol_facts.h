@@ -28,6 +28,7 @@ class SymbolFacts final : public CodeFacts {
   [[nodiscard]] bool begins_retpoline(std::uint64_t ip) override;
   [[nodiscard]] bool follows_call(std::uint64_t ip) override;
   [[nodiscard]] bool is_far_call(std::uint64_t ip) override;
+  [[nodiscard]] bool loads_stack_pointer(std::uint64_t entry, std::uint64_t ip) override;
   [[nodiscard]] std::optional<std::uint64_t> landing_pad_of(std::uint64_t ip) override;
 
  private:

@@ -45,6 +45,7 @@ class AwayClock {
     if (is_off_) [[unlikely]]
       end_untraced(place);
   }
+  [[nodiscard]] bool is_off() const noexcept { return is_off_; }
   void leave(const Place& place);
   void come_back(const Place& place);
   // Control flow is known up to `last`, and from `place` on.

@@ -44,9 +44,10 @@ enum FrameFlag : std::uint16_t {
   FRAME_CONTINUES = 32,         // `continues` is known
   FRAME_RECURSIVE = 64,         // the function has another frame below
   FRAME_IN_TX = 128,            // entered within a transaction
-  FRAME_BEGIN_SEEN = 256,       // the begin is in the trace
+  FRAME_BEGIN_SEEN = 256,       // the begin, at the function's first instruction, is in the trace
   FRAME_TIME_KNOWN = 512,       // the time of the begin is known
   FRAME_END_TIME_KNOWN = 1024,  // the time of the end is known
+  FRAME_UNDECIDED = 2048,       // another frame may have gone on in its place
 };
 
 // A place in a stream: counts of what was before it, and the interval of its time.
@@ -92,6 +93,11 @@ struct Frame {
   [[nodiscard]] bool is_rest() const noexcept {
     return how == How::INLINED && (flags & FRAME_CONTINUES) != 0;
   }
+  // Counts as an execution of its function that begins in the trace.
+  [[nodiscard]] bool is_call() const noexcept { return !is_rest() && (flags & FRAME_BEGIN_SEEN) != 0; }
+  [[nodiscard]] bool is_begin_unseen() const noexcept {
+    return !is_rest() && (flags & FRAME_BEGIN_SEEN) == 0;
+  }
 };
 
 // What fits nothing. Stored in the `kind` column of stack anomalies: append only.
@@ -103,6 +109,7 @@ enum class AnomalyKind : std::uint8_t {
   INTERRUPT_RETURN = 4,   // a return from the kernel that no open frame waits for
   TOO_DEEP = 5,           // too many open frames: they end as at a gap
   ENTERED_ELSEWHERE = 6,  // packets were enabled again at an address that fits no open frame
+  UNDECIDED = 7,          // which of several frames, or which stack, control went to is not certain
 };
 
 struct Anomaly {

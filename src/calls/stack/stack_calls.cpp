@@ -63,6 +63,7 @@ void StackMachine::call(const Step& step, OpenFrame& frame, const Place& after) 
   if ((stack().top().open & OPEN_PARK) != 0) begin = enter_scheduler(edge.is(CODE_LEAVE), after);
   frame.open = open_flags(edge);
   if (edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY)) frame.open |= inner_open_flags(edge);
+  if (enters_inside(edge)) frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
   push(frame, begin);
 }
 
@@ -97,21 +98,28 @@ void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) 
   if (stack().stub() != nullptr) return leave_stub(step, after);
   if (!step.to_known()) return;
   const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
+  if (indirect && (stack().top().open & OPEN_SWITCH) != 0) return switch_stack(step, after);
   if (edge.is(EDGE_INNER)) return;
   leave_stuffing();
-  if (indirect && (stack().top().open & OPEN_SWITCH) != 0) return switch_stack(step, after);
   if (indirect && (stack().top().open & OPEN_RESOLVER) != 0) return tail(step, edge, after);
   if (edge.is(EDGE_TAIL) && edge.function != stack().top().function) {
     if (indirect && go_below(step, after, true)) return;
     return tail(step, edge, after);
   }
   if (!indirect || edge.function == stack().top().function) return;
-  if (edge.is(EDGE_TAIL) || go_below(step, after, false) || edge.is(CODE_COLD)) return;
+  if (edge.is(EDGE_TAIL) || jump_to_mark(step, after)) return;
+  if (edge.is(CODE_KNOWN) && !edge.is(CODE_COLD) && leave_stack(step, after)) return;
+  if (go_below(step, after, false) || edge.is(CODE_COLD)) return;
   const CodePlace from = facts_.at(step.from_ip);
   if (!edge.is(CODE_KNOWN) && !from.is(CODE_KNOWN)) return;  // within code without known functions
   if (edge.is(CODE_KNOWN)) note(AnomalyKind::JUMP_INSIDE, step, after);
-  stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
-  tail(step, edge, after);
+  stack().top().doubt();
+  tail(step, edge, after, false);
+}
+
+// Not at the first instruction of a function.
+bool StackMachine::enters_inside(const EdgeFacts& edge) noexcept {
+  return edge.is(CODE_KNOWN) && !edge.is(CODE_ENTRY);
 }
 
 // The stub jumps to another stub, or to the function.
@@ -140,7 +148,7 @@ void StackMachine::enter_function(const EdgeFacts& edge, const Place& after) {
     step.from_ip = stub.frame.call_ip;
     step.to_ip = edge.to;
     step.flags = stub.step_flags;
-    push_tail(step, edge, after);
+    push_tail(step, edge, after, (stub.frame.flags & FRAME_UNDECIDED) == 0);
     stack().top().open |= stub.frame.open;
     return;
   }
@@ -148,6 +156,7 @@ void StackMachine::enter_function(const EdgeFacts& edge, const Place& after) {
   stub.frame.entry_ip = edge.to;
   stub.frame.function = edge.function;
   stub.frame.open |= open_flags(edge);
+  if (enters_inside(edge)) stub.frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
   push(stub.frame, after);
 }
 
@@ -160,22 +169,25 @@ void StackMachine::settle_stub(const Place& after) {
 }
 
 // A jump to the entry of another function.
-void StackMachine::tail(const Step& step, const EdgeFacts& edge, const Place& after) {
+void StackMachine::tail(const Step& step, const EdgeFacts& edge, const Place& after, bool is_certain) {
   if (edge.is(CODE_RETURN)) return;  // the return of the function that jumps
-  if (!edge.is(CODE_STUB)) return push_tail(step, edge, after);
+  if (!edge.is(CODE_STUB)) return push_tail(step, edge, after, is_certain);
   Stub stub;
+  if (!is_certain) stub.frame.doubt();
   stub.frame.call_ip = step.from_ip;
   stub.step_flags = step.flags;
   stub.is_jump = true;
   enter_stub(edge, stub);
 }
 
-void StackMachine::push_tail(const Step& step, const EdgeFacts& edge, const Place& after) {
+void StackMachine::push_tail(const Step& step, const EdgeFacts& edge, const Place& after, bool is_certain) {
   const OpenFrame top = stack().top();
   OpenFrame frame;
   frame.how = How::TAIL;
   frame.flags = static_cast<std::uint16_t>(FRAME_EXACT | FRAME_BEGIN_SEEN | FRAME_CALL | FRAME_ENTRY |
                                            (top.flags & FRAME_RETURN));
+  if (enters_inside(edge)) frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
+  if (!is_certain) frame.doubt();
   frame.call_ip = step.from_ip;
   frame.entry_ip = step.to_ip;
   frame.return_ip = top.return_ip;

@@ -1,5 +1,5 @@
 // Choices between frames that control may have gone to: branches wait until the returns among them tell.
-#include <iterator>
+#include <algorithm>
 #include <utility>
 
 #include "calls/stack/stack_machine.h"
@@ -11,9 +11,6 @@ using flow::BranchKind;
 // `step` leads to one of the candidates, the most likely one first. Its place is that of the thread behind
 // it.
 void StackMachine::choose(std::vector<Candidate> candidates, const Step& step, Input::Kind kind) {
-  constexpr std::ptrdiff_t kMostCandidates = 64;
-  if (std::ssize(candidates) > kMostCandidates)
-    candidates.erase(candidates.begin() + kMostCandidates - 1, candidates.end() - 1);
   undecided_.begin(std::move(candidates), {step, kind});
   if (replayed_ != 0) decide();  // each input waits once
 }
@@ -58,8 +55,12 @@ void StackMachine::decide() {
   const auto decision = undecided_.decide();
   const Place after = cause.step.place;
   if (cause.kind == Input::Kind::SWITCH) {
-    go_on_with(decision.number, cause.step, after, decision.is_certain);
+    const bool is_certain = decision.is_certain && !may_be_elsewhere();
+    if (!is_certain && decision.number != Candidate::kUnknown)
+      doubt_stacks(decision.others, cause.step, after);
+    go_on_with(decision.number, cause.step, after);
   } else {
+    if (!decision.is_certain) doubt_marked(decision.others, cause.step, after);
     leave_to_mark(decision.number, cause.step, after, decision.is_certain);
   }
   std::size_t left = decision.inputs.size();
@@ -68,6 +69,35 @@ void StackMachine::decide() {
     if (watch_ != nullptr) watch_->before_row(one.step.place, *this, owner_);
     apply(one);
   }
+}
+
+// Any of the stacks may have gone on.
+void StackMachine::doubt_stacks(const std::vector<Candidate>& stacks, const Step& step, const Place& after) {
+  note(AnomalyKind::UNDECIDED, step, after);
+  for (const Candidate& one : stacks) {
+    if (one.number() == Candidate::kSame) {
+      stack().doubt();
+    } else if (one.number() != Candidate::kUnknown) {
+      parked_[one.number()].thread->stack.doubt();
+    }
+  }
+}
+
+// longjmp() may have gone to any of the frames, and have ended those above them.
+void StackMachine::doubt_marked(const std::vector<Candidate>& frames, const Step& step, const Place& after) {
+  note(AnomalyKind::UNDECIDED, step, after);
+  std::size_t outermost = stack().size();
+  bool may_leave = false;
+  for (const Candidate& one : frames) {
+    const MarkedFrame marked = MarkedFrame::of(one.number());
+    if (marked.parked == 0) {
+      outermost = std::min(outermost, marked.frame + 1);
+    } else {
+      parked_[marked.parked - 1].thread->stack.doubt();
+      may_leave = true;
+    }
+  }
+  stack().doubt(may_leave ? 0 : outermost);
 }
 
 // An input that has waited.

@@ -91,7 +91,7 @@ void StackMachine::return_within_kernel(const Step& step, const Place& after) {
   const CodePlace code = facts_.at(step.to_ip);
   if (!code.is(CODE_KNOWN) || code.function == stack().top().function || go_below(step, after, false)) return;
   note(AnomalyKind::INTERRUPT_RETURN, step, after);
-  stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+  stack().top().doubt();
 }
 
 void StackMachine::on_enabled(std::uint64_t ip, const Place& at) {
@@ -197,7 +197,7 @@ bool StackMachine::end_signal(std::uint64_t ip, bool by_syscall, const Step& ste
     return true;
   }
   // The handler has changed where code goes on.
-  stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+  stack().top().doubt();
   note(AnomalyKind::SIGNAL_RETURN, step, place);
   stack().pop_chain(EndHow::RETURN, place);
   if (!stack().empty() && facts_.at(ip).function != stack().top().function) go_on_at(step, place);
@@ -225,6 +225,8 @@ void StackMachine::enter_from_untraced(std::uint64_t ip, const Place& place) {
 // Code that is not traced has run, and goes on here.
 void StackMachine::go_on_at(const Step& step, const Place& place) {
   const std::uint64_t ip = step.to_ip;
+  const bool may_switch = (stack().top().open & OPEN_SWITCH) != 0;
+  if (may_switch && facts_.at(ip).function != stack().top().function) return switch_stack(step, place);
   constexpr std::size_t kMostLeft = 64;
   std::size_t looked_at = 0;
   for (std::size_t i = stack().size(); i-- > 0 && looked_at++ < kMostLeft;) {
@@ -239,6 +241,7 @@ void StackMachine::go_on_at(const Step& step, const Place& place) {
   note(AnomalyKind::ENTERED_ELSEWHERE, step, place);
   OpenFrame frame = frame_at(How::RESUMED, code.entry);
   frame.flags = FRAME_ENTRY;
+  frame.doubt();
   push(frame, place);
 }
 

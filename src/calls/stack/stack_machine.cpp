@@ -43,7 +43,9 @@ OpenFrame StackMachine::frame_at(How how, std::uint64_t ip) const {
   frame.how = how;
   frame.entry_ip = ip;
   frame.function = facts_.function_at(ip);
-  frame.flags = FRAME_ENTRY | FRAME_EXACT | FRAME_BEGIN_SEEN;
+  frame.flags = FRAME_ENTRY | FRAME_EXACT;
+  const CodePlace code = facts_.at(ip);
+  if (!code.is(CODE_KNOWN) || code.is(CODE_ENTRY)) frame.flags |= FRAME_BEGIN_SEEN;
   return frame;
 }
 
@@ -79,10 +81,12 @@ void StackMachine::ensure_frame(std::uint64_t ip, const Place& place) {
   if (begins) frame.flags |= FRAME_EXACT | FRAME_BEGIN_SEEN;
   if (!code.is(CODE_KNOWN)) frame.function = unknown_function();
   if (code.is(CODE_CLONE)) frame.how = How::THREAD;
+  if (code.is(CODE_KNOWN) && !begins && !code.is(CODE_CLONE)) has_unseen_stacks_ = true;
   frame.open = kernel_open_flags(code.flags);
   const bool is_first = !thread_->begun && place.stream_instructions == 0 && (begins || !code.is(CODE_KNOWN));
   if (is_first) frame.open |= std::uint16_t{OPEN_FIRST};
   if (is_first && code.is(CODE_START)) frame.open |= std::uint16_t{OPEN_START};
+  if (code.is(CODE_SWITCH)) frame.open |= std::uint16_t{OPEN_SWITCH};
   thread_->begun = true;
   push(frame, stack().bare_since());
 }
@@ -164,6 +168,8 @@ void StackMachine::on_gap(const Place& last, const Place& place) {
   decide_open();
   end_run(place);
   const Place end = local(place);
+  for (Parked& parked : parked_) parked.thread->stack.doubt();  // they may have gone on
+  has_unseen_stacks_ = true;
   stack().away().lose(last, place);
   thread_->suspended.clear();
   thread_->matched = 0;
@@ -184,7 +190,10 @@ void StackMachine::finish(const Place& place) {
   decide_open();
   if (!left_) on_leave(place);
   for (auto& [key, thread] : threads_) end_thread(*thread, place);
-  for (Parked& parked : parked_) end_thread(*parked.thread, place);
+  for (Parked& parked : parked_) {
+    if (shares_stacks_) parked.thread->stack.doubt();  // it may have gone on elsewhere
+    end_thread(*parked.thread, place);
+  }
 }
 
 void StackMachine::end_thread(Thread& thread, const Place& place) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,7 @@ class StackMachine {
   static constexpr std::size_t kMostFrames = std::size_t{1} << 20U;
   static constexpr std::uint32_t kMostTails = 1U << 12U;
   static constexpr std::size_t kMostParked = std::size_t{1} << 10U;
+  static constexpr std::size_t kNone = SIZE_MAX;
 
   // `groups`: what recursion is looked for in; null: functions.
   StackMachine(CodeFacts& facts, FrameSink& sink, Tails tails = Tails::NESTED, FrameGroups* groups = nullptr);
@@ -101,6 +103,8 @@ class StackMachine {
   void set_inlines(InlineFacts* inlines) noexcept { inlines_ = inlines; }
   // Null: threads stay in this stream.
   void set_moves(const TaskMoves* moves) noexcept { moves_ = moves; }
+  // Stacks may also go on where this machine sees nothing of them: in other streams, in other threads.
+  void set_shares_stacks(bool shares) noexcept { shares_stacks_ = shares; }
   [[nodiscard]] bool is_undecided() const noexcept { return undecided_.is_open(); }
   // Decides without what follows.
   void decide_open() {
@@ -161,8 +165,20 @@ class StackMachine {
   // A stack that is not in use, of the thread `key`.
   struct Parked {
     Key key;
-    std::uint64_t resume_ip = 0;
+    std::uint64_t resume_ip = 0;  // 0: not known
     std::unique_ptr<Thread> thread;
+  };
+
+  // A frame that longjmp() may go to, as the number of a Candidate.
+  struct MarkedFrame {
+    static constexpr unsigned kShift = 32;
+    std::size_t parked = 0;  // 1 + number in parked_; 0: of the stack in use
+    std::size_t frame = 0;
+
+    [[nodiscard]] std::size_t number() const noexcept { return parked << kShift | frame; }
+    [[nodiscard]] static MarkedFrame of(std::size_t number) noexcept {
+      return {number >> kShift, number & ((std::size_t{1} << kShift) - 1)};
+    }
   };
 
   // Instructions from the target of a branch, or from where packets were enabled.
@@ -220,6 +236,8 @@ class StackMachine {
   void wait(const Input& input);
   [[nodiscard]] bool can_wait(const Step& step);
   void decide();
+  void doubt_stacks(const std::vector<Candidate>& stacks, const Step& step, const Place& after);
+  void doubt_marked(const std::vector<Candidate>& frames, const Step& step, const Place& after);
   void apply(const Input& input);
   void on_call(const Step& step, const Place& after);
   void call(const Step& step, OpenFrame& frame, const Place& after);
@@ -227,6 +245,7 @@ class StackMachine {
   [[nodiscard]] bool call_in_stub(const EdgeFacts& edge, const Place& after);
   void enter_retpoline(const EdgeFacts& edge);
   void enter_stub(const EdgeFacts& edge, Stub stub);
+  [[nodiscard]] static bool enters_inside(const EdgeFacts& edge) noexcept;
   void leave_stub(const Step& step, const Place& after);
   void lead_on(const EdgeFacts& edge, const Place& after);
   void enter_function(const EdgeFacts& edge, const Place& after);
@@ -234,13 +253,22 @@ class StackMachine {
   void leave_stuffing() {
     if ((stack().top().open & OPEN_STUFFING) != 0) static_cast<void>(stack().cancel());
   }
-  void tail(const Step& step, const EdgeFacts& edge, const Place& after);
-  void push_tail(const Step& step, const EdgeFacts& edge, const Place& after);
+  void tail(const Step& step, const EdgeFacts& edge, const Place& after, bool is_certain = true);
+  void push_tail(const Step& step, const EdgeFacts& edge, const Place& after, bool is_certain = true);
   void on_return(const Step& step, const Place& after);
   void switch_stack(const Step& step, const Place& after);
-  [[nodiscard]] std::vector<std::size_t> waiting_at(std::uint64_t ip) const;
+  [[nodiscard]] bool is_inner(const Step& step);
+  [[nodiscard]] bool leave_stack(const Step& step, const Place& after);
+  void choose_stack(const std::vector<std::size_t>& waiting, std::size_t same, const Step& step,
+                    const Place& after);
+  void stay(const Step& step, const Place& after);
+  // Stacks may go on that this machine has not seen, or elsewhere.
+  [[nodiscard]] bool may_be_elsewhere() const noexcept { return shares_stacks_ || has_unseen_stacks_; }
+  [[nodiscard]] bool is_waiting(const Parked& one, std::uint64_t ip, const CodePlace& code) const noexcept;
+  [[nodiscard]] bool has_function_below(const CodePlace& code) const noexcept;
+  [[nodiscard]] std::vector<std::size_t> waiting_at(std::uint64_t ip);
   void go_on_anew(const Step& step, const Place& after);
-  void go_on_with(std::size_t parked, const Step& step, const Place& after, bool is_certain);
+  void go_on_with(std::size_t parked, const Step& step, const Place& after);
   [[nodiscard]] bool catch_parked(const Step& step, const Place& after);
   [[nodiscard]] Place take_parked(std::size_t index, const Place& after, std::uint64_t resume_ip);
   [[nodiscard]] Place enter_scheduler(bool for_good, const Place& after);
@@ -251,6 +279,7 @@ class StackMachine {
   [[nodiscard]] bool return_of_stub(const Step& step, const Place& after);
   [[nodiscard]] bool jump_by_return(const Step& step, const Place& after);
   [[nodiscard]] bool end_interrupted_thunk(const Place& after);
+  [[nodiscard]] std::size_t frame_returning_to(std::uint64_t ip) noexcept;
   [[nodiscard]] bool return_deeper(const Step& step, const Place& after);
   void return_to_unseen(const Step& step, const Place& after);
   void return_to_untraced(const Step& step, const Place& after);
@@ -259,7 +288,8 @@ class StackMachine {
   void resume_caller(const Step& step, const Place& after);
   void end_call(std::uint64_t to, const Place& after);
   [[nodiscard]] bool jump_to_mark(const Step& step, const Place& after);
-  void leave_to_mark(std::size_t frame, const Step& step, const Place& after, bool is_certain);
+  [[nodiscard]] std::vector<Candidate> marked_frames(std::uint64_t ip) const;
+  void leave_to_mark(std::size_t number, const Step& step, Place after, bool is_certain);
   [[nodiscard]] bool go_below(const Step& step, const Place& after, bool only_certain);
   void unwind_to(std::size_t size, EndHow how, const Place& after, bool exact);
   // Far transfers: stack_far.cpp.
@@ -288,8 +318,12 @@ class StackMachine {
   EdgeCache edges_;
   FrameIds ids_;
   std::map<Key, std::unique_ptr<Thread>> threads_;
-  std::vector<Parked> parked_;  // latest last
-  std::uint64_t stacks_ = 0;    // that were switched
+  std::vector<Parked> parked_;                   // latest last
+  std::uint64_t stacks_ = 0;                     // that were switched
+  std::unordered_set<std::uint32_t> switchers_;  // functions that have switched stacks
+  bool shares_stacks_ = false;
+  bool has_unseen_stacks_ = false;  // stacks may have been left before the trace, or within a gap
+  bool jumps_to_stacks_ = false;    // longjmp() has gone to another stack
   Undecided<Input> undecided_;
   RowWatch* watch_ = nullptr;
   InlineFacts* inlines_ = nullptr;  // null: inlined calls have no frames

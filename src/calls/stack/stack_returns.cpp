@@ -25,7 +25,7 @@ void StackMachine::end_call(std::uint64_t to, const Place& after) {
 void StackMachine::return_elsewhere(const Step& step, const Place& after) {
   if (leave_thunk(step, after)) return;
   // Unwinding ends with a RET. The address behind a call that does not return may begin a landing pad.
-  if (go_below(step, after, true)) return;
+  if (go_below(step, after, true) || leave_stack(step, after)) return;
   const bool is_resumed = is_unseen();
   if (is_resumed && !step.leaves &&
       facts_.at(step.to_ip).function == stack().at(stack().size() - 2 - stack().top().tails).function)
@@ -47,7 +47,7 @@ void StackMachine::return_elsewhere(const Step& step, const Place& after) {
   if (edge.is(EDGE_TAIL)) return tail(step, edge, after);
   if (go_below(step, after, false)) return;
   note(AnomalyKind::RETURN_ELSEWHERE, step, after);
-  stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+  stack().top().doubt();
   const bool stays = edge.is(EDGE_INNER) || (!edge.is(CODE_KNOWN) && !facts_.at(step.from_ip).is(CODE_KNOWN));
   if (is_bottom() && stays) return;
   const OpenFrame top = stack().top();
@@ -59,6 +59,7 @@ void StackMachine::return_elsewhere(const Step& step, const Place& after) {
   frame.return_ip = top.return_ip;
   frame.tails = top.tails;
   frame.open = static_cast<std::uint16_t>(top.open & (OPEN_FIRST | OPEN_START));
+  frame.doubt();
   push(frame, after);
 }
 
@@ -116,6 +117,7 @@ bool StackMachine::leave_thunk(const Step& step, const Place& after) {
                      stack().at(stack().size() - 2).function == edge.function && !edge.is(CODE_ENTRY);
   OpenFrame called = thunk;
   if (!stack().cancel()) {
+    if (enters_inside(edge)) thunk.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
     stack().set_function(step.to_ip, edge.function);
     return true;
   }
@@ -178,20 +180,27 @@ bool StackMachine::jump_by_return(const Step& step, const Place& after) {
   return true;
 }
 
-// A return to the caller of a frame below the top.
-bool StackMachine::return_deeper(const Step& step, const Place& after) {
+// The innermost frame that returns to `ip`; kNone: there is none.
+std::size_t StackMachine::frame_returning_to(std::uint64_t ip) noexcept {
   constexpr std::uint64_t kAlways = 64;
   std::uint64_t left = kAlways + search_;
   for (std::size_t i = stack().size(); i-- > 0 && left-- > 0;) {
     if (i + kAlways < stack().size() && search_ != 0) --search_;
-    if (!stack().at(i).returns_to(step.to_ip)) continue;
-    note(AnomalyKind::SKIPPED_FRAMES, step, after);
-    // Frames that jumped share the address: the innermost one is the one that returns.
-    stack().pop_to(i + 1, EndHow::UNWIND, after, false);
-    end_call(step.to_ip, after);
-    return true;
+    if (stack().at(i).returns_to(ip)) return i;
   }
-  return false;
+  return kNone;
+}
+
+// A return to the caller of a frame below the top.
+bool StackMachine::return_deeper(const Step& step, const Place& after) {
+  const std::size_t frame = frame_returning_to(step.to_ip);
+  if (frame == kNone) return false;
+  note(AnomalyKind::SKIPPED_FRAMES, step, after);
+  // Frames that jumped share the address: the innermost one is the one that returns.
+  stack().doubt(frame + 1);
+  stack().pop_to(frame + 1, EndHow::UNWIND, after, false);
+  end_call(step.to_ip, after);
+  return true;
 }
 
 // Only frames that share a return address are open, and it is not known.
@@ -216,6 +225,7 @@ void StackMachine::resume_caller(const Step& step, const Place& after) {
 }
 
 void StackMachine::return_to_unseen(const Step& step, const Place& after) {
+  has_unseen_stacks_ = true;
   const CodePlace code = facts_.at(step.to_ip);
   OpenFrame caller = frame_at(How::ROOT, code.entry);
   caller.flags = code.is(CODE_KNOWN) ? FRAME_ENTRY : 0;
@@ -242,22 +252,52 @@ void StackMachine::return_to_unseen(const Step& step, const Place& after) {
 
 // longjmp(): control goes on behind a call of setjmp().
 bool StackMachine::jump_to_mark(const Step& step, const Place& after) {
-  const std::vector<std::size_t> frames = stack().marked(step.to_ip);
-  if (frames.size() < 2) {
-    if (!frames.empty()) leave_to_mark(frames.front(), step, after, true);
-    return !frames.empty();
+  std::vector<Candidate> candidates = marked_frames(step.to_ip);
+  if (candidates.empty()) return false;
+  if (candidates.size() == 1) {
+    const std::size_t only = candidates.front().number();
+    const bool is_certain = MarkedFrame::of(only).parked == 0 || !may_be_elsewhere();
+    if (!is_certain) doubt_marked(candidates, step, after);
+    leave_to_mark(only, step, after, is_certain);
+    return true;
   }
-  std::vector<Candidate> candidates;
-  candidates.reserve(frames.size());
-  for (const std::size_t frame : frames) candidates.emplace_back(stack(), frame + 1, frame);
   Step cause = step;
   cause.place = after;
   choose(std::move(candidates), cause, Input::Kind::LONGJMP);
   return true;
 }
 
-void StackMachine::leave_to_mark(std::size_t frame, const Step& step, const Place& after, bool is_certain) {
-  unwind_to(frame + 1, EndHow::LONGJMP, after, is_certain);
+// The frames that called setjmp() there, the most likely one first. Frames of other stacks count if there is
+// none, where longjmp() has gone to other stacks before, and if it would go back to the function that calls
+// it: coroutines call both in one function.
+std::vector<Candidate> StackMachine::marked_frames(std::uint64_t ip) const {
+  const ThreadStack& stack = thread_->stack;
+  std::vector<Candidate> candidates;
+  for (const std::size_t frame : stack.marked(ip)) candidates.emplace_back(stack, frame + 1, frame);
+  if (parked_.empty()) return candidates;
+  const std::size_t caller = stack.size() - std::min<std::size_t>(stack.size(), 2 + stack.top().tails);
+  const bool is_caller = !candidates.empty() && candidates.front().number() == caller;
+  if (!candidates.empty() && !is_caller && !jumps_to_stacks_) return candidates;
+  std::vector<Candidate> others;
+  for (std::size_t i = 0; i < parked_.size(); ++i) {
+    const Parked& one = parked_[i];
+    const ThreadStack& other = one.thread->stack;
+    if (one.key.first != key_.first || other.owner().space != owner_.space) continue;
+    for (const std::size_t frame : other.marked(ip))
+      others.emplace_back(other, frame + 1, MarkedFrame{i + 1, frame}.number());
+  }
+  candidates.insert(is_caller ? candidates.begin() : candidates.end(), others.begin(), others.end());
+  return candidates;
+}
+
+void StackMachine::leave_to_mark(std::size_t number, const Step& step, Place after, bool is_certain) {
+  const MarkedFrame marked = MarkedFrame::of(number);
+  if (marked.parked != 0) {
+    jumps_to_stacks_ = true;
+    if ((stack().top().open & OPEN_LEAVE) != 0) end_all(EndHow::SWITCH, after);
+    after = take_parked(marked.parked - 1, after, 0);
+  }
+  unwind_to(marked.frame + 1, EndHow::LONGJMP, after, is_certain);
   stack().use_mark(step.to_ip);
 }
 

@@ -74,7 +74,8 @@ void ThreadStack::open_inlined(const OpenFrame& frame, std::uint32_t call, bool 
 }
 
 void ThreadStack::close_inlined(EndHow how, const Place& end) {
-  const OpenFrame open = inlined_.back().frame;
+  OpenFrame open = inlined_.back().frame;
+  settle(open, frames_.size() - 1);
   Visit& visit = visits_[inlined_.back().call];
   visit = inlined_.back().visit;
   if (inlined_.back().begins) visit.branches = end.branches;
@@ -82,6 +83,16 @@ void ThreadStack::close_inlined(EndHow how, const Place& end) {
   innermost().inner_instructions += end.instructions - open.begin.instructions;
   emit(open, how, end);
   away_.keep(innermost().away + 1);
+}
+
+void ThreadStack::doubt(std::size_t first) noexcept {
+  doubt_begin_ = doubt_begin_ < doubt_end_ ? std::min(doubt_begin_, first) : first;
+  doubt_end_ = frames_.size();
+}
+
+// A frame that ends: `index` in frames_.
+void ThreadStack::settle(OpenFrame& open, std::size_t index) const noexcept {
+  if (index >= doubt_begin_ && index < doubt_end_) open.doubt();
 }
 
 void ThreadStack::return_below(const OpenFrame& caller, const Place& end) {
@@ -125,6 +136,10 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   frame.flags = open.flags;
   frame.inline_level = open.inline_level;
   frame.is_far = (open.open & OPEN_FAR) != 0;
+  // Control flow is not known before its first instruction was executed.
+  const bool is_cut = how == EndHow::GAP || how == EndHow::END;
+  if (is_cut && frame.instructions == 0 && open.function >= kFirstFunction && !away_.is_off())
+    frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
   if (open.begin.time_known) frame.flags |= std::uint16_t{FRAME_TIME_KNOWN};
   if (end.time_known) frame.flags |= std::uint16_t{FRAME_END_TIME_KNOWN};
   if ((open.flags & FRAME_RECURSIVE) == 0) {
@@ -140,8 +155,10 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
 
 void ThreadStack::pop(EndHow how, const Place& end) {
   while (has_inlined()) close_inlined(how, end);
-  const OpenFrame open = frames_.back();
+  OpenFrame open = frames_.back();
   frames_.pop_back();
+  settle(open, frames_.size());
+  doubt_end_ = std::min(doubt_end_, frames_.size());
   drop_stubs();
   while (!marks_.empty() && marks_.back().frame >= frames_.size()) marks_.pop_back();
   if (frames_.empty()) {
@@ -179,6 +196,7 @@ bool ThreadStack::cancel() {
   --use_of(top().group).open;
   frames_.pop_back();
   drop_stubs();
+  doubt_end_ = std::min(doubt_end_, frames_.size());
   return true;
 }
 

@@ -60,6 +60,8 @@ struct OpenFrame {
   [[nodiscard]] bool returns_to(std::uint64_t ip) const noexcept {
     return return_ip == ip && (flags & FRAME_RETURN) != 0;
   }
+  // Another frame may have gone on in its place.
+  void doubt() noexcept { flags = static_cast<std::uint16_t>((flags & ~FRAME_EXACT) | FRAME_UNDECIDED); }
 };
 
 // A call or a jump that has come to stubs, which lead to a function: that one's frame begins behind them. The
@@ -144,6 +146,8 @@ class ThreadStack {
   // begins.
   void open_inlined(const OpenFrame& frame, std::uint32_t call, bool begins);
   void close_inlined(EndHow how, const Place& end);
+  // Which of these frames goes on is not certain: frames from `first` on that are open.
+  void doubt(std::size_t first = 0) noexcept;
   // How the last frame ended; from then on, RETURN.
   [[nodiscard]] EndHow take_last_end() noexcept { return std::exchange(last_end_, EndHow::RETURN); }
 
@@ -197,6 +201,7 @@ class ThreadStack {
   [[nodiscard]] Use& use_of(std::uint32_t group);
   [[nodiscard]] std::uint32_t group_of(const OpenFrame& frame);
   void push_below(OpenFrame frame);
+  void settle(OpenFrame& open, std::size_t index) const noexcept;
   void emit(const OpenFrame& open, EndHow how, const Place& end);
 
   FrameIds& ids_;
@@ -215,6 +220,8 @@ class ThreadStack {
   AwayTime segment_away_;  // at the segment's begin
   Place bare_since_;
   std::int32_t bottom_depth_ = 0;
+  std::size_t doubt_begin_ = 0;  // frames in [doubt_begin_, doubt_end_) are undecided
+  std::size_t doubt_end_ = 0;
   EndHow last_end_ = EndHow::RETURN;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,8 @@ class Candidate {
 
   // A frame of which nothing is known: it returns to anywhere.
   static constexpr std::size_t kUnknown = SIZE_MAX;
+  // The stack in use goes on.
+  static constexpr std::size_t kSame = SIZE_MAX - 1;
   [[nodiscard]] static Candidate unknown(const ThreadStack& stack) noexcept { return {stack, 0, kUnknown}; }
 
  private:
@@ -44,10 +47,13 @@ class Undecided {
  public:
   static constexpr std::size_t kMostInputs = std::size_t{1} << 14U;
   static constexpr std::size_t kMostInAll = std::size_t{1} << 20U;
+  static constexpr std::ptrdiff_t kMostCandidates = 64;
 
   // The first candidate is taken if returns do not tell. An unknown one comes last. `cause` is the branch to
   // one of them.
   void begin(std::vector<Candidate> candidates, const Input& cause) {
+    is_whole_ = std::ssize(candidates) <= kMostCandidates;
+    if (!is_whole_) candidates.erase(candidates.begin() + kMostCandidates - 1, candidates.end() - 1);
     candidates_ = std::move(candidates);
     cause_ = cause;
     depth_ = matched_ = 0;
@@ -81,10 +87,12 @@ class Undecided {
   struct Decision {
     std::size_t number = 0;
     bool is_certain = false;
-    std::vector<Input> inputs;  // that have waited
+    std::vector<Input> inputs;      // that have waited
+    std::vector<Candidate> others;  // that may have gone on as well
   };
   [[nodiscard]] Decision decide() {
-    Decision decision{candidates_.front().number(), is_found() && !is_lost_, std::move(inputs_)};
+    Decision decision{candidates_.front().number(), is_found() && !is_lost_ && is_whole_, std::move(inputs_),
+                      std::move(candidates_)};
     candidates_.clear();
     inputs_.clear();
     is_lost_ = false;
@@ -93,9 +101,9 @@ class Undecided {
   }
 
  private:
-  // Two returns in a row fit no other frame by chance.
+  // So many returns in a row hardly fit another frame: functions above those that differ are often the same.
   [[nodiscard]] bool is_found() const noexcept {
-    constexpr std::size_t kEnough = 2;
+    constexpr std::size_t kEnough = 8;
     const bool is_other = candidates_.back().number() == Candidate::kUnknown;
     return candidates_.size() == 1 || (candidates_.size() == 2 && is_other && matched_ >= kEnough);
   }
@@ -107,6 +115,7 @@ class Undecided {
   std::size_t waiting_ = 0;  // inputs that count
   std::size_t matched_ = 0;  // returns of the frame and of those below
   bool is_lost_ = false;
+  bool is_whole_ = true;  // no candidate was left out
 };
 
 }  // namespace ptkit::calls

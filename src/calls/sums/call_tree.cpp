@@ -20,6 +20,8 @@ CallTree::NodeId CallTree::make_node() {
 
 void CallTree::add(Node& to, const Node& from) const noexcept {
   to.count += from.count;
+  to.begin_unseen += from.begin_unseen;
+  to.count_exact = to.count_exact && from.count_exact;
   to.instructions += from.instructions;
   to.self_instructions += from.self_instructions;
   to.branches += from.branches;
@@ -58,7 +60,9 @@ void CallTree::on_frame(const Frame& frame, const Owner&) {
   }
   Node& own = nodes_[node];
   own.function = frame.function;
-  own.count = frame.is_rest() ? 0 : 1;
+  own.count = frame.is_call() ? 1 : 0;
+  own.begin_unseen = frame.is_begin_unseen() ? 1 : 0;
+  own.count_exact = (frame.flags & FRAME_UNDECIDED) == 0;
   own.instructions = frame.instructions;
   own.self_instructions = frame.self_instructions;
   own.branches = frame.branches;
@@ -159,6 +163,7 @@ std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
     if (function.file >= 0) flags |= columns::FUNCTION_FILE_KNOWN;
     if (function.inlined != 0) flags |= columns::FUNCTION_INLINED;
     if (node.time_known) flags |= columns::FUNCTION_TIME_KNOWN;
+    if (node.count_exact) flags |= columns::FUNCTION_COUNT_EXACT;
     batch->put<call_tree_node>(row, static_cast<std::uint32_t>(row));
     batch->put<call_tree_parent>(row, at.parent);
     batch->put<call_tree_depth>(row, at.depth);
@@ -167,8 +172,9 @@ std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
     batch->put<call_tree_code_tsc>(row, function.code_tsc);
     batch->put<call_tree_file>(row, function.file);
     batch->put<call_tree_inline_level>(row, function.level);
-    batch->put<call_tree_flags>(row, static_cast<std::uint8_t>(flags));
+    batch->put<call_tree_flags>(row, static_cast<std::uint16_t>(flags));
     batch->put<call_tree_count>(row, node.count);
+    batch->put<call_tree_begin_unseen>(row, node.begin_unseen);
     batch->put<call_tree_instructions>(row, node.instructions);
     batch->put<call_tree_self_instructions>(row, node.self_instructions);
     batch->put<call_tree_branches>(row, node.branches);

@@ -33,6 +33,7 @@ class CallTree final : public FrameSink {
   using NodeId = std::uint32_t;
   struct Node {
     std::uint64_t count = 0;
+    std::uint64_t begin_unseen = 0;
     std::uint64_t instructions = 0;
     std::uint64_t self_instructions = 0;
     std::uint64_t branches = 0;
@@ -41,6 +42,7 @@ class CallTree final : public FrameSink {
     std::vector<std::pair<std::uint32_t, NodeId>> callees;  // by function, ascending
     std::uint32_t function = 0;
     bool time_known = false;
+    bool count_exact = true;
   };
 
   [[nodiscard]] NodeId make_node();

@@ -39,14 +39,16 @@ std::unique_ptr<columns::Batch> function_rows(const FunctionTable& functions) {
   auto batch = std::make_unique<columns::Batch>(columns::TableId::functions, kMask);
   if (!batch->reserve(functions.size())) return nullptr;
   for (std::uint32_t i = 0; i < functions.size(); ++i)
-    batch->put<functions_flags>(i, static_cast<std::uint8_t>(put_function(*batch, i, functions.at(i), i)));
+    batch->put<functions_flags>(i, static_cast<std::uint16_t>(put_function(*batch, i, functions.at(i), i)));
   batch->add_rows(functions.size());
   return batch;
 }
 
 void Totals::add(const Frame& frame) {
   has_frames = true;
-  if (!frame.is_rest()) ++count;
+  if (frame.is_call()) ++count;
+  if (frame.is_begin_unseen()) ++begin_unseen;
+  if ((frame.flags & FRAME_UNDECIDED) != 0) count_exact = false;
   self_instructions += frame.self_instructions;
   instructions += frame.new_instructions;
   branches += frame.new_branches;
@@ -63,6 +65,8 @@ void Totals::add(const Frame& frame) {
 void Totals::add_all(const Totals& others) {
   has_frames = has_frames || others.has_frames;
   count += others.count;
+  begin_unseen += others.begin_unseen;
+  count_exact = count_exact && others.count_exact;
   instructions += others.instructions;
   self_instructions += others.self_instructions;
   branches += others.branches;
@@ -111,8 +115,10 @@ std::unique_ptr<columns::Batch> FunctionTotals::rows(columns::ColumnMask mask) {
       flags &= ~unsigned{columns::FUNCTION_ENTRY_KNOWN};
     if (totals.durations.exact()) flags |= columns::FUNCTION_EXACT;
     if (totals.time_known) flags |= columns::FUNCTION_TIME_KNOWN;
-    batch->put<functions_flags>(row, static_cast<std::uint8_t>(flags));
+    if (totals.count_exact) flags |= columns::FUNCTION_COUNT_EXACT;
+    batch->put<functions_flags>(row, static_cast<std::uint16_t>(flags));
     batch->put<functions_count>(row, totals.count);
+    batch->put<functions_begin_unseen>(row, totals.begin_unseen);
     batch->put<functions_instructions>(row, totals.instructions);
     batch->put<functions_self_instructions>(row, totals.self_instructions);
     batch->put<functions_branches>(row, totals.branches);

@@ -18,6 +18,7 @@ namespace ptkit::calls {
 
 struct Totals {
   std::uint64_t count = 0;
+  std::uint64_t begin_unseen = 0;
   std::uint64_t instructions = 0;
   std::uint64_t self_instructions = 0;
   std::uint64_t branches = 0;
@@ -26,6 +27,7 @@ struct Totals {
   AwayTime away;
   bool has_frames = false;
   bool time_known = false;
+  bool count_exact = true;
   Durations durations;
 
   void add(const Frame& frame);

@@ -39,6 +39,9 @@ class GivenCode final : public CodeFacts {
   [[nodiscard]] bool begins_retpoline(std::uint64_t ip) override { return retpolines.contains(ip); }
   [[nodiscard]] bool follows_call(std::uint64_t ip) override { return !not_behind_calls.contains(ip); }
   [[nodiscard]] bool is_far_call(std::uint64_t ip) override { return far_calls.contains(ip); }
+  [[nodiscard]] bool loads_stack_pointer(std::uint64_t, std::uint64_t ip) override {
+    return loads.contains(at(ip).entry);
+  }
   [[nodiscard]] std::optional<std::uint64_t> landing_pad_of(std::uint64_t ip) override {
     for (const auto& [pad, call] : pads) {
       if (call == ip) return pad;
@@ -53,6 +56,7 @@ class GivenCode final : public CodeFacts {
   std::set<std::uint64_t> not_behind_calls;
   std::set<std::uint64_t> far_calls;
   std::set<std::uint64_t> unknown;  // entries of what is no function
+  std::set<std::uint64_t> loads;    // entries of functions that load the stack pointer
 };
 
 // Functions of GivenCode.

@@ -18,6 +18,7 @@ SCHEMA = 1
 # Columns of 64 bits that count rows: they stay below 2**53.
 _COUNTS = frozenset(
     {
+        "begin_unseen",
         "branch",
         "branches",
         "continues",

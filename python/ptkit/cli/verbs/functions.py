@@ -18,6 +18,7 @@ from ptkit.cli.stacks import (
     add_bound,
     add_frames_option,
     add_inlines,
+    call_counts,
     decoding,
     entry_names,
     fit,
@@ -25,6 +26,7 @@ from ptkit.cli.stacks import (
     note,
     print_sums_json,
     report,
+    report_counts,
     shown_name,
 )
 from ptkit.errors import ConfigError
@@ -35,7 +37,7 @@ from ptkit.trace import Trace
 
 DESCRIPTION = """\
 Prints one line per function: how many of the instructions it executed itself, and with what it called; how
-often it was called; the median, 99th percentile and maximum of the times of its calls. Call stacks are
+often it was called (unseen: frames of which the begin is not in the trace); the median, 99th percentile and maximum of the times of its calls. Call stacks are
 rebuilt from the branches (docs/calls.md). Where functions are selected by name, address, file or time,
 instructions are numbers instead of shares."""
 EXAMPLES = """examples:
@@ -125,6 +127,7 @@ def run(options: argparse.Namespace) -> int:
     losses = Losses()
     losses.count(functions)
     report(trace, options, len(functions), losses)
+    report_counts(options, shown)
     return 0
 
 
@@ -157,12 +160,14 @@ def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Names
     narrowed = any(getattr(options, name, None) for name in _NARROWING)
     total = max(int(functions["self_instructions"].sum()), 1)
     work = ("self_instructions", "instructions")
+    counts = call_counts(shown)
     cells = [
         *([_amount(value, None if narrowed else total) for value in shown[name].tolist()] for name in work),
-        [f"{count:,}" for count in shown["count"].tolist()],
+        *(column for _, column in counts),
         *([durations.text(ticks) for ticks in shown.named(name)] for name in ("p50", "p99", "max")),
     ]
-    heads = ["self", "total", "calls", *(f"{name}{durations.unit}" for name in ("p50", "p99", "max"))]
+    times = (f"{name}{durations.unit}" for name in ("p50", "p99", "max"))
+    heads = ["self", "total", *(head for head, _ in counts), *times]
     widths = [max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
     names = _names(shown, options.by, rva=options.rva)
     shares = [[amount / total for amount in shown[name].tolist()] for name in work]

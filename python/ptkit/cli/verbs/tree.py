@@ -14,6 +14,7 @@ from ptkit.cli.output.rows import Losses
 from ptkit.cli.stacks import (
     add_frames_option,
     add_inlines,
+    call_counts,
     decoding,
     entry_names,
     fit,
@@ -22,6 +23,7 @@ from ptkit.cli.stacks import (
     note,
     print_sums_json,
     report,
+    report_counts,
     shown_name,
 )
 from ptkit.decode.call_table import TREE_COLUMNS
@@ -82,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
     losses = Losses()
     losses.count(tree)
     report(trace, options, len(tree), losses)
+    report_counts(options, shown)
     return 0
 
 
@@ -107,12 +110,18 @@ def _kept(tree: Table, options: argparse.Namespace) -> NDArray[np.intp]:
     return np.flatnonzero(kept)
 
 
+def _aligned(head: str, texts: list[str]) -> list[str]:
+    """A column with its head, right-aligned."""
+    wide = max(map(len, [head, *texts]))
+    return [text.rjust(wide) for text in [head, *texts]]
+
+
 def _print(tree: Table, shown: Table, *, rva: bool) -> None:
     """Print a line for each context, indented."""
     total, width = _total(tree), line_width()
-    counts = [f"{count:,}" for count in shown["count"].tolist()]
-    wide = max(map(len, ["calls", *counts]))
-    print_heading(f" total   self {'calls':>{wide}}  function")
+    cells = [_aligned(head, texts) for head, texts in call_counts(shown)]
+    head, *counts = (" ".join(row) for row in zip(*cells, strict=True))
+    print_heading(f" total   self {head}  function")
     first = int(tree["depth"].min()) if len(tree) else 0
     columns = (shown[name].tolist() for name in ("instructions", "self_instructions", "depth"))
     inlined = shown["is_inlined"].tolist()
@@ -122,7 +131,7 @@ def _print(tree: Table, shown: Table, *, rva: bool) -> None:
     )
     for count, whole, own, depth, name in zip(counts, *columns, names, strict=True):
         shares = [(f"{share:6.1%} ", share_colour(share)) for share in (whole / total, own / total)]
-        begin = f"{count:>{wide}}  "
+        begin = f"{count}  "
         used = sum(len(text) for text, _ in shares)
         begin += indentation(depth - first, used + len(begin), width)
         say_painted(*shares, begin, fit(name, used + len(begin), width))
