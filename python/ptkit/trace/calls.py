@@ -225,10 +225,10 @@ class Calls(ABC):
             come first. Columns of shape (rows,): ``node``, ``parent`` (uint32, numbers of rows; see
             ``parent_known``), ``depth`` (int32), ``function``, ``module`` (str), ``count``,
             ``begin_unseen`` (as for `functions`), ``instructions``, ``self_instructions``, ``branches``
-            (uint64), ``least``, ``most`` (uint64, TSC ticks), ``flags`` (uint16, `ptkit.FunctionFlag`). Not among the default columns: ``entry_ip``
-            (uint64, address, of the first call), ``space`` (uint32), ``code_tsc`` (uint64, TSC ticks, as
-            for `functions`), ``file`` (int32, index in ``trace.info.files``), ``inline_level`` (uint8; as
-            for `calls`).
+            (uint64), ``least``, ``most`` (uint64, TSC ticks), ``flags`` (uint16, `ptkit.FunctionFlag`). Not
+            among the default columns: ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32),
+            ``code_tsc`` (uint64, TSC ticks, as for `functions`), ``file`` (int32, index in
+            ``trace.info.files``), ``inline_level`` (uint8; as for `calls`).
 
         Raises
         ------

@@ -112,9 +112,11 @@ void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) 
   if (go_below(step, after, false) || edge.is(CODE_COLD)) return;
   const CodePlace from = facts_.at(step.from_ip);
   if (!edge.is(CODE_KNOWN) && !from.is(CODE_KNOWN)) return;  // within code without known functions
-  if (edge.is(CODE_KNOWN)) note(AnomalyKind::JUMP_INSIDE, step, after);
-  stack().top().doubt();
-  tail(step, edge, after, false);
+  const bool is_known = edge.is(CODE_KNOWN);
+  if (is_known) note(AnomalyKind::JUMP_INSIDE, step, after);
+  if (is_known) stack().top().doubt();
+  stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+  tail(step, edge, after, !is_known);
 }
 
 // Not at the first instruction of a function.

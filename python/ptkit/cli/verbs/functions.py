@@ -37,9 +37,9 @@ from ptkit.trace import Trace
 
 DESCRIPTION = """\
 Prints one line per function: how many of the instructions it executed itself, and with what it called; how
-often it was called (unseen: frames of which the begin is not in the trace); the median, 99th percentile and maximum of the times of its calls. Call stacks are
-rebuilt from the branches (docs/calls.md). Where functions are selected by name, address, file or time,
-instructions are numbers instead of shares."""
+often it was called (unseen: frames of which the begin is not in the trace); the median, 99th percentile and
+maximum of the times of its calls. Call stacks are rebuilt from the branches (docs/calls.md). Where functions
+are selected by name, address, file or time, instructions are numbers instead of shares."""
 EXAMPLES = """examples:
   ptkit functions sort.ptk
   ptkit functions sort.ptk --sort count --top 50
