@@ -148,8 +148,16 @@ py::list python_warnings(const std::vector<trace::Warning>& warnings) {
   return out;
 }
 
+[[noreturn]] static void raise_out_of_memory(const std::string& fact) {
+  if (fact.empty()) throw std::bad_alloc();
+  const auto type = py::module_::import("ptkit.errors").attr("OutOfMemoryError");
+  const py::object error = type(line_of(fact), "open it where more memory is free");
+  PyErr_SetObject(type.ptr(), error.ptr());
+  throw py::error_already_set();
+}
+
 void raise_failure(const base::Failure& failure) {
-  if (failure.status == base::Status::NO_MEMORY) throw std::bad_alloc();
+  if (failure.status == base::Status::NO_MEMORY) raise_out_of_memory(failure.detail);
   std::string message = trace::failure_text(failure);
   const auto remedy = base::status_remedy(failure.status);
   if (!remedy.empty() && failure.detail.empty()) message += "; " + std::string(remedy);

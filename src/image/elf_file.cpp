@@ -1,5 +1,6 @@
 #include "image/elf_file.h"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace ptkit::image {
@@ -18,6 +19,15 @@ bool is_library_ready() noexcept {
   return ready;
 }
 
+// The number of a thread's last error is allocated at its first use, and glibc ends the process if there is
+// no memory. The memory that is found here is what it gets.
+bool has_room_for_errors() noexcept {
+  void* volatile room = std::malloc(sizeof(int));  // volatile: else compilers leave both calls out
+  std::free(room);
+  if (room != nullptr) static_cast<void>(elf_errno());
+  return room != nullptr;
+}
+
 std::string library_error() {
   const char* text = elf_errmsg(-1);
   return text != nullptr ? text : "unknown error";
@@ -28,6 +38,7 @@ std::string library_error() {
 base::Result<ElfFile> ElfFile::open(base::Bytes bytes) {
   if (!is_library_ready())
     return base::Failure{base::Status::UNSUPPORTED, 0, "libelf is of an unknown version"};
+  if (!has_room_for_errors()) return base::Failure{base::Status::NO_MEMORY, 0, {}};
   if (bytes.size() < SELFMAG || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0) {
     return bad(0, "no ELF file: it does not begin with 7f 45 4c 46");
   }

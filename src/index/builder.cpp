@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -75,7 +76,12 @@ std::optional<BuiltStream> StreamBuilder::build() {
   }
   std::vector<std::thread> threads;
   const std::size_t useful = std::min(input_.threads, psbs_.size() / 2);
-  for (std::size_t i = 1; i < useful; ++i) threads.emplace_back([this] { work(); });
+  threads.reserve(useful);
+  try {
+    for (std::size_t i = 1; i < useful; ++i) threads.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // No more threads, or no address space for a stack: those that were started decode everything.
+  }
   work();
   for (std::thread& thread : threads) thread.join();
   if (out_of_memory_) throw std::bad_alloc();

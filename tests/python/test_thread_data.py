@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
+import ptkit
 from ptkit import _core
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the loader is asked")
@@ -51,3 +55,52 @@ def test_a_new_thread_has_all_of_it() -> None:
     ours = {name: there for name, there in found.items() if name == _core.__file__ or "libstdc++" in name}
     assert _core.__file__ in ours
     assert all(ours.values()), ours
+
+
+# Each child may take so much more than it has. Between nothing and enough, any thread may fail.
+LIMITS = """
+import os, resource, warnings
+import ptkit
+from conftest import LoopProgram
+
+warnings.simplefilter("ignore")
+
+def read(trace):
+    for table in (trace.branches, trace.blocks, trace.functions, trace.calls, trace.edges, trace.packets):
+        len(table())
+    trace.index(save=False)
+
+def child(limit):
+    pages = int(open("/proc/self/statm").read().split()[0])
+    size = pages * os.sysconf("SC_PAGE_SIZE") + limit
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    try:
+        read(ptkit.open(path, threads=2))
+    except (MemoryError, ptkit.OutOfMemoryError):
+        return 3
+    return 0
+
+path = os.environ["TRACE"]
+ptkit.open(LoopProgram.stream(20000), images=LoopProgram.images()).save(path)
+read(ptkit.open(LoopProgram.stream(20), images=LoopProgram.images()))  # loads modules
+statuses = []
+for step in range(40):
+    process = os.fork()
+    if process == 0:
+        os._exit(child(step * 400_000))
+    statuses.append(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+print(statuses)
+assert set(statuses) == {0, 3}
+"""
+
+
+def test_too_little_memory_is_an_exception_at_every_limit(tmp_path: Path) -> None:
+    paths = [str(Path(ptkit.__file__).parents[1]), str(Path(__file__).resolve().parents[1])]
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITS],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TRACE": str(tmp_path / "trace.ptk")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

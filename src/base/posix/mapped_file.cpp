@@ -16,8 +16,10 @@ Result<MappedFile> map_file(const std::string& path) {
   const auto size = static_cast<std::size_t>(file.value().size());
   if (size == 0) return MappedFile{};
   void* const memory = map_memory(size, PROT_READ, MAP_PRIVATE, file.value().descriptor());
-  if (memory == MAP_FAILED)
-    return Failure{Status::IO_ERROR, 0, path + ": cannot map: " + std::strerror(errno)};
+  if (memory == MAP_FAILED) {
+    const Status status = errno == ENOMEM ? Status::NO_MEMORY : Status::IO_ERROR;
+    return Failure{status, 0, path + ": cannot map: " + std::strerror(errno)};
+  }
   return MappedFile{{static_cast<const std::uint8_t*>(memory), size},
                     {memory, [size](void* at) { ::munmap(at, size); }}};
 }

@@ -119,7 +119,7 @@ base::Result<trace::TraceBuffer> join_buffers(std::vector<trace::TraceBuffer> pa
   }
   if (auto joined = buffer_of(std::make_shared<JoinedBuffers>(std::move(parts), std::move(begins), size)))
     return std::move(*joined);
-  return base::Failure{base::Status::IO_ERROR, 0,
+  return base::Failure{base::Status::NO_MEMORY, 0,
                        "cannot reserve memory for a stream of " + std::to_string(size) +
                            " bytes: " + base::ReservedMemory::error()};
 }

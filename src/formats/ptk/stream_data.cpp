@@ -77,7 +77,7 @@ base::Result<trace::TraceBuffer> make_stream_data(std::shared_ptr<const OpenFile
   if (auto data = buffer_of(
           std::make_shared<StreamData>(std::move(file), std::move(chunks), size, std::move(unpacked))))
     return std::move(*data);
-  return base::Failure{base::Status::IO_ERROR, 0,
+  return base::Failure{base::Status::NO_MEMORY, 0,
                        "cannot reserve memory for a stream of " + std::to_string(size) +
                            " bytes: " + base::ReservedMemory::error()};
 }
