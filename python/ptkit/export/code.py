@@ -164,7 +164,7 @@ def _write(trace: BlockTrace, folder: Path, regions: list[_Region]) -> int:
     versions: dict[tuple[int, int], int] = {}
     rows, total = [], 0
     for region in regions:
-        for address, chunks in _pieces(trace.opened.session, region):
+        for address, chunks in _parts(trace.opened.session, region):
             number = versions[address, region.space] = versions.get((address, region.space), 0) + 1
             module, rva = _module(trace, address, region.seen)
             name = None if module < 0 else modules[module][0]
@@ -206,7 +206,7 @@ def _module(trace: BlockTrace, address: int, seen: tuple[int, int]) -> tuple[int
     return int(files[0]), int(places[0])
 
 
-def _pieces(session: _core.Session, region: _Region) -> Iterator[tuple[int, Iterator[bytes]]]:
+def _parts(session: _core.Session, region: _Region) -> Iterator[tuple[int, Iterator[bytes]]]:
     """Parts of a region that have bytes and executed blocks: their addresses, and the bytes in chunks."""
     end = region.address + region.size
     written = region.address  # up to here

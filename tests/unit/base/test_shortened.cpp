@@ -6,23 +6,27 @@
 namespace ptkit::base {
 namespace {
 
+std::string letters(std::size_t count, std::string_view end = {}) {
+  std::string text;
+  while (text.size() < count) text.push_back('a');
+  return text.append(end);
+}
+
 TEST(Shortened, CutsLongValuesOnly) {
   EXPECT_EQ(shortened("intel-pt"), "intel-pt");
-  EXPECT_EQ(shortened(std::string(100, 'a')), std::string(100, 'a'));
-  EXPECT_EQ(shortened(std::string(50'000, 'a')), std::string(100, 'a') + "...");
+  EXPECT_EQ(shortened(letters(100)), letters(100));
+  EXPECT_EQ(shortened(letters(50'000)), letters(100, "..."));
 }
 
 TEST(Shortened, CutsNoCharacter) {
-  const std::string two = std::string(99, 'a') + "\xc3\xa9\xc3\xa9";
-  EXPECT_EQ(shortened(two), std::string(99, 'a') + "...");
+  EXPECT_EQ(shortened(letters(99, "\xc3\xa9\xc3\xa9")), letters(99, "..."));
   EXPECT_EQ(shortened(std::string(200, '\xbf')).size(), 97U + 3U);  // no UTF-8 at all
 }
 
 TEST(ShortenedMessage, KeepsSentencesAndCutsWordsInThem) {
-  const std::string path = "/srv/" + std::string(200, 'p');
-  EXPECT_EQ(shortened_message(path + ": is no trace"), path + ": is no trace");
-  EXPECT_EQ(shortened_message("type " + std::string(50'000, 't') + " is unknown"),
-            "type " + std::string(100, 't') + "... is unknown");
+  const std::string sentence = letters(200, ": is no trace");
+  EXPECT_EQ(shortened_message(sentence), sentence);
+  EXPECT_EQ(shortened_message(letters(50'000, " is unknown")), letters(100, "... is unknown"));
 }
 
 TEST(ShortenedMessage, BoundsWordsThatAreMany) {
