@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import warnings
@@ -289,6 +290,12 @@ def add_images(bundle: _core.Bundle, images: Sequence[ImageItem] | Mapping[int, 
     bundle.put_under_pages(recorded)
 
 
+def _other_architecture(bundle: _core.Bundle) -> str | None:
+    """Architecture of a recording, if that is not x86."""
+    recording = json.loads(bundle.metadata or "{}")
+    return recording.get("architecture") if isinstance(recording, dict) else None
+
+
 def _checked_address(address: Any) -> int:
     return integer("images: address", address, 0, LAST_ADDRESS)
 
@@ -307,6 +314,8 @@ def _has_pe_header(file: BinaryIO) -> bool:
 
 
 def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
+    if architecture := _other_architecture(bundle):
+        raise ConfigError(f"images: the recording is of {architecture}, and code is decoded as that of x86")
     place = None if address is None else _checked_address(address)
     if not _is_path(image):
         if not _is_buffer(image):

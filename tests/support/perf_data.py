@@ -40,6 +40,37 @@ def records(data: bytes) -> Iterator[tuple[int, int, int, int]]:
             place += struct.unpack_from("<Q", data, place - length + 8)[0]
 
 
+def stack_file(branches: list[tuple[int, int]], path: str, features: dict[int, bytes]) -> bytes:
+    """A recording with one branch stack (oldest branch first) of a process that maps `path` at 0x401000."""
+    kinds = 1 << 1 | 1 << 2 | 1 << 7 | 1 << 11 | 1 << 16  # TID, TIME, CPU, BRANCH_STACK, IDENTIFIER
+    attr = struct.pack("<IIQQQQQ", 0, 112, 0, 1, kinds, 0, 1 << 18) + bytes(24)
+    attr = (attr + struct.pack("<Q", 1 << 3)).ljust(112, b"\0") + struct.pack("<QQ", 104, 8)
+    name = path.encode() + b"\0"
+    name += bytes(-len(name) % 8)
+    mapping = struct.pack("<iiQQQ", 10, 10, 0x401000, 0x1000, 0x1000) + bytes(24)
+    mapping += struct.pack("<II", 5, 2) + name + struct.pack("<iiQIIQ", 10, 10, 0, 0, 0, 77)
+    sample = struct.pack("<QiiQIIQ", 77, 10, 10, 100, 0, 0, len(branches))
+    sample += b"".join(struct.pack("<QQQ", *branch, 2) for branch in reversed(branches))
+    data = struct.pack("<IHH", 10, 2, 8 + len(mapping)) + mapping
+    data += struct.pack("<IHH", 9, 2, 8 + len(sample)) + sample
+    at, bits, table = 112 + len(attr) + len(data) + 16 * len(features), 0, b""
+    for number, contents in sorted(features.items()):
+        bits |= 1 << number
+        table += struct.pack("<QQ", at, len(contents))
+        at += len(contents)
+    header = b"PERFILE2" + struct.pack(
+        "<QQQQQQQQ", 104, 128, 112, len(attr), 112 + len(attr), len(data), 0, 0
+    )
+    header += struct.pack("<QQQQQ", bits, 0, 0, 0, 77)
+    return header + attr + data + table + b"".join(contents for _, contents in sorted(features.items()))
+
+
+def text_feature(text: str) -> bytes:
+    """A feature of one string, such as ARCH."""
+    padded = text.encode().ljust(64, b"\0")
+    return struct.pack("<I", len(padded)) + padded
+
+
 def by_time(data: bytes) -> bytes:
     """A copy of which perf's decoder takes switches by their time alone.
 

@@ -316,7 +316,7 @@ class Reader {
     put("machine", perf::FEATURE_HOSTNAME);
     put("kernel", perf::FEATURE_OSRELEASE);
     put("perf", perf::FEATURE_VERSION);
-    put("architecture", perf::FEATURE_ARCH);
+    if (!is_x86(file_.feature_text(perf::FEATURE_ARCH))) put("architecture", perf::FEATURE_ARCH);
     if (!info_.filter.empty()) meta["filter"] = info_.filter;
     if (samples_ != 0) meta["samples"] = samples_;
     describe_counters(meta);
