@@ -167,11 +167,14 @@ py::dict configuration(const TraceBundle& bundle) {
   out["rtit_ctl"] = from.rtit_ctl_known ? py::object(py::int_(from.rtit_ctl)) : py::object(py::none());
   out["ptw_disabled"] = trace::ptw_disabled(from);
   py::list ranges;
-  for (const auto& range : from.ranges) {
-    if (range.kind == trace::RangeKind::OFF) continue;
+  const auto add_range = [&ranges](const trace::AddressRange& range) {
+    if (range.kind == trace::RangeKind::OFF) return;
     const char* kind = range.kind == trace::RangeKind::FILTER ? "filter" : "stop";
-    ranges.append(py::make_tuple(kind, range.first, range.last));
-  }
+    const py::tuple row = py::make_tuple(kind, range.first, range.last);
+    if (!ranges.contains(row)) ranges.append(row);
+  };
+  for (const auto& range : from.ranges) add_range(range);
+  for (const auto& one : from.space_ranges) add_range(one.range);
   out["ranges"] = ranges;
   return out;
 }
@@ -282,6 +285,7 @@ class StreamBytes {
 
 void set_ranges(trace::Configuration& configuration, const Ranges& ranges) {
   configuration.ranges = {};
+  configuration.space_ranges.clear();
   for (std::size_t i = 0; i < std::min(ranges.size(), configuration.ranges.size()); ++i) {
     const auto& [kind, first, last] = ranges[i];
     configuration.ranges[i] = {kind == "stop" ? trace::RangeKind::TRACE_STOP : trace::RangeKind::FILTER,

@@ -37,6 +37,12 @@ void put(base::FieldWriter& fields, const trace::Configuration& configuration) {
     fields(range.first);
     fields(range.last);
   }
+  for (const trace::SpaceRange& one : configuration.space_ranges) {
+    fields(one.space);
+    fields(one.range.kind);
+    fields(one.range.first);
+    fields(one.range.last);
+  }
   fields(configuration.rtit_ctl);
   fields(configuration.rtit_ctl_known);
   if (configuration.cs_base != 0) fields(configuration.cs_base);

@@ -65,6 +65,12 @@ struct AddressRange {
   std::uint64_t last = 0;  // inclusive
 };
 
+// A range of one address space: files lie at other addresses in other processes.
+struct SpaceRange {
+  SpaceId space = kAnySpace;  // kAnySpace: of all
+  AddressRange range;
+};
+
 // The meaning of IP payloads of 16 and 32-bit code (CPUID.14H.0:ECX[31], "LIP"). Stored in bundles: append
 // only.
 enum class IpPayloads : std::uint8_t {
@@ -79,7 +85,8 @@ struct Configuration {
   IpPayloads ip_payloads = IpPayloads::UNKNOWN;
   std::uint32_t cs_base = 0;  // added to IP payloads of 16 and 32-bit code; not part of a recording
   std::array<AddressRange, 4> ranges;
-  std::uint64_t rtit_ctl = 0;  // IA32_RTIT_CTL as programmed; meaningful if rtit_ctl_known
+  std::vector<SpaceRange> space_ranges;  // further ones, sorted by space
+  std::uint64_t rtit_ctl = 0;            // IA32_RTIT_CTL as programmed; meaningful if rtit_ctl_known
   bool rtit_ctl_known = false;
 };
 

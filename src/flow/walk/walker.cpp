@@ -39,22 +39,39 @@ BasicBlock alone(const BasicBlock& block) noexcept {
 
 }  // namespace
 
-AddressFilter::AddressFilter(const trace::Configuration& configuration) noexcept
-    : ranges_(configuration.ranges) {
-  for (const trace::AddressRange& range : ranges_) {
+AddressFilter::AddressFilter(const trace::Configuration& configuration)
+    : ranges_(configuration.ranges), space_ranges_(configuration.space_ranges) {
+  const auto note = [this](const trace::AddressRange& range) {
     if (range.kind != trace::RangeKind::OFF) known_ = true;
     if (range.kind == trace::RangeKind::FILTER) has_filter_ = true;
-  }
+  };
+  for (const trace::AddressRange& range : ranges_) note(range);
+  for (const trace::SpaceRange& one : space_ranges_) note(one.range);
+  std::ranges::stable_sort(space_ranges_, {}, &trace::SpaceRange::space);
+  enter(trace::kAnySpace);
+}
+
+void AddressFilter::enter(trace::SpaceId space) noexcept {
+  const auto found = std::ranges::equal_range(space_ranges_, space, {}, &trace::SpaceRange::space);
+  begin_ = static_cast<std::size_t>(found.begin() - space_ranges_.begin());
+  end_ = begin_ + found.size();
+  if (space != trace::kAnySpace) return;
+  any_ = end_;
+  end_ = space_ranges_.size();
 }
 
 bool AddressFilter::traced(std::uint64_t ip) const noexcept {
   bool inside = !has_filter_;
-  for (const trace::AddressRange& range : ranges_) {
-    if (range.kind == trace::RangeKind::OFF || ip < range.first || ip > range.last) continue;
-    if (range.kind == trace::RangeKind::TRACE_STOP) return false;
+  bool stops = false;
+  const auto apply = [&](const trace::AddressRange& range) {
+    if (range.kind == trace::RangeKind::OFF || ip < range.first || ip > range.last) return;
+    if (range.kind == trace::RangeKind::TRACE_STOP) stops = true;
     inside = true;
-  }
-  return inside;
+  };
+  for (const trace::AddressRange& range : ranges_) apply(range);
+  for (std::size_t i = 0; i < any_; ++i) apply(space_ranges_[i].range);
+  for (std::size_t i = begin_; i < end_; ++i) apply(space_ranges_[i].range);
+  return inside && !stops;
 }
 
 bool is_binding_insn(const BlockInsn& insn, BindingInsn insn_kind) noexcept {
@@ -103,6 +120,7 @@ void Walker::set_code(const image::CodeView& view, insn::ExecMode mode) {
   // A branch that waits for its packet keeps the code that executed, but leads into the new code.
   keep_branch();
   if (!at_end_) state_.binding.reset();
+  filter_.enter(view.space());
   cache_ = &source_.of(view, mode);
 }
 

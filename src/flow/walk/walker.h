@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "flow/code/code_source.h"
 #include "flow/code/loop_guard.h"
@@ -15,13 +16,19 @@ namespace ptkit::flow {
 // Filter ranges of the configuration (IA32_RTIT_ADDRn_A/B with ADDRn_CFG).
 class AddressFilter {
  public:
-  explicit AddressFilter(const trace::Configuration& configuration) noexcept;
+  explicit AddressFilter(const trace::Configuration& configuration);
+  // Ranges of the address space count from here on. Of an unknown space (kAnySpace) those of all spaces do.
+  void enter(trace::SpaceId space) noexcept;
   [[nodiscard]] bool known() const noexcept { return known_; }
   // True if the address ranges allow packets at `ip`.
   [[nodiscard]] bool traced(std::uint64_t ip) const noexcept;
 
  private:
   std::array<trace::AddressRange, 4> ranges_;
+  std::vector<trace::SpaceRange> space_ranges_;
+  std::size_t any_ = 0;    // number of ranges of all spaces, the first in space_ranges_
+  std::size_t begin_ = 0;  // of the current space in space_ranges_
+  std::size_t end_ = 0;
   bool known_ = false;       // a range is configured
   bool has_filter_ = false;  // a FILTER range is configured
 };
@@ -58,7 +65,7 @@ struct LeavingBranch {
 
 class Walker {
  public:
-  Walker(FlowSink& sink, const AddressFilter& filter, CodeSource& source) noexcept
+  Walker(FlowSink& sink, AddressFilter& filter, CodeSource& source) noexcept
       : sink_(sink), filter_(filter), source_(source) {}
 
   // The next packet is applied, with a walk budget of its own.
@@ -246,7 +253,7 @@ class Walker {
   void stop_after(const BasicBlock& block, std::uint32_t index, std::uint64_t at);
 
   FlowSink& sink_;
-  const AddressFilter& filter_;
+  AddressFilter& filter_;
   CodeSource& source_;
   BlockCache* cache_ = nullptr;
   WalkState state_;              // `branch` has a value only while the code of the branch is gone

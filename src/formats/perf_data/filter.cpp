@@ -101,12 +101,6 @@ std::uint64_t size_of_symbol(const std::vector<trace::SymbolEntry>& symbols, std
   return 0;
 }
 
-// Addresses of a clause in one address space.
-struct Place {
-  trace::SpaceId space = trace::kAnySpace;
-  trace::AddressRange range;
-};
-
 class Resolver {
  public:
   explicit Resolver(trace::TraceBundle& bundle) : bundle_(bundle) {
@@ -135,11 +129,11 @@ class Resolver {
   }
 
   // Ranges that are equal in all spaces that have some count for all.
-  [[nodiscard]] std::vector<Place> places() {
+  [[nodiscard]] std::vector<trace::SpaceRange> places() {
     if (spaces_.empty()) return kernel_;
     const bool is_one =
         std::ranges::all_of(spaces_, [&](const auto& one) { return one.second == spaces_.begin()->second; });
-    std::vector<Place> all = kernel_;
+    std::vector<trace::SpaceRange> all = kernel_;
     for (const auto& [space, ranges] : spaces_) {
       for (const auto& [kind, first, last] : ranges)
         all.push_back({is_one ? trace::kAnySpace : space, {kind, first, last}});
@@ -194,7 +188,7 @@ class Resolver {
   trace::TraceBundle& bundle_;
   std::map<std::string, std::vector<std::size_t>> regions_;  // by path
   std::map<trace::SpaceId, std::set<Range>> spaces_;
-  std::vector<Place> kernel_;
+  std::vector<trace::SpaceRange> kernel_;
 };
 
 }  // namespace
@@ -221,12 +215,13 @@ void apply_filter(std::string_view text, trace::TraceBundle& bundle) {
   Resolver resolver(bundle);
   for (const FilterClause& clause : parsed.clauses) resolver.add(clause);
   if (!parsed.problem.empty()) resolver.refuse(parsed.left, parsed.problem);
-  std::vector<Place> places = resolver.places();
-  auto& ranges = bundle.configuration.ranges;
   std::size_t count = 0;
-  for (const Place& place : places) {
-    if (count == ranges.size()) break;
-    ranges[count++] = place.range;
+  for (const trace::SpaceRange& one : resolver.places()) {
+    if (one.space == trace::kAnySpace && count < bundle.configuration.ranges.size()) {
+      bundle.configuration.ranges[count++] = one.range;
+    } else {
+      bundle.configuration.space_ranges.push_back(one);
+    }
   }
 }
 

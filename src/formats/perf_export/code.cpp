@@ -385,7 +385,7 @@ bool Code::map(Process& process, std::uint64_t tsc, const Place& place, Records&
   if (there != process.mappings.end() && there->second.last >= last && there->second.value == mapped)
     return false;
   process.mappings.assign(place.address, last, mapped);
-  note_filters(place);
+  note_filters(process.image.space, place);
   const CodeFile& file = files_[place.file];
   const std::int64_t pid = process.image.pid;
   records.map({pid, pid, trace::kNoId, tsc},
@@ -396,16 +396,20 @@ bool Code::map(Process& process, std::uint64_t tsc, const Place& place, Records&
 // ---- address ranges
 
 // perf compares branch targets with filters by file and offset.
-void Code::note_filters(const Place& place) {
+void Code::note_filters(trace::SpaceId space, const Place& place) {
   const std::string& path = files_[place.file].path;
-  for (const trace::AddressRange& range : bundle_.configuration.ranges) {
+  const auto note = [&](const trace::AddressRange& range) {
     const std::uint64_t first = std::max(range.first, place.address);
     const std::uint64_t last = std::min(range.last, place.address + (place.size - 1));
-    if (range.kind == trace::RangeKind::OFF || first > last) continue;
+    if (range.kind == trace::RangeKind::OFF || first > last) return;
     // These characters end a file name in perf's filter syntax.
     if (path.find_first_of(" ,\t\n") != std::string::npos) is_filter_whole_ = false;
     filters_.insert(filter_of(range.kind, place.offset + (first - place.address), last - first + 1) + "@" +
                     path);
+  };
+  for (const trace::AddressRange& range : bundle_.configuration.ranges) note(range);
+  for (const trace::SpaceRange& one : bundle_.configuration.space_ranges) {
+    if (one.space == space || one.space == trace::kAnySpace) note(one.range);
   }
 }
 

@@ -102,7 +102,7 @@ class Code {
   void put(Process& process, const Item& item, Records& records);
   [[nodiscard]] bool map(Process& process, std::uint64_t tsc, const Place& place, Records& records);
   void map_jit(Process& process, std::uint64_t tsc, Records& records);
-  void note_filters(const Place& place);
+  void note_filters(trace::SpaceId space, const Place& place);
   void name_code();
 
   const trace::TraceBundle& bundle_;

@@ -104,8 +104,9 @@ std::uint64_t ratio_of(const trace::Clock& clock) {
 void note_metadata(const Json& meta, std::vector<trace::Warning>& notes) {
   std::string names;
   for (const auto& [name, value] : meta.items()) {
-    static const std::vector<std::string> kKept{"backend", "command",  "kernel", "perf",          "cpu",
-                                                "clock",   "rtit_ctl", "ranges", "missing_files", "warnings"};
+    static const std::vector<std::string> kKept{"backend",      "command",      "kernel",        "perf",
+                                                "cpu",          "clock",        "rtit_ctl",      "ranges",
+                                                "space_ranges", "architecture", "missing_files", "warnings"};
     if (std::ranges::find(kKept, name) == kKept.end() && !(name == "machine" && meta.contains("perf")))
       names += (names.empty() ? "" : ", ") + name;
   }
@@ -209,7 +210,8 @@ std::vector<WrittenFeature> written_features(const trace::TraceBundle& bundle, c
   if (meta.contains("perf")) add_text(FEATURE_HOSTNAME, text_of("machine"));
   add_text(FEATURE_OSRELEASE, text_of("kernel"));
   add_text(FEATURE_VERSION, meta.contains("perf") ? text_of("perf") : "ptkit");
-  add_text(FEATURE_ARCH, "x86_64");
+  const std::string architecture = text_of("architecture");
+  add_text(FEATURE_ARCH, architecture.empty() ? "x86_64" : architecture);
   std::int64_t cpus = 1;
   for (const trace::Stream& stream : bundle.streams) cpus = std::max(cpus, stream.cpu + 1);
   add(FEATURE_NRCPUS, Bytes().add(static_cast<std::uint32_t>(cpus), static_cast<std::uint32_t>(cpus)));

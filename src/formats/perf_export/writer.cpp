@@ -146,9 +146,11 @@ class Writer {
   }
 
   void note_filter() {
-    const bool filtered = std::ranges::any_of(
-        bundle_.configuration.ranges,
-        [](const trace::AddressRange& range) { return range.kind != trace::RangeKind::OFF; });
+    const bool filtered =
+        !bundle_.configuration.space_ranges.empty() ||
+        std::ranges::any_of(bundle_.configuration.ranges, [](const trace::AddressRange& range) {
+          return range.kind != trace::RangeKind::OFF;
+        });
     if (filtered && code_.filter().empty()) {
       written_.notes.push_back(warn(WarningCode::EXPORT_FILTER));
     }

@@ -136,6 +136,12 @@ Json to_json(const trace::Configuration& configuration) {
                       {"last", range.last}});
   }
   if (!ranges.empty()) object["ranges"] = std::move(ranges);
+  for (const trace::SpaceRange& one : configuration.space_ranges) {
+    object["space_ranges"].push_back({{"space", one.space},
+                                      {"kind", static_cast<unsigned>(one.range.kind)},
+                                      {"first", one.range.first},
+                                      {"last", one.range.last}});
+  }
   return object;
 }
 
@@ -224,14 +230,22 @@ void from_json(const JsonReader::Member& meta, trace::Configuration& out) {
     out.rtit_ctl_known = true;
   }
   if (meta[kIpPayloads].present()) out.ip_payloads = read_ip_payloads(meta[kIpPayloads]);
-  const auto ranges = meta["ranges"];
-  if (!ranges.present()) return;
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const auto range = ranges.at(i);
-    auto& target = out.ranges[range["index"].number(out.ranges.size() - 1)];
+  const auto read_range = [](const JsonReader::Member& range, trace::AddressRange& target) {
     target.kind = static_cast<trace::RangeKind>(range["kind"].number(2));
     target.first = range["first"].number();
     target.last = range["last"].number();
+  };
+  const auto ranges = meta["ranges"];
+  for (std::size_t i = 0; ranges.present() && i < ranges.size(); ++i) {
+    const auto range = ranges.at(i);
+    read_range(range, out.ranges[range["index"].number(out.ranges.size() - 1)]);
+  }
+  const auto space_ranges = meta["space_ranges"];
+  for (std::size_t i = 0; space_ranges.present() && i < space_ranges.size(); ++i) {
+    trace::SpaceRange one;
+    read_number(space_ranges.at(i)["space"], one.space);
+    read_range(space_ranges.at(i), one.range);
+    out.space_ranges.push_back(one);
   }
 }
 

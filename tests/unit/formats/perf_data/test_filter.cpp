@@ -73,6 +73,7 @@ class Mapped {
   }
   std::vector<Range> ranges(const std::string& filter) {
     bundle.configuration.ranges = {};
+    bundle.configuration.space_ranges.clear();
     bundle.warnings.clear();
     apply_filter(filter, bundle);
     std::vector<Range> found;
@@ -125,6 +126,29 @@ TEST(PerfFilter, OfSpacesThatAgreeCountsForAll) {
   Mapped two;
   two.map(1, 0x401000, 0x1000, 0x1000, "/opt/app/p").map(2, 0x401000, 0x1000, 0x1000, "/opt/app/p");
   EXPECT_EQ(two.ranges("filter 0x1006/0xc@/opt/app/p"), (std::vector<Range>{{kFilter, 0x401006, 0x401011}}));
+}
+
+TEST(PerfFilter, CountsBySpaceWhereAddressesDiffer) {
+  Mapped two;
+  two.map(1, 0x401000, 0x1000, 0x1000, "/opt/app/p").map(2, 0x501000, 0x1000, 0x1000, "/opt/app/p");
+  two.map(3, 0x401000, 0x1000, 0x1000, "/opt/app/q");
+  EXPECT_EQ(two.ranges("filter 0x1006/0xc@/opt/app/p,filter 0xffffffff81000000/2"),
+            (std::vector<Range>{{kFilter, 0xffffffff81000000, 0xffffffff81000001}}));
+  std::vector<std::tuple<trace::SpaceId, std::uint64_t, std::uint64_t>> found;
+  for (const trace::SpaceRange& one : two.bundle.configuration.space_ranges)
+    found.emplace_back(one.space, one.range.first, one.range.last);
+  EXPECT_EQ(found, (decltype(found){{1, 0x401006, 0x401011}, {2, 0x501006, 0x501011}}));
+}
+
+// The trace unit has four ranges; a clause becomes several where a file is mapped in parts.
+TEST(PerfFilter, MayHaveMoreThanFourRanges) {
+  Mapped one;
+  one.map(1, 0x401000, 0x1000, 0x1000, "/p");
+  std::string filter;
+  for (int i = 0; i < 6; ++i) filter += "filter " + std::to_string(0x1000 + 16 * i) + "/4@/p,";
+  EXPECT_EQ(one.ranges(filter).size(), 4U);
+  ASSERT_EQ(one.bundle.configuration.space_ranges.size(), 2U);
+  EXPECT_EQ(one.bundle.configuration.space_ranges[0].space, trace::kAnySpace);
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ inline trace::TraceBundle sample() {
   configuration.rtit_ctl = 0x2a08;
   configuration.rtit_ctl_known = true;
   configuration.ranges[1] = {trace::RangeKind::FILTER, 0x1000, 0x1fff};
+  configuration.space_ranges = {{1, {trace::RangeKind::FILTER, 0x3000, 0x3fff}},
+                                {2, {trace::RangeKind::TRACE_STOP, 0x5000, 0x5fff}}};
   bundle.spaces.push_back({100, 0, false});
   bundle.spaces.push_back({200, 0x5000, true});
   bundle.files.push_back({"/bin/a", "00ff", {}, {{"main", 0x40, 12}, {"_Z1fv", 0x50, 0}}});

@@ -20,6 +20,12 @@ void expect_equal(const trace::TraceBundle& a, const trace::TraceBundle& b) {
   EXPECT_EQ(a.configuration.rtit_ctl, b.configuration.rtit_ctl);
   EXPECT_EQ(a.configuration.ranges[1].last, b.configuration.ranges[1].last);
   EXPECT_EQ(a.configuration.ranges[1].kind, b.configuration.ranges[1].kind);
+  ASSERT_EQ(a.configuration.space_ranges.size(), b.configuration.space_ranges.size());
+  for (std::size_t i = 0; i < a.configuration.space_ranges.size(); ++i) {
+    EXPECT_EQ(a.configuration.space_ranges[i].space, b.configuration.space_ranges[i].space);
+    EXPECT_EQ(a.configuration.space_ranges[i].range.kind, b.configuration.space_ranges[i].range.kind);
+    EXPECT_EQ(a.configuration.space_ranges[i].range.last, b.configuration.space_ranges[i].range.last);
+  }
   ASSERT_EQ(a.spaces.size(), b.spaces.size());
   EXPECT_EQ(a.spaces[2].cr3, b.spaces[2].cr3);
   EXPECT_FALSE(b.spaces[1].cr3_known);
