@@ -58,6 +58,7 @@ class CallFlag(enum.IntFlag):
     TIME_KNOWN = 512
     END_TIME_KNOWN = 1024
     UNDECIDED = 2048
+    IMPORT = 4096
 
 class CallHow(enum.IntEnum):
     ROOT = 0
@@ -176,6 +177,7 @@ class FunctionFlag(enum.IntFlag):
     TIME_KNOWN = 64
     INLINED = 128
     COUNT_EXACT = 256
+    IMPORT = 512
 
 class GapCause(enum.IntEnum):
     ERROR = 0

@@ -64,6 +64,7 @@ void EdgeTally::add_each(const flow::EdgeCounts& edges, std::uint32_t space) {
   if (look) index_all();
   edges_.reserve(edges_.size() + edges.size());
   edges.take_each([this, look, space](const flow::EdgeCount& one, std::uint64_t count) {
+    if (flow::is_half_edge(one.kind)) return;
     branches_ += count;
     // Few edges are indexed as a rule, so that the first slot is free.
     if (look && slots_[first_index(one.hash, space) & (slots_.size() - 1)].round == round_ &&

@@ -145,7 +145,10 @@ py::tuple edges(Coverage& self, std::span<const aggregate::Edge> (CoverageDecode
                    {batch->cells<Column::edges_to_ip>(), all.size()},
                    {batch->cells<Column::edges_kind>(), all.size()},
                    {batch->cells<Column::edges_count>(), all.size()}});
-  for (std::size_t row = 0; row < all.size(); ++row) batch->put<Column::edges_space>(row, all[row].space);
+  for (std::size_t row = 0; row < all.size(); ++row) {
+    batch->put<Column::edges_space>(row, all[row].space);
+    batch->put<Column::edges_flags>(row, std::uint8_t{flow::TO_KNOWN});
+  }
   batch->add_rows(all.size());
   return batch_to_python(std::move(batch));
 }

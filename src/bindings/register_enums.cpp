@@ -207,6 +207,7 @@ void register_call_flags(py::module_& module) {
       .value("TIME_KNOWN", columns::CALL_TIME_KNOWN)
       .value("END_TIME_KNOWN", columns::CALL_END_TIME_KNOWN)
       .value("UNDECIDED", columns::CALL_UNDECIDED)
+      .value("IMPORT", columns::CALL_IMPORT)
       .finalize();
   py::native_enum<columns::AnomalyFlag>(
       module, "StackAnomalyFlag", "enum.IntFlag",
@@ -228,6 +229,7 @@ void register_call_flags(py::module_& module) {
       .value("TIME_KNOWN", columns::FUNCTION_TIME_KNOWN)
       .value("INLINED", columns::FUNCTION_INLINED)
       .value("COUNT_EXACT", columns::FUNCTION_COUNT_EXACT)
+      .value("IMPORT", columns::FUNCTION_IMPORT)
       .finalize();
 }
 

@@ -73,6 +73,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   request.select_sides = select_sides;
   request.offset_runs = whole;
   request.selection = selection_of(selection);
+  request.half_edges = selection.contains("half_edges");
   if (selection.contains("bins")) {
     request.bins = selection["bins"].cast<std::vector<std::uint64_t>>();
     if (selection["by"].cast<std::string>() == "instructions")

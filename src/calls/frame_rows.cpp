@@ -15,7 +15,7 @@ static_assert(std::uint16_t{FRAME_EXACT} == columns::CALL_EXACT && FRAME_PARENT 
               FRAME_BEGIN_SEEN == +columns::CALL_BEGIN_SEEN &&
               FRAME_TIME_KNOWN == +columns::CALL_TIME_KNOWN &&
               FRAME_END_TIME_KNOWN == +columns::CALL_END_TIME_KNOWN &&
-              FRAME_UNDECIDED == +columns::CALL_UNDECIDED);
+              FRAME_UNDECIDED == +columns::CALL_UNDECIDED && FRAME_IMPORT == +columns::CALL_IMPORT);
 
 void put_row(Batch& batch, std::size_t row, const Frame& frame, std::uint64_t first_id) noexcept {
   using enum Column;
@@ -26,6 +26,7 @@ void put_row(Batch& batch, std::size_t row, const Frame& frame, std::uint64_t fi
   batch.put<calls_parent>(row, put_if(FRAME_PARENT, frame.parent + first_id));
   batch.put<calls_entry_ip>(row, put_if(FRAME_ENTRY, frame.entry_ip));
   batch.put<calls_call_ip>(row, put_if(FRAME_CALL, frame.call_ip));
+  batch.put<calls_import_ip>(row, put_if(FRAME_IMPORT, frame.import_ip));
   batch.put<calls_return_ip>(row, put_if(FRAME_RETURN, frame.return_ip));
   batch.put<calls_depth>(row, frame.depth);
   batch.put<calls_how>(row, static_cast<std::uint8_t>(frame.how));

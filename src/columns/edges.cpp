@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "flow/rows/rows.h"
+
 namespace ptkit::columns {
 
 std::size_t EdgeHash::operator()(const Edge& edge) const noexcept {
@@ -19,7 +21,7 @@ std::size_t EdgeHash::operator()(const Edge& edge) const noexcept {
 namespace {
 
 [[nodiscard]] auto key_of(const Edge& edge) noexcept {
-  return std::tie(edge.space, edge.from_ip, edge.to_ip, edge.kind);
+  return std::tie(edge.space, edge.from_ip, edge.to_ip, edge.kind, edge.to_known);
 }
 
 constexpr auto kBefore = [](const auto& a, const auto& b) { return key_of(a.first) < key_of(b.first); };
@@ -29,8 +31,14 @@ constexpr auto kBefore = [](const auto& a, const auto& b) { return key_of(a.firs
 void EdgeCounter::add_ordered(std::span<const flow::EdgeCount> edges, std::uint32_t space) {
   std::vector<Counted> more;
   more.reserve(edges.size());
-  for (const flow::EdgeCount& one : edges)
-    more.push_back({{one.from_ip, one.to_ip, space, static_cast<std::uint8_t>(one.kind)}, one.count});
+  bool is_sorted = true;
+  for (const flow::EdgeCount& one : edges) {
+    const bool to_known = !flow::is_half_edge(one.kind);
+    const auto kind = static_cast<std::uint8_t>(flow::kind_of(one.kind));
+    more.push_back({{one.from_ip, one.to_ip, space, kind, to_known}, one.count});
+    is_sorted = is_sorted && to_known;
+  }
+  if (!is_sorted) std::sort(more.begin(), more.end(), kBefore);
   add_sorted(std::move(more));
 }
 
@@ -85,6 +93,7 @@ bool EdgeCounter::move_to(Batch& edges, std::uint32_t bin) {
     edges.put<Column::edges_kind>(row, edge.kind);
     edges.put<Column::edges_count>(row, count);
     edges.put<Column::edges_space>(row, edge.space);
+    edges.put<Column::edges_flags>(row, edge.to_known ? std::uint8_t{flow::TO_KNOWN} : std::uint8_t{0});
     edges.put<Column::edges_bin>(row, bin);
     ++row;
   });
@@ -101,6 +110,7 @@ bool combine_edges(Batch& edges) {
     edge.to_ip = edges.cells<Column::edges_to_ip>()[row];
     edge.kind = edges.cells<Column::edges_kind>()[row];
     edge.space = edges.cells<Column::edges_space>()[row];
+    edge.to_known = (edges.cells<Column::edges_flags>()[row] & flow::TO_KNOWN) != 0;
     counters[bins == nullptr ? 0 : bins[row]].add(edge, edges.cells<Column::edges_count>()[row]);
   }
   edges.drop_front(edges.rows());

@@ -17,6 +17,7 @@ struct Edge {
   std::uint64_t to_ip = 0;
   std::uint32_t space = 0;
   std::uint8_t kind = 0;
+  bool to_known = true;
   [[nodiscard]] bool operator==(const Edge&) const = default;
 };
 

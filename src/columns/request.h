@@ -59,6 +59,7 @@ struct Request {
   bool select_sides = false;  // keep only the selected errors and gaps
   bool sync = true;           // packets: start at the first PSB
   bool marks = false;         // branches: also rows of a MarkKind
+  bool half_edges = false;    // edges: also indirect calls and jumps of which the target is not known
   bool offset_runs = false;   // branches, blocks, instructions: keep `offset` as runs, where possible
   Selection selection;
   // Edges: ascending limits of phases, for the column `bin`; then other rows are not selected. Empty: one

@@ -29,6 +29,7 @@ enum CallFlag : std::uint16_t {
   CALL_TIME_KNOWN = 512,
   CALL_END_TIME_KNOWN = 1024,
   CALL_UNDECIDED = 2048,
+  CALL_IMPORT = 4096,
 };
 enum AnomalyFlag : std::uint8_t {
   ANOMALY_FROM_KNOWN = 1,
@@ -56,6 +57,7 @@ enum FunctionFlag : std::uint16_t {
   FUNCTION_TIME_KNOWN = 64,
   FUNCTION_INLINED = 128,
   FUNCTION_COUNT_EXACT = 256,
+  FUNCTION_IMPORT = 512,
 };
 enum RunFlag : std::uint8_t { CPU_KNOWN = 1, TID_KNOWN = 2 };
 

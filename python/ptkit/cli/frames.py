@@ -26,6 +26,7 @@ FRAME_COLUMNS = [
     "id",
     "parent",
     "entry_ip",
+    "import_ip",
     "depth",
     "how",
     "end_how",

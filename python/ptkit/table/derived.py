@@ -174,8 +174,9 @@ def _names(schema: TableSchema) -> list[Derived]:
                 is_target = column.name == "to_symbol" and "kind" in schema.columns
                 source = "from_ip" if is_target else None
                 one = _named(column, address, what, (address, "space", *times), source)
-                if (address, what) == ("entry_ip", "symbol") and "inline_level" in schema.columns:
-                    one = replace(one, uses=("inline_level",))
+                if (address, what) == ("entry_ip", "symbol"):
+                    more = {"inline_level", "import_ip", "flags"} & set(schema.columns)
+                    one = replace(one, uses=tuple(sorted(more)) if "inline_level" in more else ())
                 found.append(one)
     return found
 
@@ -200,11 +201,11 @@ def _named(
             what, table._arrays[address], spaces, table.known(address), times, wants_offset
         )
         if source is not None and source in table._arrays and "kind" in table._arrays:
-            indirect = indirect_branches(table._arrays["kind"], table.known(source))
+            indirect = indirect_branches(table._arrays["kind"], table.known(source)) & ~labels.known()
             rest = name_rows("import", table._arrays[source], spaces, indirect, times, False)
             labels = labels.filled(rest[0])
         if (address, what) == ("entry_ip", "symbol"):
-            labels, places = _with_inlined(table, labels, places)
+            labels, places = _with_inlined(table, _with_imports(table, labels), places)
             labels = _with_threads(table, labels)
         return labels, places
 
@@ -223,6 +224,19 @@ def _named(
         lambda context: context.name_rows is not None,
         () if source is None else (source, "kind"),
     )
+
+
+def _with_imports(table: Table, labels: Labels) -> Labels:
+    """Name imported functions of which the code is not traced by their import slots."""
+    if "import_ip" not in table._arrays or "flags" not in table._arrays:
+        return labels
+    imports = (table._arrays["flags"] & table._schema.columns["is_import"].mask) != 0
+    name_rows = table._context.name_rows
+    assert name_rows is not None
+    if not imports.any():
+        return labels
+    where = table._arrays["import_ip"], _spaces(table), imports, _times(table)
+    return labels.filled(name_rows("import", *where, False)[0])
 
 
 def _with_inlined(
@@ -302,7 +316,7 @@ def _functions(schema: TableSchema) -> list[Derived]:
         lambda table: table.known("frame") if of_frames else None,
         "`frame_known`" if of_frames else "",
         lambda context: context.name_rows is not None,
-        ("code_tsc",) if of_frames else ("code_tsc", "inline_level"),
+        ("code_tsc",) if of_frames else ("code_tsc", "inline_level", "import_ip"),
     )
     if of_frames:
         return [name]
@@ -341,7 +355,8 @@ def _function_names(table: Table) -> Labels:
     name_rows = table._context.name_rows
     assert name_rows is not None
     where = table._arrays["entry_ip"], _spaces(table), table.known("entry_ip"), _times(table)
-    names = _with_inlined(table, *name_rows("symbol", *where, False))[0].texts()
+    symbols, places = name_rows("symbol", *where, False)
+    names = _with_inlined(table, _with_imports(table, symbols), places)[0].texts()
     modules, offsets = name_rows("module", *where, True)
     files, flags = modules.texts(), table._arrays["flags"]
     columns = table._schema.columns

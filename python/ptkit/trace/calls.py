@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ptkit import decode as _decode
 from ptkit.arguments import flag
 from ptkit.decode import Query
@@ -59,7 +61,9 @@ class Calls(ABC):
             ``continues`` (uint64, number of a frame; see ``continues_known``), ``untraced``, ``switched``,
             ``lost`` (uint64, TSC ticks: least possible time in which packets were disabled, another thread
             or stack was executed, control flow is not known), ``untraced_error``, ``switched_error``,
-            ``lost_error`` (uint64, TSC ticks: what may come in addition). Made of them: ``running`` and
+            ``lost_error`` (uint64, TSC ticks: what may come in addition), ``import_ip`` (uint64, address: of
+            the branch through an import slot to a function of which the code is not traced; see
+            ``is_import``). Made of them: ``running`` and
             ``running_error``, the rest of the time. On demand: ``function`` (uint32, number of the function
             in this table), ``instruction``, ``end_instruction`` (uint64, instructions of the stream before
             its begin and its end), ``inline_level`` (uint8; of an inlined call, the number of inlined calls
@@ -119,6 +123,7 @@ class Calls(ABC):
         frames: str = "native",
         tails: str = "nested",
         inlines: bool = False,
+        imports: bool = False,
         **query: Unpack[Query],
     ) -> Table:
         """Sums over the frames of each function, without a table of frames in memory.
@@ -141,6 +146,10 @@ class Calls(ABC):
             Also sums over inlined calls: a function that is called and inlined has two rows, of which the one
             for inlined calls has ``is_inlined``. Not with ``by="line"``, which counts lines of inlined
             functions anyway.
+        imports : bool
+            Only imported functions of which the code is not traced (``is_import``), by how often they were
+            called. They have no instructions, and the names of the import slots that calls go through. Not
+            with ``by="module"`` and ``by="line"``.
         **query
             As for `calls`.
 
@@ -161,8 +170,9 @@ class Calls(ABC):
             outermost frames. ``p50_ns`` and so on are nanoseconds. Not among the default columns:
             ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32), ``code_tsc`` (uint64, TSC
             ticks: code and names of the space at the first call hold from then on), ``file`` (int32, index
-            in ``trace.info.files``), ``inline_level`` (uint8; as for `calls`), ``source`` (str) and
-            ``line`` (uint32) of ``entry_ip``.
+            in ``trace.info.files``), ``inline_level`` (uint8; as for `calls`), ``import_ip`` (uint64,
+            address, of a branch through the import slot; see ``is_import``), ``source`` (str) and ``line``
+            (uint32) of ``entry_ip``.
             With ``by="line"``, ``function``, ``module``, ``source``, ``line``, ``count`` (how often control
             came to the line from another one, or called it), ``instructions`` and ``self_instructions``
             (uint64, both those of the line alone); ``entry_ip`` is its lowest address that was executed.
@@ -193,10 +203,19 @@ class Calls(ABC):
                 raise ConfigError('frames: lines are counted without calls; leave it out with by="line"')
             if inlines:
                 raise ConfigError('inlines: lines of inlined functions count; leave it out with by="line"')
+        if flag("imports", imports) and by in ("module", "line"):
+            raise ConfigError(f"imports: by={by!r} has no rows of functions; leave one of them out")
+        if by == "line":
             return self._functions_by_line(query)
         if query.get("columns") is None:
             query["columns"] = function_columns(by)
-        return self._function_sums(query, by=by, frames=frames, tails=tails, inlines=inlines)
+        if not imports:
+            return self._function_sums(query, by=by, frames=frames, tails=tails, inlines=inlines)
+        shown = list(query["columns"] or function_columns(by))
+        query["columns"] = list(dict.fromkeys([*shown, "count", "flags"]))
+        sums = self._function_sums(query, by=by, frames=frames, tails=tails, inlines=inlines)
+        rows = np.flatnonzero(sums["is_import"])
+        return sums[rows[np.argsort(~sums["count"][rows], kind="stable")]][shown]
 
     def _functions_by_line(self, query: Query) -> Table:
         shown = query.pop("columns", None) or _OF_LINES
@@ -228,7 +247,8 @@ class Calls(ABC):
             (uint64), ``least``, ``most`` (uint64, TSC ticks), ``flags`` (uint16, `ptkit.FunctionFlag`). Not
             among the default columns: ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32),
             ``code_tsc`` (uint64, TSC ticks, as for `functions`), ``file`` (int32, index in
-            ``trace.info.files``), ``inline_level`` (uint8; as for `calls`).
+            ``trace.info.files``), ``inline_level`` (uint8; as for `calls`), ``import_ip`` (uint64, address,
+            as for `functions`).
 
         Raises
         ------

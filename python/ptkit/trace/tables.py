@@ -8,10 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptkit import decode as _decode
 from ptkit.decode import Query
 from ptkit.errors import ConfigError
+from ptkit.schema import schema_of
 from ptkit.table import Table
+from ptkit.table.derived import derived_of
+from ptkit.table.labels import Labels
 from ptkit.trace.parts import Parts
 from ptkit.trace.phases import in_bins
 
@@ -211,8 +217,10 @@ class Tables(Parts):
             Columns of shape (rows,):
             ``from_ip``, ``to_ip`` (uint64, address), ``kind`` (uint8, `ptkit.BranchKind`), ``count``
             (uint64), ``space`` (uint32, index in ``trace.info.spaces``), ordered by space, from, to and
-            kind. Branches of which an end is not known are not counted. With ``by``, also ``bin`` (uint32,
-            number of the phase), which comes first in the order.
+            kind; ``flags`` (uint8, `ptkit.RowFlag`). Branches of which an end is not known are not counted,
+            but for calls and jumps through import slots (``to_known`` is False): ``to_symbol`` is the name of
+            the function that the slot is for. With ``by``, also ``bin`` (uint32, number of the phase), which
+            comes first in the order.
 
         Raises
         ------
@@ -243,7 +251,8 @@ class Tables(Parts):
         """
         plan = self._plan("edges", query)
         branches = partial(self._plan, "branches", Query(columns=["instruction"]))
-        return _decode.read(in_bins(plan, by, bins, self._span, branches))
+        plan = replace(plan, selection=plan.selection | {"half_edges": True})
+        return _with_targets(_decode.read(in_bins(plan, by, bins, self._span, branches)))
 
     @property
     def errors(self) -> Table:
@@ -329,3 +338,15 @@ class Tables(Parts):
         if not isinstance(name, str) or name not in row_tables():
             raise ConfigError(f"there is no table {name!r}; there are {', '.join(row_tables())}")
         return name
+
+
+def _with_targets(edges: Table) -> Table:
+    """Leave out branches of which neither the target nor its name is known."""
+    unknown: NDArray[np.bool_] = (edges._arrays["flags"] & schema_of("edges").columns["to_known"].mask) == 0
+    if not unknown.any():
+        return edges
+    if edges._context.name_rows is None:
+        return edges[~unknown]
+    names = derived_of("edges")["to_symbol"].values(edges)
+    assert isinstance(names, Labels)
+    return edges[~unknown | names.known()]

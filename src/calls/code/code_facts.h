@@ -62,6 +62,17 @@ class CodeFacts {
   [[nodiscard]] virtual std::uint32_t function_at(std::uint64_t ip) = 0;
   // The outermost code of a thread, if no function is known to have it.
   [[nodiscard]] virtual std::uint32_t function_of_thread(std::int64_t tid) = 0;
+  // The imported function that the indirect branch at `ip` leads to by its import slot, if the code there is
+  // not known. kUnknownFunction: the branch reads no slot.
+  [[nodiscard]] virtual std::uint32_t import_at(std::uint64_t ip) {
+    static_cast<void>(ip);
+    return kUnknownFunction;
+  }
+  // Whether code is known at an address.
+  [[nodiscard]] virtual bool has_code(std::uint64_t ip) {
+    static_cast<void>(ip);
+    return true;
+  }
   // The address after the instruction at `ip`; 0: there is no instruction.
   [[nodiscard]] virtual std::uint64_t end_of(std::uint64_t ip) = 0;
   // Whether the call at `ip` is that of a retpoline: the return address that it stores is not used.

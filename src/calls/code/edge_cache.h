@@ -14,6 +14,7 @@ enum EdgeFlag : std::uint32_t {
   EDGE_RETPOLINE = 1U << 13U,  // the source is the call of a retpoline
   EDGE_TAIL = 1U << 14U,       // to the entry of another function
   EDGE_INNER = 1U << 15U,      // source and target are in one function
+  EDGE_NO_CODE = 1U << 22U,    // the trace has no code at the target, and no name
   EDGE_SET = 1U << 31U,        // the slot of an EdgeCache is in use
 };
 
@@ -53,6 +54,7 @@ class EdgeCache {
     const CodePlace target = facts_.at(to);
     slot = {from, to, facts_.end_of(from), facts_.function_at(to), target.flags | EDGE_SET};
     if (is_tail(source, target)) slot.flags |= EDGE_TAIL;
+    if (!target.is(CODE_KNOWN) && !facts_.has_code(to)) slot.flags |= EDGE_NO_CODE;
     if (source.is(CODE_KNOWN) && source.function == target.function) slot.flags |= EDGE_INNER;
     const bool is_inside = slot.is(EDGE_INNER) && !slot.is(CODE_ENTRY);
     const bool may_branch = is_inside || source.is(CODE_THUNK) || !source.is(CODE_KNOWN);

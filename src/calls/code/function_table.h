@@ -19,7 +19,10 @@ struct Function {
   std::uint64_t offset = 0;                 // of the entry in the file
   std::uint64_t code_tsc = trace::kTscMin;  // from when on the space had the function at `entry_ip`
   std::uint64_t inlined = 0;  // inlined calls: which function of the file; 0: the function at entry_ip
-  std::uint8_t level = 0;     // inlined calls that entry_ip is in, up to that of the function
+  // Of an imported function of which the code is not traced: which name; `entry_ip` is that of a branch
+  // through its import slot. 0: it is none.
+  std::uint64_t import = 0;
+  std::uint8_t level = 0;              // inlined calls that entry_ip is in, up to that of the function
   std::int64_t thread = trace::kNoId;  // of its outermost code, which is in no function; all else is unset
   // Without a file: the memory that has the entry (symbol::AnonModule). It depends on space and address
   // alone.
@@ -37,6 +40,7 @@ class FunctionTable {
   FunctionTable() : functions_(kFirstFunction) {}
 
   [[nodiscard]] std::uint32_t number(const Function& function) {
+    if (function.import != 0) return number({trace::kNoId, kImports, trace::kAnySpace, 0, function.import}, function);
     const bool in_file = function.file >= 0;
     const bool in_calls = in_file && function.inlined != 0;
     const Key key{function.thread, function.file, in_file ? trace::kAnySpace : function.space,
@@ -44,15 +48,20 @@ class FunctionTable {
                   : in_file ? function.offset
                             : function.entry_ip,
                   function.inlined};
-    const auto [place, is_new] = numbers_.emplace(key, static_cast<std::uint32_t>(functions_.size()));
-    if (is_new) functions_.push_back(function);
-    return place->second;
+    return number(key, function);
   }
   [[nodiscard]] const Function& at(std::uint32_t number) const noexcept { return functions_[number]; }
   [[nodiscard]] std::size_t size() const noexcept { return functions_.size(); }
 
  private:
   using Key = std::tuple<std::int64_t, std::int32_t, trace::SpaceId, std::uint64_t, std::uint64_t>;
+  static constexpr std::int32_t kImports = -2;  // in place of a file
+
+  [[nodiscard]] std::uint32_t number(const Key& key, const Function& function) {
+    const auto [place, is_new] = numbers_.emplace(key, static_cast<std::uint32_t>(functions_.size()));
+    if (is_new) functions_.push_back(function);
+    return place->second;
+  }
 
   std::map<Key, std::uint32_t> numbers_;
   std::vector<Function> functions_;

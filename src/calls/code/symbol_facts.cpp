@@ -192,6 +192,23 @@ std::uint32_t SymbolFacts::function_of_thread(std::int64_t tid) {
   return functions_.number(function);
 }
 
+std::uint32_t SymbolFacts::import_at(std::uint64_t ip) {
+  if (!symbols_.has_imports()) return kUnknownFunction;
+  const auto [found, is_new] = imports_[view_->id()].try_emplace(ip, kUnknownFunction);
+  if (!is_new) return found->second;
+  const std::string_view name = symbols_.import_at(view_->space(), view_->valid_from(), ip);
+  if (name.empty()) return kUnknownFunction;
+  Function function{.entry_ip = ip, .space = view_->space(), .code_tsc = view_->valid_from()};
+  function.import = reinterpret_cast<std::uintptr_t>(name.data());  // texts of equal names are the same
+  found->second = functions_.number(function);
+  return found->second;
+}
+
+bool SymbolFacts::has_code(std::uint64_t ip) {
+  std::uint8_t byte = 0;
+  return view_->read(ip, {&byte, 1}) != 0;
+}
+
 // Of size 0: there is no instruction.
 Insn SymbolFacts::insn_at(std::uint64_t ip) const {
   std::array<std::uint8_t, kLongestInsn> bytes{};

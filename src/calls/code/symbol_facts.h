@@ -23,6 +23,8 @@ class SymbolFacts final : public CodeFacts {
   [[nodiscard]] CodePlace at(std::uint64_t ip) override;
   [[nodiscard]] std::uint32_t function_at(std::uint64_t ip) override;
   [[nodiscard]] std::uint32_t function_of_thread(std::int64_t tid) override;
+  [[nodiscard]] std::uint32_t import_at(std::uint64_t ip) override;
+  [[nodiscard]] bool has_code(std::uint64_t ip) override;
   [[nodiscard]] std::uint64_t end_of(std::uint64_t ip) override;
   [[nodiscard]] bool is_retpoline_call(std::uint64_t ip) override;
   [[nodiscard]] bool begins_retpoline(std::uint64_t ip) override;
@@ -51,6 +53,7 @@ class SymbolFacts final : public CodeFacts {
   // By the number of the view.
   std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, CodePlace>> places_;
   std::unordered_map<std::uint64_t, CodePlace>* known_ = nullptr;
+  std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, std::uint32_t>> imports_;
 };
 
 }  // namespace ptkit::calls

@@ -48,6 +48,7 @@ enum FrameFlag : std::uint16_t {
   FRAME_TIME_KNOWN = 512,       // the time of the begin is known
   FRAME_END_TIME_KNOWN = 1024,  // the time of the end is known
   FRAME_UNDECIDED = 2048,       // another frame may have gone on in its place
+  FRAME_IMPORT = 4096,          // of an imported function of which the code is not traced
 };
 
 // A place in a stream: counts of what was before it, and the interval of its time.
@@ -68,6 +69,7 @@ struct Frame {
   std::uint64_t entry_ip = 0;
   std::uint64_t call_ip = 0;    // of the instruction that entered the function
   std::uint64_t return_ip = 0;  // where the function has to return to
+  std::uint64_t import_ip = 0;  // FRAME_IMPORT: of the branch through the import slot
   // The frame that this one continues, where control flow had been lost; of inlined calls, the frame with the
   // code of the same execution before it.
   std::uint64_t continues = 0;

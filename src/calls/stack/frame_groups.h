@@ -34,6 +34,7 @@ class FrameGroups {
     const Function& of = functions_.at(function);
     if (of.thread != trace::kNoId) return by_ == By::MODULE ? kUnknownFunction : groups_.number(of);
     Function group{.entry_ip = entry_ip, .space = space, .file = -1, .offset = 0, .code_tsc = of.code_tsc};
+    if (of.import != 0 && by_ == By::ENTRY) return groups_.number(of);
     const bool is_alone = is_above && is_hidden_ && is_hidden_(function);
     if (by_ == By::MODULE && !is_alone) {
       group.file = of.file;

@@ -32,6 +32,42 @@ std::uint16_t StackMachine::inner_open_flags(const EdgeFacts& edge) noexcept {
   return static_cast<std::uint16_t>(fills ? OPEN_INNER | OPEN_STUFFING : OPEN_INNER);
 }
 
+// The imported function that an indirect branch leads to, where the trace has no code of it.
+std::uint32_t StackMachine::import_of(const Step& step) {
+  if (!step.from_known()) return kUnknownFunction;
+  const bool is_traced = step.to_known() && !edges_.at(step.from_ip, step.to_ip).is(EDGE_NO_CODE);
+  return is_traced ? kUnknownFunction : facts_.import_at(step.from_ip);
+}
+
+std::uint32_t StackMachine::import_of_call(const Step& step) {
+  return step.kind == flow::BranchKind::CALL_INDIRECT ? import_of(step) : kUnknownFunction;
+}
+
+void StackMachine::set_import(OpenFrame& frame, const Step& step, std::uint32_t function) noexcept {
+  frame.function = function;
+  frame.import_ip = step.from_ip;
+  frame.entry_ip = 0;
+  frame.flags &= static_cast<std::uint16_t>(~FRAME_ENTRY);
+  frame.flags |= std::uint16_t{FRAME_IMPORT};
+}
+
+// A jump through an import slot: by a stub, or by a function that the imported one returns for.
+void StackMachine::leave_by_import(const Step& step, std::uint32_t function, const Place& after) {
+  if (stack().stub() != nullptr && stack().stub()->is_own) stack().drop_stub();
+  if (stack().stub() == nullptr) {
+    push_tail(step, EdgeFacts{}, after);
+    return stack().set_import(step.from_ip, function);
+  }
+  Stub stub = stack().leave_stub();
+  if (stub.is_jump) {
+    push_tail(jump_of(stub, step.to_ip), EdgeFacts{}, after);
+    return stack().set_import(step.from_ip, function);
+  }
+  if (stub.frame.how == How::CALL && stub.is_linked) stub.frame.how = How::PLT;
+  set_import(stub.frame, step, function);
+  push(stub.frame, after);
+}
+
 void StackMachine::on_call(const Step& step, const Place& after) {
   if (stack().empty()) return;
   OpenFrame frame;
@@ -42,6 +78,8 @@ void StackMachine::on_call(const Step& step, const Place& after) {
   if (step.to_known()) return call(step, frame, after);
   settle_stub(after);
   frame.return_ip = facts_.end_of(step.from_ip);
+  if (const std::uint32_t import = import_of_call(step); import != kUnknownFunction)
+    set_import(frame, step, import);
   if (frame.return_ip != 0) frame.flags |= std::uint16_t{FRAME_RETURN};
   push(frame, after);
 }
@@ -58,6 +96,10 @@ void StackMachine::call(const Step& step, OpenFrame& frame, const Place& after) 
   frame.function = edge.function;
   frame.flags |= std::uint16_t{FRAME_ENTRY};
   if (frame.return_ip != 0) frame.flags |= std::uint16_t{FRAME_RETURN};
+  if (const std::uint32_t import = import_of_call(step); import != kUnknownFunction) {
+    set_import(frame, step, import);
+    return push(frame, after);
+  }
   if (edge.is(CODE_STUB | CODE_THUNK)) return enter_stub(edge, {.frame = frame, .step_flags = step.flags});
   Place begin = after;
   if ((stack().top().open & OPEN_PARK) != 0) begin = enter_scheduler(edge.is(CODE_LEAVE), after);
@@ -95,6 +137,8 @@ void StackMachine::enter_stub(const EdgeFacts& edge, Stub stub) {
 
 void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) {
   if (stack().empty()) return;
+  if (const std::uint32_t import = indirect ? import_of(step) : kUnknownFunction; import != kUnknownFunction)
+    return leave_by_import(step, import, after);
   if (stack().stub() != nullptr) return leave_stub(step, after);
   if (!step.to_known()) return;
   const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
@@ -142,15 +186,20 @@ void StackMachine::lead_on(const EdgeFacts& edge, const Place& after) {
   stub.is_linked = stub.is_linked || !edge.is(CODE_THUNK);
 }
 
+// The jump to a stub, as if it were one to where the stub leads.
+Step StackMachine::jump_of(const Stub& stub, std::uint64_t to_ip) noexcept {
+  Step step;
+  step.from_ip = stub.frame.call_ip;
+  step.to_ip = to_ip;
+  step.flags = stub.step_flags;
+  return step;
+}
+
 // The stub has led to the function that `edge` enters.
 void StackMachine::enter_function(const EdgeFacts& edge, const Place& after) {
   Stub stub = stack().leave_stub();
   if (stub.is_jump) {
-    Step step;
-    step.from_ip = stub.frame.call_ip;
-    step.to_ip = edge.to;
-    step.flags = stub.step_flags;
-    push_tail(step, edge, after, (stub.frame.flags & FRAME_UNDECIDED) == 0);
+    push_tail(jump_of(stub, edge.to), edge, after, (stub.frame.flags & FRAME_UNDECIDED) == 0);
     stack().top().open |= stub.frame.open;
     return;
   }

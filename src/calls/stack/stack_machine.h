@@ -207,6 +207,10 @@ class StackMachine {
   void push(OpenFrame& frame, const Place& begin);
   void push_unknown();
   [[nodiscard]] std::uint32_t unknown_function() const;
+  [[nodiscard]] std::uint32_t import_of(const Step& step);
+  [[nodiscard]] std::uint32_t import_of_call(const Step& step);
+  static void set_import(OpenFrame& frame, const Step& step, std::uint32_t function) noexcept;
+  void leave_by_import(const Step& step, std::uint32_t function, const Place& after);
   [[nodiscard]] OpenFrame frame_at(How how, std::uint64_t ip) const;
   void end_all(EndHow how, const Place& end);
   void end_thread(Thread& thread, const Place& place);
@@ -248,6 +252,7 @@ class StackMachine {
   [[nodiscard]] static bool enters_inside(const EdgeFacts& edge) noexcept;
   void leave_stub(const Step& step, const Place& after);
   void lead_on(const EdgeFacts& edge, const Place& after);
+  [[nodiscard]] static Step jump_of(const Stub& stub, std::uint64_t to_ip) noexcept;
   void enter_function(const EdgeFacts& edge, const Place& after);
   void settle_stub(const Place& after);
   void leave_stuffing() {

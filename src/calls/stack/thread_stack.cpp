@@ -118,6 +118,7 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   frame.id = open.id;
   frame.parent = open.parent;
   frame.entry_ip = open.entry_ip;
+  frame.import_ip = open.import_ip;
   frame.call_ip = open.call_ip;
   frame.return_ip = open.return_ip;
   frame.continues = open.continues;
@@ -262,6 +263,14 @@ void ThreadStack::set_function(std::uint64_t entry_ip, std::uint32_t function) {
   frame.flags |= std::uint16_t{FRAME_ENTRY};
   frame.group = group_of(frame);
   count(frame);
+}
+
+void ThreadStack::set_import(std::uint64_t import_ip, std::uint32_t function) {
+  set_function(0, function);
+  OpenFrame& frame = top();
+  frame.import_ip = import_ip;
+  frame.flags &= static_cast<std::uint16_t>(~FRAME_ENTRY);
+  frame.flags |= std::uint16_t{FRAME_IMPORT};
 }
 
 }  // namespace ptkit::calls

@@ -41,6 +41,7 @@ struct OpenFrame {
   std::uint64_t entry_ip = 0;
   std::uint64_t call_ip = 0;
   std::uint64_t return_ip = 0;
+  std::uint64_t import_ip = 0;
   std::uint64_t restart_ip = 0;  // signals within a system call: where it may be repeated
   std::uint64_t continues = 0;
   std::uint64_t inner_instructions = 0;  // of the frames above that have ended
@@ -153,6 +154,8 @@ class ThreadStack {
 
   // Changes the function of the top frame, which has just begun.
   void set_function(std::uint64_t entry_ip, std::uint32_t function);
+  // The top frame, which has just begun, is of an imported function.
+  void set_import(std::uint64_t import_ip, std::uint32_t function);
   // Where the next frame at the bottom begins: at the end of the frames before it.
   [[nodiscard]] const Place& bare_since() const noexcept { return bare_since_; }
 

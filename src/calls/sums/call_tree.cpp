@@ -156,7 +156,9 @@ std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
     const Function& function = functions_.at(node.function);
     unsigned flags = 0;
     if (at.depth != 0) flags |= columns::FUNCTION_PARENT_KNOWN;
-    const bool has_entry = node.function >= kFirstFunction && function.thread == trace::kNoId;
+    const bool is_import = function.import != 0;
+    const bool has_entry = node.function >= kFirstFunction && function.thread == trace::kNoId && !is_import;
+    if (is_import) flags |= columns::FUNCTION_IMPORT;
     if (has_entry) flags |= columns::FUNCTION_ENTRY_KNOWN;
     if (node.function == kSyscallFunction) flags |= columns::FUNCTION_SYSCALL;
     if (node.function == kInterruptFunction) flags |= columns::FUNCTION_INTERRUPT;
@@ -167,7 +169,8 @@ std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
     batch->put<call_tree_node>(row, static_cast<std::uint32_t>(row));
     batch->put<call_tree_parent>(row, at.parent);
     batch->put<call_tree_depth>(row, at.depth);
-    batch->put<call_tree_entry_ip>(row, stored_entry(function));
+    batch->put<call_tree_entry_ip>(row, is_import ? 0 : stored_entry(function));
+    batch->put<call_tree_import_ip>(row, is_import ? function.entry_ip : 0);
     batch->put<call_tree_space>(row, function.space);
     batch->put<call_tree_code_tsc>(row, function.code_tsc);
     batch->put<call_tree_file>(row, function.file);

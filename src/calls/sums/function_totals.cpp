@@ -12,7 +12,9 @@ namespace {
 unsigned put_function(columns::Batch& batch, std::size_t row, const Function& function,
                       std::uint32_t number) noexcept {
   using enum columns::Column;
-  batch.put<functions_entry_ip>(row, stored_entry(function));
+  const bool is_import = function.import != 0;
+  batch.put<functions_entry_ip>(row, is_import ? 0 : stored_entry(function));
+  batch.put<functions_import_ip>(row, is_import ? function.entry_ip : 0);
   batch.put<functions_space>(row, function.space);
   batch.put<functions_code_tsc>(row, function.code_tsc);
   batch.put<functions_file>(row, function.file);
@@ -20,7 +22,9 @@ unsigned put_function(columns::Batch& batch, std::size_t row, const Function& fu
   unsigned flags = 0;
   if (number == kSyscallFunction) flags |= columns::FUNCTION_SYSCALL;
   if (number == kInterruptFunction) flags |= columns::FUNCTION_INTERRUPT;
-  if (number >= kFirstFunction && function.thread == trace::kNoId) flags |= columns::FUNCTION_ENTRY_KNOWN;
+  if (is_import) flags |= columns::FUNCTION_IMPORT;
+  const bool has_entry = number >= kFirstFunction && function.thread == trace::kNoId && !is_import;
+  if (has_entry) flags |= columns::FUNCTION_ENTRY_KNOWN;
   if (function.file >= 0) flags |= columns::FUNCTION_FILE_KNOWN;
   if (function.inlined != 0) flags |= columns::FUNCTION_INLINED;
   return flags;
@@ -31,6 +35,7 @@ unsigned put_function(columns::Batch& batch, std::size_t row, const Function& fu
 std::unique_ptr<columns::Batch> function_rows(const FunctionTable& functions) {
   using enum columns::Column;
   constexpr auto kMask = (columns::ColumnMask{1} << columns::index_of(functions_entry_ip)) |
+                         (columns::ColumnMask{1} << columns::index_of(functions_import_ip)) |
                          (columns::ColumnMask{1} << columns::index_of(functions_space)) |
                          (columns::ColumnMask{1} << columns::index_of(functions_code_tsc)) |
                          (columns::ColumnMask{1} << columns::index_of(functions_file)) |

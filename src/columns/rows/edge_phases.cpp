@@ -17,21 +17,28 @@ std::size_t EdgePhases::phase_of(std::uint64_t position) const noexcept {
 }
 
 void EdgePhases::add(const flow::Branch& branch, trace::SpaceId space, std::uint64_t position) {
-  constexpr std::uint8_t kBoth = flow::FROM_KNOWN | flow::TO_KNOWN;
-  if ((branch.flags & kBoth) != kBoth) return;
+  const bool to_known = (branch.flags & flow::TO_KNOWN) != 0;
+  const bool is_indirect =
+      branch.kind == flow::BranchKind::CALL_INDIRECT || branch.kind == flow::BranchKind::JUMP_INDIRECT;
+  if ((branch.flags & flow::FROM_KNOWN) == 0) return;
+  if (!to_known && !(request_.half_edges && is_indirect)) return;
   const std::size_t phase = phase_of(position);
+  const std::uint64_t to = to_known ? branch.to_ip : 0;
   if (phase < counters_.size())
-    counters_[phase].add({branch.from_ip, branch.to_ip, space, static_cast<std::uint8_t>(branch.kind)});
+    counters_[phase].add({branch.from_ip, to, space, static_cast<std::uint8_t>(branch.kind), to_known});
 }
 
 void EdgePhases::add(std::span<const flow::EdgeCount> edges, trace::SpaceId space, std::uint32_t phase) {
   if (phase >= counters_.size()) return;  // before the first phase
   EdgeCounter& counter = counters_[phase];
   const flow::BranchChoice& choice = request_.selection.branches;
-  if (choice == flow::BranchChoice{}) return counter.add_ordered(edges, space);
+  const bool takes_all = choice == flow::BranchChoice{};
+  if (takes_all && request_.half_edges) return counter.add_ordered(edges, space);
   std::vector<flow::EdgeCount> chosen;
-  std::copy_if(edges.begin(), edges.end(), std::back_inserter(chosen),
-               [&choice](const flow::EdgeCount& edge) { return choice.has(edge.kind); });
+  std::copy_if(edges.begin(), edges.end(), std::back_inserter(chosen), [&](const flow::EdgeCount& edge) {
+    if (flow::is_half_edge(edge.kind) && !request_.half_edges) return false;
+    return takes_all || choice.has(flow::kind_of(edge.kind));
+  });
   counter.add_ordered(chosen, space);
 }
 

@@ -14,8 +14,8 @@ class EdgePhases {
  public:
   explicit EdgePhases(const Request& request);
 
-  // Counts a branch, if both of its ends are known. `position` is the number or the time by which the request
-  // has phases.
+  // Counts a branch, if both of its ends are known, or it is one of Request::half_edges. `position` is the
+  // number or the time by which the request has phases.
   void add(const flow::Branch& branch, trace::SpaceId space, std::uint64_t position);
   // Counts of flow::BulkSink::add_edges().
   void add(std::span<const flow::EdgeCount> edges, trace::SpaceId space, std::uint32_t phase);

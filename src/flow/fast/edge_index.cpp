@@ -29,8 +29,10 @@ void EdgeIndex::grow() {
 }
 
 std::uint32_t EdgeIndex::number(std::uint64_t from, std::uint64_t to, BranchKind kind, std::uint8_t flags) {
-  if ((flags & kBothKnown) != kBothKnown) return 0;
-  const EdgeCount edge{from, to, 0, kind};
+  const bool to_known = (flags & TO_KNOWN) != 0;
+  const bool is_indirect = kind == BranchKind::CALL_INDIRECT || kind == BranchKind::JUMP_INDIRECT;
+  if ((flags & FROM_KNOWN) == 0 || (!to_known && !is_indirect)) return 0;
+  const EdgeCount edge{from, to_known ? to : 0, 0, to_known ? kind : half_edge(kind)};
   const std::size_t at = find_slot(edge);
   if (slots_[at] != 0) return slots_[at];
   const auto number = static_cast<std::uint32_t>(edges_.size());

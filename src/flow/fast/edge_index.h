@@ -10,7 +10,8 @@
 
 namespace ptkit::flow {
 
-// Numbers below kSpare mean no edge: a branch with an unknown source or target has number 0.
+// Numbers below kSpare mean no edge: a branch with an unknown source has number 0, and so has one with an
+// unknown target, but for indirect calls and jumps (kHalfEdge).
 class EdgeIndex {
  public:
   static constexpr std::uint32_t kSpare = 4;

@@ -300,7 +300,9 @@ void PathCache::add_path_edges(Path& path) {
   };
   const PathTail& tail = tails_[path.tail];
   if (path.returns) {
-    for (const PathBranch& one : branches_of(path)) add(edges_.number(one.from, one.to, one.kind, one.flags));
+    std::vector<PathBranch> branches = branches_of(path);
+    if (tail.has_branch && tail.is_open) branches.pop_back();  // take_target() counts its edges
+    for (const PathBranch& one : branches) add(edges_.number(one.from, one.to, one.kind, one.flags));
   } else if (path.steps != 0) {
     const std::size_t steps = path.steps - (tail.has_branch || path.part != 0 ? 1U : 0U);
     for (std::size_t i = 0; i < steps; ++i) add(step_edge(steps_[path.step + i]));

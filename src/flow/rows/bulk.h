@@ -33,6 +33,21 @@ struct PlaceRun {
 
 // A branch with known source and target, and its count. A conditional branch has one count for each
 // direction.
+// The kind of an indirect call or jump of which the target is not known, as EdgeCount has it: with this bit.
+// The target is 0 then.
+inline constexpr std::uint8_t kHalfEdge = 0x80;
+
+[[nodiscard]] constexpr bool is_half_edge(BranchKind kind) noexcept {
+  return (static_cast<std::uint8_t>(kind) & kHalfEdge) != 0;
+}
+[[nodiscard]] constexpr BranchKind half_edge(BranchKind kind) noexcept {
+  return static_cast<BranchKind>(static_cast<std::uint8_t>(kind) | kHalfEdge);
+}
+// The kind without the bit.
+[[nodiscard]] constexpr BranchKind kind_of(BranchKind kind) noexcept {
+  return static_cast<BranchKind>(static_cast<std::uint8_t>(kind) & (kHalfEdge - 1U));
+}
+
 struct EdgeCount {
   std::uint64_t from_ip = 0;
   std::uint64_t to_ip = 0;

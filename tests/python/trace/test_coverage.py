@@ -16,7 +16,7 @@ PSB = bytes.fromhex("0282" * 8 + "9901 0223")  # PSB, MODE.Exec 64, PSBEND
 ON_AT_1000 = bytes.fromhex("51 00100000")  # TIP.PGE
 LOOP = {0x1000: bytes.fromhex("74fe 90 c3")}  # 1000 jz 1000; 1002 nop; 1003 ret
 TRACES = ("Unzip", "avscript_32", "dyn_test", "mruby")
-DATA = {"from_ip", "to_ip", "kind", "count", "space"}
+DATA = {"from_ip", "to_ip", "kind", "count", "space", "flags"}
 
 
 def loop(times: int) -> bytes:

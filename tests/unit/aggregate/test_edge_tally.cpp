@@ -87,5 +87,12 @@ TEST(EdgeTally, CountsAfterSort) {
   EXPECT_EQ(count_of(tally, 9, 1), 5u);
 }
 
+TEST(EdgeTally, LeavesOutBranchesToUnknownTargets) {
+  EdgeTally tally;
+  add_each(tally, {{1, 0, 3, flow::half_edge(flow::BranchKind::CALL_INDIRECT)}, {1, 2, 4}}, 0);
+  ASSERT_EQ(tally.edges().size(), 1U);
+  EXPECT_EQ(tally.branches(), 4U);
+}
+
 }  // namespace
 }  // namespace ptkit::aggregate

@@ -34,6 +34,10 @@ class GivenCode final : public CodeFacts {
   [[nodiscard]] std::uint32_t function_of_thread(std::int64_t tid) override {
     return kFirstThread + static_cast<std::uint32_t>(tid);
   }
+  [[nodiscard]] std::uint32_t import_at(std::uint64_t ip) override {
+    const auto found = imports.find(ip);
+    return found == imports.end() ? kUnknownFunction : found->second;
+  }
   [[nodiscard]] std::uint64_t end_of(std::uint64_t ip) override { return ip + kInsn; }
   [[nodiscard]] bool is_retpoline_call(std::uint64_t ip) override { return retpoline_calls.contains(ip); }
   [[nodiscard]] bool begins_retpoline(std::uint64_t ip) override { return retpolines.contains(ip); }
@@ -50,6 +54,7 @@ class GivenCode final : public CodeFacts {
   }
 
   std::map<std::uint64_t, std::uint32_t> flags;  // by entry
+  std::map<std::uint64_t, std::uint32_t> imports;  // functions of import slots, by branch
   std::set<std::uint64_t> retpoline_calls;
   std::set<std::uint64_t> retpolines;
   std::map<std::uint64_t, std::uint64_t> pads;  // landing pads, and their calls

@@ -121,9 +121,13 @@ class LineWriter:
         """
         end = name.removesuffix("ip")
         known = self.known(name) if known is None else known
-        # Targets without a symbol have the name of the import that the branch goes through.
-        is_target = name == "to_ip" and {"from_ip", "kind"} <= set(self._part.columns)
-        origin = (self._raw("from_ip"), self._indirect()) if is_target else (None, None)
+        # Targets and functions without code have the name of the import that the branch goes through.
+        columns = set(self._part.columns)
+        origin: tuple[NDArray[Any] | None, NDArray[np.bool_] | None] = (None, None)
+        if name == "to_ip" and {"from_ip", "kind"} <= columns:
+            origin = self._raw("from_ip"), self._indirect()
+        if name == "entry_ip" and {"import_ip", "flags"} <= columns:
+            origin = self._raw("import_ip"), np.asarray(self._part["is_import"])
         self._core.address(style, end, self._raw(name), self._raw("space"), known, self._times(), *origin)
 
     def names(self) -> None:

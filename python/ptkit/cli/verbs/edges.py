@@ -29,6 +29,8 @@ EXAMPLES = """examples:
   ptkit edges sort.ptk --by module
   ptkit edges sort.ptk --kind CALL_INDIRECT --module libc.so.6 --json"""
 
+_UNKNOWN = "?" * 16
+
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
@@ -90,7 +92,7 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
     writer.literal("  ")
     writer.number("from_ip", "hex16")
     writer.literal(" -> ")
-    writer.number("to_ip", "hex16")
+    writer.number("to_ip", "hex16", unknown=_UNKNOWN)
     writer.literal("  ")
     writer.names_of("kind", labels_of("edges", "kind", lambda name: f"{name.lower():<13}"))
     if has_names:

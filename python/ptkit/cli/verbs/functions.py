@@ -46,6 +46,7 @@ EXAMPLES = """examples:
   ptkit functions sort.ptk --by module
   ptkit functions sort.ptk --by line --top 50
   ptkit functions sort.ptk --inlines
+  ptkit functions sort.ptk --imports
   ptkit functions sort.ptk --histogram malloc
   ptkit functions sort.ptk --slow malloc --top 5
   ptkit functions sort.ptk --symbol 'mem*' --all --json"""
@@ -69,7 +70,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     common.add_open_options(parser)
     add_bound(parser, "--top", _TOP, "print the first N functions only (default: {})", "print all functions")
     parser.add_argument(
-        "--sort", choices=tuple(_SORTS), default="self", help="what comes first (default: self)"
+        "--sort", choices=tuple(_SORTS), help="what comes first (default: self; with --imports: count)"
     )
     parser.add_argument(
         "--by",
@@ -87,6 +88,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "default), or ends at the jump (replaced)",
     )
     add_inlines(parser)
+    parser.add_argument(
+        "--imports",
+        action="store_true",
+        help="imported functions of which the code is not traced only, those that were called most first",
+    )
     add_call_options(parser)
     common.add_rva_option(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then functions (docs/json.md)")
@@ -101,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--inlines does not go with --histogram, --slow and --by line")
     if options.rva and (options.histogram or options.slow or options.by in ("module", "line")):
         raise ConfigError("--rva does not go with --histogram, --slow, --by module and --by line")
+    if options.imports and (options.histogram or options.slow or options.by in ("module", "line")):
+        raise ConfigError("--imports does not go with --histogram, --slow, --by module and --by line")
     if options.histogram or options.slow:
         return print_call_report(trace, options, chosen)
     if options.by == "line":
@@ -112,9 +120,12 @@ def run(options: argparse.Namespace) -> int:
             frames=options.frames,
             tails=options.tails,
             inlines=options.inlines,
+            imports=options.imports,
             columns=columns,
             **chosen,
         )
+    if options.imports and options.sort is None:
+        options.sort = "count"
     order = _order(functions, options)
     shown = functions[order if options.all else order[: options.top]]
     if options.json:
@@ -133,7 +144,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _columns(by: str, inlines: bool) -> list[str]:
     """All columns that a line may need; a file has no entry."""
-    left_out = {"entry_ip", "space", "code_tsc", "file", "inline_level"} if by == "module" else set()
+    of_functions = {"entry_ip", "space", "code_tsc", "file", "import_ip", "inline_level"}
+    left_out = of_functions if by == "module" else set()
     if not inlines:
         left_out.add("inline_level")
     stored = [name for name in schema_of("functions").names("stored") if name not in left_out]
@@ -142,7 +154,7 @@ def _columns(by: str, inlines: bool) -> list[str]:
 
 def _order(functions: Table, options: argparse.Namespace) -> NDArray[np.intp]:
     """Rows in the order in which they are printed."""
-    column = _SORTS[options.sort]
+    column = _SORTS[options.sort or "self"]
     if options.sort == "name":
         name = "module" if options.by == "module" else column
         names = np.array([name or "" for name in functions.named(name)], str)

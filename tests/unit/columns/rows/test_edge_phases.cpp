@@ -69,6 +69,32 @@ TEST(EdgePhases, CountsInBulkAreOfTheChosenKinds) {
   EXPECT_EQ(rows_of(edges), (std::vector<Row>{{1, 5, 0}}));
 }
 
+TEST(EdgePhases, HalfEdgesAreCountedOnRequest) {
+  constexpr auto kKind = flow::BranchKind::CALL_INDIRECT;
+  const std::vector<flow::EdgeCount> counts{{1, 0, 5, flow::half_edge(kKind)}, {1, 2, 6, kKind}};
+  flow::Branch half = branch(1, 0, flow::FROM_KNOWN);
+  half.kind = kKind;
+  for (const bool wanted : {false, true}) {
+    Request request = edges_of({});
+    request.half_edges = wanted;
+    EdgePhases edges(request);
+    edges.add(half, 0, 0);
+    edges.add(branch(3, 0, flow::FROM_KNOWN), 0, 0);  // of another kind
+    edges.add(counts, 0, 0);
+    Batch batch(TableId::edges, kAllColumns);
+    ASSERT_TRUE(edges.move_to(batch));
+    ASSERT_EQ(batch.rows(), wanted ? 2U : 1U);
+    EXPECT_EQ(batch.cells<Column::edges_flags>()[batch.rows() - 1], flow::TO_KNOWN);
+    EXPECT_EQ(batch.cells<Column::edges_count>()[batch.rows() - 1], 6U);
+    if (!wanted) continue;
+    EXPECT_EQ(batch.cells<Column::edges_flags>()[0], 0U);
+    EXPECT_EQ(batch.cells<Column::edges_count>()[0], 6U);
+    EXPECT_EQ(batch.cells<Column::edges_kind>()[0], static_cast<std::uint8_t>(kKind));
+    EXPECT_TRUE(combine_edges(batch));
+    EXPECT_EQ(batch.rows(), 2U);
+  }
+}
+
 TEST(EdgePhases, AddsThoseOfAnother) {
   const Request request = edges_of({0, 10, 20});
   EdgePhases edges(request);

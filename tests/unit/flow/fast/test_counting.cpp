@@ -36,7 +36,11 @@ class Counter final : public FlowSink, private BulkSink {
   void on_branch(const Branch& branch) override {
     add(branch.place, branch.from_ip, branch.to_ip);
     constexpr std::uint8_t kBoth = FROM_KNOWN | TO_KNOWN;
+    const bool is_indirect =
+        branch.kind == BranchKind::CALL_INDIRECT || branch.kind == BranchKind::JUMP_INDIRECT;
     if ((branch.flags & kBoth) == kBoth) ++counts[{branch.from_ip, branch.to_ip, branch.kind}];
+    if ((branch.flags & kBoth) == FROM_KNOWN && is_indirect)
+      ++counts[{branch.from_ip, 0, half_edge(branch.kind)}];
   }
   void on_event(const Event& event) override {
     ++events;
