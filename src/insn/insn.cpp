@@ -43,6 +43,13 @@ ZydisFormatter make_formatter() {
   return formatter;
 }
 
+// A displacement beside an index alone is an address (a table): of 32 bits, it is not negative.
+void show_as_address(const ZydisDecodedInstruction& insn, ZydisDecodedOperand& operand) {
+  if (insn.address_width == 32 && operand.type == ZYDIS_OPERAND_TYPE_MEMORY &&
+      operand.mem.base == ZYDIS_REGISTER_NONE && operand.mem.index != ZYDIS_REGISTER_NONE)
+    operand.mem.disp.value &= std::int64_t{0xffff'ffff};
+}
+
 // The text by Zydis, or empty.
 std::string zydis_text(ExecMode mode, base::Bytes code, std::uint64_t ip) {
   static const ZydisFormatter formatter = make_formatter();
@@ -52,6 +59,7 @@ std::string zydis_text(ExecMode mode, base::Bytes code, std::uint64_t ip) {
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, code.data(), code.size(), &raw, operands.data())))
     return {};
+  for (std::size_t i = 0; i < raw.operand_count_visible; ++i) show_as_address(raw, operands.at(i));
   std::array<char, 256> text{};
   if (!ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &raw, operands.data(),
                                                     raw.operand_count_visible, text.data(), text.size(), ip,

@@ -336,6 +336,9 @@ TEST(Disassemble, PrintsIntelSyntax) {
   EXPECT_EQ(text(ExecMode::BITS64, "74 fe"), "jz 0x1000");
   EXPECT_EQ(text(ExecMode::BITS64, "f3 a4"), "rep movsb");
   EXPECT_EQ(text(ExecMode::BITS32, "83 c0 ff"), "add eax, 0xffffffff");
+  EXPECT_EQ(text(ExecMode::BITS32, "ff 24 85 04 20 a1 f7"), "jmp [eax*4+0xf7a12004]");
+  EXPECT_EQ(text(ExecMode::BITS32, "8b 45 f8"), "mov eax, [ebp-0x8]");
+  EXPECT_EQ(text(ExecMode::BITS64, "8b 04 85 04 20 a1 f7"), "mov eax, [rax*4-0x85edffc]");
   EXPECT_EQ(text(ExecMode::BITS64, "f3 0f 01 ca"), "eretu");
   EXPECT_EQ(text(ExecMode::BITS64, "f2 0f 01 ca"), "erets");
   EXPECT_EQ(text(ExecMode::BITS64, "d5 00 a1 88 77 66 55 44 33 22 11"), "jmpabs 0x1122334455667788");
