@@ -1,5 +1,5 @@
-// PE32+ and PE32 files (programs and drivers of Windows): adds sections to a bundle's code. Relocations are
-// not applied: they change only addresses in operands, which the decoder does not use.
+// PE32+ and PE32 files (programs and drivers of Windows), and dumps of them: adds sections to a bundle's code
+// as they lay in memory, relocations applied.
 #pragma once
 
 #include <string>
@@ -18,6 +18,12 @@ namespace ptkit::image {
 // address. Fails with BAD_FILE and the reason if the file is no usable x86 file.
 [[nodiscard]] base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string& path,
                                                 const Placement& placement);
+
+// Adds bytes as they lay in memory at an address. If they are a PE image there (pe_layout.h), it becomes an
+// ImageFile with a CodeRegion for each section, of the name; "": of the name that the image has of itself.
+// Returns the index in bundle.files; -1: they are no image.
+std::int32_t add_code(trace::TraceBundle& bundle, const std::string& name, const trace::TraceBuffer& code,
+                      std::uint64_t address, trace::SpaceId space);
 
 // The exported names and the functions of the COFF symbol table, sorted by file offset; of one address,
 // exports come first, and 32-bit names without their decoration ("_f@8"). Sizes come from the exception

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "image/pe_layout.h"
 
 namespace ptkit::image {
 
@@ -22,7 +23,9 @@ class PeFile {
     std::uint32_t address = 0;    // relative to the image's base
     std::uint32_t size = 0;       // in memory
     std::uint32_t offset = 0;     // in the file
-    std::uint32_t file_size = 0;  // bytes in the file, at most `size`
+    std::uint32_t file_size = 0;  // bytes in the file, at most `size`; in a dump, all up to the next section
+    std::uint32_t pointer = 0;    // PointerToRawData and SizeOfRawData, whatever the layout
+    std::uint32_t raw_size = 0;
     bool executable = false;
   };
   struct Directory {
@@ -37,12 +40,18 @@ class PeFile {
   // Numbers of data directories.
   static constexpr unsigned kExports = 0;
   static constexpr unsigned kImports = 1;
+  static constexpr unsigned kResources = 2;
   static constexpr unsigned kFunctions = 3;  // "exception"
+  static constexpr unsigned kRelocations = 5;
   static constexpr unsigned kDebug = 6;
   static constexpr unsigned kDelayImports = 13;
+  static constexpr std::size_t kSectionBytes = 40;  // of a row of the section table
 
-  // The bytes must outlive the object. BAD_FILE with a reason if this is no PE file for x86.
-  [[nodiscard]] static base::Result<PeFile> open(base::Bytes bytes);
+  // The bytes must outlive the object. BAD_FILE with a reason if this is no PE file for x86. A dump of memory
+  // may be cut: sections have the bytes that are there.
+  [[nodiscard]] static base::Result<PeFile> open(base::Bytes bytes, PeLayout layout = PeLayout::FILE);
+  // The same of a file of which the end may be missing.
+  [[nodiscard]] static base::Result<PeFile> open_part(base::Bytes bytes);
 
   [[nodiscard]] base::Bytes bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t linked_base() const noexcept { return base_; }
@@ -52,6 +61,9 @@ class PeFile {
   [[nodiscard]] std::uint32_t symbol_table() const noexcept { return symbol_table_; }  // offset, 0: none
   [[nodiscard]] std::uint32_t symbol_count() const noexcept { return symbol_count_; }
   [[nodiscard]] bool is_64_bit() const noexcept { return is_64_bit_; }
+  [[nodiscard]] std::size_t header_offset() const noexcept { return header_offset_; }  // of the PE header
+  [[nodiscard]] std::uint32_t header_size() const noexcept { return header_size_; }  // bytes before sections
+  [[nodiscard]] std::size_t section_table() const noexcept { return section_table_; }  // its offset
 
   // The id stays the same when a file is patched. Its form differs from a build-id's, so that no cache of
   // decoded code uses it as a key.
@@ -66,13 +78,17 @@ class PeFile {
 
  private:
   explicit PeFile(base::Bytes bytes) : bytes_(bytes) {}
-  [[nodiscard]] const char* read();  // the reason of a failure, or null
-  [[nodiscard]] const char* read_sections(std::uint64_t offset, unsigned count);
+  [[nodiscard]] const char* read(bool whole);  // the reason of a failure, or null
+  [[nodiscard]] const char* read_sections(unsigned count, bool whole);
+  void lie_in_memory();
+  [[nodiscard]] base::Bytes code_view(base::Bytes row) const noexcept;
 
   base::Bytes bytes_;
   std::uint64_t base_ = 0;
   std::uint32_t size_ = 0;
+  std::size_t header_offset_ = 0;
   std::uint32_t header_size_ = 0;
+  std::size_t section_table_ = 0;
   std::vector<Section> sections_;
   std::vector<Section> by_address_;  // sections with bytes
   std::vector<Directory> directories_;

@@ -60,8 +60,10 @@ class ImportReader {
                                   : bytes == 8 ? base::load_le<8>(cell.data())
                                                : load_u32(cell, 0);
       if (value == 0) return;
-      const std::string name =
-          (value & by_ordinal) != 0 ? ordinal_name(one, value & 0xFFFF) : std::string(name_at(value));
+      // In memory without a table of names, slots have addresses: of the kernel, their highest bit is set,
+      // too.
+      const bool has_ordinal = (value & by_ordinal) != 0 && (value & ~by_ordinal) <= 0xFFFF;
+      const std::string name = has_ordinal ? ordinal_name(one, value & 0xFFFF) : std::string(name_at(value));
       if (!names_.take(name)) left_ = 0;
       if (!name.empty()) slots_.try_emplace(one.slots + i * bytes, name);
     }

@@ -1,4 +1,5 @@
-// ELF and PE files: segments or sections, ids and symbols, and the addresses that come of them.
+// ELF and PE files, and dumps of PE images: segments or sections, ids and symbols, relocated code, and the
+// addresses that come of them.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "image/code_file.h"
 #include "image/contradictions.h"
 #include "image/elf.h"
+#include "image/pe.h"
 #include "symbol/symbols.h"
 
 namespace {
@@ -27,6 +29,19 @@ class MemoryFile {
   int fd_;
 };
 
+// Of a dump, each byte becomes code once.
+void check_dump(ptkit::base::Bytes bytes) {
+  using namespace ptkit;
+  for (const auto& entry : image::read_symbols(image::as_file(bytes))) {
+    if (entry.file_offset >= bytes.size() || entry.name.empty()) std::abort();
+  }
+  trace::TraceBundle bundle;
+  image::add_code(bundle, "", trace::TraceBuffer(bytes, nullptr), 0x7000'0000'0000, trace::kAnySpace);
+  std::size_t covered = 0;
+  for (const auto& region : bundle.code) covered += region.bytes.bytes().size();
+  if (covered != bytes.size()) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -45,8 +60,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto bundle = std::make_shared<trace::TraceBundle>();
   image::Placement placement;
   if (size % 2 == 1) placement.load_address = 0x7000'0000'0000;
+  if (size % 4 == 3) placement.layout = image::PeLayout::MEMORY;
   const auto index = image::add_image(*bundle, file.path(), placement);
   if (index.ok() == bundle->code.empty()) std::abort();
+  for (const auto& region : bundle->code) {
+    if (region.bytes.bytes().size() > size) std::abort();
+  }
+  check_dump(bytes);
   const symbol::Symbols symbols(bundle);
   for (const auto& region : bundle->code) {
     (void)symbols.find(trace::kAnySpace, 0, region.address);

@@ -26,14 +26,12 @@ std::string key_of(const WindowsRecord& record) {
 
 std::uint64_t pages(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
 
-std::vector<trace::CodeRegion> executable_parts(const image::PeFile& file, const trace::TraceBuffer& contents,
-                                                std::int32_t number) {
+std::vector<trace::CodeRegion> executable_parts(const image::PeFile& file, std::int32_t number) {
   std::vector<trace::CodeRegion> parts;
   for (const image::PeFile::Section& section : file.sections()) {
     if (!section.executable || section.file_size == 0) continue;
     trace::CodeRegion& part = parts.emplace_back();
     part.address = section.address;
-    part.bytes = contents.slice(section.offset, section.file_size);
     part.size = section.file_size;
     part.file = number;
     part.file_offset = section.offset;
@@ -43,6 +41,13 @@ std::vector<trace::CodeRegion> executable_parts(const image::PeFile& file, const
 }
 
 }  // namespace
+
+trace::TraceBuffer WindowsImages::relocated(const CodeFile& file, const trace::TraceBuffer& part,
+                                            std::uint32_t rva, std::uint64_t base) {
+  std::vector<std::uint8_t> bytes(part.bytes().begin(), part.bytes().end());
+  file.relocations->apply(base - file.linked_base, rva, bytes);
+  return trace::TraceBuffer::from_vector(std::move(bytes));
+}
 
 void WindowsImages::apply(const WindowsRecord& record) {
   using Kind = WindowsRecord::Kind;
@@ -147,7 +152,10 @@ WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {
   // Otherwise the file was replaced after it was mapped.
   if (file.ok() && pages(file.value().size()) == pages(record.bytes)) {
     out.is_image = true;
-    out.parts = executable_parts(file.value(), contents, out.number);
+    out.parts = executable_parts(file.value(), out.number);
+    out.contents = contents;
+    out.linked_base = file.value().linked_base();
+    out.relocations = std::make_shared<const image::PeRelocations>(file.value());
     described.build_id = file.value().pdb().id;
     described.symbols = image::pe_symbols(contents.bytes(), true);
   }
@@ -188,19 +196,31 @@ void WindowsImages::write_code(const WindowsRecord& record, CodeFile& file, trac
     region.file = file.number;
     return write_memory(record, std::move(region));
   }
-  for (trace::CodeRegion& part : file.parts) {
+  bool has_moved = false;
+  const bool is_written = std::exchange(file.is_written, true);
+  if (!is_written) file.written_base = record.address;
+  for (const trace::CodeRegion& part : file.parts) {
     trace::CodeRegion region = part;
     region.space = space;
     region.address += record.address;
     region.tsc_from = since;
-    if (code_bytes_ + region.bytes.size() > kMostCodeBytes) {
-      region.bytes = {};
-      unread_.push_back(record.path);
+    const auto rva = static_cast<std::uint32_t>(part.address);
+    const bool moved = file.relocations->any_in(rva, part.size);
+    has_moved = has_moved || moved;
+    // The bundle has the bytes of a base once, for all processes; another base changes relocated ones.
+    region.shared = !is_written || !moved || record.address == file.written_base;
+    if (!is_written || !region.shared) {
+      region.bytes = file.contents.slice(part.file_offset, part.size);
+      if (code_bytes_ + region.bytes.size() > kMostCodeBytes) {
+        region.bytes = {};
+        unread_.push_back(record.path);
+      }
+      if (moved) region.bytes = relocated(file, region.bytes, rva, record.address);
+      code_bytes_ += region.bytes.size();
     }
-    code_bytes_ += region.bytes.size();
     writer_->code(region);
-    part.bytes = {};  // the bundle has them, for all processes
   }
+  if (!has_moved) file.contents = {};  // a file that is mapped cannot be replaced
 }
 
 // The whole image, as its process has it. It has no names then: these have places in the file.

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "capture/windows/kernel_events.h"
 #include "capture/windows/records.h"
 #include "formats/ptk/writer.h"
+#include "image/pe_relocations.h"
 #include "trace/bundle.h"
 
 namespace ptkit::capture {
@@ -54,8 +56,13 @@ class WindowsImages {
   // A file of code, as it was read once.
   struct CodeFile {
     std::int32_t number = -1;
-    bool is_image = false;                 // and has the size of the mapping
-    std::vector<trace::CodeRegion> parts;  // addresses are relative; the first writing has their bytes
+    bool is_image = false;  // and has the size of the mapping
+    trace::TraceBuffer contents;
+    std::uint64_t linked_base = 0;
+    std::uint64_t written_base = 0;  // at which the bundle has its parts
+    bool is_written = false;
+    std::shared_ptr<const image::PeRelocations> relocations;
+    std::vector<trace::CodeRegion> parts;  // addresses are relative
   };
 
   [[nodiscard]] bool follows(std::int64_t pid) const noexcept { return pid_ == 0 || pid == pid_; }
@@ -63,6 +70,8 @@ class WindowsImages {
   void end(const WindowsRecord& record);
   void image(const WindowsRecord& record);
   void write_code(const WindowsRecord& record, CodeFile& file, trace::SpaceId space);
+  [[nodiscard]] static trace::TraceBuffer relocated(const CodeFile& file, const trace::TraceBuffer& part,
+                                                    std::uint32_t rva, std::uint64_t base);
   void write_memory(const WindowsRecord& record, trace::CodeRegion region);
   [[nodiscard]] std::uint64_t first_time(const WindowsRecord& record, trace::SpaceId space);
   [[nodiscard]] CodeFile& file_of(const WindowsRecord& record);

@@ -52,6 +52,22 @@ TEST(Imports, NamesCallsAndJumpsThroughSlots) {
   }
 }
 
+// A dump has addresses in the slots. Without a table of names they are no numbers of functions, though their
+// highest bit is set in the kernel.
+TEST(Imports, AddressesInSlotsAreNoOrdinals) {
+  for (const bool wide : {true, false}) {
+    ByteVector bytes = file_with_imports(wide);
+    put(bytes, test::kDataOffset + 0x100, 0, 4);  // no table of names
+    const std::size_t width = wide ? 8 : 4;
+    put(bytes, test::kDataOffset + 0x150, wide ? 0xffff'f803'1234'5678 : 0x804d'9050, width);
+    const Imports imports(bytes);
+    const std::uint32_t operand = wide ? kSlot - kRva - 6 : 0x400000 + kSlot;
+    EXPECT_EQ(imports.called(branch(0x15, operand), kRva, 0x400000 + kRva), "");
+    put(bytes, test::kDataOffset + 0x150, std::uint64_t{1} << (8 * width - 1) | 23, width);
+    EXPECT_EQ(Imports(bytes).called(branch(0x15, operand), kRva, 0x400000 + kRva), "WS2_32!Ordinal23");
+  }
+}
+
 TEST(Imports, Knows32BitCodeBeforeAndAfterRelocation) {
   const ByteVector bytes = file_with_imports(false);
   const Imports imports(bytes);

@@ -5,7 +5,7 @@
 #include "trace/branch_record.h"
 #include "unit/capture/windows/fake_device.h"
 #include "unit/capture/windows/fake_events.h"
-#include "unit/support/pe_maker.h"
+#include "unit/support/pe_memory.h"
 #include "unit/support/scratch.h"
 
 namespace ptkit::capture {
@@ -229,6 +229,32 @@ TEST_F(WindowsSessionTest, SavesTheBytesOfAFileOnce) {
   ASSERT_TRUE(first != nullptr && second != nullptr);
   EXPECT_NE(first->space, second->space);
   EXPECT_EQ(second->bytes.bytes()[0], 0xc3);  // those of the other process
+}
+
+TEST_F(WindowsSessionTest, SavesCodeAsItsLoaderMovedIt) {
+  constexpr std::uint64_t kFirst = 0x10000;
+  constexpr std::uint64_t kSecond = 0x90000;
+  ptkit::test::ByteVector file = ptkit::test::small_pe();
+  ptkit::test::put(file, ptkit::test::kTextOffset + 0x10, ptkit::test::kPeBase + 0x2345, 8);
+  ptkit::test::put_relocations(file, true, ptkit::test::kTextAddress, {10U << 12U | 0x10U});
+  images_.files["\\??\\C:\\a.exe"] = file;
+  options_.record.argv.clear();
+  options_.record.hardware.all_cpus = true;
+  WindowsSession session = make();
+  begin(session, 0);
+  program_is_mapped(kFirst);
+  append_image(device_.sideband, 101, kPid + 1, kSecond, kImageBytes, 0, kProgram);
+  append_image(device_.sideband, 102, kPid + 2, kFirst, kImageBytes, 0, kProgram);
+  const trace::TraceBundle bundle = end(session, std::nullopt);
+  std::vector<std::uint64_t> bases;
+  for (const trace::CodeRegion& region : bundle.code) {
+    if (region.bytes.size() == 0) continue;
+    const std::uint64_t base = region.address - ptkit::test::kTextAddress;
+    EXPECT_EQ(base::load_le<8>(region.bytes.bytes().data() + 0x10), base + 0x2345);
+    bases.push_back(base);
+  }
+  std::ranges::sort(bases);
+  EXPECT_EQ(bases, (std::vector{kFirst, kFirst, kSecond}));
 }
 
 TEST_F(WindowsSessionTest, TakesMemoryWhereTheFileWasReplaced) {
