@@ -182,6 +182,29 @@ PTKIT_API int ptkit_coverage_add_image(ptkit_coverage* coverage, const char* pat
 /* Adds code in memory of the caller, which must stay until the handle is closed: it is not copied. */
 PTKIT_API int ptkit_coverage_add_code(ptkit_coverage* coverage, uint64_t address, const void* code,
                                       size_t size);
+/* Where code lies, and of which process it is. Members that are 0 have their default; newer ones as in
+   ptkit_options. */
+enum ptkit_place_flags {
+  PTKIT_CR3_KNOWN = 1,    /* cr3 is valid: the code is of the processes with this CR3 alone */
+  PTKIT_LAYOUT_FILE = 2,  /* of a PE file: sections lie as on disk; */
+  PTKIT_LAYOUT_MEMORY = 4 /* as in memory, as in dumps. Neither: by its contents */
+};
+
+typedef struct ptkit_place {
+  size_t size;      /* sizeof(ptkit_place) */
+  uint64_t address; /* as for the functions without a place */
+  uint64_t cr3;     /* compared without PCID (11:0) and the bits above the address */
+  uint32_t flags;   /* of enum ptkit_place_flags */
+  uint32_t reserved[1];
+} ptkit_place;
+
+/* Since PTKIT_1.1. The same at a place. Code with a CR3 is seen while the buffer's PIP packets say this CR3,
+   and hides code without one there. So images of two processes may have the same addresses. The edges of
+   each process are counted apart. `place` NULL: an image as linked. */
+PTKIT_API int ptkit_coverage_add_image_at(ptkit_coverage* coverage, const char* path,
+                                          const ptkit_place* place);
+PTKIT_API int ptkit_coverage_add_code_at(ptkit_coverage* coverage, const void* code, size_t size,
+                                         const ptkit_place* place);
 /* The code at [first, last] has changed in memory, or read_code would give other bytes. */
 PTKIT_API int ptkit_coverage_forget(ptkit_coverage* coverage, uint64_t first, uint64_t last);
 

@@ -98,6 +98,7 @@ PYTHON_RANKS = {
     "schema": 1,
     "msr": 2,
     "bundle": 2,
+    "images": 3,
     "symbols": 2,
     "info": 2,
     "table": 3,

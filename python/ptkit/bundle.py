@@ -1,19 +1,18 @@
-"""Inputs of every kind as a bundle of the core: files and folders, buffers, lists of parts; images."""
+"""Inputs of every kind as a bundle of the core: files and folders, buffers, lists of parts."""
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ptkit import _core, memory
 from ptkit.arguments import LAST_ADDRESS, address_ranges, integer
 from ptkit.errors import ConfigError, FormatError, MissingFileError, PtkitWarning
-from ptkit.inputs import is_pipe, open_regular, permission_denied, read_pipe, read_regular
+from ptkit.inputs import is_pipe, permission_denied, read_pipe, read_regular
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -23,22 +22,16 @@ if TYPE_CHECKING:
     PathLike: TypeAlias = str | os.PathLike[str]
     #: A path, bytes in memory, or a list of these: parts of one stream.
     Source: TypeAlias = PathLike | Buffer | Sequence[PathLike | Buffer]
-    #: A path, (path, load address), (bytes, address), or {address: bytes}.
-    ImageItem: TypeAlias = PathLike | tuple[PathLike | Buffer, int | None] | Mapping[int, Buffer]
 
-_ELF_MAGIC = b"\x7fELF"
-_PE_MAGIC = b"MZ"
-_PE_POINTER_AT = 0x3C  # where the DOS header says where that is:
-_PE_SIGNATURE = b"PE\0\0"
 _BTS_FORMATS = ("bts", "bts32")
-_IMAGES = "paths, (path, address), (bytes, address), {address: bytes}"
 
 
-def _is_path(value: object) -> bool:
+def is_path(value: object) -> bool:
+    """Whether a value is a path, not bytes."""
     return isinstance(value, (str, os.PathLike))
 
 
-def _checked_path(path: Any, what: str) -> str:
+def checked_path(path: Any, what: str) -> str:
     """Return the path as text if it can be read; raise OpenError with the reason if not."""
     return _checked(path, what)[0]
 
@@ -83,12 +76,12 @@ def checked_paths(name: str, paths: Sequence[PathLike] | None, kind: str, one: s
     """
     if isinstance(paths, (str, bytes, os.PathLike)):
         raise ConfigError(f"{name}={paths!r} must be a list of {kind}")
-    return [_checked_path(path, one) for path in paths or ()]
+    return [checked_path(path, one) for path in paths or ()]
 
 
 def _as_bytes(part: Any) -> bytes:
-    if _is_path(part):
-        path = Path(_checked_path(part, "file"))
+    if is_path(part):
+        path = Path(checked_path(part, "file"))
         if path.is_dir():
             raise FormatError(f"{path}: is a folder, no part of a stream; open it alone, not in a list")
         return read_regular(str(path))
@@ -100,7 +93,8 @@ def _as_bytes(part: Any) -> bytes:
         ) from error
 
 
-def _is_buffer(value: object) -> bool:
+def is_buffer(value: object) -> bool:
+    """Whether a value gives its bytes."""
     try:
         memoryview(value)  # type: ignore[arg-type]
     except TypeError:
@@ -159,7 +153,7 @@ def open_source(
             )
         integer("bts_index", bts_index, 0, LAST_ADDRESS)
     folders = [*map(os.fsencode, checked_paths("binaries", binaries, "folders", "folder of binaries"))]
-    if _is_path(source):
+    if is_path(source):
         path, status = _checked(source, "file or folder")
         name = os.fsencode(path)  # a path may be no UTF-8
         if is_pipe(path, status.st_mode):
@@ -171,7 +165,7 @@ def open_source(
         raise ConfigError(f"format={format!r} needs a path; bytes are always a raw stream")
     bundle = _core.Bundle()
     bundle.format = "raw"
-    if _is_buffer(source):
+    if is_buffer(source):
         data: Any = source
         bundle.source = f"<{type(source).__name__}>"
     elif isinstance(source, Sequence):
@@ -224,7 +218,7 @@ def redact(source: PathLike, output: PathLike) -> None:
     ...     print(ptkit.open(f"{folder}/redacted.ptk").info.files[0][0])
     file-0
     """
-    path = _checked_path(source, "file or folder")
+    path = checked_path(source, "file or folder")
     text = os.fspath(output)
     if not text or "\0" in text:
         raise ConfigError(f"output={output!r} is no path: it is empty or has a NUL")
@@ -243,7 +237,7 @@ def redact(source: PathLike, output: PathLike) -> None:
 def packet_source(data: Source) -> _core.Bundle:
     """Make a bundle of one raw stream, empty or not: only its packets are decoded."""
     bundle = _core.Bundle()
-    if _is_path(data):
+    if is_path(data):
         path, status = _checked(data, "file")
         if stat.S_ISDIR(status.st_mode):
             raise FormatError(f"{path}: is a folder; packets are read from one file")
@@ -251,7 +245,7 @@ def packet_source(data: Source) -> _core.Bundle:
             bundle.add_stream(read_pipe(path, *memory.free()), name=path)
         else:
             bundle.add_stream_file(os.fsencode(path))
-    elif _is_buffer(data):
+    elif is_buffer(data):
         bundle.add_stream(cast(Any, data))
     elif isinstance(data, Sequence):
         bundle.add_stream(b"".join(_as_bytes(part) for part in data))
@@ -260,85 +254,6 @@ def packet_source(data: Source) -> _core.Bundle:
             f"cannot read packets from {type(data).__name__}: give bytes, a NumPy uint8 array or a path"
         )
     return bundle
-
-
-def add_images(bundle: _core.Bundle, images: Sequence[ImageItem] | Mapping[int, Buffer] | None) -> None:
-    """Add code: ELF and PE files, files of raw bytes at an address, bytes at an address.
-
-    Raises
-    ------
-    OpenError, FormatError, ConfigError
-        If a file cannot be read, is no x86 ELF or PE file, or an address is missing or out of range.
-    """
-    if images is None:
-        return
-    if isinstance(images, (Mapping, str, os.PathLike)) or _is_buffer(images):
-        images = [cast(Any, images)]
-    if not isinstance(images, Iterable):
-        raise ConfigError(f"images={images!r} must be a list of {_IMAGES}")
-    recorded = len(bundle.code)
-    for item in images:
-        if isinstance(item, Mapping):
-            for address, data in item.items():
-                _add_image(bundle, _checked_code(data), _checked_address(address))
-        elif isinstance(item, tuple):
-            if len(item) not in (1, 2):
-                raise ConfigError(f"images: {item!r} is neither (path,) nor (path, address)")
-            _add_image(bundle, item[0], item[1] if len(item) == 2 else None)
-        else:
-            _add_image(bundle, item, None)
-    bundle.put_under_pages(recorded)
-
-
-def _other_architecture(bundle: _core.Bundle) -> str | None:
-    """Architecture of a recording, if that is not x86."""
-    recording = json.loads(bundle.metadata or "{}")
-    return recording.get("architecture") if isinstance(recording, dict) else None
-
-
-def _checked_address(address: Any) -> int:
-    return integer("images: address", address, 0, LAST_ADDRESS)
-
-
-def _checked_code(data: Any) -> Any:
-    if not _is_buffer(data):
-        raise ConfigError(f"images: code must be bytes, not {type(data).__name__} ({data!r})")
-    return data
-
-
-def _has_pe_header(file: BinaryIO) -> bool:
-    """Whether bytes are a PE file, not code that begins as one by chance."""
-    file.seek(_PE_POINTER_AT)
-    file.seek(int.from_bytes(file.read(4), "little"))
-    return file.read(len(_PE_SIGNATURE)) == _PE_SIGNATURE
-
-
-def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
-    if architecture := _other_architecture(bundle):
-        raise ConfigError(f"images: the recording is of {architecture}, and code is decoded as that of x86")
-    place = None if address is None else _checked_address(address)
-    if not _is_path(image):
-        if not _is_buffer(image):
-            raise ConfigError(f"images: {image!r} is not one of {_IMAGES}")
-        if place is None:
-            raise ConfigError("images: bytes need an address: {address: bytes} or (bytes, address)")
-        bundle.add_code(place, image)
-        return
-    path = _checked_path(image, "image")
-    if Path(path).is_dir():
-        raise FormatError(f"{path}: is a folder; give the ELF or PE file")
-    with open_regular(path) as file:
-        magic = file.read(len(_ELF_MAGIC))
-        is_pe = magic.startswith(_PE_MAGIC) and _has_pe_header(file)
-    if magic == _ELF_MAGIC or is_pe:
-        bundle.add_image(os.fsencode(path), load_address=place)
-    elif place is not None:
-        bundle.add_code(place, read_regular(path))
-    else:
-        raise FormatError(
-            f"{path}: is neither an ELF nor a PE file (starts with {magic.hex(' ') or 'nothing'}); "
-            "for raw code say where: (path, address)"
-        )
 
 
 def parse_cpu(cpu: str) -> tuple[int, int, int]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     PathLike: TypeAlias = str | os.PathLike[str]
-    #: A path, or (path, address of the module).
-    SymbolItem: TypeAlias = PathLike | tuple[PathLike, int | None]
+    #: A path, (path, address of the module), or (path, address, CR3 of the process that has it).
+    SymbolItem: TypeAlias = PathLike | tuple[PathLike, int | None] | tuple[PathLike, int | None, int | None]
 
 __all__ = ["SymbolLists"]
 
@@ -35,7 +35,7 @@ class SymbolLists:
     Parameters
     ----------
     symbols : path or sequence, optional
-        Paths, or ``(path, base)``; see `ptkit.open`.
+        Paths, ``(path, base)`` or ``(path, base, cr3)``; see `ptkit.open`.
 
     Raises
     ------
@@ -52,20 +52,23 @@ class SymbolLists:
         self._lists = [self._read(item) for item in items]
 
     @staticmethod
-    def _read(item: Any) -> tuple[_core.SymbolList, int | None]:
-        path, base = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+    def _read(item: Any) -> tuple[_core.SymbolList, int | None, int | None]:
+        of_tuple = isinstance(item, tuple) and len(item) in (2, 3)
+        path, base, cr3 = [*item, None][:3] if of_tuple else (item, None, None)
         if not isinstance(path, (str, os.PathLike)):
             raise ConfigError(f"symbols: {item!r} is neither a path nor (path, base)")
         if base is not None:
             base = integer("symbols: base", base, 0, LAST_ADDRESS)
+        if cr3 is not None:
+            cr3 = integer("symbols: CR3", cr3, 0, LAST_ADDRESS)
         text = os.fspath(path)
         if not text or "\0" in text:
             raise MissingFileError(f"symbols: {text!r} is no path; give the file of a list")
-        return _core.SymbolList(os.fsencode(text), _as_text(text, read_regular(text))), base
+        return _core.SymbolList(os.fsencode(text), _as_text(text, read_regular(text))), base, cr3
 
     def add_modules(self, bundle: _core.Bundle) -> None:
         """Add the modules that lists name: images find their addresses by them."""
-        for symbols, _ in self._lists:
+        for symbols, _, _ in self._lists:
             _core.add_modules(bundle, symbols)
 
     def add_symbols(self, bundle: _core.Bundle) -> None:
@@ -76,8 +79,8 @@ class SymbolLists:
         ConfigError
             If it is not known where the symbols of a list lie.
         """
-        for symbols, base in self._lists:
-            _core.add_symbols(bundle, symbols, base)
+        for symbols, base, cr3 in self._lists:
+            _core.add_symbols(bundle, symbols, base, cr3)
 
 
 def _as_text(path: str, data: bytes) -> bytes:

@@ -7,6 +7,7 @@
 #include "formats/common/bts_ring.h"
 #include "formats/common/missing_files.h"
 #include "image/code_file.h"
+#include "image/pe.h"
 #include "trace/page_dumps.h"
 #include "trace/rtit_ctl.h"
 
@@ -81,27 +82,42 @@ py::bytes records_of_ds(const py::buffer& data, std::size_t record_bytes,
   return {reinterpret_cast<const char*>(made.bytes().data()), made.size()};
 }
 
-void add_code(BundleHandle& self, std::uint64_t address, const py::buffer& bytes, trace::SpaceId space) {
-  trace::CodeRegion region;
-  region.address = address;
-  region.bytes = buffer_from_python(bytes, "code");
-  region.size = region.bytes.size();
-  region.space = space;
-  self.bundle->code.push_back(std::move(region));
-}
-
 trace::SpaceId add_space(BundleHandle& self, std::optional<std::int64_t> pid,
                          std::optional<std::uint64_t> cr3) {
   self.bundle->spaces.push_back({id_of(pid), cr3.value_or(0), cr3.has_value()});
   return static_cast<trace::SpaceId>(self.bundle->spaces.size() - 1);
 }
 
+// Calls `add` with a space: with the given one, or, if there is a CR3, with the first of its spaces.
+template <typename Add>
+std::int32_t add_in_spaces(BundleHandle& self, trace::SpaceId space, std::optional<std::uint64_t> cr3,
+                           const Add& add) {
+  if (!cr3) return add(space);
+  const auto spaces = image::spaces_with(*self.bundle, *cr3);
+  const std::size_t before = self.bundle->code.size();
+  const std::int32_t file = add(spaces.front());
+  image::repeat_in(*self.bundle, before, std::span(spaces).subspan(1));
+  return file;
+}
+
+std::int32_t add_code(BundleHandle& self, std::uint64_t address, const py::buffer& bytes,
+                      trace::SpaceId space, std::optional<std::uint64_t> cr3, const std::string& name) {
+  const trace::TraceBuffer code = buffer_from_python(bytes, "code");
+  return add_in_spaces(self, space, cr3, [&](trace::SpaceId one) {
+    return image::add_code(*self.bundle, name, code, address, one);
+  });
+}
+
 std::int32_t add_image(BundleHandle& self, const std::string& path, std::optional<std::uint64_t> load_address,
-                       trace::SpaceId space) {
+                       trace::SpaceId space, std::optional<std::uint64_t> cr3,
+                       std::optional<bool> in_memory) {
   image::Placement placement;
   placement.load_address = load_address;
-  placement.space = space;
-  return value_or_raise(image::add_image(*self.bundle, path, placement));
+  if (in_memory) placement.layout = *in_memory ? image::PeLayout::MEMORY : image::PeLayout::FILE;
+  return add_in_spaces(self, space, cr3, [&](trace::SpaceId one) {
+    placement.space = one;
+    return value_or_raise(image::add_image(*self.bundle, path, placement));
+  });
 }
 
 py::tuple compare_with_pages(const BundleHandle& self, std::int32_t file) {
@@ -311,13 +327,19 @@ void register_bundle(py::module_& module) {
       .def("add_stream_file", &add_stream_file, py::arg("path"))
       .def("add_space", &add_space, py::kw_only(), py::arg("pid") = py::none(), py::arg("cr3") = py::none())
       .def("add_code", &add_code, py::arg("address"), py::arg("data"), py::kw_only(),
-           py::arg("space") = trace::kAnySpace)
+           py::arg("space") = trace::kAnySpace, py::arg("cr3") = py::none(), py::arg("name") = "",
+           "Bytes as in memory. The file that they become if they are a PE image; -1: they are none.")
       .def("add_image", &add_image, py::arg("path"), py::kw_only(), py::arg("load_address") = py::none(),
-           py::arg("space") = trace::kAnySpace)
+           py::arg("space") = trace::kAnySpace, py::arg("cr3") = py::none(),
+           py::arg("in_memory") = py::none(),
+           "in_memory: whether a PE file has the layout of memory; None: by its contents.")
       .def(
           "put_under_pages",
-          [](BundleHandle& self, std::size_t added) { trace::put_under_pages(*self.bundle, added); },
-          py::arg("added"), "Images, regions from `added` on, name the pages of the recording.")
+          [](BundleHandle& self, std::size_t added, const std::vector<std::int32_t>& over) {
+            trace::put_under_pages(*self.bundle, added, over);
+          },
+          py::arg("added"), py::arg("over") = std::vector<std::int32_t>{},
+          "Images, regions from `added` on, name the pages of the recording; not the files `over`.")
       .def_property_readonly("names", [](const BundleHandle& self) { return names(*self.bundle); })
       .def("compare_with_pages", &compare_with_pages, py::arg("file"),
            "(pages over the image, those with other code).")
@@ -354,6 +376,7 @@ void register_bundle(py::module_& module) {
           [](const BundleHandle& self, std::uint64_t cr3) { return spaces_of_cr3(*self.bundle, cr3); },
           py::arg("cr3"))
       .def_property_readonly("code", [](const BundleHandle& self) { return code(*self.bundle); })
+      .def_property_readonly("code_count", [](const BundleHandle& self) { return self.bundle->code.size(); })
       .def_property_readonly("files", [](const BundleHandle& self) { return files(*self.bundle); })
       .def_property_readonly("threads", [](const BundleHandle& self) { return threads(*self.bundle); })
       .def_property_readonly("metadata",

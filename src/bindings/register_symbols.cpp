@@ -207,10 +207,11 @@ NamedList read_symbols(const std::string& path, const py::buffer& data) {
   return {path, value_or_raise(std::move(list))};
 }
 
-void add_symbols(BundleHandle& self, const NamedList& list, std::optional<std::uint64_t> base) {
+void add_symbols(BundleHandle& self, const NamedList& list, std::optional<std::uint64_t> base,
+                 std::optional<std::uint64_t> cr3) {
   const auto failure = [&] {
     const py::gil_scoped_release release;
-    return formats::add_symbols(*self.bundle, list.path, list.list, base);
+    return formats::add_symbols(*self.bundle, list.path, list.list, base, cr3);
   }();
   if (failure) raise_failure(*failure);
 }
@@ -226,7 +227,8 @@ void register_symbols(py::module_& module) {
       [](BundleHandle& bundle, const NamedList& list) { formats::add_modules(*bundle.bundle, list.list); },
       py::arg("bundle"), py::arg("symbols"), "Adds the modules that a list names.");
   module.def("add_symbols", &add_symbols, py::arg("bundle"), py::arg("symbols"), py::arg("base") = py::none(),
-             "Adds symbols at their addresses; base: that of their module.");
+             py::arg("cr3") = py::none(),
+             "Adds symbols at their addresses; base: that of their module; cr3: of the process that has it.");
   module.def(
       "name_symbols", &name_symbols, py::arg("session"), py::arg("ips"), py::arg("spaces"),
       py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,

@@ -7,9 +7,14 @@
 
 using ptkit::aggregate::Outcome;
 using ptkit::base::Bytes;
+using ptkit::capi::Place;
 using ptkit::trace::TraceBundle;
 
 namespace {
+
+[[nodiscard]] std::vector<ptkit::trace::SpaceId> spaces_of(TraceBundle& bundle, const Place& place) {
+  return place.cr3 ? ptkit::image::spaces_with(bundle, *place.cr3) : std::vector{ptkit::trace::kAnySpace};
+}
 
 [[nodiscard]] std::shared_ptr<const TraceBundle> bundle_of(const ptkit::capi::Settings& settings) {
   auto bundle = std::make_shared<TraceBundle>();
@@ -61,24 +66,35 @@ ptkit::image::ReadCallback ptkit_coverage::read_callback() {
   };
 }
 
-int ptkit_coverage::add_image(const std::string& path, std::uint64_t address) {
+int ptkit_coverage::add_image(const std::string& path, const Place& place) {
   ptkit::image::Placement placement;
-  if (address != PTKIT_AS_LINKED) placement.load_address = address;
+  placement.load_address = place.address;
+  placement.layout = place.layout;
   Addition addition(code_);
+  const auto spaces = spaces_of(code_, place);
+  placement.space = spaces.front();
+  const std::size_t before = code_.code.size();
   const auto added = ptkit::image::add_image(code_, path, placement);
   if (!added.ok()) return ptkit::capi::fail(added.failure());
+  ptkit::image::repeat_in(code_, before, std::span(spaces).subspan(1));
   addition.kept = code_is_new_ = true;
   return PTKIT_OK;
 }
 
-int ptkit_coverage::add_code(std::uint64_t address, Bytes code) {
+int ptkit_coverage::add_code(Bytes code, const Place& place) {
+  if (!place.address) return ptkit::capi::fail_config("code: it needs an address");
+  if (place.layout) return ptkit::capi::fail_config("code: it lies as it is; only images have a layout");
+  const std::uint64_t address = *place.address;
   if (!code.empty() && address + (code.size() - 1) < address)
     return ptkit::capi::fail_config("code: it does not fit between its address and the last one");
-  ptkit::trace::CodeRegion region;
-  region.address = address;
-  region.bytes = ptkit::trace::TraceBuffer(code, nullptr);
-  region.size = code.size();
-  code_.code.push_back(std::move(region));
+  for (const ptkit::trace::SpaceId space : spaces_of(code_, place)) {
+    ptkit::trace::CodeRegion region;
+    region.space = space;
+    region.address = address;
+    region.bytes = ptkit::trace::TraceBuffer(code, nullptr);
+    region.size = code.size();
+    code_.code.push_back(std::move(region));
+  }
   code_is_new_ = true;
   return PTKIT_OK;
 }

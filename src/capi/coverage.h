@@ -19,8 +19,8 @@ struct ptkit_coverage {
   ptkit_coverage& operator=(const ptkit_coverage&) = delete;
 
   // Each returns a status.
-  int add_image(const std::string& path, std::uint64_t address);
-  int add_code(std::uint64_t address, ptkit::base::Bytes code);
+  int add_image(const std::string& path, const ptkit::capi::Place& place);
+  int add_code(ptkit::base::Bytes code, const ptkit::capi::Place& place);
   int decode(std::span<const ptkit::base::Bytes> chunks, std::uint8_t* hits, std::uint8_t* virgin,
              ptkit_outcome* outcome);
   void forget(std::uint64_t first, std::uint64_t last);

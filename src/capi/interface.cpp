@@ -109,12 +109,33 @@ void ptkit_coverage_close(ptkit_coverage* coverage) { delete coverage; }
 
 int ptkit_coverage_add_image(ptkit_coverage* coverage, const char* path, uint64_t address) {
   if (path == nullptr) return fail_config("path is NULL");
-  return use(coverage, [=] { return coverage->add_image(path, address); });
+  ptkit::capi::Place place;
+  if (address != PTKIT_AS_LINKED) place.address = address;
+  return use(coverage, [=] { return coverage->add_image(path, place); });
 }
 
 int ptkit_coverage_add_code(ptkit_coverage* coverage, uint64_t address, const void* code, size_t size) {
   if (code == nullptr && size != 0) return fail_config("code is NULL");
-  return use(coverage, [=] { return coverage->add_code(address, bytes_of(code, size)); });
+  return use(coverage, [=] {
+    return coverage->add_code(bytes_of(code, size), ptkit::capi::Place{.address = address});
+  });
+}
+
+int ptkit_coverage_add_image_at(ptkit_coverage* coverage, const char* path, const ptkit_place* place) {
+  if (path == nullptr) return fail_config("path is NULL");
+  return use(coverage, [=] {
+    const auto read = ptkit::capi::read_place(place);
+    return read.ok() ? coverage->add_image(path, read.value()) : fail(read.failure());
+  });
+}
+
+int ptkit_coverage_add_code_at(ptkit_coverage* coverage, const void* code, size_t size,
+                               const ptkit_place* place) {
+  if (code == nullptr && size != 0) return fail_config("code is NULL");
+  return use(coverage, [=] {
+    const auto read = ptkit::capi::read_place(place);
+    return read.ok() ? coverage->add_code(bytes_of(code, size), read.value()) : fail(read.failure());
+  });
 }
 
 int ptkit_coverage_forget(ptkit_coverage* coverage, uint64_t first, uint64_t last) {

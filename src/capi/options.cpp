@@ -14,26 +14,29 @@ namespace {
 constexpr std::size_t kLargestStructure = 4096;
 constexpr std::size_t kLargestMap = std::size_t{1} << 32U;
 constexpr std::uint32_t kKnownFlags = PTKIT_RTIT_CTL_KNOWN | PTKIT_RESYNC_AT_PSB;
+constexpr std::uint32_t kLayoutFlags = PTKIT_LAYOUT_FILE | PTKIT_LAYOUT_MEMORY;
+constexpr std::uint32_t kKnownPlaceFlags = PTKIT_CR3_KNOWN | kLayoutFlags;
 
-[[nodiscard]] base::Failure unsupported(const char* what) {
+[[nodiscard]] base::Failure unsupported(const char* what, const char* structure = "options") {
   return {base::Status::UNSUPPORTED, 0,
-          std::string("options: ") + what + ", which this libptkit does not know; take a newer one"};
+          std::string(structure) + ": " + what + ", which this libptkit does not know; take a newer one"};
 }
 
-// The options as far as both sides know them.
-[[nodiscard]] base::Result<ptkit_options> known_part(const ptkit_options& given) {
-  if (auto failure = check_size(given.size, "options")) return *std::move(failure);
-  ptkit_options options{};
-  std::memcpy(&options, &given, std::min(given.size, sizeof options));
+// A structure as far as both sides know it.
+template <typename Structure>
+[[nodiscard]] base::Result<Structure> known_part(const Structure& given, const char* name,
+                                                 std::uint32_t known_flags) {
+  if (auto failure = check_size(given.size, name)) return *std::move(failure);
+  Structure known{};
+  std::memcpy(&known, &given, std::min(given.size, sizeof known));
   const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
-  if (given.size > sizeof options &&
-      std::any_of(bytes + sizeof options, bytes + given.size, [](unsigned char byte) { return byte != 0; }))
-    return unsupported("a member behind the last one is not 0");
-  if ((options.flags & ~kKnownFlags) != 0) return unsupported("a flag is set");
-  if (std::any_of(std::begin(options.reserved), std::end(options.reserved),
-                  [](auto one) { return one != 0; }))
-    return unsupported("a reserved member is not 0");
-  return options;
+  if (given.size > sizeof known &&
+      std::any_of(bytes + sizeof known, bytes + given.size, [](unsigned char byte) { return byte != 0; }))
+    return unsupported("a member behind the last one is not 0", name);
+  if ((known.flags & ~known_flags) != 0) return unsupported("a flag is set", name);
+  if (std::any_of(std::begin(known.reserved), std::end(known.reserved), [](auto one) { return one != 0; }))
+    return unsupported("a reserved member is not 0", name);
+  return known;
 }
 
 [[nodiscard]] std::optional<base::Failure> set_ranges(const ptkit_options& options,
@@ -87,7 +90,7 @@ base::Result<Settings> read_options(const ptkit_options* options) {
     settings.flow.errata = packet::errata_for({});
     return settings;
   }
-  const auto part = known_part(*options);
+  const auto part = known_part(*options, "options", kKnownFlags);
   if (!part.ok()) return part.failure();
   const ptkit_options& given = part.value();
   if (given.map_size != 0) settings.map_size = given.map_size;
@@ -105,6 +108,23 @@ base::Result<Settings> read_options(const ptkit_options* options) {
   settings.read_code = given.read_code;
   settings.read_code_argument = given.read_code_argument;
   return settings;
+}
+
+base::Result<Place> read_place(const ptkit_place* place) {
+  if (place == nullptr) return Place{};
+  const auto part = known_part(*place, "place", kKnownPlaceFlags);
+  if (!part.ok()) return part.failure();
+  const ptkit_place& given = part.value();
+  if ((given.flags & kLayoutFlags) == kLayoutFlags)
+    return base::bad_config("place.flags: PTKIT_LAYOUT_FILE and PTKIT_LAYOUT_MEMORY exclude each other");
+  if (given.cr3 != 0 && (given.flags & PTKIT_CR3_KNOWN) == 0)
+    return base::bad_config("place.cr3 is not 0: set PTKIT_CR3_KNOWN in place.flags, too");
+  Place found;
+  if (given.address != PTKIT_AS_LINKED) found.address = given.address;
+  if ((given.flags & PTKIT_CR3_KNOWN) != 0) found.cr3 = given.cr3;
+  if ((given.flags & PTKIT_LAYOUT_FILE) != 0) found.layout = image::PeLayout::FILE;
+  if ((given.flags & PTKIT_LAYOUT_MEMORY) != 0) found.layout = image::PeLayout::MEMORY;
+  return found;
 }
 
 }  // namespace ptkit::capi

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "flow/decoder/decoder.h"
+#include "image/pe_layout.h"
 #include "ptkit.h"
 #include "trace/bundle.h"
 
@@ -20,6 +21,15 @@ struct Settings {
 // `options` may be null. It may be shorter than ours (members that it lacks are 0), or longer (members that
 // we do not know must be 0).
 [[nodiscard]] base::Result<Settings> read_options(const ptkit_options* options);
+
+struct Place {
+  std::optional<std::uint64_t> address{};  // empty: as linked
+  std::optional<std::uint64_t> cr3{};      // empty: of all processes
+  std::optional<image::PeLayout> layout{};
+};
+
+// `place` may be null, and has another length as options have.
+[[nodiscard]] base::Result<Place> read_place(const ptkit_place* place);
 
 // Copies what fits into the caller's structure, which begins with its size; the rest of it becomes 0. Fails
 // if the size is impossible.

@@ -20,6 +20,14 @@ bool has_cr3(const trace::Space& space, std::uint64_t cr3) noexcept {
   return space.cr3_known && (same(space.cr3) || (space.user_cr3 != 0 && same(space.user_cr3)));
 }
 
+namespace {
+
+bool stays(const CodeRegion& region) noexcept {
+  return region.tsc_from == trace::kTscMin && region.tsc_to == trace::kTscMax;
+}
+
+}  // namespace
+
 struct ImageState {
   ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, ReadCallback callback);
 
@@ -30,7 +38,8 @@ struct ImageState {
   CallbackPages pages;
   bool has_bytes = false;
   std::unordered_map<std::uint64_t, SpaceId> spaces_by_cr3;
-  CodeLayer files;  // regions of files in all spaces; empty if no region is without file
+  // Regions of files, of spaces that also have regions without file.
+  std::unordered_map<SpaceId, CodeLayer> files;
 
  private:
   struct SpaceViews {
@@ -49,12 +58,14 @@ struct ImageState {
   std::shared_mutex mutex_;  // guards what follows; views are immutable
   std::unordered_map<SpaceId, SpaceViews> spaces_;
   std::uint32_t next_id_ = 0;
+  bool has_pages_ = false;  // some region is of no file
 };
 
 ImageState::ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, ReadCallback callback)
     : bundle(std::move(the_bundle)), pages(std::move(callback)) {
   for (std::size_t i = 0; i < bundle->code.size(); ++i) {
     const CodeRegion& region = bundle->code[i];
+    has_pages_ = has_pages_ || region.file < 0;
     has_bytes = has_bytes || (region.tsc_from < region.tsc_to && region.bytes.size() != 0);
     regions_[region.space].push_back(static_cast<std::int32_t>(i));
   }
@@ -73,14 +84,21 @@ ImageState::ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, Rea
 }
 
 void ImageState::find_files() {
-  const auto has_file = [](const CodeRegion& region) { return region.file >= 0; };
-  const auto found = regions_.find(trace::kAnySpace);
-  if (found == regions_.end() || std::ranges::all_of(bundle->code, has_file)) return;
-  std::vector<std::int32_t> regions;
-  std::ranges::copy_if(found->second, std::back_inserter(regions), [&](std::int32_t region) {
-    return has_file(bundle->code[static_cast<std::size_t>(region)]);
-  });
-  files = {bundle->code, regions};
+  for (const auto& [space, regions] : regions_) {
+    const bool is_shared = space == trace::kAnySpace;
+    if (!is_shared && (space >= bundle->spaces.size() || !bundle->spaces[space].cr3_known)) continue;
+    std::vector<std::int32_t> found;
+    bool has_pages = false;
+    for (const std::int32_t number : regions) {
+      const CodeRegion& region = bundle->code[static_cast<std::size_t>(number)];
+      if (!is_shared && !stays(region)) continue;
+      if (region.file >= 0) found.push_back(number);
+      has_pages = has_pages || region.file < 0;
+    }
+    // Pages of one space may lie over a file of all spaces.
+    if ((has_pages || (is_shared && has_pages_)) && !found.empty())
+      files.emplace(space, CodeLayer(bundle->code, found));
+  }
 }
 
 Provenance ImageState::provenance_of(const VisibleRegion& at) const noexcept {
@@ -186,8 +204,18 @@ Image::Image(std::shared_ptr<const trace::TraceBundle> bundle, ReadCallback call
 
 const CodeView& Image::view(SpaceId space, std::uint64_t tsc) const { return state_->view(space, tsc); }
 
-Provenance Image::file_beneath(std::uint64_t address, std::uint64_t tsc) const {
-  return state_->provenance_of(state_->files.at(address, tsc));
+Provenance Image::file_beneath(SpaceId space, const Provenance& above, std::uint64_t address,
+                               std::uint64_t tsc) const {
+  const CodeRegion& page = bundle().code[static_cast<std::size_t>(above.region)];
+  std::uint64_t last = above.last;
+  for (const SpaceId of : {page.space == space && stays(page) ? space : trace::kAnySpace, trace::kAnySpace}) {
+    const auto files = state_->files.find(of);
+    if (files == state_->files.end()) continue;
+    Provenance found = state_->provenance_of(files->second.at(address, tsc));
+    found.last = last = std::min(last, found.last);
+    if (found.file >= 0) return found;
+  }
+  return {above.region, above.file, above.region_address, above.region_size, last};
 }
 
 SpaceId Image::space_of_cr3(std::uint64_t cr3, SpaceId otherwise) const noexcept {

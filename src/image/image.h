@@ -67,8 +67,11 @@ class Image {
 
   // The view of a space at a time. It lives as long as the image or a copy of the image. Thread-safe.
   [[nodiscard]] const CodeView& view(trace::SpaceId space, std::uint64_t tsc) const;
-  // The file of all spaces at an address, also where code of no file (page dumps, page caches) hides it.
-  [[nodiscard]] Provenance file_beneath(std::uint64_t address, std::uint64_t tsc) const;
+  // The file that code of no file (page dumps, page caches) hides at an address; `above` is that code in a
+  // space. Files of the space itself are looked for beneath code of it that stays for the whole time: other
+  // code replaced what was there.
+  [[nodiscard]] Provenance file_beneath(trace::SpaceId space, const Provenance& above, std::uint64_t address,
+                                        std::uint64_t tsc) const;
   // The space that has this CR3 (compared without PCID and NR bits), or `otherwise`.
   [[nodiscard]] trace::SpaceId space_of_cr3(std::uint64_t cr3, trace::SpaceId otherwise) const noexcept;
   [[nodiscard]] const trace::TraceBundle& bundle() const noexcept;

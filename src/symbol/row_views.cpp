@@ -9,11 +9,7 @@ bool maps(const CodeView& view, std::uint64_t ip) { return view.provenance(ip).r
 image::Provenance file_at(const image::Image& image, const CodeView& view, std::uint64_t ip) {
   const image::Provenance seen = view.provenance(ip);
   if (seen.file >= 0 || seen.region < 0) return seen;
-  image::Provenance beneath = image.file_beneath(ip, view.valid_from());
-  const std::uint64_t last = std::min(seen.last, beneath.last);
-  if (beneath.file < 0) beneath = seen;
-  beneath.last = last;
-  return beneath;
+  return image.file_beneath(view.space(), seen, ip, view.valid_from());
 }
 
 const CodeView* RowViews::with_code(const CodeView& first, const RowTimes& times, std::uint64_t ip) const {

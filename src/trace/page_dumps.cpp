@@ -1,6 +1,7 @@
 #include "trace/page_dumps.h"
 
 #include <algorithm>
+#include <set>
 
 namespace ptkit::trace {
 namespace {
@@ -29,15 +30,21 @@ Overlap overlap(const CodeRegion& page, const CodeRegion& image) noexcept {
 
 }  // namespace
 
-void put_under_pages(TraceBundle& bundle, std::size_t added) {
-  const auto recorded = bundle.code.begin() + static_cast<std::ptrdiff_t>(added);
-  const auto page = std::find_if(bundle.code.begin(), recorded, [](const CodeRegion& region) {
-    return region.space == kAnySpace && is_page(region);
-  });
-  if (page == recorded) return;
-  const auto raw = std::stable_partition(recorded, bundle.code.end(),
-                                         [](const CodeRegion& region) { return region.file >= 0; });
-  std::rotate(page, recorded, raw);
+void put_under_pages(TraceBundle& bundle, std::size_t added, const std::vector<std::int32_t>& over) {
+  std::set<SpaceId> spaces;
+  for (std::size_t i = added; i < bundle.code.size(); ++i) spaces.insert(bundle.code[i].space);
+  for (const SpaceId space : spaces) {
+    const auto recorded = bundle.code.begin() + static_cast<std::ptrdiff_t>(added);
+    const auto page = std::find_if(bundle.code.begin(), recorded, [space](const CodeRegion& region) {
+      return region.space == space && is_page(region);
+    });
+    if (page == recorded) continue;
+    const auto others = std::stable_partition(recorded, bundle.code.end(), [&](const CodeRegion& region) {
+      return region.space == space && region.file >= 0 && std::ranges::find(over, region.file) == over.end();
+    });
+    added += static_cast<std::size_t>(others - recorded);
+    std::rotate(page, recorded, others);
+  }
 }
 
 PageComparison compare_with_pages(const TraceBundle& bundle, std::int32_t file) {
@@ -46,7 +53,7 @@ PageComparison compare_with_pages(const TraceBundle& bundle, std::int32_t file) 
     if (!is_page(page)) continue;
     Overlap both;
     for (const CodeRegion& image : bundle.code) {
-      if (image.file != file || image.space != kAnySpace) continue;
+      if (image.file != file || (image.space != kAnySpace && image.space != page.space)) continue;
       const Overlap one = overlap(page, image);
       both.bytes += one.bytes;
       both.differing += one.differing;

@@ -53,8 +53,10 @@ def test_only_functions_of_the_header_are_exported(library: Path) -> None:
     declared = set(re.findall(r"^PTKIT_API .*?\b(ptkit_\w+)\(", HEADER.read_text(), re.MULTILINE))
     assert len(declared) > 12
     lines = run("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines()
-    exported = {line.split()[-1] for line in lines} - {"PTKIT_1"}
-    assert exported == {f"{name}@@PTKIT_1" for name in declared}
+    exported = dict(line.split()[-1].split("@@") for line in lines if "@@" in line)
+    assert set(exported) == declared
+    of_places = {"ptkit_coverage_add_code_at", "ptkit_coverage_add_image_at"}
+    assert exported == {name: "PTKIT_1.1" if name in of_places else "PTKIT_1" for name in declared}
 
 
 def test_the_name_has_the_number_of_the_interface(library: Path) -> None:

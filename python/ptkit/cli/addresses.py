@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptkit.arguments import LAST_ADDRESS
 from ptkit.cli.output.terminal import say
+from ptkit.images import LAYOUTS
 
 __all__ = [
     "ADDRESSES",
     "DecimalAddress",
+    "ImageArgument",
     "address",
-    "address_at",
     "address_range",
+    "code_at",
+    "image_at",
+    "list_at",
     "note_decimals",
     "place",
-    "required_address",
 ]
 
 #: What `--help` says of addresses.
@@ -27,6 +30,7 @@ ADDRESSES = "Addresses: 0x401000, WinDbg's fffff803`12345678, or decimal digits.
 _PAGE = 4096
 _BACKTICK = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,8})`([0-9a-fA-F]{8})")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]+")
+_SETTINGS = re.compile(r"(?:,[a-z0-9]+=[^,@=]*)+$")
 
 
 class DecimalAddress(int):
@@ -78,18 +82,53 @@ def place(text: str) -> int | tuple[int, int]:
     return begin, end
 
 
-def address_at(text: str) -> tuple[str, int | None]:
+def _address_at(text: str) -> tuple[str, int | None]:
     """Read ``PATH[@ADDRESS]``."""
     path, separator, where = text.rpartition("@")
     return (path, address(where)) if separator else (text, None)
 
 
-def required_address(text: str) -> tuple[str, int]:
-    """Read ``PATH@ADDRESS``."""
-    path, where = address_at(text)
-    if where is None:
+class ImageArgument(NamedTuple):
+    """What ``--image`` or ``--code`` says."""
+
+    path: str
+    address: int | None
+    cr3: int | None = None
+    layout: str | None = None
+
+
+def image_at(text: str) -> ImageArgument:
+    """Read ``PATH[@ADDRESS][,cr3=VALUE][,layout=memory|file]``."""
+    settings = _SETTINGS.search(text)
+    path, where = _address_at(text[: settings.start()] if settings else text)
+    cr3, layout = None, None
+    for setting in settings[0][1:].split(",") if settings else ():
+        name, _, value = setting.partition("=")
+        if name == "cr3":
+            cr3 = address(value)
+        elif name == "layout" and value in LAYOUTS:
+            layout = value
+        else:
+            raise argparse.ArgumentTypeError(
+                f"{setting!r} is neither cr3=VALUE nor layout=memory or layout=file"
+            )
+    return ImageArgument(path, where, cr3, layout)
+
+
+def list_at(text: str) -> ImageArgument:
+    """Read ``PATH[@ADDRESS][,cr3=VALUE]``."""
+    found = image_at(text)
+    if found.layout is not None:
+        raise argparse.ArgumentTypeError(f"{text!r}: only files of --image have a layout")
+    return found
+
+
+def code_at(text: str) -> ImageArgument:
+    """Read ``PATH@ADDRESS[,cr3=VALUE]``."""
+    found = list_at(text)
+    if found.address is None:
         raise argparse.ArgumentTypeError(f"{text!r} does not say where the code is: write PATH@ADDRESS")
-    return path, where
+    return found
 
 
 def note_decimals(options: argparse.Namespace, has_code: Callable[[int], bool] = lambda _: False) -> None:

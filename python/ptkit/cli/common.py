@@ -13,11 +13,18 @@ from typing import Any
 
 import ptkit
 from ptkit.arguments import member
-from ptkit.cli.addresses import ADDRESSES, address_at, address_range, note_decimals, required_address
+from ptkit.cli.addresses import (
+    ADDRESSES,
+    address_range,
+    code_at,
+    image_at,
+    list_at,
+    note_decimals,
+)
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import Rare
-from ptkit.errors import ConfigError, OpenError, PtkitWarning
-from ptkit.inputs import read_regular
+from ptkit.errors import ConfigError, PtkitWarning
+from ptkit.images import CodeFile
 from ptkit.system import STANDARD_INPUT
 from ptkit.trace import Trace
 
@@ -149,29 +156,31 @@ def add_open_options(
     )
     group.add_argument(
         "--image",
-        metavar="PATH[@ADDRESS]",
-        type=address_at,
+        metavar="PATH[@ADDRESS][,cr3=VALUE]",
+        type=image_at,
         action="append",
         default=[],
-        help="a program or library (ELF, PE) that ran; may be repeated",
+        help="a program or library (ELF, PE), or a PE's dump from memory, that ran; with cr3=VALUE, in the "
+        "process of this CR3 alone. A dump is known by its contents; ,layout=memory and ,layout=file say it. "
+        "May be repeated",
     )
     group.add_argument(
         "--code",
-        metavar="PATH@ADDRESS",
-        type=required_address,
+        metavar="PATH@ADDRESS[,cr3=VALUE]",
+        type=code_at,
         action="append",
         default=[],
-        help="raw code bytes at an address; may be repeated",
+        help="raw code bytes at an address (of one process); may be repeated",
     )
     group.add_argument(
         "--symbols",
-        metavar="PATH[@BASE]",
-        type=address_at,
+        metavar="PATH[@BASE][,cr3=VALUE]",
+        type=list_at,
         action="append",
         default=[],
         help="names of functions, as nm, System.map, IDA, linkers, WinDbg, Volatility or perf list them, or "
-        "a PDB (needs llvm-pdbutil); BASE is the address of their module (default: where the trace has it); "
-        "may be repeated",
+        "a PDB (needs llvm-pdbutil); BASE is the address of their module (default: where the trace has it), "
+        "in the process of a CR3; may be repeated",
     )
     group.add_argument(
         "--binaries",
@@ -313,13 +322,6 @@ def check_output(options: argparse.Namespace) -> None:
     OutputFile(os.fsencode(options.output), force=options.force)
 
 
-def _code_bytes(path: str) -> bytes:
-    try:
-        return read_regular(path)
-    except OpenError as error:
-        raise OpenError(f"--code {error}") from None
-
-
 def _ranges(options: argparse.Namespace) -> list[tuple[str, int, int]] | None:
     """Address ranges that are given; None: those of the recording."""
     kinds = (("filter", options.range), ("stop", options.stop_range))
@@ -345,9 +347,8 @@ def open_trace(
 
     An unknown function is refused before anything is printed.
     """
-    images: list[Any] = [path if address is None else (path, address) for path, address in options.image]
-    if options.code:
-        images.append({address: _code_bytes(path) for path, address in options.code})
+    images: list[Any] = [tuple(one) for one in options.image]
+    images += [(CodeFile(one.path), one.address, one.cr3) for one in options.code]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PtkitWarning)  # the verb prints the warnings of trace.info
         trace = ptkit.open(
@@ -358,7 +359,7 @@ def open_trace(
             ranges=_ranges(options),
             rtit_ctl=options.rtit_ctl,
             images=images or None,
-            symbols=[path if base is None else (path, base) for path, base in options.symbols],
+            symbols=[(one.path, one.address, one.cr3) for one in options.symbols],
             binaries=options.binaries,
             debug_path=options.debug_path,
             engine=options.engine,

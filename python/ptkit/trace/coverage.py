@@ -12,8 +12,9 @@ from ptkit import _core
 from ptkit import decode as _decode
 from ptkit._core import CoverageResult
 from ptkit.arguments import LAST_ADDRESS, address_ranges, integer
-from ptkit.bundle import add_images, apply_settings
+from ptkit.bundle import apply_settings
 from ptkit.errors import ConfigError
+from ptkit.images import add_images
 from ptkit.table import Table, TableContext
 from ptkit.table.table import from_core
 from ptkit.trace.facade import Trace
@@ -22,7 +23,7 @@ from ptkit.trace.names import Names
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from ptkit.bundle import ImageItem
+    from ptkit.images import ImageItem
     from ptkit.trace.facade import ImageCallback
 
 __all__ = ["CoverageDecoder", "CoverageResult"]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit.arguments import flag
-from ptkit.bundle import add_images, apply_settings, open_source
+from ptkit.bundle import apply_settings, open_source
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
+from ptkit.images import add_images
 from ptkit.info import PacketCounts, count_packets, info_of
 from ptkit.symbols import SymbolLists
 from ptkit.table import Table, TableContext
@@ -24,7 +25,8 @@ from ptkit.trace.ranges import differing_images
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Unpack
 
-    from ptkit.bundle import ImageItem, Source
+    from ptkit.bundle import Source
+    from ptkit.images import ImageItem
     from ptkit.symbols import SymbolItem
     from ptkit.trace.facade import ImageCallback
 
@@ -85,14 +87,18 @@ def open(
     images : sequence, optional
         Code: paths of ELF or PE files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``.
         A file that is neither holds raw bytes and needs its address. A PE file without one goes where the
-        recording says that a module of its name was, else where it was linked for.
+        recording says that a module of its name was, else where it was linked for. ``(path, address, cr3)``:
+        in the address space of the process with this CR3 alone, where it comes before images of all; ``(path,
+        address, cr3, "memory")`` or ``"file"``: the layout of a PE file, which its contents tell otherwise.
+        See docs/formats.md.
     symbols : sequence, optional
         Names: paths of lists of symbols, or ``(path, base)``. The kind is found by the content: output of
         nm, System.map and kallsyms, maps of IDA, of Microsoft's linker and of GNU ld (``-Map``), output of
         WinDbg's ``x`` and ``lm``, Volatility ISF and Rekall profiles (JSON, also .gz and .xz),
         ``perf-PID.map``, and PDBs, which LLVM's tools read where they are installed. Lists that are relative
         to a module go wherever the trace has a module of this name (a PDB: of its GUID and age), and with
-        `base`, the address of the module, there. See docs/modules.md.
+        `base`, the address of the module, there; ``(path, base, cr3)``: in the process with this CR3. See
+        docs/modules.md.
     binaries : sequence of paths, optional
         Folders where programs and libraries lie that a recording names and does not hold (`perf.data`): below
         their own paths, by their names alone, or by build-id (``.build-id/ab/cdef...``). They win over what
@@ -165,8 +171,9 @@ def open(
     FormatError
         If the input is no trace, or damaged.
     ConfigError
-        If an argument is out of range, it is not known where symbols of a list lie, `bts_index` is given
-        for another format, or `cs_base` where the recording says that IP payloads are linear addresses.
+        If an argument is out of range, two images overlap in one address space, it is not known where
+        symbols of a list lie, `bts_index` is given for another format, or `cs_base` where the recording
+        says that IP payloads are linear addresses.
     UnsupportedError
         If the engine is not in this build, or cannot add `cs_base`.
 

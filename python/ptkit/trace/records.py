@@ -11,17 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS, flag, integer, numbers
-from ptkit.bundle import add_images, apply_settings
+from ptkit.bundle import apply_settings
 from ptkit.decode import Settings
 from ptkit.decode.plan import check_choice, thread_count
 from ptkit.errors import ConfigError, FormatError
+from ptkit.images import add_images
 from ptkit.schema import BRANCH_RECORD
 from ptkit.trace.facade import Trace
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from ptkit.bundle import ImageItem
+    from ptkit.images import ImageItem
     from ptkit.trace.facade import ImageCallback
 
 __all__ = ["open_branches"]

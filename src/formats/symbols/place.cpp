@@ -9,6 +9,7 @@
 #include "base/hexadecimal.h"
 #include "base/paths.h"
 #include "formats/common/interval_lookup.h"
+#include "image/code_file.h"
 #include "image/segments.h"
 #include "pdb/pdb_file.h"
 #include "symbol/load_addresses.h"
@@ -43,9 +44,11 @@ std::string_view without_extensions(std::string_view path) {
 
 class Placement {
  public:
-  Placement(trace::TraceBundle& bundle, const std::string& path, SymbolList list)
+  Placement(trace::TraceBundle& bundle, const std::string& path, SymbolList list,
+            std::optional<std::uint64_t> cr3)
       : bundle_(bundle), path_(path), list_(std::move(list)) {
     count_ = list_.symbols.size();
+    if (cr3) spaces_ = image::spaces_with(bundle_, *cr3);
     for (const trace::SymbolEntry& one : list_.symbols) lowest_ = std::min(lowest_, one.file_offset);
   }
 
@@ -55,7 +58,7 @@ class Placement {
     if (list_.only_by_id && loads_.empty() && is_of_other_build(base)) return std::nullopt;
     if (base) {
       use_image();
-      add_ranges({{trace::kAnySpace, *base, *base, -1}}, linked_base());
+      add_ranges(loads_at(*base), linked_base());
     } else if (list_.at_run_time) {
       add_as_they_are();
     } else if (!loads_.empty()) {
@@ -91,12 +94,30 @@ class Placement {
     std::map<std::pair<trace::SpaceId, std::uint64_t>, std::size_t> known;
     for (const symbol::Mapping& one : symbol::LoadAddresses(same).mappings()) {
       if (!files.contains(one.file)) continue;
+      if (!spaces_.empty() && std::ranges::find(spaces_, one.space) == spaces_.end()) continue;
       const std::uint64_t base = one.address - one.rva;
       const auto [at, is_new] = known.try_emplace({one.space, base}, loads_.size());
       if (is_new) loads_.push_back({one.space, base, 0, one.file});
       Load& load = loads_[at->second];
       load.end = std::max(load.end, one.address + one.size);
     }
+  }
+
+  // The spaces that have the module at the base, if the recording tells; else those that are given, or all.
+  [[nodiscard]] std::vector<Load> loads_at(std::uint64_t base) const {
+    std::vector<Load> found;
+    for (const Load& load : loads_) {
+      if (load.base == base) found.push_back({load.space, base, base, -1});
+    }
+    const auto of_all = [](const Load& load) { return load.space == trace::kAnySpace; };
+    if (!found.empty() && std::ranges::none_of(found, of_all)) return found;
+    found.clear();
+    for (const trace::SpaceId space : given_spaces()) found.push_back({space, base, base, -1});
+    return found;
+  }
+
+  [[nodiscard]] std::vector<trace::SpaceId> given_spaces() const {
+    return spaces_.empty() ? std::vector{trace::kAnySpace} : spaces_;
   }
 
   // Whether a module at the base, or of the list's name, has the id of another PDB: a warning says so.
@@ -154,7 +175,10 @@ class Placement {
     for (std::size_t i = 1; i < bundle_.spaces.size() && list_.pid != trace::kNoId; ++i) {
       if (bundle_.spaces[i].pid == list_.pid) spaces.push_back({static_cast<trace::SpaceId>(i), 0, 0, -1});
     }
-    if (spaces.empty()) spaces.push_back({});
+    if (spaces.empty() || !spaces_.empty()) {
+      spaces.clear();
+      for (const trace::SpaceId space : given_spaces()) spaces.push_back({space, 0, 0, -1});
+    }
     add_ranges(spaces, 0);
   }
 
@@ -220,6 +244,7 @@ class Placement {
   SymbolList list_;
   std::size_t count_ = 0;
   std::uint64_t lowest_ = kLast;
+  std::vector<trace::SpaceId> spaces_;  // that are given; empty: all
   std::vector<Load> loads_;
   std::vector<bool> moved_;
   std::optional<std::uint64_t> image_base_;
@@ -237,10 +262,11 @@ void add_modules(trace::TraceBundle& bundle, const SymbolList& list) {
 }
 
 std::optional<base::Failure> add_symbols(trace::TraceBundle& bundle, const std::string& path, SymbolList list,
-                                         std::optional<std::uint64_t> base) {
+                                         std::optional<std::uint64_t> base,
+                                         std::optional<std::uint64_t> cr3) {
   if (list.problem) bundle.warnings.push_back(*list.problem);
   if (list.symbols.empty()) return std::nullopt;
-  return Placement(bundle, path, std::move(list)).place(base);
+  return Placement(bundle, path, std::move(list), cr3).place(base);
 }
 
 }  // namespace ptkit::formats

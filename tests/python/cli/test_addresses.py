@@ -50,7 +50,13 @@ def test_places_and_ranges() -> None:
     assert addresses.place("fffff803`12345678-fffff803`12345680") == (_ADDRESS, _ADDRESS + 8)
     assert addresses.place("fffff803`12345678") == _ADDRESS
     assert addresses.address_range("0x1000-0x1fff") == (0x1000, 0x1FFF)
-    assert addresses.address_at("x.dll@00000001`40000000") == ("x.dll", 0x140000000)
+    image = addresses.image_at("x.dll@00000001`40000000,cr3=00000001`001ad000,layout=memory")
+    assert image == ("x.dll", 0x140000000, 0x1001AD000, "memory")
+    assert addresses.list_at("a,b=c@d.map@0x1000") == ("a,b=c@d.map", 0x1000, None, None)
+    assert addresses.code_at("x.bin@0x1000,cr3=0x2000") == ("x.bin", 0x1000, 0x2000, None)
+    for wrong in ("x.bin", "x.bin@0x1000,layout=file", "x.bin@0x1000,pid=4"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            addresses.code_at(wrong)
 
 
 @pytest.fixture

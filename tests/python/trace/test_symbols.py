@@ -165,7 +165,7 @@ def test_lists_that_cannot_be_used_are_refused(tmp_path: Path, loop: Any, open_t
     cut.write_bytes(gzip.compress(b"{" * 1000)[:-9])
     with pytest.raises(ptkit.FormatError, match="cannot be unpacked"):
         opened([cut])
-    for wrong in (7, b"x", [7], [(nm, -1)], [(nm, 1, 2)], [""]):
+    for wrong in (7, b"x", [7], [(nm, -1)], [(nm, 1, -2)], [(nm, 1, 2, 3)], [""]):
         with pytest.raises((ptkit.ConfigError, ptkit.OpenError)):
             opened(wrong)
 

@@ -123,6 +123,64 @@ TEST(CCoverage, LaterCodeHidesEarlierCode) {
   EXPECT_EQ(sorted_edges(handle), (std::vector<EdgeRow>{{0x1000, 0x1002, PTKIT_COND, 1}}));
 }
 
+// Two programs at one address, by the CR3 that PIP packets say.
+TEST(CCoverage, TakesCodeOfProcesses) {
+  const Handle handle = open_handle();
+  const std::vector<std::uint8_t> other{0x90, 0x74, 0xfd, 0x90};  // nop; jz 1000
+  const test::TemporaryFile file(loop_elf());
+  ptkit_place place{};
+  place.size = sizeof place;
+  place.address = PTKIT_AS_LINKED;
+  place.cr3 = 0xA005;
+  place.flags = PTKIT_CR3_KNOWN;
+  ASSERT_EQ(ptkit_coverage_add_image_at(handle.get(), file.path().c_str(), &place), PTKIT_OK)
+      << ptkit_failure_message();
+  place.address = 0x1000;
+  place.cr3 = 0xB000;
+  ASSERT_EQ(ptkit_coverage_add_code_at(handle.get(), other.data(), other.size(), &place), PTKIT_OK);
+  for (const auto& [cr3, jump] :
+       std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0xA000, 0x1000}, {0xB000, 0x1001}}) {
+    Scene scene;
+    scene.psb().mode(64).add(packet::PacketKind::PIP, cr3).fup(0x1000).psbend();
+    EXPECT_EQ(decode(handle, scene.tnt("tn").end(jump + 2).bytes()).errors, 0u);
+    EXPECT_EQ(sorted_edges(handle),
+              (std::vector<EdgeRow>{{jump, 0x1000, PTKIT_COND, 1}, {jump, jump + 2, PTKIT_COND, 1}}));
+  }
+}
+
+TEST(CCoverage, RefusesWrongPlaces) {
+  const Handle handle = open_handle();
+  const auto status = [&](const ptkit_place& place) {
+    return ptkit_coverage_add_code_at(handle.get(), kLoop.data(), kLoop.size(), &place);
+  };
+  ptkit_place right{};
+  right.size = sizeof right;
+  right.address = 0x1000;
+  EXPECT_EQ(status(right), PTKIT_OK);
+  ptkit_place wrong = right;
+  wrong.size = 4;
+  EXPECT_EQ(status(wrong), PTKIT_BAD_CONFIG);
+  wrong = right;
+  wrong.cr3 = 0x1000;
+  EXPECT_EQ(status(wrong), PTKIT_BAD_CONFIG);
+  wrong = right;
+  wrong.flags = PTKIT_LAYOUT_MEMORY;
+  EXPECT_EQ(status(wrong), PTKIT_BAD_CONFIG);
+  wrong.flags = 1U << 20U;
+  EXPECT_EQ(status(wrong), PTKIT_UNSUPPORTED);
+  wrong = right;
+  wrong.reserved[0] = 1;
+  EXPECT_EQ(status(wrong), PTKIT_UNSUPPORTED);
+  wrong = right;
+  wrong.address = PTKIT_AS_LINKED;
+  EXPECT_EQ(status(wrong), PTKIT_BAD_CONFIG);
+  EXPECT_EQ(ptkit_coverage_add_code_at(handle.get(), kLoop.data(), kLoop.size(), nullptr), PTKIT_BAD_CONFIG);
+  wrong = right;
+  wrong.flags = PTKIT_LAYOUT_MEMORY | PTKIT_LAYOUT_FILE;
+  EXPECT_EQ(ptkit_coverage_add_image_at(handle.get(), "a.out", &wrong), PTKIT_BAD_CONFIG);
+  EXPECT_EQ(ptkit_coverage_add_image_at(handle.get(), nullptr, &right), PTKIT_BAD_CONFIG);
+}
+
 TEST(CCoverage, ForgetsChangedCode) {
   std::vector<std::uint8_t> code = kLoop;
   const Handle handle = open_with_code(code);
