@@ -81,13 +81,13 @@ def child(limit):
     return 0
 
 path = os.environ["TRACE"]
-ptkit.open(LoopProgram.stream(20000), images=LoopProgram.images()).save(path)
+ptkit.open(LoopProgram.stream(100000), images=LoopProgram.images()).save(path)
 read(ptkit.open(LoopProgram.stream(20), images=LoopProgram.images()))  # loads modules
 statuses = []
 for step in range(40):
     process = os.fork()
     if process == 0:
-        os._exit(child(step * 400_000))
+        os._exit(child(step * 2_000_000))
     statuses.append(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
 print(statuses)
 assert set(statuses) == {0, 3}

@@ -311,7 +311,7 @@ class Reader {
     }
     const auto holes = parts.assemble(bundle_.streams[at->second], open_, unpacked_);
     if (!holes.ok()) {
-      failure_ = bad_file(path_, holes.failure().detail);
+      failure_ = base::Failure{holes.failure().status, 0, path_ + ": " + holes.failure().detail};
       return;
     }
     for (const auto& hole : holes.value())
