@@ -42,7 +42,8 @@ class SampledBranches {
     std::vector<trace::KnownLoss> losses;
     bool first = true;             // branches before the next one are unknown
     std::uint64_t times_lost = 0;  // times_lost_ at the queue's last branch
-    // Stacks with every branch whose newest record is a copy: its number, and the records of the stack.
+    // Newest records that are copies, of stacks with every branch: their number, and that of all records of
+    // the stack.
     std::vector<std::pair<std::size_t, std::size_t>> copies;
   };
   Queue& queue_of(const Trailer& trailer);
