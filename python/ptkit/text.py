@@ -7,6 +7,7 @@ import re
 __all__ = [
     "bracketed",
     "counted",
+    "is_memory",
     "last_part",
     "module_name",
     "one_line",
@@ -63,7 +64,12 @@ def last_part(path: str) -> str:
 
 def bracketed(module: str) -> str:
     """The name of a module before an offset: ``"[libc.so.6]"``; that of memory has brackets already."""
-    return module if module.startswith("[anon ") else f"[{module}]"
+    return module if is_memory(module) else f"[{module}]"
+
+
+def is_memory(module: str) -> bool:
+    """Whether a module is memory without a file."""
+    return module.startswith("[anon ")
 
 
 def module_name(path: str) -> str:

@@ -86,9 +86,11 @@ def print_around(trace: Trace, options: argparse.Namespace, chosen: dict[str, An
     limit = None if options.all else options.limit
     columns = json_columns("calls") if options.json else []
     moments = _moments(trace, at, streams, (low, high), limit, columns, losses, rva=options.rva)
+    if not moments:
+        note(options, f"no call is open at TSC {time:,}, and none begins or ends near it")
     if options.json:
         _print_json(trace, moments)
-    else:
+    elif moments:
         _print_side_by_side(trace, moments, time, (low, high), options, limit)
     return len(moments)
 

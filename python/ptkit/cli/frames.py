@@ -17,6 +17,7 @@ from ptkit.cli.stacks import entry_names
 from ptkit.decode import Query
 from ptkit.table import Table
 from ptkit.table.table import concatenate
+from ptkit.text import is_memory
 from ptkit.trace import Trace
 
 __all__ = ["FRAME_COLUMNS", "Smallest", "Window", "first_frames", "frame_names", "slowest_frames"]
@@ -184,4 +185,4 @@ def _name(ip: int, symbol: str | None, module: str | None, rva: int, how: int, k
         return symbol if "(" in symbol else f"{symbol}()"
     if not known:
         return _UNNAMED.get(CallHow(how), "[unknown]")
-    return f"{module}!{rva:#x}()" if module is not None else f"{ip:#x}()"
+    return f"{ip:#x}()" if module is None or is_memory(module) else f"{module}!{rva:#x}()"

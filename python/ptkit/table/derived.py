@@ -20,7 +20,7 @@ from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, uniform
 from ptkit.table.labels import Labels
 from ptkit.table.lengths import LENGTHS, length_needs, length_ns, running, running_columns
-from ptkit.text import module_name
+from ptkit.text import is_memory, module_name
 
 if TYPE_CHECKING:
     from ptkit.table.context import TableContext
@@ -370,7 +370,7 @@ def _function_names(table: Table) -> Labels:
             names[row] = "[interrupt]"
         elif not flags[row] & columns["entry_known"].mask:
             names[row] = _outermost(table, row, framed is not None)
-        elif files[row] is not None:
+        elif files[row] is not None and not is_memory(files[row]):
             names[row] = f"{files[row]}!{offsets[row]:#x}"
         else:
             names[row] = f"{table._arrays['entry_ip'][row]:#x}"

@@ -126,7 +126,8 @@ class TimeScale:
         if self.span is None:
             raise ConfigError("no row can be selected by time: the trace has no times (no TSC packet)")
         first, last = self.span
-        if high <= first or low > last + (last - first) // _SLACK:
+        is_before = high <= first and high != LAST_ADDRESS  # which leaves the end open
+        if is_before or low > last + (last - first) // _SLACK:
             text = f"TSC ticks [{low:,}, {high:,})" if high != LAST_ADDRESS else f"TSC ticks from {low:,} on"
             raise ConfigError(f"{text} are outside the trace, which spans {self.text()}; {hint}")
 

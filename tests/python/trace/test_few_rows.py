@@ -190,3 +190,13 @@ def test_verbs_print_lines_or_an_error_in_words(
     assert status in (0, 1, 2), said
     assert "Error:" not in said, said  # of Python: "IndexError: ..."
     assert "PTKIT_DEBUG" not in said, said
+
+
+def test_around_says_that_there_is_no_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ptkit.PtkitWarning)
+        MAKERS["errors alone"]().save(tmp_path / "few.ptk")
+    assert main(["calls", str(tmp_path / "few.ptk"), "--around", "50%"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"no call is open at TSC {LAST:,}, and none begins or ends near it" in printed.err
