@@ -19,7 +19,8 @@ using trace::RangeKind;
 
 constexpr std::string_view kBlanks = " \t\n";
 constexpr std::string_view kEnds = " ,\t\n";  // of a file's name, and between clauses
-constexpr std::size_t kMostClauses = 1000;
+constexpr std::size_t kMostClauses = 64;      // trace units have four ranges
+constexpr std::size_t kMostCompared = 4'000'000;
 
 void skip(std::string_view& text, std::string_view characters) {
   text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
@@ -120,6 +121,8 @@ class Resolver {
     if (clause.size == 0) clause.size = missing_size(clause, found->second);
     if (clause.size == 0) return refuse(clause.text, "it has no size, and no symbol is there");
     bool any = false;
+    parts_ += found->second.size();
+    if (parts_ > kMostCompared) return refuse(clause.text, "its file has too many mappings");
     for (const std::size_t number : found->second) any = add_part(clause, bundle_.code[number]) || any;
     if (!any) refuse(clause.text, "its part of the file was not mapped");
   }
@@ -188,6 +191,7 @@ class Resolver {
   trace::TraceBundle& bundle_;
   std::map<std::string, std::vector<std::size_t>> regions_;  // by path
   std::map<trace::SpaceId, std::set<Range>> spaces_;
+  std::size_t parts_ = 0;  // mappings that all clauses were compared with
   std::vector<trace::SpaceRange> kernel_;
 };
 

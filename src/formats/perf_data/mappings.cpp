@@ -5,6 +5,12 @@
 
 namespace ptkit::formats::perf {
 
+namespace {
+
+constexpr std::size_t kMostParts = 64;  // a recording could demand any number
+
+}  // namespace
+
 bool is_memory(const std::string& path) {
   if (path == "[vdso]") return false;
   for (const char* const begin : {"//anon", "[", "/dev/zero", "/anon_hugepage", "/SYSV", "/memfd:"}) {
@@ -28,7 +34,9 @@ void Mappings::add(const Mapping& mapping) {
     std::uint64_t& end = memory_[{mapping.owner, mapping.address}];
     end = std::max(end, mapping.address + mapping.size);
   } else {
-    parts_[key_of(mapping)].push_back({.offset = mapping.file_offset, .size = mapping.size});
+    std::vector<image::FileMapping>& parts = parts_[key_of(mapping)];
+    const image::FileMapping part{.offset = mapping.file_offset, .size = mapping.size};
+    if (parts.size() <= kMostParts && std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
   }
 }
 
@@ -43,9 +51,8 @@ std::vector<image::FileMapping> Mappings::parts_of(const Mapping& mapping) const
   const auto found = parts_.find(key_of(mapping));
   std::vector<image::FileMapping> parts;
   if (found != parts_.end()) parts = found->second;
-  if (parts.empty()) parts.push_back({.offset = mapping.file_offset, .size = mapping.size});
+  if (parts.size() > kMostParts) return {};
   std::ranges::sort(parts);
-  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   const std::uint64_t load = mapping.address - mapping.file_offset;
   for (image::FileMapping& part : parts) {
     part.is_preceded = has_memory(mapping.owner, load + part.offset);

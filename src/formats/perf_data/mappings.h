@@ -42,8 +42,8 @@ struct Mapping {
 class Mappings {
  public:
   void add(const Mapping& mapping);
-  // The parts of a file that one process mapped at the load address of `mapping`, itself included: sorted,
-  // each once.
+  // The parts of a file that one process mapped at the load address of `mapping`, which was added: sorted,
+  // each once. Empty if they are too many.
   [[nodiscard]] std::vector<image::FileMapping> parts_of(const Mapping& mapping) const;
 
  private:

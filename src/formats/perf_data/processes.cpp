@@ -152,6 +152,8 @@ void Processes::note_text(const trace::CodeRegion& region) {
   if (added)
     found->second =
         image::file_segments(bundle_.files[static_cast<std::size_t>(region.file)].contents.bytes());
+  constexpr std::size_t kMostSegments = 128;  // a file could demand any number
+  if (found->second.size() > kMostSegments) found->second.clear();
   base::IntervalMap<Text>& texts = texts_[region.space];
   if (region.size != 0) texts.assign(region.address, region.address + (region.size - 1), {});
   const auto rva = image::rva_of(found->second, region, region.file_offset);
