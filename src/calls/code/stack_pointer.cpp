@@ -120,16 +120,21 @@ class StackPointerScan {
   bool loads_ = false;
 };
 
-// Most functions have none of these bytes in a row, so they are not decoded: MOV and XCHG with RSP, POP RSP.
+// Most functions have none of these bytes in a row, so they are not decoded: MOV and XCHG of 64 bits with
+// RSP, POP RSP.
 [[nodiscard]] bool may_load(Bytes code) noexcept {
-  for (std::size_t i = 0; i + 1 < code.size(); ++i) {
+  std::uint8_t rex = 0;
+  for (std::size_t i = 0; i + 1 < code.size(); rex = code[i++]) {
+    const unsigned opcode = code[i];
     const unsigned next = code[i + 1];
-    const bool is_direct = (next & 0xc7U) == 0xc4;    // RSP is the operand beside the register
-    const bool is_register = (next & 0x38U) == 0x20;  // RSP is the register
-    if (code[i] == 0x5c || (code[i] == 0x48 && next == 0x94)) return true;
-    if (code[i] == 0x89 && is_direct) return true;
-    if (code[i] == 0x8b && is_register) return true;
-    if (code[i] == 0x87 && (is_direct || is_register)) return true;
+    if (opcode == 0x5c && next != 0x24) return true;  // 5C 24 is an address on the stack
+    if (rex >> 3U != 9) continue;
+    const bool is_direct =
+        (next & 0xc7U) == 0xc4 && (rex & 1U) == 0;  // RSP is the operand beside the register
+    const bool is_register = (next & 0x38U) == 0x20 && (rex & 4U) == 0;  // RSP is the register
+    if ((opcode == 0x89 || opcode == 0x87) && is_direct) return true;
+    if ((opcode == 0x8b || opcode == 0x87) && is_register) return true;
+    if (opcode == 0x94) return true;
   }
   return false;
 }
