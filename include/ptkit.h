@@ -92,7 +92,9 @@ typedef struct ptkit_range {
 
 enum ptkit_option_flags {
   PTKIT_RTIT_CTL_KNOWN = 1, /* rtit_ctl is valid */
-  PTKIT_RESYNC_AT_PSB = 2   /* after an error, go on at the next PSB, not at the next IP where that is safe */
+  PTKIT_RESYNC_AT_PSB = 2,  /* after an error, go on at the next PSB, not at the next IP where that is safe */
+  PTKIT_BEGIN_ANYWHERE = 4  /* a buffer may begin without a PSB: it is decoded from its first TIP.PGE or FUP
+                               with a full IP (six or eight bytes) on */
 };
 
 /* Members that are 0 have their default. Members that a newer header adds are 0 for an older program; a
@@ -208,7 +210,8 @@ PTKIT_API int ptkit_coverage_add_code_at(ptkit_coverage* coverage, const void* c
 /* The code at [first, last] has changed in memory, or read_code would give other bytes. */
 PTKIT_API int ptkit_coverage_forget(ptkit_coverage* coverage, uint64_t first, uint64_t last);
 
-/* Decodes a raw buffer, which begins with a PSB: what comes before the first one is a gap. Adds hits to the
+/* Decodes a raw buffer, which begins with a PSB: what comes before the first one is a gap, unless the options
+   have PTKIT_BEGIN_ANYWHERE. Adds hits to the
    bytes of `hits`, up to 255, and clears what is no longer new in `virgin`, which begins as 0xff everywhere.
    Each map has map_size bytes or is NULL. The caller clears `hits`. `outcome` may be NULL. Errors in the
    trace are no failure: they are counted in the outcome. */

@@ -27,6 +27,7 @@ columns::TableReader::Input reader_input(std::shared_ptr<Session> session, ReadO
   flow.resync = options.resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;
   flow.errata = packet::errata_for(session->bundle->configuration.cpu);
   flow.ticks = options.ticks;
+  flow.watch_filter = true;
   columns::TableReader::Input input;
   input.bundle = session->bundle;
   input.streams = std::move(options.streams);

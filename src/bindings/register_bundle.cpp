@@ -302,6 +302,7 @@ class StreamBytes {
 void set_ranges(trace::Configuration& configuration, const Ranges& ranges) {
   configuration.ranges = {};
   configuration.space_ranges.clear();
+  configuration.ranges_known = true;
   for (std::size_t i = 0; i < std::min(ranges.size(), configuration.ranges.size()); ++i) {
     const auto& [kind, first, last] = ranges[i];
     configuration.ranges[i] = {kind == "stop" ? trace::RangeKind::TRACE_STOP : trace::RangeKind::FILTER,
@@ -354,6 +355,9 @@ void register_bundle(py::module_& module) {
             trace::set_rtit_ctl(self.bundle->configuration, value);
           },
           py::arg("value"), "IA32_RTIT_CTL as it was programmed, and MTCFreq from it.")
+      .def(
+          "set_sync", [](BundleHandle& self, bool sync) { self.bundle->configuration.sync = sync; },
+          py::arg("sync"))
       .def(
           "set_ranges",
           [](BundleHandle& self, const Ranges& ranges) { set_ranges(self.bundle->configuration, ranges); },

@@ -51,13 +51,15 @@ std::shared_ptr<const trace::TraceBundle> code_of(const Session& session,
 
 std::unique_ptr<Coverage> make_coverage(const Session& session, std::size_t map_size,
                                         const std::string& resync, const std::optional<Ranges>& ranges,
-                                        std::optional<std::uint64_t> rtit_ctl, trace::SpaceId space) {
+                                        std::optional<std::uint64_t> rtit_ctl, bool sync,
+                                        trace::SpaceId space) {
   auto coverage = std::make_unique<Coverage>();
   coverage->callback = session.callback;
   coverage->map_size = map_size;
   coverage->configuration = session.bundle->configuration;
   if (ranges) set_ranges(coverage->configuration, *ranges);
   if (rtit_ctl) trace::set_rtit_ctl(coverage->configuration, *rtit_ctl);
+  coverage->configuration.sync = coverage->configuration.sync && sync;
   flow::FlowOptions options;
   options.resync = resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;
   options.errata = packet::errata_for(coverage->configuration.cpu);
@@ -254,7 +256,7 @@ void register_coverage(py::module_& module) {
   py::class_<Coverage>(module, "Coverage", "Edges of one buffer after another.")
       .def(py::init(&make_coverage), py::arg("session"), py::kw_only(), py::arg("map_size"),
            py::arg("resync"), py::arg("ranges") = py::none(), py::arg("rtit_ctl") = py::none(),
-           py::arg("space") = trace::kAnySpace)
+           py::arg("sync") = true, py::arg("space") = trace::kAnySpace)
       .def("decode", &decode, py::arg("buffer"), py::arg("bitmap") = py::none(),
            py::arg("virgin") = py::none(), py::kw_only(), py::arg("clear") = false)
       .def("edges", [](Coverage& self) { return edges(self, &CoverageDecoder::edges); })

@@ -144,6 +144,9 @@ void register_session(py::module_& module) {
           "Decoded instructions that the next decoders of this session need not decode again.")
       .def_property_readonly("code_bits", &code_bits,
                              "16, 32 and 64: widths of the code that our decoders have met so far.")
+      .def_property_readonly(
+          "filter_signs", [](const Session& self) { return self.code_caches->filter_signs(); },
+          "Number of places so far that only an address filter explains, where none is known.")
       .def("has_code", [](const Session& self) { return !self.image->empty(); })
       .def_property_readonly("own_spaces", [](const Session& self) { return self.loads->spaces(); })
       .def_property_readonly("has_lists", [](const Session& self) { return !self.bundle->names.empty(); })

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "packet/errata.h"
+#include "trace/rtit_ctl.h"
 
 namespace ptkit::capi {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // No version of a structure is larger: such a size was not set.
 constexpr std::size_t kLargestStructure = 4096;
 constexpr std::size_t kLargestMap = std::size_t{1} << 32U;
-constexpr std::uint32_t kKnownFlags = PTKIT_RTIT_CTL_KNOWN | PTKIT_RESYNC_AT_PSB;
+constexpr std::uint32_t kKnownFlags = PTKIT_RTIT_CTL_KNOWN | PTKIT_RESYNC_AT_PSB | PTKIT_BEGIN_ANYWHERE;
 constexpr std::uint32_t kLayoutFlags = PTKIT_LAYOUT_FILE | PTKIT_LAYOUT_MEMORY;
 constexpr std::uint32_t kKnownPlaceFlags = PTKIT_CR3_KNOWN | kLayoutFlags;
 
@@ -101,8 +102,8 @@ base::Result<Settings> read_options(const ptkit_options* options) {
     return base::bad_config("options.rtit_ctl is not 0: set PTKIT_RTIT_CTL_KNOWN in options.flags, too");
   if (auto failure = set_ranges(given, settings.configuration)) return *std::move(failure);
   if (auto failure = set_processor(given, settings.configuration)) return *std::move(failure);
-  settings.configuration.rtit_ctl = given.rtit_ctl;
-  settings.configuration.rtit_ctl_known = (given.flags & PTKIT_RTIT_CTL_KNOWN) != 0;
+  if ((given.flags & PTKIT_RTIT_CTL_KNOWN) != 0) trace::set_rtit_ctl(settings.configuration, given.rtit_ctl);
+  settings.configuration.sync = (given.flags & PTKIT_BEGIN_ANYWHERE) == 0;
   settings.flow.resync = (given.flags & PTKIT_RESYNC_AT_PSB) != 0 ? flow::Resync::PSB : flow::Resync::IP;
   settings.flow.errata = packet::errata_for(settings.configuration.cpu);
   settings.read_code = given.read_code;

@@ -43,8 +43,10 @@ void put(base::FieldWriter& fields, const trace::Configuration& configuration) {
     fields(one.range.first);
     fields(one.range.last);
   }
+  fields(configuration.ranges_known);
   fields(configuration.rtit_ctl);
   fields(configuration.rtit_ctl_known);
+  fields(configuration.sync);
   if (configuration.cs_base != 0) fields(configuration.cs_base);
 }
 

@@ -360,6 +360,7 @@ Status PacketDecoder::next(Packet& out) noexcept {
 }
 
 void PacketDecoder::apply(Packet& packet) noexcept {
+  state_.in_psb = state_.in_psb && continues_psb(packet.kind);
   switch (packet.kind) {
     case PacketKind::PSB:
       state_.in_psb = true;
@@ -371,11 +372,7 @@ void PacketDecoder::apply(Packet& packet) noexcept {
     case PacketKind::MODE_EXEC:
       apply_mode(packet);
       break;
-    case PacketKind::PSBEND:
-      state_.in_psb = false;
-      break;
     case PacketKind::OVF:
-      state_.in_psb = false;
       if (cs_base_ != 0) find_mode(packet);
       break;
     case PacketKind::TIP:

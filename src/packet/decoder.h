@@ -12,7 +12,7 @@ struct DecoderState {
   std::uint64_t position = 0;
   std::uint64_t last_ip = 0;
   bool last_ip_known = false;
-  bool in_psb = false;         // between PSB and PSBEND (or the OVF that ends the header)
+  bool in_psb = false;         // after PSB, up to PSBEND or another packet that ends the PSB+
   bool block_open = false;     // between BBP and BEP
   bool block_items_4 = false;  // the open block has 4-byte items
   bool has_cs_base = false;    // the last MODE.Exec was for 16 or 32-bit code

@@ -190,13 +190,22 @@ void pad_chunk(Chunk& chunk) noexcept {
   std::fill_n(chunk.place + chunk.rows + 1, 8, chunk.place[chunk.rows]);
 }
 
+// continues_psb() of a packet that is not special, by its code: TNT, TIP, TIP.PGE and TIP.PGD end a PSB+.
+bool ends_psb(std::uint8_t code) noexcept {
+  constexpr std::uint8_t kIpKind = 0x1f;  // bits 7:5 are IPBytes
+  if ((code & 1U) == 0) return code != 0;
+  const unsigned kind = code & kIpKind;
+  return kind == 0x0d || kind == 0x11 || kind == 0x01;
+}
+
 // Special packets by PacketDecoder, and the flag IN_PSB.
 void put_specials(base::Bytes stream, const Chunk& chunk, const PacketColumns& columns,
                   bool& in_psb) noexcept {
   std::size_t done = 0;  // rows with a final IN_PSB
   const auto mark = [&](std::size_t end) {
-    if (in_psb && columns.flags != nullptr) {
-      for (std::size_t row = done; row < end; ++row) columns.flags[row] |= Packet::IN_PSB;
+    for (; in_psb && done < end; ++done) {
+      in_psb = !ends_psb(chunk.code[done]);
+      if (in_psb && columns.flags != nullptr) columns.flags[done] |= Packet::IN_PSB;
     }
     done = end;
   };

@@ -13,6 +13,7 @@ std::size_t fill_scalar(base::Bytes stream, DecoderState& state, bool skd007, co
     Packet packet;
     packet.offset = state.position;
     if (read_hot(stream.data() + state.position, skd007, state, packet)) {
+      state.in_psb = state.in_psb && continues_psb(packet.kind);
       if (state.in_psb) packet.flags |= Packet::IN_PSB;
       state.position += packet.size;
     } else {

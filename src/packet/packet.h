@@ -36,7 +36,7 @@ struct Packet {
     HW = 8,        // PWRE: hardware-initiated
     MULT = 16,     // TRIG: more than one trigger event
     ICNT = 32,     // TRIG: payload2 is valid
-    IN_PSB = 64,   // in a PSB+ (between PSB and PSBEND)
+    IN_PSB = 64,   // in a PSB+: after PSB, up to PSBEND or a packet that cannot be in it
   };
   std::uint64_t offset = 0;  // offset of the first byte in the stream
   std::uint64_t payload = 0;
@@ -61,6 +61,30 @@ struct Packet {
 [[nodiscard]] constexpr bool has_ip_payload(PacketKind kind) noexcept {
   return kind == PacketKind::TIP || kind == PacketKind::TIP_PGE || kind == PacketKind::TIP_PGD ||
          kind == PacketKind::FUP;
+}
+
+// False: the packet ends a PSB+. PSBEND and OVF do so by the manual; any other one shows that the PSBEND is
+// missing.
+[[nodiscard]] constexpr bool continues_psb(PacketKind kind) noexcept {
+  switch (kind) {
+    case PacketKind::PAD:
+    case PacketKind::PSB:
+    case PacketKind::FUP:
+    case PacketKind::PIP:
+    case PacketKind::VMCS:
+    case PacketKind::MODE_EXEC:
+    case PacketKind::MODE_TSX:
+    case PacketKind::TSC:
+    case PacketKind::MTC:
+    case PacketKind::TMA:
+    case PacketKind::CYC:
+    case PacketKind::CBR:
+    case PacketKind::MNT:
+    case PacketKind::INVALID:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace ptkit::packet

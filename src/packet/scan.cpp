@@ -52,10 +52,9 @@ bool PacketCounter::run(std::uint64_t bytes) noexcept {
   const std::uint64_t limit = bytes > stream_.size() ? stream_.size() : state_.position + bytes;
   while (state_.position < limit) {
     if (!state_.block_open) {
-      scan::CountRun run{state_.position, limit, checkpoint_.position, state_.in_psb, errata_.skd007};
+      scan::CountRun run{state_.position, limit, checkpoint_.position, errata_.skd007};
       kernel(stream_, run, counts_);
       state_.position = run.position;
-      state_.in_psb = run.in_psb;
       if (run.checkpoint != checkpoint_.position) checkpoint_ = DecoderState{.position = run.checkpoint};
     }
     PacketDecoder decoder(stream_, state_, errata_);
@@ -81,6 +80,7 @@ DecoderState PacketCounter::state() const noexcept {
   DecoderState state = state_;
   state.last_ip = decoder.state().last_ip;
   state.last_ip_known = decoder.state().last_ip_known;
+  state.in_psb = decoder.state().in_psb;
   return state;
 }
 

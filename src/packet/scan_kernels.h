@@ -14,9 +14,8 @@ inline constexpr std::size_t kLeastBytes = 96;
 struct CountRun {
   std::uint64_t position = 0;  // offset of a packet outside of a block
   std::uint64_t limit = 0;     // stop soon after this
-  // offset of a packet: the packets from there to the position determine the last IP
+  // offset of a packet: the packets from there to the position determine the last IP and in_psb
   std::uint64_t checkpoint = 0;
-  bool in_psb = false;
   bool skd007 = false;
 };
 
@@ -48,10 +47,7 @@ std::size_t fill_avx512(base::Bytes stream, DecoderState& state, bool skd007, co
   if (!is_plain_special(at, kind)) return false;
   ++counts.packets[static_cast<std::size_t>(kind)];
   if (kind == PacketKind::PSB) {
-    run.in_psb = true;
     run.checkpoint = offset;
-  } else if (kind == PacketKind::PSBEND || kind == PacketKind::OVF) {
-    run.in_psb = false;
   } else if (kind == PacketKind::TNT_64) {
     counts.tnt_bits += static_cast<unsigned>(std::bit_width(base::load_le<6>(at + 2))) - 1;
   }

@@ -260,7 +260,7 @@ class ReferencePackets::Impl {
       last_ip_known_ = true;
       return;
     }
-    if (out.kind == PacketKind::PSBEND || out.kind == PacketKind::OVF) in_psb_ = false;
+    in_psb_ = in_psb_ && packet::continues_psb(out.kind);
     flag(out, in_psb_, Packet::IN_PSB);
     if (has_ip(out.kind) && out.payload2 != pt_ipc_suppressed) rebuild_ip(out);
   }

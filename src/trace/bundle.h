@@ -84,8 +84,12 @@ struct Configuration {
   Clock clock;
   IpPayloads ip_payloads = IpPayloads::UNKNOWN;
   std::uint32_t cs_base = 0;  // added to IP payloads of 16 and 32-bit code; not part of a recording
+  // false: a stream may begin without a PSB; control flow is then known from its first TIP.PGE or FUP with a
+  // full IP on. Not part of a recording.
+  bool sync = true;
   std::array<AddressRange, 4> ranges;
   std::vector<SpaceRange> space_ranges;  // further ones, sorted by space
+  bool ranges_known = false;             // false: ranges may have been programmed that these lack
   std::uint64_t rtit_ctl = 0;            // IA32_RTIT_CTL as programmed; meaningful if rtit_ctl_known
   bool rtit_ctl_known = false;
 };

@@ -9,10 +9,17 @@
 
 namespace ptkit::trace {
 
+// True if IA32_RTIT_CTL uses no address range (all ADDRn_CFG are 0). Not for a value of perf's event, to
+// which the kernel adds ADDRn_CFG.
+[[nodiscard]] constexpr bool uses_no_range(std::uint64_t rtit_ctl) noexcept {
+  return rtit_ctl >> PT_CTL_ADDR0_CFG_SHIFT == 0;
+}
+
 // Sets the control register as it was programmed. MTCFreq says nothing while MTC packets are off.
 inline void set_rtit_ctl(Configuration& configuration, std::uint64_t value) noexcept {
   configuration.rtit_ctl = value;
   configuration.rtit_ctl_known = true;
+  configuration.ranges_known = configuration.ranges_known || uses_no_range(value);
   if ((value & base::bit(PT_CTL_MTC_EN)) == 0) return;
   constexpr std::uint64_t kMtcFreq = base::bit(PT_CTL_MTC_FREQ_WIDTH) - 1;
   configuration.clock.mtc_period_known = true;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "flow/code/walk_budget.h"
+#include "flow/code/block_cache.h"
 #include "flow/decoder/decoder.h"
 #include "psb_header.h"
 
@@ -27,9 +27,6 @@ class Check : public flow::FlowSink {
     std::uint32_t size = 0;
     for (const flow::BlockInsn& insn : row.insns) size += insn.size;
     if (size != row.size) std::abort();
-    if (row.place.offset != last_.offset) walked_ = 0;
-    walked_ += row.insns.size();
-    if (walked_ > kMostForPacket) std::abort();
     count(row.place);
   }
   void on_branch(const flow::Branch& row) override { count(row.place); }
@@ -42,11 +39,6 @@ class Check : public flow::FlowSink {
   [[nodiscard]] bool full() const override { return rows_ % 3 == 0; }
 
  private:
-  // The walks for a packet with all of the bits that it may have.
-  static constexpr std::uint64_t kMostForPacket =
-      flow::WalkBudget::kPacket + 128 * (flow::WalkBudget::kPacket / flow::WalkBudget::kBitShare) +
-      64 * flow::BlockCache::kMaxInsns;
-
   void count(const flow::StreamSpan& place) {
     if (place.since > place.offset || place.since < last_.since || place.offset < last_.offset) std::abort();
     last_ = place;
@@ -55,7 +47,6 @@ class Check : public flow::FlowSink {
   flow::StreamSpan last_;
   std::uint64_t gap_end_ = 0;
   std::uint64_t rows_ = 0;
-  std::uint64_t walked_ = 0;  // instructions for this packet
   std::uint64_t most_rows_;
 };
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "flow/code/walk_budget.h"
+#include "flow/code/walk_guard.h"
 #include "flow/decoder/record_decoder.h"
 #include "formats/common/branch_records.h"
 
@@ -27,7 +27,7 @@ class Check : public flow::FlowSink {
     if (size != row.size) std::abort();
     if (row.place.offset != last_) walked_ = 0;
     walked_ += row.insns.size();
-    if (walked_ > flow::WalkBudget::kPacket + 2 * flow::BlockCache::kMaxInsns) std::abort();
+    if (walked_ > flow::SearchLimit::kInsns + 2 * flow::BlockCache::kMaxInsns) std::abort();
     check(row.place);
   }
   void on_branch(const flow::Branch& row) override {

@@ -192,7 +192,7 @@ def verify(
     ------
     UnsupportedError
         This build has no libipt, or there are only branch records, which libipt does not decode, or the trace
-        was opened with `cs_base`, which libipt does not add.
+        was opened with `cs_base`, which libipt does not add, or with ``sync=False``, as libipt needs a PSB.
     """
     version = _core.reference_version()
     if version is None:
@@ -204,6 +204,8 @@ def verify(
     configuration = opened.bundle.configuration
     if configuration["cs_base"]:
         raise UnsupportedError("libipt adds no base to IP payloads: open the trace without cs_base")
+    if not opened.settings.sync:
+        raise UnsupportedError("libipt begins at a PSB: open the trace without sync=False (--no-sync)")
     text, header = version
     tally = _Tally()
     difference = None

@@ -233,6 +233,11 @@ def add_open_options(
         help=Rare("core:bus ratio at TSC speed (MSR_PLATFORM_INFO)"),
     )
     group.add_argument("--tsc-hz", metavar="HZ", type=number(first=1), help=Rare("TSC ticks in a second"))
+    group.add_argument(
+        "--no-sync",
+        action="store_true",
+        help="a stream may begin without a PSB: begin at its first TIP.PGE or FUP with a full IP",
+    )
     if not decoding:
         parser.set_defaults(engine="ptkit", resync="ip", threads=None, cs_base=None)
         return
@@ -340,9 +345,7 @@ def _keep_warning(sentence: str) -> None:
     """Print nothing: ``trace.info`` has the warning, and the verb prints that."""
 
 
-def open_trace(
-    options: argparse.Namespace, *, index: bool = True, warn: bool = True, sync: bool = True
-) -> Trace:
+def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = True) -> Trace:
     """Open the verb's input; `warn`: print its warnings on standard error, one line each.
 
     An unknown function is refused before anything is printed.
@@ -370,7 +373,7 @@ def open_trace(
             max_nonturbo_ratio=options.max_nonturbo_ratio,
             tsc_hz=options.tsc_hz,
             cs_base=options.cs_base,
-            sync=sync,
+            sync=not options.no_sync,
             index=index,
         )
     if warn:

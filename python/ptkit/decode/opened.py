@@ -20,7 +20,7 @@ class Settings:
     errors: str = "rows"
     index: _core.Index | None = None
     cs_base: int | None = None  # None: it was not given
-    sync: bool = True  # packets begin at the first PSB
+    sync: bool = True  # a stream begins at its first PSB
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,9 @@ _NAMED_FILES = 3
 # Formats with readers that look for files in the folders that --binaries names.
 _TAKES_FOLDERS = frozenset({"libipt-script", "perf.data", "simple-pt"})
 # Members of a bundle's metadata that the bundle's configuration repeats.
-_CONFIGURATION = frozenset({"clock", "cpu", "ip_payloads", "ranges", "rtit_ctl", "space_ranges"})
+_CONFIGURATION = frozenset(
+    {"clock", "cpu", "ip_payloads", "ranges", "ranges_known", "rtit_ctl", "space_ranges"}
+)
 
 
 @dataclass(frozen=True)

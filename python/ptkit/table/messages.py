@@ -78,6 +78,8 @@ def _error_message(
     file_known: bool,
 ) -> str:
     sentence, remedy = _core.status_text(code)
+    if code == _CODE.TNT_MISMATCH and argument == _core.PacketKind.TIP_PGD:
+        sentence = "packets were disabled at a branch that cannot disable them"
     where = f"at record {offset:,}" if of_record else f"at stream offset {offset:#x}"
     if ip is not None:
         where += f", ip {ip}"

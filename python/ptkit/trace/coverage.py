@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit._core import CoverageResult
-from ptkit.arguments import LAST_ADDRESS, address_ranges, integer
+from ptkit.arguments import LAST_ADDRESS, address_ranges, flag, integer
 from ptkit.bundle import apply_settings
 from ptkit.errors import ConfigError
 from ptkit.images import add_images
@@ -72,6 +72,10 @@ class CoverageDecoder:
         ``("stop", first, last)``, `last` inclusive. By default those of the trace, or none.
     rtit_ctl : int, optional
         IA32_RTIT_CTL as it was programmed: says whether returns are compressed.
+    sync : bool
+        Begin at the first PSB of a buffer. False: a buffer may begin without one, and is decoded from its
+        first TIP.PGE or FUP with a full IP (six or eight bytes) on; what a trace unit writes when tracing is
+        enabled again has no PSB.
     space : int, optional
         Address space that buffers begin in; by default the one of the trace's first stream.
     map_size : int
@@ -120,6 +124,7 @@ class CoverageDecoder:
         resync: str = "ip",
         ranges: Sequence[tuple[str, int, int]] | None = None,
         rtit_ctl: int | None = None,
+        sync: bool = True,
         space: int | None = None,
         map_size: int = 65536,
     ) -> None:
@@ -141,6 +146,7 @@ class CoverageDecoder:
             resync=resync,
             ranges=None if ranges is None else address_ranges(ranges),
             rtit_ctl=None if rtit_ctl is None else integer("rtit_ctl", rtit_ctl, 0, LAST_ADDRESS),
+            sync=flag("sync", sync),
             space=integer("space", space, 0, spaces - 1),
         )
 

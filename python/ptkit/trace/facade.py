@@ -30,6 +30,7 @@ from ptkit.trace.names import Names
 from ptkit.trace.ranges import CodeRanges
 from ptkit.trace.saving import save
 from ptkit.trace.slice import Slice
+from ptkit.trace.suspected_filter import SuspectedFilter
 from ptkit.trace.tables import Tables
 from ptkit.trace.time_range import TimeScale, interval
 from ptkit.trace.view import View
@@ -50,9 +51,10 @@ def _span_of(info: TraceInfo) -> tuple[int, int] | None:
     return None if info.first_tsc is None or info.last_tsc is None else (info.first_tsc, info.last_tsc)
 
 
-def _look(segments: CodeSegments, debug_files: DebugFiles) -> None:
+def _look(segments: CodeSegments, filter: SuspectedFilter, debug_files: DebugFiles) -> None:
     """Say what is odd with code that was met, or with files that name it."""
     segments.look()
+    filter.look()
     debug_files.look()
 
 
@@ -122,7 +124,8 @@ class Trace(Code, Tables, Comparing, Moments):
             {tid: name for _, tid, name in self._info.threads},
         )
         self._segments = CodeSegments(session, self._info, settings.cs_base is not None)
-        self._look = partial(_look, self._segments, self._debug_files)  # refers to no trace
+        self._filter = SuspectedFilter(session, self._info.source)
+        self._look = partial(_look, self._segments, self._filter, self._debug_files)  # refers to no trace
         self.recording: Recording | None = None
 
     # The trace's description.
@@ -136,11 +139,12 @@ class Trace(Code, Tables, Comparing, Moments):
         return replace(self._timed_info(), modules=self._modules(), warnings=self._warnings())
 
     def _warnings(self) -> tuple[TraceWarning, ...]:
-        return (*self._info.warnings, *self._segments.warnings, *self._debug_files.warnings)
+        late = (self._segments, self._filter, self._debug_files)
+        return (*self._info.warnings, *(warning for one in late for warning in one.warnings))
 
     def _say_with(self, say: Callable[[str], None]) -> None:
         """Let a function take late warnings."""
-        self._segments.say = self._debug_files.say = say
+        self._segments.say = self._filter.say = self._debug_files.say = say
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:

@@ -140,8 +140,11 @@ def open(
         recordings with effective addresses as IP payloads (``trace.info.ip_payloads``). Code, filter
         ranges and symbols are at linear addresses in any case.
     sync : bool
-        False: the table ``packets`` begins at the first byte of each stream instead of its first PSB, and a
-        raw stream needs no PSB: a few bytes of packets are a stream, too.
+        False: a stream may begin without a PSB, and a raw stream needs none: what a trace unit writes when
+        tracing is enabled again has none. Control flow is known from the first TIP.PGE or FUP with a full IP
+        (six or eight bytes) on, and times from the first PSB on; the mode is that of the last MODE.Exec
+        before, or 64 bits. The table ``packets`` begins at the first byte. ``engine="libipt"`` begins
+        branches, blocks, instructions, edges and events at the first PSB all the same.
     bts_index : int, optional
         For ``format="bts"`` and ``"bts32"``: the number of the record that would be written next, from 0: the
         BTS index of the DS area less the BTS buffer base, divided by the size of a record (24 or 12). The
@@ -219,6 +222,7 @@ def open(
         raise FormatError(f"{bundle.source} contains no trace: no stream of packets or branches")
     if cs_base is not None:
         set_cs_base(bundle, cs_base, engine)
+    bundle.set_sync(sync)
     settings = Settings(engine, resync, threads, errors, cs_base=cs_base, sync=sync)
     trace = Trace(bundle, settings, image_callback, given, debug_path)
     if index is not False and image_callback is None and engine != "libipt":

@@ -81,6 +81,7 @@ trace::Configuration PerfBackend::configuration() const {
     out = recorded_configuration(event_, pmu_);
   else
     out.cpu = this_processor();
+  out.ranges_known = true;
   for (std::size_t i = 0; i < std::min(filters_.size(), out.ranges.size()); ++i) {
     const bool stops = filters_[i].kind == FilterRequest::Kind::TRACESTOP;
     out.ranges[i] = {stops ? trace::RangeKind::TRACE_STOP : trace::RangeKind::FILTER, filters_[i].first,

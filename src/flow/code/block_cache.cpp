@@ -109,9 +109,7 @@ base::Status BlockCache::decode_across(std::uint64_t at, insn::Insn& out) {
 }
 
 base::Status BlockCache::decode_at(std::uint64_t at, insn::Insn& out) {
-  // An address before the window gives a huge difference.
-  if (at - window_.begin >= window_.bytes.size()) window_ = {at, view_.bytes_at(at)};
-  const base::Bytes rest = window_.bytes.subspan(at - window_.begin);
+  const base::Bytes rest = bytes_at(at);
   if (rest.size() >= kLongestInsn) return insn::decode(mode_, rest.first(kLongestInsn), out);
   // Otherwise the instruction is within its chunk: recorders save executed code in many small chunks.
   if (insn::decode_quick(mode_, rest, out)) return base::Status::OK;
@@ -157,6 +155,21 @@ void BlockCache::fill(BasicBlock& block, std::span<BlockInsn> out) {
   }
   block.kind = out[block.count - 1U].kind;
   block.size = static_cast<std::uint16_t>(size);
+}
+
+CodeStep BlockCache::step_at(std::uint64_t ip) {
+  insn::Insn insn;
+  if (const base::Status status = decode_at(ip, insn); status != base::Status::OK)
+    return {Terminator::FAIL, ip, status};
+  const Terminator end = terminator(insn.cls, insn.kind);
+  const bool direct = end == Terminator::JUMP || end == Terminator::CALL;
+  return {end,
+          direct ? insn::direct_target(insn, mode_, ip, cs_base_) : insn::next_ip(insn, mode_, ip, cs_base_)};
+}
+
+CodeEnd BlockCache::end_of(std::uint64_t ip) {
+  if (dead_ends_ == nullptr) dead_ends_ = std::make_unique<DeadEnds>(*this);
+  return dead_ends_->find(ip);
 }
 
 BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base)

@@ -1,9 +1,11 @@
 // Decoded code of one view of memory in one execution mode.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "flow/code/chunks.h"
+#include "flow/code/dead_ends.h"
 #include "flow/code/ip_index.h"
 #include "flow/rows/rows.h"
 #include "image/image.h"
@@ -48,6 +50,13 @@ struct BasicBlock {
 };
 static_assert(sizeof(BasicBlock) <= 64, "one cache line");
 
+// One instruction: what its end needs, and where execution continues if it needs no packet.
+struct CodeStep {
+  Terminator end = Terminator::FAIL;
+  std::uint64_t next = 0;
+  base::Status failure = base::Status::OK;
+};
+
 class BlockCache {
  public:
   static constexpr std::uint32_t kMaxInsns = 512;  // instructions of a block
@@ -87,6 +96,17 @@ class BlockCache {
   [[nodiscard]] std::size_t bytes() const noexcept { return arena_.bytes(); }  // bytes of memory
   [[nodiscard]] base::Arena& arena() noexcept { return arena_; }
 
+  // Where the code at `ip` leads without packets.
+  [[nodiscard]] CodeEnd end_of(std::uint64_t ip);
+  // For DeadEnds: no instruction is kept.
+  [[nodiscard]] CodeStep step_at(std::uint64_t ip);
+  // The image's bytes at `ip`, as many as it has in one place.
+  [[nodiscard]] base::Bytes bytes_at(std::uint64_t ip) {
+    // An address before the window gives a huge difference.
+    if (ip - window_.begin >= window_.bytes.size()) window_ = {ip, view_.bytes_at(ip)};
+    return window_.bytes.subspan(ip - window_.begin);
+  }
+
   // Number of instructions and blocks, which take the memory.
   [[nodiscard]] std::size_t entries() const noexcept { return insns_.size() + blocks_.size(); }
   [[nodiscard]] bool too_big() const noexcept { return entries() >= kMostEntries; }
@@ -112,6 +132,7 @@ class BlockCache {
   Chunks<BlockInsn, 4096> insns_{arena_};
   IpIndex blocks_by_ip_{arena_};
   Window window_;
+  std::unique_ptr<DeadEnds> dead_ends_;  // kept by clear(): it is small, and known for good
   bool met_missing_code_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace ptkit::flow {
 
@@ -85,6 +86,11 @@ class CallStack {
   }
 
   [[nodiscard]] bool empty() const noexcept { return manual_.empty() && kept_.empty(); }
+  // Return address of the last call since the stack was emptied.
+  [[nodiscard]] std::optional<std::uint64_t> top() const noexcept {
+    if (manual_.empty()) return std::nullopt;
+    return manual_.top();
+  }
 
   // Target of a compressed RET; the stack is not empty(). `plausible(ip)` is true if there is code at `ip`.
   template <typename Plausible>

@@ -54,10 +54,18 @@ class FlowDecoder::Impl : private DecoderContext {
         events_(packets_, binder_, walker_, context_, options.errata,
                 tick_options(configuration.clock, options), event_trace(configuration)),
         fast_(packets_, events_, binder_, walker_, caches_, recovery_, context_, filter_,
-              options.fast ? sink.bulk() : nullptr, options.most_path_bytes) {
+              options.fast ? sink.bulk() : nullptr, options.most_path_bytes),
+        pool_(pool),
+        sync_(configuration.sync) {
     if (configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_DIS_RETC)) != 0)
       walker_.set_return_compression(false);
+    if (options.watch_filter && pool != nullptr) filter_.watch();
   }
+  ~Impl() {
+    if (filter_.signs() != 0) pool_->note_filter_signs(filter_.signs());
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   void load(const FlowState& from, bool speculative);
   [[nodiscard]] FlowState checkpoint() const;
@@ -78,6 +86,9 @@ class FlowDecoder::Impl : private DecoderContext {
            events_.at_rest();
   }
   void begin();
+  void begin_anywhere(GapCause gap, Status cause);
+  [[nodiscard]] bool seeks() const noexcept;
+  void skip_byte();
   void synchronize();
   void stop_at_loss();
   [[nodiscard]] bool ends_at_loss(Status status) const noexcept;
@@ -90,6 +101,8 @@ class FlowDecoder::Impl : private DecoderContext {
   packet::PacketDecoder packets_;
   EventDecoder events_;
   FastFlow fast_;
+  CodeCachePool* pool_;
+  bool sync_;
   bool begun_ = false;
   bool done_ = false;
   bool synchronized_ = false;
@@ -136,11 +149,46 @@ void FlowDecoder::Impl::begin() {
     cause = stream_.losses[next_loss_++].cause;
   }
   select_part();
-  if (cause != Status::OK || packet::find_psb(bytes_, 0) != 0) {
-    recovery_.open(0, nullptr, cause == Status::OK ? GapCause::START : GapCause::LOST, cause);
-  }
+  const GapCause gap = cause == Status::OK ? GapCause::START : GapCause::LOST;
+  const bool has_psb = !bytes_.empty() && packet::find_psb(bytes_, 0) == 0;
+  if (!sync_ && !has_psb && !bytes_.empty()) return begin_anywhere(gap, cause);
+  if (cause != Status::OK || !has_psb) recovery_.open(0, nullptr, gap, cause);
   if (bytes_.empty()) return end();  // everything was lost
   synchronize();
+}
+
+// True if packets are enabled by the first packet that depends on it, and that has a full IP: nothing of the
+// control flow is missing.
+bool begins_with_pge(base::Bytes stream, const packet::PacketDecoder& from) noexcept {
+  packet::PacketDecoder packets(stream, {}, from.errata(), from.cs_base());
+  for (packet::Packet packet; packets.next(packet) == Status::OK;) {
+    if (packet.kind == packet::PacketKind::TIP_PGE) return (packet.flags & packet::Packet::IP_KNOWN) != 0;
+    if (packet.kind == packet::PacketKind::FUP || !packet::continues_psb(packet.kind)) return false;
+  }
+  return false;
+}
+
+// Begins at the first byte of a stream without a PSB there.
+void FlowDecoder::Impl::begin_anywhere(GapCause gap, Status cause) {
+  synchronized_ = true;
+  events_.begin_without_psb();
+  if (cause == Status::OK && begins_with_pge(packets_.stream(), packets_)) return;
+  binder_.lose_start(gap, cause);
+}
+
+// True while neither a PSB nor an IP was found in a stream that began without a PSB.
+bool FlowDecoder::Impl::seeks() const noexcept {
+  return !sync_ && binder_.lost() && recovery_.is_open() && recovery_.gap()->begin == 0;
+}
+
+// The stream may begin inside of a packet.
+void FlowDecoder::Impl::skip_byte() {
+  packet::DecoderState state;
+  state.position = packets_.position() + 1;
+  state.has_cs_base = packets_.state().has_cs_base;
+  packets_.set_state(state);
+  events_.restart();
+  events_.begin_without_psb();
 }
 
 // Advances to the next PSB; at the end of a part, to the first PSB of the next part.
@@ -192,6 +240,8 @@ void FlowDecoder::Impl::bad_packet(Status status, const packet::Packet& packet) 
 
 void FlowDecoder::Impl::end() {
   done_ = true;
+  if (seeks() && !bytes_.empty())
+    recovery_.error(StreamSpan{0, bytes_.size()}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
   while (next_loss_ < stream_.losses.size()) stop_at_loss();  // losses after the last byte
   walker_.begin_packet(StreamSpan{walker_.place().since, bytes_.size()});
   binder_.finish();
@@ -224,6 +274,8 @@ bool FlowDecoder::Impl::run() {
       synchronize();  // past the loss
     } else if (status == Status::END_OF_STREAM) {
       end();
+    } else if (seeks()) {
+      skip_byte();
     } else {
       bad_packet(status, packet);
       synchronize();

@@ -24,6 +24,7 @@ enum class Resync : std::uint8_t {
 inline constexpr std::size_t kMostPathBytes = std::size_t{512} << 20U;
 
 struct FlowOptions {
+  bool watch_filter = false;  // look for signs of address ranges that are not known: CodeCachePool
   Resync resync = Resync::IP;
   packet::Errata errata;
   bool ticks = false;                            // emit EventKind::TICK rows

@@ -12,7 +12,7 @@ namespace {
 class Comparison {
  public:
   Comparison(const FlowState& actual, const SpeculationDeps& deps) noexcept
-      : deps_(deps), on_(actual.binder.flow == BinderState::Flow::ON), position_(actual.packets.position) {}
+      : deps_(deps), on_(actual.binder.flow == BinderState::Flow::ON) {}
 
   template <typename T>
   [[nodiscard]] bool same(const T& predicted, const T& actual) const noexcept {
@@ -28,9 +28,6 @@ class Comparison {
   }
 
  private:
-  [[nodiscard]] bool same(const WalkBudget& predicted, const WalkBudget& actual) const noexcept {
-    return predicted.same_from(actual, position_);
-  }
   // Returns to a placeholder are in SpeculationDeps.
   [[nodiscard]] bool same(const CallStack& predicted, const CallStack& actual) const noexcept {
     return predicted.same_but_for_placeholders(actual);
@@ -48,7 +45,6 @@ class Comparison {
 
   const SpeculationDeps& deps_;
   bool on_;
-  std::uint64_t position_;
 };
 
 // Completes a speculative state.

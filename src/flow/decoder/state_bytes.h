@@ -9,7 +9,7 @@
 namespace ptkit::flow {
 
 // Changes with the fields of a FlowState, and with their meaning.
-inline constexpr std::uint32_t kStateVersion = 4;
+inline constexpr std::uint32_t kStateVersion = 5;
 
 [[nodiscard]] std::vector<std::uint8_t> to_bytes(const FlowState& state);
 

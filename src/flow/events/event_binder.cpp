@@ -109,6 +109,12 @@ void EventBinder::status(bool enabled, std::uint64_t ip, bool first) {
   emit(event, enabled);
 }
 
+void EventBinder::header_cut(std::optional<bool> enabled, bool first) {
+  const bool contradicts = !first && state_.flow != Flow::LOST && enabled != on();
+  if (options_.to_next_psb || !enabled || contradicts) return contradiction(Status::UNEXPECTED_PACKET);
+  report(Status::UNEXPECTED_PACKET, static_cast<std::uint64_t>(packet_), 0);
+}
+
 void EventBinder::pause() {
   const std::uint64_t ip = walker_.ip();
   recovery_.open(walker_.place().offset, state_.flow == Flow::ON ? &ip : nullptr, GapCause::OVERFLOW,
@@ -120,14 +126,19 @@ void EventBinder::pause() {
 }
 
 void EventBinder::lose(GapCause cause, Status code) {
-  walker_.charge_error();
   const std::uint64_t ip = walker_.ip();
   recovery_.open(walker_.place().offset, state_.flow == Flow::ON ? &ip : nullptr, cause, code);
   set_flow(Flow::LOST);
   walker_.drop_bits();
   walker_.calls().reset();
+  left_call_ip_ = 0;
   walker_.set_in_tx(false);
   walker_.end_icnt();
+}
+
+void EventBinder::lose_start(GapCause cause, Status code) {
+  lose(cause, code);
+  state_.bits_dropped = true;  // later TIPs may have been deferred over earlier bits
 }
 
 void EventBinder::finish() {
@@ -137,10 +148,15 @@ void EventBinder::finish() {
 
 void EventBinder::contradiction(Status code) { contradiction(code, static_cast<std::uint64_t>(packet_), 0); }
 
-void EventBinder::contradiction(Status code, std::uint64_t argument, std::uint64_t argument2) {
+// Emits an error row at the current position, which stays.
+void EventBinder::report(Status code, std::uint64_t argument, std::uint64_t argument2) {
   const std::uint64_t ip = walker_.ip();
   recovery_.error(walker_.place(), code, state_.flow == Flow::ON ? &ip : nullptr, argument, argument2,
                   &walker_.view());
+}
+
+void EventBinder::contradiction(Status code, std::uint64_t argument, std::uint64_t argument2) {
+  report(code, argument, argument2);
   lose(GapCause::ERROR, code);
   if (options_.to_next_psb) needs_psb_ = true;
 }

@@ -73,6 +73,9 @@ class EventBinder {
   void require_psb() noexcept { needs_psb_ = true; }
   void psb_found() noexcept { needs_psb_ = false; }
 
+  // True if the next TIP.PGE may be a sign of an address filter: see AddressFilter::watch().
+  [[nodiscard]] bool checks_enable() const noexcept { return left_call_ip_ != 0; }
+
   // The packet that is applied, for errors.
   void set_packet(packet::PacketKind kind) noexcept { packet_ = kind; }
   void tnt(std::uint64_t bits, unsigned count);
@@ -87,9 +90,12 @@ class EventBinder {
   void event(Event event);  // EV_IP_KNOWN: the event has the IP of a FUP or TIP
   // A PSB+ reports whether packets are enabled. `first`: earlier state is void.
   void status(bool enabled, std::uint64_t ip, bool first);
+  // A PSB+ lacks its PSBEND. `enabled`: what it says about packets, if anything.
+  void header_cut(std::optional<bool> enabled, bool first);
   void pause();                                  // OVF: control flow is unknown until the OVERFLOW event
   void lose(GapCause cause, base::Status code);  // the stream is damaged here; emits no error row
-  void finish();                                 // end of the stream
+  void lose_start(GapCause cause, base::Status code);  // packets before are missing
+  void finish();                                       // end of the stream
   // The packets contradict each other.
   void contradiction(base::Status code);
   void contradiction(base::Status code, std::uint64_t argument, std::uint64_t argument2);
@@ -98,7 +104,8 @@ class EventBinder {
   base::Status bind(Event& event);
   base::Status bind_enabled(Event& event);
   base::Status bind_disabled(Event& event);
-  void leave_elsewhere(std::uint64_t ip);
+  void watch_for_filter();
+  void leave_elsewhere(const Event& event);
   base::Status bind_async(Event& event);
   base::Status bind_tx(const Event& event);
   base::Status bind_trig(Event& event);
@@ -110,6 +117,7 @@ class EventBinder {
   void apply_state(const Event& event);
   void emit(Event event, bool ip_reported);
   void emit_async(const Event& event);
+  void report(base::Status code, std::uint64_t argument, std::uint64_t argument2);
   void fail(base::Status status, const Event* event);
   bool lost_to_missing_tnt(base::Status status);
   void emit_unseen_branch(std::uint64_t to_ip);
@@ -131,6 +139,7 @@ class EventBinder {
   packet::PacketKind packet_ = packet::PacketKind::PAD;
   BinderState state_;
   bool needs_psb_ = false;
+  std::uint64_t left_call_ip_ = 0;  // packets are off: return address of the last call that was followed
   bool depends_on_deferral_ = false;
 };
 

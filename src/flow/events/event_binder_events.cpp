@@ -92,6 +92,8 @@ Status EventBinder::bind_enabled(Event& event) {
   if (state_.flow == Flow::ON) return Status::UNEXPECTED_PACKET;
   if (!ip_known(event)) return Status::NO_IP;
   if (state_.resume_ip != 0 && state_.resume_ip == event.ip) event.flags |= EV_RESUMED;
+  if (left_call_ip_ != 0) walker_.filter().note_check(left_call_ip_ == event.ip);
+  left_call_ip_ = 0;
   resync(event.ip);
   return Status::OK;
 }
@@ -104,24 +106,39 @@ Status EventBinder::bind_disabled(Event& event) {
     if (walker_.branch_end() == Terminator::COND) return Status::TNT_MISMATCH;
   }
   Status status = walker_.leave(ip_known(event) ? &event.ip : nullptr);
-  if (status == Status::TNT_MISMATCH && !probe_.no_tnt()) {
-    leave_elsewhere(event.ip);
-    status = Status::OK;
+  if (status == Status::OK && !ip_known(event) && walker_.filter().watches()) watch_for_filter();
+  if (status == Status::TNT_MISMATCH && (walker_.branch_end() != Terminator::COND || !probe_.no_tnt())) {
+    leave_elsewhere(event);
+    return Status::OK;
   }
   if (status == Status::OK) switch_off(walker_.resume_ip());
   return status;
 }
 
-// A conditional branch and a TIP.PGD with an IP that is neither of its targets: the code is not what
-// executed, or packets are missing. Only direct, indirect and far branches lead to the IP of a TIP.PGD
-// without FUP (manual, "Packet Generation Under Different Enable Conditions"). No gap follows, because
-// packets are disabled from here on in any case.
-void EventBinder::leave_elsewhere(std::uint64_t ip) {
+// Without an address filter, packets are disabled at a far transfer or MOV CR3, and go on elsewhere than
+// behind a direct call that was followed: its callee did not return.
+void EventBinder::watch_for_filter() {
+  if (walker_.left_by_near_branch()) return walker_.filter().note_check(true);
+  const std::optional<std::uint64_t> call = walker_.calls().top();
+  if (!call || *call == walker_.resume_ip()) return walker_.filter().note_check(false);
+  left_call_ip_ = *call;  // the next TIP.PGE tells
+}
+
+// A branch that did not disable packets: the code is not what executed, or packets are missing. Without
+// address ranges no near branch does so. With them, a conditional branch does not if the TIP.PGD has an IP
+// that is neither of its targets: only direct, indirect and far branches lead to the IP of a TIP.PGD without
+// FUP (manual, "Packet Generation Under Different Enable Conditions"). No gap follows, because packets are
+// disabled from here on in any case.
+void EventBinder::leave_elsewhere(const Event& event) {
   const std::uint64_t from = walker_.ip();
-  walker_.leave_at_branch(&ip);
-  recovery_.error(walker_.place(), Status::TNT_MISMATCH, &from, static_cast<std::uint64_t>(packet_), ip,
+  if (walker_.filter().absent()) {
+    walker_.jump_to(from);  // the branch has no row
+  } else {
+    walker_.leave_at_branch(&event.ip);
+  }
+  recovery_.error(walker_.place(), Status::TNT_MISMATCH, &from, static_cast<std::uint64_t>(packet_), event.ip,
                   &walker_.view());
-  walker_.charge_error();
+  switch_off(event.ip);
 }
 
 void EventBinder::emit_async(const Event& event) {

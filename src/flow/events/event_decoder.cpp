@@ -15,6 +15,11 @@ bool ip_is_known(const packet::Packet& packet) noexcept {
   return (packet.flags & packet::Packet::IP_KNOWN) != 0;
 }
 
+// True if the packet has a part of an IP, and no full IP precedes it: the stream began without a PSB.
+bool lacks_last_ip(const packet::Packet& packet) noexcept {
+  return !ip_is_known(packet) && packet.payload2 != 0;
+}
+
 constexpr std::uint8_t kAnyIp = AT_FUP | AT_FUP_BOUND | AT_TIP;
 
 }  // namespace
@@ -72,9 +77,9 @@ void EventDecoder::end(const Packet& packet, bool tnt) {
   note_since(packet, tnt);
 }
 
-void EventDecoder::apply_rest(const Packet& tnt, std::uint64_t bits, unsigned count, std::uint64_t walked) {
+void EventDecoder::apply_rest(const Packet& tnt, std::uint64_t bits, unsigned count) {
   begin(tnt, true);
-  walker_.continue_packet(walked, static_cast<unsigned>(tnt.payload2) - count);
+  if (count != tnt.payload2) walker_.continue_packet();
   binder_.tnt(bits, count);
   end(tnt, true);
 }
@@ -155,6 +160,19 @@ void EventDecoder::note_since(const Packet& packet, bool tnt) {
     state_.tnt_before = packet.offset;
   } else {
     state_.since = std::max(state_.since, packet.offset);
+  }
+}
+
+// Applies a packet that is not part of a PSB+.
+void EventDecoder::apply_alone(const Packet& packet) {
+  switch (packet.kind) {
+    case PacketKind::TNT_8:
+    case PacketKind::TNT_64:
+      return on_tnt(packet);
+    case PacketKind::TIP:
+      return on_tip(packet);
+    default:
+      return apply_rare(packet);
   }
 }
 
@@ -256,6 +274,7 @@ void EventDecoder::emit_bound(std::uint8_t bindings, const Packet* ip_packet) {
 void EventDecoder::on_tip(const Packet& packet) {
   std::optional<Event> async = pending_.take(AT_TIP, EventKind::ASYNC_BRANCH);
   bool near = false;
+  if (lacks_last_ip(packet)) return pass_by(packet);
   if (!ip_is_known(packet)) {
     pending_.clear();
     state_.tip_order.other();
@@ -277,8 +296,20 @@ void EventDecoder::on_tip(const Packet& packet) {
   emit_bound(AT_TIP, &packet);
 }
 
+// Passes by a packet whose IP cannot be known. Control flow is not known before the first full IP.
+void EventDecoder::pass_by(const Packet& packet) {
+  state_.tip_order.other();
+  if (packet.kind != PacketKind::FUP) {
+    binder_.lose_start(GapCause::START, Status::OK);
+    return emit_bound(AT_TIP, nullptr);
+  }
+  emit_bound(kAnyIp, nullptr);
+  emit_pebs(nullptr);
+}
+
 void EventDecoder::on_tip_pge(const Packet& packet) {
   Event event = make(EventKind::ENABLED);
+  if (lacks_last_ip(packet)) return pass_by(packet);
   if (!ip_is_known(packet)) {
     pending_.clear();
     return binder_.contradiction(Status::NO_IP);
@@ -305,6 +336,7 @@ void EventDecoder::on_tip_pgd(const Packet& packet) {
 
 void EventDecoder::on_fup(const Packet& packet) {
   // A FUP that an IP bit announced belongs to those events only.
+  if (lacks_last_ip(packet)) return pass_by(packet);
   const bool bound = pebs_waits_ || pending_.any(AT_FUP_BOUND);
   if (!ip_is_known(packet) && (bound || !pending_.any(AT_FUP))) {
     emit_bound(kAnyIp, nullptr);

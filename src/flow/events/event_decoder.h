@@ -37,11 +37,12 @@ class EventDecoder {
 
   // Applies one packet. The position of `packets` is after it; overflow errata may advance it.
   void apply(const packet::Packet& packet);
-  // Applies the remaining `count` bits of a TNT packet (oldest in bit 0). `walked`: instructions that the
-  // walker emitted before the packet.
-  void apply_rest(const packet::Packet& tnt, std::uint64_t bits, unsigned count, std::uint64_t walked);
+  // Applies the remaining `count` bits of a TNT packet (oldest in bit 0).
+  void apply_rest(const packet::Packet& tnt, std::uint64_t bits, unsigned count);
   // Drops all state: decoding continues at a PSB that was searched for.
   void restart();
+  // Decoding begins at a packet of a stream without a PSB before it.
+  void begin_without_psb() noexcept { state_.first_psb = false; }
   // True after a complete PSB+ while no event waits for a packet: a Checkpoint can be taken.
   [[nodiscard]] bool at_rest() const noexcept {
     return !in_header_ && pending_.empty() && pebs_.empty() && !binder_.waits_for_target() &&
@@ -75,6 +76,7 @@ class EventDecoder {
   void note_since(const packet::Packet& packet, bool tnt);
   void begin(const Packet& packet, bool tnt);
   void end(const Packet& packet, bool tnt);
+  void apply_alone(const Packet& packet);
   void apply_rare(const Packet& packet);
   void apply_simple(const Packet& packet);
 
@@ -84,6 +86,7 @@ class EventDecoder {
   void on_tip_pge(const Packet& packet);
   void on_tip_pgd(const Packet& packet);
   void on_fup(const Packet& packet);
+  void pass_by(const Packet& packet);
   void emit_bound(std::uint8_t bindings, const Packet* ip_packet);
   void tick();
   void watch_time(PacketKind kind) noexcept;
@@ -92,7 +95,9 @@ class EventDecoder {
   void on_psb(const Packet& packet);
   void on_header_packet(const Packet& packet);
   void keep_header_event(const Packet& packet);
-  void end_header(bool by_overflow);
+  void end_header(std::optional<bool> status);
+  void cut_header(const Packet& packet);
+  [[nodiscard]] std::optional<bool> status_before(PacketKind kind) const noexcept;
   [[nodiscard]] bool contradicts_mode(const Packet& packet) const;
   void emit_header_mode(Event event);
   [[nodiscard]] bool pge_follows() const;

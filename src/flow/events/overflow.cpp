@@ -47,7 +47,7 @@ NextFup find_fup(packet::PacketDecoder& packets) noexcept {
 bool header_fup(packet::PacketDecoder& packets, packet::Packet& fup) noexcept {
   while (packets.next(fup) == Status::OK) {
     if (fup.kind == PacketKind::FUP) return true;
-    if (fup.kind == PacketKind::PSBEND || fup.kind == PacketKind::OVF) return false;
+    if (!packet::continues_psb(fup.kind)) return false;
   }
   return false;
 }

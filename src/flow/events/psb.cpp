@@ -53,11 +53,7 @@ void EventDecoder::on_header_packet(const Packet& packet) {
   switch (packet.kind) {
     case PacketKind::PSB:
       if (packet.offset == state_.psb) return;
-      // The preceding PSB+ is incomplete.
-      in_header_ = false;
-      binder_.contradiction(Status::UNEXPECTED_PACKET);
-      if (!binder_.needs_psb()) on_psb(packet);
-      return;
+      return cut_header(packet);
     case PacketKind::FUP:
       header_fup_ = (packet.flags & Packet::IP_KNOWN) != 0;
       header_ip_ = packet.ip;
@@ -75,17 +71,45 @@ void EventDecoder::on_header_packet(const Packet& packet) {
     case PacketKind::MNT:
       return keep_header_event(packet);
     case PacketKind::PSBEND:
-      return end_header(false);
+      return end_header(header_fup_ && !pge_follows());
     case PacketKind::OVF:
-      end_header(true);
+      // The overflow may have lost the FUP.
+      end_header(header_fup_ && !pge_follows() ? std::optional(true) : std::nullopt);
       return on_ovf(packet);
     default:
-      // No other packet is allowed in a PSB+.
-      in_header_ = false;
-      header_.clear();
-      binder_.contradiction(Status::UNEXPECTED_PACKET);
-      return binder_.require_psb();
+      return cut_header(packet);
   }
+}
+
+// What a PSB+ without PSBEND says about packets: enabled if it has a FUP. Before a TIP.PGE they are disabled
+// (erratum BDM70). Without a FUP, a packet that is generated only while they are enabled leaves it open, and
+// so does the next PSB+.
+std::optional<bool> EventDecoder::status_before(PacketKind kind) const noexcept {
+  if (kind == PacketKind::TIP_PGE) return false;
+  if (header_fup_) return true;
+  const bool open = kind == PacketKind::PSB || kind == PacketKind::TNT_8 || kind == PacketKind::TNT_64 ||
+                    kind == PacketKind::TIP || kind == PacketKind::TIP_PGD || kind == PacketKind::PTW;
+  return open ? std::nullopt : std::optional(false);
+}
+
+// The packet cannot be in the PSB+, so the PSBEND is missing. What the PSB+ has counts, and the packet is
+// used.
+void EventDecoder::cut_header(const Packet& packet) {
+  const bool first = state_.first_psb;
+  const std::optional<bool> status = status_before(packet.kind);
+  const bool open = first || !binder_.on() || binder_.lost();
+  const bool next_says = packet.kind == PacketKind::PSB && !status && open;
+  binder_.header_cut(next_says ? binder_.on() : status, first);
+  if (binder_.needs_psb()) {
+    in_header_ = false;
+    return header_.clear();
+  }
+  end_header(status);
+  if (next_says) state_.first_psb = first;
+  if (binder_.needs_psb()) return;
+  // Rows of the packet are not older than those of the PSB+.
+  walker_.begin_packet(StreamSpan{walker_.place().since, packet.offset});
+  apply_alone(packet);
 }
 
 // Erratum BDM70: the PSB+ before a TIP.PGE may report enabled packets. They are disabled if that TIP.PGE is
@@ -133,9 +157,10 @@ void EventDecoder::emit_header_mode(Event event) {
   emit(event);
 }
 
-void EventDecoder::end_header(bool by_overflow) {
+// `status`: whether packets are enabled, if the PSB+ says so.
+void EventDecoder::end_header(std::optional<bool> status) {
   in_header_ = false;
-  const bool enabled = header_fup_ && !pge_follows();
+  const bool enabled = status.value_or(false);
   const bool first = state_.first_psb;
   if (first || binder_.lost()) {
     // Earlier state is void, so the mode holds from the first instruction on.
@@ -145,8 +170,7 @@ void EventDecoder::end_header(bool by_overflow) {
     state_.mode.reset();
   }
   state_.first_psb = false;
-  // A header that an overflow ended may have lost its FUP.
-  if (!by_overflow || enabled) binder_.status(enabled, header_ip_, first);
+  if (status) binder_.status(enabled, header_ip_, first);
   for (Event& event : header_) {
     if (binder_.needs_psb()) break;
     if (event.kind != EventKind::MNT) event.flags |= EV_STATUS;

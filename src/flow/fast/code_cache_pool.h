@@ -64,6 +64,14 @@ class CodeCachePool {
   };
   [[nodiscard]] Figures idle() const;
 
+  // Signs of address ranges that are not known (AddressFilter::watch), of all decoders. From any thread.
+  void note_filter_signs(unsigned count) noexcept {
+    filter_signs_.fetch_add(count, std::memory_order_relaxed);
+  }
+  [[nodiscard]] unsigned filter_signs() const noexcept {
+    return filter_signs_.load(std::memory_order_relaxed);
+  }
+
   // True if a decoder has acquired code of this width. From any thread.
   [[nodiscard]] bool met(insn::ExecMode mode) const noexcept {
     return (modes_.load(std::memory_order_relaxed) & bit_of(mode)) != 0;
@@ -79,6 +87,7 @@ class CodeCachePool {
   std::list<CachedCode> idle_;  // most recently released first
   std::size_t idle_bytes_ = 0;
   std::atomic<unsigned> modes_{0};
+  std::atomic<unsigned> filter_signs_{0};
 };
 
 // The caches of one decoder.

@@ -66,7 +66,7 @@ FastFlow::~FastFlow() {
 bool FastFlow::plain() const noexcept {
   const packet::DecoderState& packets = packets_.state();
   if (packets.in_psb || packets.block_open || !packets.last_ip_known) return false;
-  if (packets_.adds_cs_base()) return false;
+  if (packets_.adds_cs_base() || binder_.checks_enable()) return false;
   if (!events_.at_rest() || recovery_.is_open() || !walker_.plain()) return false;
   const BinderState& binder = binder_.state();
   if (binder.tnt_disabled || binder.flow == BinderState::Flow::LOST) return false;
@@ -112,7 +112,6 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   state.end = end;
   state.last_psb = last_psb;
   if (state.binder.flow == BinderState::Flow::ON) state.node = paths->node(walker_.ip());
-  const std::uint64_t walked = walker_.instructions();
   const std::uint64_t begin = state.packets.position;
   const FastStop stop = loop_.run(*paths, state, room);
   if (state.node != 0) state.end_ip = paths->at(state.node).ip;
@@ -120,7 +119,7 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   store_state(state, room);
   bulk_->close(room);
   if (context_.follows_time()) follow_time(state, begin);
-  if (stop == FastStop::REST) finish_tnt(state, walked);
+  if (stop == FastStop::REST) finish_tnt(state);
   return packets_.position() != begin;
 }
 
@@ -173,7 +172,7 @@ void FastFlow::follow_time(const FastState& state, std::uint64_t begin) {
 }
 
 // Applies the rest of the TNT packet at the position after its first bits.
-void FastFlow::finish_tnt(const FastState& state, std::uint64_t walked) {
+void FastFlow::finish_tnt(const FastState& state) {
   packet::Packet packet;
   if (packets_.next(packet) != Status::OK) return;
   std::uint64_t bits = 0;
@@ -181,7 +180,7 @@ void FastFlow::finish_tnt(const FastState& state, std::uint64_t walked) {
   for (std::uint64_t next = std::bit_floor(state.rest) >> 1U; next != 0; next >>= 1U, ++left) {
     if ((state.rest & next) != 0) bits |= std::uint64_t{1} << left;
   }
-  events_.apply_rest(packet, bits, left, walked + state.instructions_before);
+  events_.apply_rest(packet, bits, left);
 }
 
 void FastFlow::emit_counts() {

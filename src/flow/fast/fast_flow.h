@@ -36,7 +36,7 @@ class FastFlow {
   [[nodiscard]] FastState load_state() const;
   void store_state(FastState& state, const BulkRoom& room);
   void follow_time(const FastState& state, std::uint64_t begin);
-  void finish_tnt(const FastState& state, std::uint64_t walked);
+  void finish_tnt(const FastState& state);
   void emit_counts(CachedCode& code);
 
   packet::PacketDecoder& packets_;

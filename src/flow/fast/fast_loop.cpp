@@ -93,7 +93,6 @@ template <typename Bits>
   if (bits == 1) return FastStop::NONE;
   if (used == 0) return FastStop::PACKET;
   state_.rest = bits;
-  state_.instructions_before = before;
   add_bits_place_runs(offset);
   return FastStop::REST;
 }

@@ -35,11 +35,9 @@ struct FastState {
   std::uint64_t end_ip = 0;  // IP of the walker, if it has moved
   NodeId node = 0;           // 0: packets are disabled
   FastLast last = FastLast::NONE;
-  bool moved = false;    // the walker has moved
-  bool repeats = false;  // PSB+ or MODE.Exec that repeat known state were used
-  // For REST.
-  std::uint64_t rest = 1;                 // with a leading 1, as PathCache::bits() takes them
-  std::uint64_t instructions_before = 0;  // instructions in the room when the packet began
+  bool moved = false;      // the walker has moved
+  bool repeats = false;    // PSB+ or MODE.Exec that repeat known state were used
+  std::uint64_t rest = 1;  // for REST: with a leading 1, as PathCache::bits() takes them
 };
 
 class FastLoop {

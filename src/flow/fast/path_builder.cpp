@@ -9,7 +9,7 @@ namespace ptkit::flow {
 
 namespace {
 
-// The Walker handles longer paths. So the paths of one packet stay far below its WalkBudget.
+// The Walker handles longer paths: it looks ahead in long walks, which are no paths here.
 constexpr std::size_t kMostSteps = 256;
 constexpr std::size_t kMostDepth = 32;
 
@@ -123,6 +123,7 @@ bool PathBuilder::reach(std::uint64_t from, std::uint64_t ip) {
 
 // Mirrors Walker::leave().
 bool PathBuilder::leave(std::uint64_t from, const std::uint64_t* ip, const AddressFilter& filter) {
+  if (ip == nullptr && filter.watches()) return false;
   BasicBlock* block = &cache_.at(from);
   for (;;) {
     tail.resume_ip = tail.end_ip = block->ip;
@@ -135,7 +136,7 @@ bool PathBuilder::leave(std::uint64_t from, const std::uint64_t* ip, const Addre
     }
     if (!add_block(*block)) return false;
     if (block->end != Terminator::JUMP && block->end != Terminator::CALL && block->end != Terminator::FALL) {
-      if (ip != nullptr && !may_lead_to(*block, *ip)) return false;
+      if (!may_leave(*block, ip, filter)) return false;
       leave_at_branch(*block, ip, filter);
       return true;
     }

@@ -26,7 +26,7 @@ bool is_system_return(const BasicBlock& block) noexcept {
 
 void Route::begin(std::uint64_t from) {
   blocks_.clear();
-  walked_ = 0;
+  limit_ = {};
   count_ = 0;
   by_branch_ = false;
   ip_ = from;
@@ -64,7 +64,6 @@ bool Route::follows(const BasicBlock& block) const noexcept {
 // Advances to the block after block_.
 bool Route::pass(bool over_calls) {
   BasicBlock& here = *block_;
-  walked_ += here.count;
   BlockCache& code = walker_.code();
   if (follows(here)) {
     block_ = &code.target(here);
@@ -77,11 +76,10 @@ bool Route::pass(bool over_calls) {
   blocks_.push_back(&here);
   ip_ = block_->ip;
   count_ = 0;
-  return !walker_.too_far(walked_);
+  return limit_.allows(here.count);
 }
 
 Status Route::fail() {
-  walker_.charge_walk(walked_);
   if (block_->end == Terminator::FAIL) return block_->failure;
   ip_ = block_->last_ip;
   return Status::RECORD_MISMATCH;

@@ -58,7 +58,7 @@ class Route {
   BasicBlock* block_ = nullptr;
   std::uint64_t ip_ = 0;
   std::uint32_t count_ = 0;  // instructions of block_ before ip_
-  std::uint64_t walked_ = 0;
+  SearchLimit limit_;
   bool by_branch_ = false;
   bool has_jumps_ = false;
   bool has_calls_ = false;

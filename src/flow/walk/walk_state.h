@@ -6,7 +6,6 @@
 
 #include "flow/code/block_cache.h"
 #include "flow/code/return_stack.h"
-#include "flow/code/walk_budget.h"
 #include "flow/rows/rows.h"
 
 namespace ptkit::flow {
@@ -28,7 +27,6 @@ struct WalkState {
   std::optional<BoundInsn> binding;
   // Instructions since the last packet with an IP, from which ICNT of TRIG packets counts.
   std::optional<std::uint64_t> icnt;
-  WalkBudget budget;
   CallStack calls;
 };
 

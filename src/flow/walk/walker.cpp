@@ -47,6 +47,7 @@ AddressFilter::AddressFilter(const trace::Configuration& configuration)
   };
   for (const trace::AddressRange& range : ranges_) note(range);
   for (const trace::SpaceRange& one : space_ranges_) note(one.range);
+  absent_ = configuration.ranges_known && !known_;
   std::ranges::stable_sort(space_ranges_, {}, &trace::SpaceRange::space);
   enter(trace::kAnySpace);
 }
@@ -186,15 +187,58 @@ Status Walker::step(BasicBlock& block) {
   return Status::OK;
 }
 
-// Whether a walk without packets may go on. A walk that comes to an IP again never ends.
-Status Walker::bound(LoopGuard& guard) const noexcept {
+// First instruction of the block at or behind a multiple of 1 KiB, if it has one behind its begin. Searches
+// go on there, so that those from different addresses come to the same blocks.
+std::optional<std::uint64_t> Walker::common_start(const BasicBlock& block) const {
+  constexpr std::uint64_t kStep = 1024;
+  const std::uint64_t boundary = (block.ip / kStep + 1) * kStep;
+  if (boundary - block.ip >= block.size) return std::nullopt;
+  std::uint64_t at = block.ip;
+  for (const BlockInsn& insn : cache_->insns(block)) {
+    if (at >= boundary) return at;
+    at += insn.size;
+  }
+  return std::nullopt;
+}
+
+// True if a block that satisfies the goal is on the way of code that leads to no branch that needs a packet.
+template <typename Goal>
+bool Walker::finds(const Goal& goal) {
+  SearchLimit limit;
+  for (BasicBlock* at = &cache_->at(state_.ip);;) {
+    if (at->end == Terminator::FAIL) return false;
+    if (goal(*at)) return true;
+    if (!limit.allows(at->count)) return false;
+    if (const std::optional<std::uint64_t> start = common_start(*at)) {
+      at = &cache_->at(*start);
+      continue;
+    }
+    const bool direct = at->end == Terminator::JUMP || at->end == Terminator::CALL;
+    at = direct ? &cache_->target(*at) : &cache_->next(*at);
+  }
+}
+
+// Whether a walk without packets may go on to a branch that needs a packet, or to a block that satisfies the
+// goal before it. A walk that comes to an IP again never ends. A long walk looks ahead: rows of code that
+// leads nowhere are given for WalkGuard::kSure instructions.
+template <typename Goal>
+Status Walker::bound(WalkGuard& guard, const Goal& goal) {
   if (guard.loops(state_.ip)) return Status::INFINITE_LOOP;
-  return state_.budget.spent(instructions_) ? Status::WALK_TOO_LONG : Status::OK;
+  if (!guard.is_long(instructions_)) return Status::OK;
+  if (cache_->too_big()) forget_code();
+  if (!guard.looks_ahead()) return Status::OK;
+  const CodeEnd end = cache_->end_of(state_.ip);
+  if (end.status == Status::OK || finds(goal)) return Status::OK;
+  if (end.status == Status::NO_CODE || end.status == Status::BAD_INSN) jump_to(end.ip);
+  return end.status;
+}
+
+Status Walker::bound(WalkGuard& guard) {
+  return bound(guard, [](const BasicBlock&) { return false; });
 }
 
 Status Walker::use_bits() {
-  state_.budget.add_bits(bits_left_);
-  LoopGuard guard(state_.ip);
+  WalkGuard guard = this->guard();
   while (bits_left_ != 0) {
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
@@ -204,7 +248,7 @@ Status Walker::use_bits() {
       case Terminator::COND:
         use_bit();
         emit_conditional(here, bit);
-        guard.restart(state_.ip);
+        guard = this->guard();
         break;
       case Terminator::RETURN:
         if (!return_compression_) {
@@ -212,7 +256,7 @@ Status Walker::use_bits() {
           return Status::OK;
         }
         if (const Status status = take_return(here, bit); status != Status::OK) return status;
-        guard.restart(state_.ip);
+        guard = this->guard();
         break;
       case Terminator::INDIRECT:
       case Terminator::FAR:
@@ -236,7 +280,7 @@ Status Walker::take_bits(std::uint64_t bits, unsigned count) {
 }
 
 Status Walker::walk_to_decision() {
-  LoopGuard guard(state_.ip);
+  WalkGuard guard = this->guard();
   while (!at_end_) {
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
@@ -265,9 +309,9 @@ Status Walker::take_target(std::uint64_t ip, bool deferred) {
   return bits_left_ == 0 ? Status::OK : use_bits();
 }
 
-// Emits the part of the block before `ip`, if `ip` is one of its instructions.
-bool Walker::part_to_ip(const BasicBlock& block, std::uint64_t ip) {
-  if (ip - block.ip >= block.size) return false;  // also true if ip < block.ip
+// Number of the block's instructions before `ip`, if that is one of them.
+std::optional<std::uint32_t> Walker::count_to(const BasicBlock& block, std::uint64_t ip) const {
+  if (ip - block.ip >= block.size) return std::nullopt;  // also if ip < block.ip
   std::uint64_t at = block.ip;
   std::uint32_t count = 0;
   for (const BlockInsn& insn : cache_->insns(block)) {
@@ -275,15 +319,22 @@ bool Walker::part_to_ip(const BasicBlock& block, std::uint64_t ip) {
     at += insn.size;
     ++count;
   }
-  if (at != ip) return false;
-  emit_part(block, count, static_cast<std::uint32_t>(ip - block.ip));
+  if (at != ip) return std::nullopt;
+  return count;
+}
+
+// Emits the part of the block before `ip`, if `ip` is one of its instructions.
+bool Walker::part_to_ip(const BasicBlock& block, std::uint64_t ip) {
+  const std::optional<std::uint32_t> count = count_to(block, ip);
+  if (!count) return false;
+  emit_part(block, *count, static_cast<std::uint32_t>(ip - block.ip));
   jump_to(ip);
   return true;
 }
 
 Status Walker::walk_to_ip(std::uint64_t ip) {
   if (at_end_) return block_->last_ip == ip ? Status::OK : Status::FUP_MISMATCH;
-  LoopGuard guard(state_.ip);
+  WalkGuard guard = this->guard();
   while (state_.ip != ip) {
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
@@ -295,7 +346,8 @@ Status Walker::walk_to_ip(std::uint64_t ip) {
     }
     if (const Status status = step(here); status != Status::OK) return status;
     if (state_.ip == ip) break;
-    if (const Status status = bound(guard); status != Status::OK) return status;
+    const auto is_there = [this, ip](const BasicBlock& block) { return count_to(block, ip).has_value(); };
+    if (const Status status = bound(guard, is_there); status != Status::OK) return status;
   }
   return Status::OK;
 }
@@ -312,6 +364,12 @@ void Walker::stop_after(const BasicBlock& block, std::uint32_t index, std::uint6
     jump_to(at == block.last_ip ? block.next_ip : after);
   }
   state_.binding = {.insn = found, .ip = at};
+}
+
+bool Walker::has_binding_insn(const BasicBlock& block, BindingInsn insn_kind) const {
+  const auto insns = cache_->insns(block);
+  return std::any_of(insns.begin(), insns.end(),
+                     [=](const BlockInsn& insn) { return is_binding_insn(insn, insn_kind); });
 }
 
 bool Walker::part_to_binding_insn(const BasicBlock& block, BindingInsn insn_kind) {
@@ -338,7 +396,7 @@ Status Walker::walk_over() {
 
 Status Walker::walk_to_binding_insn(BindingInsn insn_kind) {
   if (at_end_) return Status::TNT_MISMATCH;
-  LoopGuard guard(state_.ip);
+  WalkGuard guard = this->guard();
   for (;;) {
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
@@ -349,12 +407,13 @@ Status Walker::walk_to_binding_insn(BindingInsn insn_kind) {
       return Status::TNT_MISMATCH;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (const Status status = bound(guard); status != Status::OK) return status;
+    const auto has_one = [=, this](const BasicBlock& block) { return has_binding_insn(block, insn_kind); };
+    if (const Status status = bound(guard, has_one); status != Status::OK) return status;
   }
 }
 
 Status Walker::walk_count(std::uint64_t count) {
-  LoopGuard guard(state_.ip);
+  WalkGuard guard = this->guard();
   while (count != 0) {
     if (at_end_) return Status::TNT_MISMATCH;
     BasicBlock& here = block();
@@ -373,7 +432,7 @@ Status Walker::walk_count(std::uint64_t count) {
       at_end_ = true;
     } else {
       if (const Status status = step(here); status != Status::OK) return status;
-      if (const Status status = bound(guard); status != Status::OK) return status;
+      if (guard.loops(state_.ip)) return Status::INFINITE_LOOP;
     }
   }
   return Status::OK;
@@ -384,8 +443,10 @@ bool leaves_filter(const BasicBlock& block, const AddressFilter& filter) noexcep
          !filter.traced(block.target);
 }
 
-bool may_lead_to(const BasicBlock& block, std::uint64_t ip) noexcept {
-  return block.end != Terminator::COND || ip == block.target || ip == block.next_ip;
+bool may_leave(const BasicBlock& block, const std::uint64_t* ip, const AddressFilter& filter) noexcept {
+  // Only far transfers change the privilege level or CR3.
+  if (filter.absent()) return block.end == Terminator::FAR;
+  return ip == nullptr || block.end != Terminator::COND || *ip == block.target || *ip == block.next_ip;
 }
 
 LeavingBranch leaving_branch(const BasicBlock& block, const std::uint64_t* ip,
@@ -415,11 +476,13 @@ void Walker::leave_at_branch(const std::uint64_t* ip) {
   const LeavingBranch branch = leaving_branch(here, ip, filter_);
   emit_branch(here.branch, here.last_ip, branch.to, branch.flags);
   resume_ip_ = branch.resume_ip;
+  left_by_near_branch_ = here.end != Terminator::FAR;
   jump_to(branch.to);
 }
 
 Status Walker::leave(const std::uint64_t* ip) {
-  LoopGuard guard(state_.ip);
+  left_by_near_branch_ = false;
+  WalkGuard guard = this->guard();
   while (!at_end_) {
     resume_ip_ = state_.ip;
     if (ip != nullptr && state_.ip == *ip) return Status::OK;
@@ -437,9 +500,13 @@ Status Walker::leave(const std::uint64_t* ip) {
     if (const Status status = step(here); status != Status::OK) return status;
     if (out) return Status::OK;
     if (ip != nullptr && state_.ip == *ip) continue;
-    if (const Status status = bound(guard); status != Status::OK) return status;
+    const auto may_be_left = [this, ip](const BasicBlock& block) {
+      if (ip != nullptr) return count_to(block, *ip).has_value();
+      return has_binding_insn(block, BindingInsn::CR3_WRITE) || leaves_filter(block, filter_);
+    };
+    if (const Status status = bound(guard, may_be_left); status != Status::OK) return status;
   }
-  if (ip != nullptr && !may_lead_to(*block_, *ip)) return Status::TNT_MISMATCH;
+  if (!may_leave(*block_, ip, filter_)) return Status::TNT_MISMATCH;
   leave_at_branch(ip);
   return Status::OK;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "flow/code/code_source.h"
-#include "flow/code/loop_guard.h"
+#include "flow/code/walk_guard.h"
 #include "flow/rows/sink.h"
 #include "flow/walk/walk_state.h"
 #include "trace/bundle.h"
@@ -20,17 +20,34 @@ class AddressFilter {
   // Ranges of the address space count from here on. Of an unknown space (kAnySpace) those of all spaces do.
   void enter(trace::SpaceId space) noexcept;
   [[nodiscard]] bool known() const noexcept { return known_; }
+  // True if no range was programmed, so that no near branch disables packets.
+  [[nodiscard]] bool absent() const noexcept { return absent_; }
   // True if the address ranges allow packets at `ip`.
   [[nodiscard]] bool traced(std::uint64_t ip) const noexcept;
 
+  // Where nothing is known of ranges: signs that some were programmed. Only the first packets that may be
+  // signs are looked at, by the simple decoder.
+  void watch() noexcept { checks_left_ = !known_ && !absent_ ? kMostChecks : 0; }
+  [[nodiscard]] bool watches() const noexcept { return checks_left_ != 0; }
+  void note_check(bool is_sign) const noexcept {
+    --checks_left_;
+    signs_ += is_sign ? 1U : 0U;
+  }
+  [[nodiscard]] unsigned signs() const noexcept { return signs_; }
+
  private:
+  static constexpr unsigned kMostChecks = 1024;
+
   std::array<trace::AddressRange, 4> ranges_;
   std::vector<trace::SpaceRange> space_ranges_;
   std::size_t any_ = 0;    // number of ranges of all spaces, the first in space_ranges_
   std::size_t begin_ = 0;  // of the current space in space_ranges_
   std::size_t end_ = 0;
   bool known_ = false;       // a range is configured
+  bool absent_ = false;      // none is, and that is known
   bool has_filter_ = false;  // a FILTER range is configured
+  mutable unsigned checks_left_ = 0;
+  mutable unsigned signs_ = 0;
 };
 
 // Kinds of instructions that packets without an IP bind to.
@@ -58,8 +75,9 @@ struct LeavingBranch {
 // The branch at the end of `block`, which needs a packet.
 [[nodiscard]] LeavingBranch leaving_branch(const BasicBlock& block, const std::uint64_t* ip,
                                            const AddressFilter& filter) noexcept;
-// True if the branch at the end of `block` can lead to `ip`. A conditional branch has two targets.
-[[nodiscard]] bool may_lead_to(const BasicBlock& block, std::uint64_t ip) noexcept;
+// True if the branch at the end of `block` can disable packets, and lead to `ip` (if known).
+[[nodiscard]] bool may_leave(const BasicBlock& block, const std::uint64_t* ip,
+                             const AddressFilter& filter) noexcept;
 // True if the direct branch at the end of `block` leads out of the traced ranges.
 [[nodiscard]] bool leaves_filter(const BasicBlock& block, const AddressFilter& filter) noexcept;
 
@@ -68,7 +86,7 @@ class Walker {
   Walker(FlowSink& sink, AddressFilter& filter, CodeSource& source) noexcept
       : sink_(sink), filter_(filter), source_(source) {}
 
-  // The next packet is applied, with a walk budget of its own.
+  // The next packet is applied.
   void begin_packet(const StreamSpan& place) noexcept { begin_packet(place, place.since); }
   // `bits_since`: StreamSpan::since of the rows from the first bit's branch on.
   void begin_packet(const StreamSpan& place, std::uint64_t bits_since) noexcept {
@@ -76,17 +94,12 @@ class Walker {
     bits_since_ = bits_since;
     state_.place.before_first_bit = bits_left_ != 0 && first_bit_waits_;
     no_bit_used_ = true;
-    state_.budget.begin_packet(instructions_, place.offset);
   }
-  // Continues with a packet of which `used` bits are used. `walked` is the value of instructions() before
-  // them.
-  void continue_packet(std::uint64_t walked, unsigned used) noexcept {
-    no_bit_used_ = used == 0;
-    if (used != 0) state_.place.since = bits_since_;
-    state_.budget.continue_packet(walked, used);
+  // Continues with a packet of which the first bits are used.
+  void continue_packet() noexcept {
+    no_bit_used_ = false;
+    state_.place.since = bits_since_;
   }
-  // Charges the walk of a packet that ended in an error.
-  void charge_error() noexcept { state_.budget.pay(instructions_, state_.place.offset); }
   // Empties a code cache that is too large. Between packets only.
   void bound_memory() {
     if (cache_ != nullptr && cache_->too_big()) forget_code();
@@ -168,9 +181,11 @@ class Walker {
   [[nodiscard]] const std::optional<std::uint64_t>& icnt() const noexcept { return state_.icnt; }
 
   // Walks to the branch that left the traced code, and emits it. `ip` is its target, if known. Execution is
-  // then after the branch. TNT_MISMATCH: the walk ends at a conditional branch that does not lead to `ip`.
+  // then after the branch. TNT_MISMATCH: the walk ends at a branch that cannot have done so.
   [[nodiscard]] base::Status leave(const std::uint64_t* ip);
   void leave_at_branch(const std::uint64_t* ip);  // uses the branch at the current position
+  // After leave(): true if a near branch disabled packets.
+  [[nodiscard]] bool left_by_near_branch() const noexcept { return left_by_near_branch_; }
   // After leave(): return address of a call, or 0.
   [[nodiscard]] std::uint64_t resume_ip() const noexcept { return resume_ip_; }
   // Kind of the instruction at `ip`, if it can be decoded.
@@ -186,25 +201,19 @@ class Walker {
   [[nodiscard]] bool at_branch() const noexcept { return at_end_; }
   [[nodiscard]] Terminator branch_end() const noexcept { return block_->end; }
 
+  [[nodiscard]] const AddressFilter& filter() const noexcept { return filter_; }
+
   // For FastFlow and Route, which find paths themselves.
   [[nodiscard]] BlockCache& code() noexcept { return *cache_; }
   [[nodiscard]] bool return_compression() const noexcept { return return_compression_; }
-  // True if the walk depends on nothing but the code: in no transaction, with a whole budget, without bits.
-  [[nodiscard]] bool plain() const noexcept {
-    return !state_.in_tx && bits_left_ == 0 && !state_.binding && state_.budget.whole();
-  }
+  // True if the walk depends on nothing but the code: in no transaction, without bits.
+  [[nodiscard]] bool plain() const noexcept { return !state_.in_tx && bits_left_ == 0 && !state_.binding; }
   // `count` instructions were emitted, and later rows are not older than the packet at `since`.
   void add_emitted(std::uint64_t count, std::uint64_t since) noexcept {
     instructions_ += count;
     if (state_.icnt) *state_.icnt += count;
     state_.place.since = since;
   }
-  // True if `walked` more instructions exceed the budget.
-  [[nodiscard]] bool too_far(std::uint64_t walked) const noexcept {
-    return state_.budget.spent(instructions_ + walked);
-  }
-  // Charges instructions that were walked and not emitted.
-  void charge_walk(std::uint64_t walked) noexcept { state_.budget.charge(walked, state_.place.offset); }
   // Emits the first `count` instructions of the block, which have `size` bytes.
   void emit_part(const BasicBlock& block, std::uint32_t count, std::uint32_t size);
   void emit_block(const BasicBlock& block) { emit_part(block, block.count, block.size); }
@@ -247,7 +256,15 @@ class Walker {
   }
   base::Status use_bits();
   base::Status step(BasicBlock& block);
-  base::Status bound(LoopGuard& guard) const noexcept;
+  [[nodiscard]] WalkGuard guard() const noexcept { return WalkGuard(state_.ip, instructions_); }
+  base::Status bound(WalkGuard& guard);
+  template <typename Goal>
+  base::Status bound(WalkGuard& guard, const Goal& goal);
+  [[nodiscard]] std::optional<std::uint64_t> common_start(const BasicBlock& block) const;
+  template <typename Goal>
+  [[nodiscard]] bool finds(const Goal& goal);
+  [[nodiscard]] std::optional<std::uint32_t> count_to(const BasicBlock& block, std::uint64_t ip) const;
+  [[nodiscard]] bool has_binding_insn(const BasicBlock& block, BindingInsn insn_kind) const;
   bool part_to_ip(const BasicBlock& block, std::uint64_t ip);
   bool part_to_binding_insn(const BasicBlock& block, BindingInsn insn_kind);
   void stop_after(const BasicBlock& block, std::uint32_t index, std::uint64_t at);
@@ -267,6 +284,7 @@ class Walker {
   bool target_was_near_ = false;
   bool return_compression_ = true;
   std::uint64_t resume_ip_ = 0;
+  bool left_by_near_branch_ = false;
   std::uint64_t instructions_ = 0;
 };
 

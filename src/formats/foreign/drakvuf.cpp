@@ -11,6 +11,7 @@
 #include "formats/foreign/drakvuf_log.h"
 #include "formats/foreign/drakvuf_scan.h"
 #include "ptkit/rtit_regs.h"
+#include "trace/rtit_ctl.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats {
@@ -34,9 +35,10 @@ std::uint64_t half_of(std::uint64_t cr3) noexcept { return cr3 & kLow32 & ~kPage
 class Loader {
  public:
   explicit Loader(const std::string& path) : path_(path) {
-    bundle_.configuration.rtit_ctl_known = true;
+    std::uint64_t ctl = 0;
     for (const auto field : {PT_CTL_TRACE_EN, PT_CTL_OS, PT_CTL_USER, PT_CTL_DIS_RETC, PT_CTL_BRANCH_EN})
-      bundle_.configuration.rtit_ctl |= std::uint64_t{1} << field;
+      ctl |= std::uint64_t{1} << field;
+    trace::set_rtit_ctl(bundle_.configuration, ctl);
   }
 
   base::Result<trace::TraceBundle> load(const std::map<std::int64_t, std::string>& files,

@@ -71,6 +71,7 @@ std::optional<TraceInfo> parse_info(base::Bytes body) {
   fields.skip(8);  // cyc_bit
   info.max_nonturbo_ratio = static_cast<std::uint8_t>(fields.u64());
   const std::uint64_t filter_bytes = fields.u64();
+  info.filter_known = fields.ok();
   if (filter_bytes != 0) info.filter = fields.text();
   return info;
 }
@@ -175,6 +176,7 @@ void configure(const TraceInfo& info, const std::vector<Attr>& attrs, trace::Con
     if (attr.type != info.pmu_type) continue;
     out.rtit_ctl = rtit_ctl(attr);
     out.rtit_ctl_known = true;
+    out.ranges_known = info.filter_known && info.filter.empty();
     if (info.mtc_freq_bits != 0) {
       clock.mtc_period_known = true;
       clock.mtc_period = static_cast<std::uint8_t>((attr.config & info.mtc_freq_bits) >>

@@ -34,7 +34,8 @@ struct TraceInfo {
   std::uint32_t tsc_ctc_numerator = 0;
   std::uint32_t tsc_ctc_denominator = 0;
   std::uint8_t max_nonturbo_ratio = 0;
-  std::string filter;
+  bool filter_known = false;  // perf before 4.10 does not write it
+  std::string filter;         // --filter; empty: no address ranges
 };
 
 [[nodiscard]] std::optional<TraceInfo> parse_info(base::Bytes body);

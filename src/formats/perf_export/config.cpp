@@ -104,9 +104,9 @@ std::uint64_t ratio_of(const trace::Clock& clock) {
 void note_metadata(const Json& meta, std::vector<trace::Warning>& notes) {
   std::string names;
   for (const auto& [name, value] : meta.items()) {
-    static const std::vector<std::string> kKept{"backend",      "command",      "kernel",        "perf",
-                                                "cpu",          "clock",        "rtit_ctl",      "ranges",
-                                                "space_ranges", "architecture", "missing_files", "warnings"};
+    static const std::vector<std::string> kKept{
+        "backend", "command",      "kernel",       "perf",         "cpu",           "clock",   "rtit_ctl",
+        "ranges",  "ranges_known", "space_ranges", "architecture", "missing_files", "warnings"};
     if (std::ranges::find(kKept, name) == kKept.end() && !(name == "machine" && meta.contains("perf")))
       names += (names.empty() ? "" : ", ") + name;
   }

@@ -142,6 +142,7 @@ Json to_json(const trace::Configuration& configuration) {
                                       {"first", one.range.first},
                                       {"last", one.range.last}});
   }
+  if (configuration.ranges_known) object["ranges_known"] = true;
   return object;
 }
 
@@ -230,6 +231,7 @@ void from_json(const JsonReader::Member& meta, trace::Configuration& out) {
     out.rtit_ctl_known = true;
   }
   if (meta[kIpPayloads].present()) out.ip_payloads = read_ip_payloads(meta[kIpPayloads]);
+  out.ranges_known = meta["ranges_known"].flag(false);
   const auto read_range = [](const JsonReader::Member& range, trace::AddressRange& target) {
     target.kind = static_cast<trace::RangeKind>(range["kind"].number(2));
     target.first = range["first"].number();

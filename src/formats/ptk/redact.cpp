@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, 5> kKernelNames{"[vdso]", "[vsyscall]", "
                                                        "[uprobes]"};
 
 // `machine` is the kernel's version and the processor's name.
-constexpr std::array<std::string_view, 7> kPublicMembers{"backend", "machine",      "cpu",   "clock",
-                                                         "ranges",  "space_ranges", "failed"};
+constexpr std::array<std::string_view, 8> kPublicMembers{"backend", "machine",      "cpu",          "clock",
+                                                         "ranges",  "space_ranges", "ranges_known", "failed"};
 
 // Recorders append paths (of QEMU, say) to the machine's description. The text from the comma before a path
 // on is removed.

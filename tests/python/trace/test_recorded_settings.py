@@ -95,3 +95,42 @@ def test_packets_before_the_first_psb(loop: Any, open_trace: Any, tmp_path: Path
     assert open_trace(path, sync=False).packets().named("kind")[:3] == ["TIP_PGE", "PAD", "PSB"]
     with pytest.raises(ptkit.ConfigError, match="sync"):
         open_trace(path, sync=1)
+
+
+_PATCHED = {0x1000: bytes.fromhex("90 ffd0 0f05")}  # nop; call rax; syscall
+
+
+@pytest.mark.parametrize("engine", ["ptkit", "simple"])
+@pytest.mark.parametrize("settings", [{"ranges": []}, {"rtit_ctl": 0x2009}], ids=["ranges", "rtit_ctl"])
+def test_no_filter_means_that_no_call_disables(
+    packets: Any, open_trace: Any, engine: str, settings: Any
+) -> None:
+    header = packets.PSB + packets.MODE_64 + packets.PSBEND
+    stream = header + packets.pge(0x1000) + packets.TIP_PGD + packets.pge(0x1000) + packets.tip(0x1003)
+    stream += packets.TIP_PGD
+    known = open_trace(stream, images=_PATCHED, engine=engine, **settings)
+    assert known.branches().named("kind") == ["CALL_INDIRECT", "SYSCALL"]
+    assert known.errors.named("code") == ["TNT_MISMATCH"]
+    assert "cannot disable them" in known.errors.messages()[0]
+    unknown = open_trace(stream, images=_PATCHED, engine=engine)
+    assert unknown.branches().named("kind") == ["CALL_INDIRECT", "CALL_INDIRECT", "SYSCALL"]
+    assert len(unknown.errors) == 0
+
+
+# 1000 call 1010; 1005 jmp rax; 1010 jz 1012; 1012 ret: calls of 1010 leave the filter without an IP.
+_FILTERED = {0x1000: bytes.fromhex("e80b000000 ffe0") + bytes(9) + bytes.fromhex("7400 c3")}
+
+
+def test_signs_of_a_filter_make_a_warning(packets: Any, open_trace: Any) -> None:
+    header = packets.PSB + packets.MODE_64 + packets.PSBEND
+    once = packets.pge(0x1000) + packets.TIP_PGD + packets.pge(0x1005) + packets.tip(0x1000) + packets.TIP_PGD
+    one = open_trace(header + packets.pge(0x1000) + packets.TIP_PGD, images=_FILTERED)
+    assert len(one.branches()) == 2
+    assert one.info.warnings == ()
+    trace = open_trace(header + once, images=_FILTERED)
+    with pytest.warns(ptkit.PtkitWarning, match="--range"):
+        trace.branches()
+    assert [warning.code for warning in trace.info.warnings] == ["FILTER_LIKELY"]
+    trace.branches()  # said once
+    given = open_trace(header + once, images=_FILTERED, ranges=[("filter", 0x1000, 0x1007)])
+    assert [int(ip) for ip in given.branches()["from_ip"]] == [0x1000, 0x1005, 0x1000]

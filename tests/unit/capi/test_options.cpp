@@ -57,6 +57,37 @@ TEST(COptions, SizesOfNewerHeaders) {
                "newer one");
 }
 
+// Buffers that begin without a PSB are for those who ask for it.
+TEST(COptions, BuffersWithoutPsb) {
+  Scene scene;
+  scene.mode(64).pge(0x1000).tnt("t").end(0x1000);
+  for (const bool anywhere : {false, true}) {
+    ptkit_options options = default_options();
+    if (anywhere) options.flags = PTKIT_BEGIN_ANYWHERE;
+    const Handle handle = open_handle(&options);
+    ASSERT_EQ(ptkit_coverage_add_code(handle.get(), 0x1000, kLoop.data(), kLoop.size()), PTKIT_OK);
+    const ptkit_outcome outcome = decode(handle, scene.bytes());
+    EXPECT_EQ(outcome.first_error, anywhere ? PTKIT_OK : PTKIT_NO_SYNC);
+    EXPECT_EQ(outcome.edges != 0, anywhere);
+    EXPECT_EQ(outcome.gaps, anywhere ? 0U : 1U);
+  }
+}
+
+// IA32_RTIT_CTL without ADDRn_CFG: there was no filter, so no near branch disables packets.
+TEST(COptions, NoFilterByRtitCtl) {
+  const std::vector<std::uint8_t> code{0xff, 0xd0};  // call rax
+  Scene scene;
+  scene.begin().pgd();
+  for (const std::uint64_t addr0_cfg : {0ULL, 1ULL << 32U}) {
+    ptkit_options options = default_options();
+    options.flags = PTKIT_RTIT_CTL_KNOWN;
+    options.rtit_ctl = 0x2009 | addr0_cfg;
+    const Handle handle = open_handle(&options);
+    ASSERT_EQ(ptkit_coverage_add_code(handle.get(), 0x1000, code.data(), code.size()), PTKIT_OK);
+    EXPECT_EQ(decode(handle, scene.bytes()).first_error, addr0_cfg == 0 ? PTKIT_TNT_MISMATCH : PTKIT_OK);
+  }
+}
+
 TEST(COptions, OutcomesOfOtherSizes) {
   struct {
     ptkit_outcome known;

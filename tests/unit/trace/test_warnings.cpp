@@ -201,6 +201,7 @@ const std::vector<Case>& cases() {
     {WarningCode::FUNCTION_NOT_EXECUTED, {"aa", "bb"}, "No function 'aa' was executed in bb."},
     {WarningCode::FUNCTION_NOT_EXECUTED_LIKE, {"aa", "bb", "cc"}, "No function 'aa' was executed in bb; similar names are cc."},
     {WarningCode::CPU_UNKNOWN, {}, "The processor is unknown: all errata apply that are harmless elsewhere."},
+    {WarningCode::FILTER_LIKELY, {"2"}, "Packets are disabled at 2 places where only an address filter disables them, and no filter ranges are known: rows may be wrong where packets are disabled without an IP."},
     {WarningCode::CODE_BASE_UNKNOWN, {"aa"}, "IP payloads are effective addresses (CPUID.14H.0:ECX[31] is 0): addresses of aa code are relative to the base of the code segment."},
     {WarningCode::FILES_MISSING, {"1", "liba.so"}, "1 file is missing, so code in it is not decoded: liba.so."},
     {WarningCode::FILES_MISSING, {"2", "liba.so"}, "2 files are missing, so code in them is not decoded: liba.so."},

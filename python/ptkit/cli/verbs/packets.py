@@ -47,11 +47,6 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tsc", action="store_true", help="add the time, in TSC ticks or the unit of --time-unit"
     )
-    parser.add_argument(
-        "--no-sync",
-        action="store_true",
-        help="begin at the first byte, not at the first PSB; a raw stream then needs no PSB",
-    )
     parser.add_argument("--no-pad", action="store_true", help="leave out runs of PAD")
     common.add_place_options(parser)
     common.add_rows_json_option(parser)
@@ -65,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.branches and options.order == "time":
         raise ConfigError("--branches is for one stream after the other: leave out --order time")
-    trace = common.open_trace(options, sync=not options.no_sync)
+    trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     lines = _Lines(trace, options)
     losses, budget, rows = Losses(), Budget(options.limit), 0

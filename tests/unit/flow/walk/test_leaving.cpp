@@ -7,8 +7,7 @@
 
 #include <algorithm>
 
-#include "unit/flow/tables.h"
-#include "unit/support/scene.h"
+#include "unit/flow/all_decoders.h"
 
 namespace ptkit::flow {
 namespace {
@@ -162,28 +161,84 @@ TEST(Leaving, MismatchIsEqualInAllDecoders) {
     scene.pgd(i % 7 == 3 ? 0x9999 : i % 2 == 0 ? 0x1003 : 0x1005).pge(0x1000);
     if (i % 10 == 0) scene.begin();
   }
-  const auto bundle = std::make_shared<trace::TraceBundle>(scene.bundle());
-  trace::Stream stream;
-  stream.data = trace::TraceBuffer::from_vector(scene.bytes());
-  bundle->streams.push_back(stream);
-  const image::Image image(bundle);
-  CodeCachePool pool(image);
-  for (const columns::TableId table : tables::kFlowTables) {
-    SCOPED_TRACE(static_cast<int>(table));
-    FlowOptions options;
-    options.fast = false;
-    tables::Reading reading;
-    reading.table = table;
-    const tables::Tables simple = tables::read(bundle, image, options, nullptr, reading);
-    const tables::Transitions& errors = table == columns::TableId::errors ? simple.main : simple.errors;
-    EXPECT_EQ(errors.rows, 29U);
-    options.fast = true;
-    for (int again = 0; again < 2; ++again)
-      EXPECT_EQ(difference(simple, tables::read(bundle, image, options, &pool, reading)), "");
-    reading.threads = 3;
-    reading.segment = 256;
-    EXPECT_EQ(difference(simple, tables::read(bundle, image, options, &pool, reading)), "");
+  EXPECT_EQ(scene.decode().errors.size(), 29U);
+  expect_all_decoders_equal(scene);
+}
+
+// Without address ranges no near branch disables packets.
+struct NoFilter {
+  const char* name;
+  std::vector<std::uint8_t> code;
+  std::uint64_t branch;  // where the error is
+};
+
+class WithoutFilter : public testing::TestWithParam<NoFilter> {};
+
+TEST_P(WithoutFilter, NearBranchDoesNotDisablePackets) {
+  for (const bool has_ip : {false, true}) {
+    Scene scene(GetParam().code);
+    scene.put(0x2000, {0x90, 0x0f, 0x05});  // nop; syscall
+    scene.begin();
+    scene = has_ip ? scene.pgd(0x9999) : scene.pgd();
+    scene.pge(0x2000).pgd();
+    const Collect unknown = scene.decode();
+    ASSERT_GE(unknown.branches.size(), 2U);
+    EXPECT_EQ(unknown.branches[unknown.branches.size() - 2].from_ip, GetParam().branch) << unknown.log;
+    scene.configuration.ranges_known = true;
+    for (const Resync resync : {Resync::IP, Resync::PSB}) {
+      const Collect rows = scene.decode(resync);
+      ASSERT_EQ(rows.errors.size(), 1U) << rows.log;
+      EXPECT_EQ(rows.errors[0].code, Status::TNT_MISMATCH);
+      EXPECT_EQ(rows.errors[0].ip, GetParam().branch);
+      EXPECT_EQ(rows.branches.size(), unknown.branches.size() - 1) << rows.log;
+      EXPECT_EQ(rows.branches.back().from_ip, 0x2001U);
+      EXPECT_TRUE(rows.gaps.empty());
+    }
+    scene.configuration.ranges[0] = {trace::RangeKind::FILTER, 0x1000, 0x2fff};
+    EXPECT_EQ(scene.decode().branches.size(), unknown.branches.size());
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WithoutFilter,
+                         testing::Values(NoFilter{"call_indirect", {0x90, 0xff, 0xd0}, 0x1001},
+                                         NoFilter{"jump_indirect", {0xff, 0xe0}, 0x1000},
+                                         NoFilter{"return_", {0x90, 0xc3}, 0x1001},
+                                         // call 1006; 1005 nop; 1006 ret
+                                         NoFilter{"behind_a_call", {0xe8, 1, 0, 0, 0, 0x90, 0xc3}, 0x1006}),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+TEST(WithoutFilterAll, ConditionalHasNoRow) {
+  Scene scene(kConditional);
+  scene.configuration.ranges_known = true;
+  scene.begin().pgd().pge(0x100c).end(0x100d);
+  const Collect rows = scene.decode();
+  ASSERT_EQ(rows.errors.size(), 1U);
+  EXPECT_EQ(rows.errors[0].code, Status::TNT_MISMATCH);
+  EXPECT_EQ(rows.branches.size(), 1U);  // the interrupt
+}
+
+TEST(WithoutFilterAll, FarTransfersMovCr3AndInterruptsStillDo) {
+  Scene scene(kCode);
+  scene.put(0x2000, {0x90, 0xff, 0xe0});
+  scene.configuration.ranges_known = true;
+  scene.begin().pgd().pge(0x1007).pgd().pge(0x2000).end(0x2001).pge(0x2000).fup(0x2001).pgd(0x9999);
+  const Collect rows = scene.decode();
+  EXPECT_TRUE(rows.errors.empty()) << rows.log;
+  EXPECT_EQ(rows.branches.size(), 3U) << rows.log;
+}
+
+TEST(WithoutFilterAll, IsEqualInAllDecoders) {
+  Scene scene({0x90, 0x74, 0x01, 0x90, 0xff, 0xd0, 0x0f, 0x05});  // nop; jz 1004; nop; call rax; syscall
+  scene.configuration.ranges_known = true;
+  scene.begin();
+  for (unsigned i = 0; i < 200; ++i) {
+    scene.tnt(i % 2 == 0 ? "t" : "n");
+    if (i % 5 != 0) scene.tip(0x1006);
+    scene.pgd().pge(0x1000);
+    if (i % 10 == 0) scene.begin();
+  }
+  EXPECT_EQ(scene.decode().errors.size(), 40U);
+  expect_all_decoders_equal(scene);
 }
 
 }  // namespace

@@ -1,0 +1,48 @@
+"""The warning where a stream shows signs of an address filter, and none is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptkit import _core
+from ptkit.errors import TraceWarning
+from ptkit.trace.late_warnings import warn_caller
+
+__all__ = ["SuspectedFilter"]
+
+# One may be code that differs from the image for a moment, such as a breakpoint.
+_ENOUGH = 2
+
+
+class SuspectedFilter:
+    """Says once that a filter seems to have been active.
+
+    Parameters
+    ----------
+    session : _core.Session
+        Counts the signs.
+    source : str
+        Path of the trace.
+
+    Attributes
+    ----------
+    warnings : tuple of TraceWarning
+        What was said.
+    say : callable
+        Takes the sentence; by default it becomes a `PtkitWarning`.
+    """
+
+    def __init__(self, session: _core.Session, source: str) -> None:
+        self.warnings: tuple[TraceWarning, ...] = ()
+        self.say: Callable[[str], None] = warn_caller
+        self._session = session
+        self._source = source
+
+    def look(self) -> None:
+        """Warn if decoders met enough signs."""
+        signs = self._session.filter_signs
+        if self.warnings or signs < _ENOUGH:
+            return
+        warning = _core.make_warning("FILTER_LIKELY", [str(signs)], self._source)
+        self.warnings = (warning,)
+        self.say(warning)
