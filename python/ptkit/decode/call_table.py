@@ -167,7 +167,7 @@ class CallTable(CallLengths):
         >>> import ptkit
         >>> calls = ptkit.record(["true"]).calls()
         >>> outer = calls[calls["depth"] < 3].functions()
-        >>> int(outer["count"].sum()) == int((calls["depth"] < 3).sum())
+        >>> int((outer["count"] + outer["begin_unseen"]).sum()) == len(calls[calls["depth"] < 3])
         True
         """
         check_sums(by, tails)
