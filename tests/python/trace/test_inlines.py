@@ -59,6 +59,25 @@ def test_each_execution_is_a_frame(calls: Any, counts: dict[str, int]) -> None:
     assert {name: found[name] for name in INLINED} == {name: counts[name] for name in INLINED}
 
 
+def stub_instructions(trace: Any) -> Counter[int]:
+    """How many instructions of PLT entries follow each instruction that is in none."""
+    rows = trace.instructions(columns=["ip", "symbol", "module"])
+    found: Counter[int] = Counter()
+    caller, entered = 0, None
+    for ip, name, module in zip(
+        rows["ip"].tolist(), rows["symbol"].tolist(), rows["module"].tolist(), strict=True
+    ):
+        # The first entry of a PLT, behind others of the file, has no name, or that of what is before it.
+        is_named = name not in (None, "_init")
+        is_stub = name.endswith("@plt") if is_named else module == entered
+        entered = module if is_stub else None
+        if is_stub and module is not None:
+            found[caller] += 1
+        else:
+            caller = ip
+    return found
+
+
 def test_instructions_are_in_the_calls_that_are_inlined_there(trace: Any, calls: Any) -> None:
     rows = trace.instructions(columns=["ip", "space", "tid"])
     ips, times = np.unique(rows["ip"], return_counts=True)
@@ -69,6 +88,10 @@ def test_instructions_are_in_the_calls_that_are_inlined_there(trace: Any, calls:
         if len(chain) > 1:
             expected[chain[0].function] += count
             depths += count * (len(chain) - 1)
+    for ip, count in stub_instructions(trace).items():
+        chain = trace.inlines(ip)
+        if len(chain) > 1:
+            expected[chain[0].function] += count
     frames = inlined(calls)
     found: Counter[str] = Counter()
     for name, own in zip(frames["entry_symbol"], frames["self_instructions"].tolist(), strict=True):

@@ -1,9 +1,9 @@
-#include "calls/code/retpoline.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
+
+#include "calls/code/retpoline.h"
 
 namespace ptkit::calls {
 namespace {
