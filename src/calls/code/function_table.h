@@ -40,7 +40,8 @@ class FunctionTable {
   FunctionTable() : functions_(kFirstFunction) {}
 
   [[nodiscard]] std::uint32_t number(const Function& function) {
-    if (function.import != 0) return number({trace::kNoId, kImports, trace::kAnySpace, 0, function.import}, function);
+    if (function.import != 0)
+      return number({trace::kNoId, kImports, trace::kAnySpace, 0, function.import}, function);
     const bool in_file = function.file >= 0;
     const bool in_calls = in_file && function.inlined != 0;
     const Key key{function.thread, function.file, in_file ? trace::kAnySpace : function.space,

@@ -53,19 +53,10 @@ void StackMachine::set_import(OpenFrame& frame, const Step& step, std::uint32_t 
 
 // A jump through an import slot: by a stub, or by a function that the imported one returns for.
 void StackMachine::leave_by_import(const Step& step, std::uint32_t function, const Place& after) {
-  if (stack().stub() != nullptr && stack().stub()->is_own) stack().drop_stub();
-  if (stack().stub() == nullptr) {
-    push_tail(step, EdgeFacts{}, after);
-    return stack().set_import(step.from_ip, function);
-  }
-  Stub stub = stack().leave_stub();
-  if (stub.is_jump) {
-    push_tail(jump_of(stub, step.to_ip), EdgeFacts{}, after);
-    return stack().set_import(step.from_ip, function);
-  }
-  if (stub.frame.how == How::CALL && stub.is_linked) stub.frame.how = How::PLT;
-  set_import(stub.frame, step, function);
-  push(stub.frame, after);
+  const bool in_stub = stack().stub() != nullptr && !stack().stub()->is_own;
+  settle_stub(after);
+  if (!in_stub) push_tail(step, EdgeFacts{}, after);
+  stack().set_import(step.from_ip, function);
 }
 
 void StackMachine::on_call(const Step& step, const Place& after) {
@@ -186,20 +177,15 @@ void StackMachine::lead_on(const EdgeFacts& edge, const Place& after) {
   stub.is_linked = stub.is_linked || !edge.is(CODE_THUNK);
 }
 
-// The jump to a stub, as if it were one to where the stub leads.
-Step StackMachine::jump_of(const Stub& stub, std::uint64_t to_ip) noexcept {
-  Step step;
-  step.from_ip = stub.frame.call_ip;
-  step.to_ip = to_ip;
-  step.flags = stub.step_flags;
-  return step;
-}
-
 // The stub has led to the function that `edge` enters.
 void StackMachine::enter_function(const EdgeFacts& edge, const Place& after) {
   Stub stub = stack().leave_stub();
   if (stub.is_jump) {
-    push_tail(jump_of(stub, edge.to), edge, after, (stub.frame.flags & FRAME_UNDECIDED) == 0);
+    Step step;
+    step.from_ip = stub.frame.call_ip;
+    step.to_ip = edge.to;
+    step.flags = stub.step_flags;
+    push_tail(step, edge, after, (stub.frame.flags & FRAME_UNDECIDED) == 0);
     stack().top().open |= stub.frame.open;
     return;
   }

@@ -252,7 +252,6 @@ class StackMachine {
   [[nodiscard]] static bool enters_inside(const EdgeFacts& edge) noexcept;
   void leave_stub(const Step& step, const Place& after);
   void lead_on(const EdgeFacts& edge, const Place& after);
-  [[nodiscard]] static Step jump_of(const Stub& stub, std::uint64_t to_ip) noexcept;
   void enter_function(const EdgeFacts& edge, const Place& after);
   void settle_stub(const Place& after);
   void leave_stuffing() {

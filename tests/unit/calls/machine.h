@@ -53,7 +53,7 @@ class GivenCode final : public CodeFacts {
     return std::nullopt;
   }
 
-  std::map<std::uint64_t, std::uint32_t> flags;  // by entry
+  std::map<std::uint64_t, std::uint32_t> flags;    // by entry
   std::map<std::uint64_t, std::uint32_t> imports;  // functions of import slots, by branch
   std::set<std::uint64_t> retpoline_calls;
   std::set<std::uint64_t> retpolines;
