@@ -158,9 +158,10 @@ class Functions:
     def run(self, trace: ptkit.Trace, threads: int) -> Outcome:
         if self._by == "functions":
             table: ptkit.Table = trace.functions(threads=threads)
-            return Outcome(int(table["count"].sum()), 0, int(table["self_instructions"].sum()))
-        frames = trace.calls(threads=threads)
-        return Outcome(len(frames), 0, int(frames["self_instructions"].sum()))
+            frames = int(table["count"].sum() + table["begin_unseen"].sum())
+            return Outcome(frames, 0, int(table["self_instructions"].sum()))
+        calls = trace.calls(threads=threads)
+        return Outcome(len(calls), 0, int(calls["self_instructions"].sum()))
 
     def plain(self, trace: ptkit.Trace) -> Outcome:
         return self.run(trace, 1)
@@ -170,7 +171,8 @@ class Functions:
         names = ("function", "module", "count", "instructions", "self_instructions")
         rows = sorted(zip(*(map(str, table[name].tolist()) for name in names), strict=True))
         digest = hashlib.blake2b(json.dumps(rows).encode(), digest_size=8).hexdigest()
-        return Outcome(int(table["count"].sum()), 0, int(table["self_instructions"].sum()), digest)
+        frames = int(table["count"].sum() + table["begin_unseen"].sum())
+        return Outcome(frames, 0, int(table["self_instructions"].sum()), digest)
 
 
 class CallSites:

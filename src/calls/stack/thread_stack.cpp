@@ -75,7 +75,7 @@ void ThreadStack::open_inlined(const OpenFrame& frame, std::uint32_t call, bool 
 
 void ThreadStack::close_inlined(EndHow how, const Place& end) {
   OpenFrame open = inlined_.back().frame;
-  settle(open, frames_.size() - 1);
+  mark_undecided(open, frames_.size() - 1);
   Visit& visit = visits_[inlined_.back().call];
   visit = inlined_.back().visit;
   if (inlined_.back().begins) visit.branches = end.branches;
@@ -91,7 +91,7 @@ void ThreadStack::doubt(std::size_t first) noexcept {
 }
 
 // A frame that ends: `index` in frames_.
-void ThreadStack::settle(OpenFrame& open, std::size_t index) const noexcept {
+void ThreadStack::mark_undecided(OpenFrame& open, std::size_t index) const noexcept {
   if (index >= doubt_begin_ && index < doubt_end_) open.doubt();
 }
 
@@ -158,7 +158,7 @@ void ThreadStack::pop(EndHow how, const Place& end) {
   while (has_inlined()) close_inlined(how, end);
   OpenFrame open = frames_.back();
   frames_.pop_back();
-  settle(open, frames_.size());
+  mark_undecided(open, frames_.size());
   doubt_end_ = std::min(doubt_end_, frames_.size());
   drop_stubs();
   while (!marks_.empty() && marks_.back().frame >= frames_.size()) marks_.pop_back();

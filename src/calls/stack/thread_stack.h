@@ -204,7 +204,7 @@ class ThreadStack {
   [[nodiscard]] Use& use_of(std::uint32_t group);
   [[nodiscard]] std::uint32_t group_of(const OpenFrame& frame);
   void push_below(OpenFrame frame);
-  void settle(OpenFrame& open, std::size_t index) const noexcept;
+  void mark_undecided(OpenFrame& open, std::size_t index) const noexcept;
   void emit(const OpenFrame& open, EndHow how, const Place& end);
 
   FrameIds& ids_;
