@@ -117,7 +117,7 @@ bool StackMachine::leave_thunk(const Step& step, const Place& after) {
                      stack().at(stack().size() - 2).function == edge.function && !edge.is(CODE_ENTRY);
   OpenFrame called = thunk;
   if (!stack().cancel()) {
-    if (enters_inside(edge)) thunk.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
+    if (enters_inside(edge)) stack().top().flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
     stack().set_function(step.to_ip, edge.function);
     return true;
   }
