@@ -369,7 +369,7 @@ def _function_names(table: Table) -> Labels:
         elif flags[row] & columns["is_interrupt"].mask:
             names[row] = "[interrupt]"
         elif not flags[row] & columns["entry_known"].mask:
-            names[row] = _outermost(table, row, framed is not None)
+            names[row] = _outermost(table, int(row), framed is not None)
         elif files[row] is not None and not is_memory(files[row]):
             names[row] = f"{files[row]}!{offsets[row]:#x}"
         else:

@@ -121,7 +121,7 @@ class Trace(Code, Tables, Comparing, Moments):
             annotated,
             length_ns,
             self._names.name_inlined,
-            {tid: name for _, tid, name in self._info.threads},
+            {tid: name for _, tid, name in self._info.threads if tid is not None},
         )
         self._segments = CodeSegments(session, self._info, settings.cs_base is not None)
         self._filter = SuspectedFilter(session, self._info.source)

@@ -60,7 +60,7 @@ TEST(DeadEnds, ZerosArePassed) {
 
 // Code without an end, of a callback.
 TEST(DeadEnds, CodeOfCallbackEnds) {
-  for (const std::uint8_t byte : {0x00, 0x90, 0xe9, 0xeb}) {
+  for (const std::uint8_t byte : std::initializer_list<std::uint8_t>{0x00, 0x90, 0xe9, 0xeb}) {
     const image::Image image(std::make_shared<trace::TraceBundle>(),
                              [byte](trace::SpaceId, std::uint64_t, std::span<std::uint8_t> out) {
                                std::fill(out.begin(), out.end(), byte);

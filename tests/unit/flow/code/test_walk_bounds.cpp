@@ -59,7 +59,7 @@ void put_displacement(std::vector<std::uint8_t>& code, std::uint64_t displacemen
 }
 
 TEST(WalkBounds, EndlessCodeEndsInError) {
-  for (const std::uint8_t byte : {0x00, 0x90}) {
+  for (const std::uint8_t byte : std::initializer_list<std::uint8_t>{0x00, 0x90}) {
     for (const bool conditional : {true, false}) {
       Scene scene;
       scene.begin();
