@@ -40,9 +40,9 @@ TEST(PageDumps, PagesGiveTheCodeAndImagesTheFile) {
   EXPECT_EQ(bytes, (std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(view.provenance(0x1000).file, -1);
   EXPECT_EQ(view.provenance(0x1004).file, 0);
-  EXPECT_EQ(image.file_beneath(0x1000, 0).file, 0);
-  EXPECT_EQ(image.file_beneath(0x1000, 0).region, 0);
-  EXPECT_EQ(image.file_beneath(0x1006, 0).file, -1);
+  EXPECT_EQ(image.file_beneath(0, view.provenance(0x1000), 0x1000, 0).file, 0);
+  EXPECT_EQ(image.file_beneath(0, view.provenance(0x1000), 0x1000, 0).region, 0);
+  EXPECT_EQ(image.file_beneath(0, view.provenance(0x1006), 0x1006, 0).file, -1);
 }
 
 TEST(PageDumps, RecordedFilesAndRawCodeKeepTheirOrder) {

@@ -1,6 +1,7 @@
 // Where code leads without packets: every answer depends on the code alone, not on earlier questions.
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <random>
 
 #include "flow/code/block_cache.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
