@@ -139,7 +139,9 @@ TEST(CFailures, LongPathsAreCut) {
   const Handle handle = open_handle();
   const std::string path = "/" + std::string(4000, 'x');
   EXPECT_EQ(ptkit_coverage_add_image(handle.get(), path.c_str(), 0), PTKIT_IO_ERROR);
-  EXPECT_EQ(std::string(ptkit_failure_message()).size(), 511u);
+  const std::string message = ptkit_failure_message();
+  EXPECT_LT(message.size(), 200u);
+  EXPECT_NE(message.find("x..."), std::string::npos) << message;
 }
 
 TEST(CFailures, MessagesAreOfTheThread) {

@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
                           "options.map_size is 1000; it must be a power of two"},
                     Wrong{"large_map", [](ptkit_options& o) { o.map_size = std::size_t{1} << 33U; },
                           PTKIT_BAD_CONFIG, "options.map_size is 8589934592"},
-                    Wrong{"flag", [](ptkit_options& o) { o.flags = 4; }, PTKIT_UNSUPPORTED,
+                    Wrong{"flag", [](ptkit_options& o) { o.flags = 8; }, PTKIT_UNSUPPORTED,
                           "options: a flag is set"},
                     Wrong{"reserved", [](ptkit_options& o) { o.reserved[2] = 1; }, PTKIT_UNSUPPORTED,
                           "options: a reserved member is not 0"},
