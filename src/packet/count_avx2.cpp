@@ -16,14 +16,15 @@ struct NibbleTables {
   std::array<std::uint8_t, 16> time_hot{};   // low bits 1001: MTC, or special
   std::array<std::uint8_t, 16> near_hot{};   // low bits 0001: TIP.PGD, TIP.PGE
   std::array<std::uint8_t, 16> far_hot{};    // low bits 1101: TIP, FUP
-  std::array<std::uint8_t, 16> whole{};      // 0x80: an IP that does not depend on the last IP
+  // Tables::odd_renews of TIP and TIP.PGD. TIP.PGE counts as FUP here: it is rare.
+  std::array<std::uint8_t, 16> renews{};
 };
 constexpr NibbleTables kNibbles = [] {
   NibbleTables tables;
   for (unsigned i = 0; i < 16; ++i) {
     const auto at = [i](unsigned low) { return i << 2 | low >> 2; };
     tables.ip_length[i] = kTables.odd_length[at(0x1)];
-    tables.whole[i] = kTables.odd_whole[at(0x1)];
+    tables.renews[i] = kTables.odd_renews[at(0x1)] & kTables.odd_renews[at(0xd)];
     tables.near_hot[i] = kTables.odd_hot[at(0x1)];
     tables.far_hot[i] = kTables.odd_hot[at(0xd)];
     tables.time_hot[i] = kTables.odd_hot[at(0x9)];
@@ -43,7 +44,7 @@ PT_INLINE_AVX2 __m256i has(__m256i bytes, unsigned bit) noexcept {
 }
 
 // For each of 32 bytes: length of the packet that would begin there, its hot_bit(), and the bits of a TNT, or
-// 0x80 for an IP that does not depend on the last IP.
+// 0x80 for NibbleTables::renews.
 struct Bytes32 {
   __m256i length, hot, bits;
 };
@@ -90,9 +91,9 @@ PT_INLINE_AVX2 Bytes32 classify(const std::uint8_t* at, __m256i skd007) noexcept
       _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 3, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6)), high);
   const __m256i from_low = _mm256_shuffle_epi8(
       _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2)), low);
-  const __m256i whole = _mm256_shuffle_epi8(table(kNibbles.whole.data()), high);
+  const __m256i renews = _mm256_shuffle_epi8(table(kNibbles.renews.data()), high);
   found.bits = _mm256_or_si256(_mm256_and_si256(tnt, _mm256_max_epu8(from_high, from_low)),
-                               _mm256_and_si256(_mm256_or_si256(near, far), whole));
+                               _mm256_and_si256(_mm256_or_si256(near, far), renews));
   return found;
 }
 

@@ -7,13 +7,13 @@
 namespace ptkit::packet::scan {
 namespace {
 
-// Bytes between two notes of a checkpoint for the last IP. Every PSB is a checkpoint as well.
+// Bytes between two notes of a checkpoint for the last IP and in_psb. Every PSB is a checkpoint as well.
 constexpr std::uint64_t kNoteEvery = 256 * 64;
 
 struct Sums {
   __m512i total;  // quadword i: packets of kHot[i]
   __m512i bits;   // TNT bits, in quadwords
-  __m512i seen;   // bit 7 of any byte: an IP that does not depend on the last IP
+  __m512i seen;   // bit 7 of any byte: Tables::odd_renews
 };
 
 // Counts the special packets among the starts. Returns the number of packets before the first one for
@@ -32,7 +32,7 @@ struct Sums {
 struct CountConstants {
   BlockConstants block;
   HotConstants hot;
-  __m512i odd_whole, even_bits, columns, transpose, low_seven;
+  __m512i odd_renews, even_bits, columns, transpose, low_seven;
 };
 
 // Moves byte i of each quadword to quadword i.
@@ -46,14 +46,14 @@ PT_INLINE_AVX512 CountConstants count_constants(bool skd007) noexcept {
   using cpu::in_register;
   return {block_constants(skd007),
           hot_constants(),
-          in_register(_mm512_load_si512(kTables.odd_whole.data())),
+          in_register(_mm512_load_si512(kTables.odd_renews.data())),
           in_register(_mm512_load_si512(kTables.even_bits.data())),
           in_register(_mm512_set1_epi64(static_cast<long long>(0x8040201008040201))),
           in_register(_mm512_load_si512(kTranspose.data())),
           in_register(_mm512_set1_epi8(0x7f))};
 }
 
-// Classification of the packets of a block: hot_bit(), and TNT bits or RowTables::odd_whole.
+// Classification of the packets of a block: hot_bit(), and TNT bits or Tables::odd_renews.
 struct Counted {
   __m512i hot, more;
 };
@@ -80,7 +80,7 @@ PT_INLINE_AVX512 void add_block(const Counted& block, const CountConstants& with
   for (; base < end; base += 64) {
     const Block block = resolve_block(data + base, with.block, entry);
     Counted counted{hot_bits(block, with.hot),
-                    _mm512_maskz_permutexvar_epi8(block.odd, block.upper, with.odd_whole)};
+                    _mm512_maskz_permutexvar_epi8(block.odd, block.upper, with.odd_renews)};
     counted.more = _mm512_mask_permutexvar_epi8(counted.more, block.even, block.upper, with.even_bits);
     counted.hot = _mm512_maskz_permutexvar_epi8(block.chain.inside, block.chain.starts, counted.hot);
     counted.more = _mm512_maskz_permutexvar_epi8(block.chain.inside, block.chain.starts, counted.more);

@@ -29,8 +29,8 @@ class PacketCounter {
   [[nodiscard]] bool run(std::uint64_t bytes = UINT64_MAX) noexcept;
   [[nodiscard]] const PacketCounts& counts() const noexcept { return counts_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return state_.position; }
-  // PacketDecoder's state at the position. The last IP is rebuilt from the packets after checkpoint_, usually
-  // some kilobytes.
+  // PacketDecoder's state at the position. The last IP and in_psb are rebuilt from the packets after
+  // checkpoint_, usually some kilobytes.
   [[nodiscard]] DecoderState state() const noexcept;
 
  private:
@@ -40,7 +40,7 @@ class PacketCounter {
   Errata errata_;
   cpu::Isa isa_;
   PacketCounts counts_;
-  DecoderState state_;       // without the last IP
+  DecoderState state_;       // without the last IP and in_psb
   DecoderState checkpoint_;  // where state() starts
 };
 

@@ -50,11 +50,12 @@ inline constexpr std::uint64_t kSlotMatrix = [] {
 
 // Indexed by the upper six bits of a first byte: even_* for even bytes, odd_* for bytes with low bits 01.
 struct Tables {
-  std::array<std::uint8_t, 64> odd_length{};   // length; for special packets that of their shortest form
-  std::array<std::uint8_t, 64> odd_hot{};      // hot_bit()
-  std::array<std::uint8_t, 64> even_hot{};     // PAD or TNT; 00 and 02 have the same index
-  std::array<std::uint8_t, 64> even_bits{};    // number of bits of a TNT
-  std::array<std::uint8_t, 64> odd_whole{};    // 0x80: an IP that does not depend on the last IP
+  std::array<std::uint8_t, 64> odd_length{};  // length; for special packets that of their shortest form
+  std::array<std::uint8_t, 64> odd_hot{};     // hot_bit()
+  std::array<std::uint8_t, 64> even_hot{};    // PAD or TNT; 00 and 02 have the same index
+  std::array<std::uint8_t, 64> even_bits{};   // number of bits of a TNT
+  // 0x80: neither the last IP nor DecoderState::in_psb depends on earlier packets after this one
+  std::array<std::uint8_t, 64> odd_renews{};
   std::array<std::uint8_t, 64> slot_length{};  // by slot_of(second byte) after 02
 };
 
@@ -107,7 +108,7 @@ consteval Tables build() {
       const unsigned field = byte >> 5;
       if (kIpBytes[field] == 0xff) continue;
       tables.odd_length[i] = static_cast<std::uint8_t>(1 + kIpBytes[field]);
-      tables.odd_whole[i] = is_whole_ip(field) ? 0x80 : 0;
+      tables.odd_renews[i] = is_whole_ip(field) && !continues_psb(kind) ? 0x80 : 0;
     }
     tables.odd_hot[i] = hot_bit(kind);
   }

@@ -112,6 +112,21 @@ TEST_P(Counts, OfTheCorpus) {
   }
 }
 
+// A FUP tells the last IP, but not that packets before it are a PSB+.
+TEST_P(Counts, KnowThatAPsbIsOpen) {
+  const Buffer cycles(40'000, 0x03);
+  const Buffer fup = bytes_of("7d 00 10 40 00 00 00");
+  const Buffer tip = bytes_of("6d 00 10 40 00 00 00");
+  for (const Buffer& end : {Buffer(), bytes_of("02 23"), tip}) {
+    const Buffer stream = psb() + cycles + fup + cycles + end + cycles + fup + cycles;
+    expect_equal(stream, GetParam(), true, false);
+    PacketCounter counter(stream, true, {}, GetParam());
+    ASSERT_FALSE(counter.run());
+    EXPECT_EQ(counter.state().in_psb, end.empty());
+    EXPECT_EQ(counter.state().last_ip, 0x401000u);
+  }
+}
+
 TEST_P(Counts, KnowErrataAndLosses) {
   const Buffer filler(200, 0x06);
   const Buffer stream = bytes_of("ff ff ff") + psb() + bytes_of("02 23 00 00 00 05 11 11") + psb() + filler +
