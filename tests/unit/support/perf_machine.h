@@ -67,7 +67,7 @@ class PerfMachine {
     pass(10 * kTicksPerUs);
     loaded_ = options_.isolation ? task.cr3 | kUserTables : task.cr3;
     unit_.set_cr3(loaded_);
-    unit_.enable(kUser);
+    unit_.enable(at_ = kUser);
     record_switch_in(task, tsc_ - 1000);
     task.resume = kUser;
   }
@@ -109,8 +109,7 @@ class PerfMachine {
       records_ += switched(id_of(*now_, record_time(tsc_ + off - options_.jitter)), true);
     pass(300);
     if (options_.traces_tasks) {
-      step(at_, 0);  // TIP.PGD has no IP: execution continues to the next branch, the JMP
-      unit_.disable();
+      disable();
       pass(300);
       unit_.set_cr3(loaded_ = to.cr3);
       unit_.enable(at_);
@@ -134,7 +133,8 @@ class PerfMachine {
     step(at_, 0);
     pass(100);
     if (now_->resume == 0) now_->resume = kUser;
-    unit_.far_transfer(now_->resume);
+    at_ = now_->resume;
+    unit_.far_transfer(at_);
   }
   void add(const std::string& record) { records_ += record; }
   // Returns the records since the last call.
@@ -147,7 +147,7 @@ class PerfMachine {
   [[nodiscard]] std::string file() { return file(take_records()); }
   // The same with other records.
   [[nodiscard]] std::string file(const std::string& records) {
-    unit_.disable();
+    disable();
     unit_.flush();
     EXPECT_EQ(unit_.status(), base::Status::OK);
     return perf_file(auxtrace_info() + records + auxtrace(0, kEach, 0, 0, stream_), kOsAndUser);
@@ -192,6 +192,11 @@ class PerfMachine {
     loaded_ = cr3;
     at_ += 3;
   }
+  // Without address ranges, no near branch disables packets. WRMSR does so with a FUP before the TIP.PGD.
+  void disable() {
+    unit_.async_out(at_);
+    unit_.disable();
+  }
   // Records may be early or late, but keep their order.
   std::uint64_t record_time(std::uint64_t tsc) {
     return last_record_time_ = std::max(last_record_time_ + kTscPerNs, tsc);
@@ -207,7 +212,7 @@ class PerfMachine {
   std::string records_;
   std::uint64_t tsc_ = 1'000'000;
   std::uint64_t last_record_time_ = 0;
-  std::uint64_t at_ = 0;  // IP in the kernel
+  std::uint64_t at_ = 0;  // IP in the kernel, or at which user code goes on
   std::uint64_t loaded_ = 0;
   Task* now_ = nullptr;
 };
