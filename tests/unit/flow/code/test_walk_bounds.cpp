@@ -186,27 +186,36 @@ INSTANTIATE_TEST_SUITE_P(All, HostilePackets,
                                          Hostile{"loops", {0xeb, 0xfe}}),
                          [](const auto& one) { return std::string(one.param.name); });
 
-TEST(WalkBounds, LargeCacheIsEmptied) {
-  // Status of where execution is, each a long way after the one before it; then a branch that waits for its
-  // TIP over the end of the cache.
-  constexpr std::uint64_t kStep = std::uint64_t{1} << 17U;
-  constexpr std::uint64_t kSteps = BlockCache::kMostEntries / kStep - 1;
-  constexpr std::uint64_t kRest = 140000;
-  constexpr std::uint64_t kBranch = kCode + kSteps * kStep + kRest;
-  std::vector<std::uint8_t> code = nops(kBranch - kCode);
+// A cache that is too large is emptied on the way of a long walk, and after a packet with a short one: then a
+// branch may wait for its TIP meanwhile.
+class LargeCache : public testing::TestWithParam<bool> {};
+
+TEST_P(LargeCache, IsEmptied) {
+  // Straight code fills a cache with its instructions and a block for each kMaxInsns of them.
+  constexpr std::uint64_t kFull =
+      BlockCache::kMostEntries / (BlockCache::kMaxInsns + 1) * BlockCache::kMaxInsns;
+  const bool walk_is_long = GetParam();
+  const std::uint64_t last_walk = walk_is_long ? 140'000 : WalkGuard::kSure - BlockCache::kMaxInsns;
+  const std::uint64_t behind = last_walk / 2;  // instructions after the cache is full
+  const std::uint64_t branch = kCode + kFull + behind;
+  std::vector<std::uint8_t> code = nops(branch - kCode);
   append(code, {0x74, 0x00, 0xff, 0xe0, 0x90, 0x90});  // jz to the next instruction; jmp rax
   Scene scene(code);
-  for (std::uint64_t i = 0; i <= kSteps; ++i) scene.begin(kCode + i * kStep);
-  scene.tnt("nt").tip(kBranch).end(kBranch + 2);
+  // Status of where execution is, each a long way after the one before it.
+  for (std::uint64_t at = kCode; at < branch - last_walk; at += std::uint64_t{1} << 17U) scene.begin(at);
+  scene.begin(branch - last_walk).tnt("nt").tip(branch).end(branch + 2);
   const image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
   CodeCachePool pool(image);
   const Totals totals = decode(scene, image, &pool);
   EXPECT_TRUE(totals.errors.empty());
   // jz and jmp, jz again; the jump is left open.
-  EXPECT_EQ(totals.instructions, kBranch - kCode + 3);
+  EXPECT_EQ(totals.instructions, branch - kCode + 3);
   EXPECT_EQ(pool.idle().caches, 1u);
-  EXPECT_LT(pool.idle().decoded, 100u);
+  EXPECT_LT(pool.idle().decoded, walk_is_long ? behind + kSlack : 100);
 }
+
+INSTANTIATE_TEST_SUITE_P(WalkBounds, LargeCache, testing::Bool(),
+                         [](const auto& one) { return one.param ? "InLongWalks" : "AfterShortWalks"; });
 
 // A program with a compiler: at each of many moments there is another function.
 TEST(WalkBounds, CachesHaveCommonLimit) {
