@@ -74,10 +74,15 @@ bool Binaries::Wanted::operator<(const Wanted& other) const {
   return std::tie(path, id, number, parts) < std::tie(other.path, other.id, other.number, other.parts);
 }
 
+trace::BuildId Binaries::build_id_of(const Mapping& mapping) const {
+  trace::BuildId id{mapping.build_id, false};
+  if (const auto known = build_ids_.find(mapping.path); id.empty() && known != build_ids_.end())
+    id = known->second;
+  return id;
+}
+
 std::int32_t Binaries::find(const Mapping& mapping) {
-  Wanted wanted{mapping.path, {mapping.build_id, false}, {}, {}};
-  if (const auto known = build_ids_.find(mapping.path); wanted.id.empty() && known != build_ids_.end())
-    wanted.id = known->second;
+  Wanted wanted{mapping.path, build_id_of(mapping), {}, {}};
   if (wanted.id.empty() && !is_memory(mapping.path)) {
     wanted.number = mapping.number;
     wanted.parts = mappings_.parts_of(mapping);

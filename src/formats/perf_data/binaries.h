@@ -45,6 +45,8 @@ class Binaries {
   // Returns the index of a file in the bundle. Its contents are empty if no file was found, or if all files
   // contradict the recording.
   [[nodiscard]] std::int32_t find(const Mapping& mapping);
+  // Returns the recorded build-id of the mapped file; empty: none.
+  [[nodiscard]] trace::BuildId build_id_of(const Mapping& mapping) const;
   // Sets a region's bytes from its file at the region's file offset; a size of 0 becomes the rest of the
   // file. The kernel maps whole pages: bytes after the end of the file are no code. Only the segments of ELF
   // and PE files are code. Other files are code if they lie in the recording's folder or one of `folders`.

@@ -121,7 +121,8 @@ void Processes::map(const Event& event) {
   region.address = event.address;
   region.size = event.size;
   region.tsc_from = event.tsc;
-  const bool is_text = is_memory && take_text(region, event.pid);
+  const bool is_copy = is_memory && binaries_.build_id_of(mapping_of(event)).empty();
+  const bool is_text = is_copy && take_text(region, event.pid);
   if (is_memory && !is_text && has_jitdump_.count(region.space) != 0) return;
   if (!is_text) {
     region.file_offset = event.file_offset;

@@ -293,6 +293,18 @@ TEST_F(PerfIdentity, TakesCodeOfAFileForAnonymousMemoryOverIt) {
   EXPECT_EQ(code(kText, 250), "");
 }
 
+// A written perf.data has JIT code in such files.
+TEST_F(PerfIdentity, TakesCodeOfTheFileThatMemoryHasABuildIdOf) {
+  const std::string path = scratch_.write("app", program("code"));
+  scratch_.write(".build-id/a0/a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3/elf", program("jits", some_id(20)));
+  open_file(map(path) + test::mmap2({.tsc = 200}, kText, 0x1000, 0x1000, "code-10-1"),
+            {{2, id_row(some_id(20), "code-10-1", 20)}}, {scratch_.path()});
+  EXPECT_EQ(code(kText, 150), "code");
+  EXPECT_EQ(code(kText, 250), "jits");
+  EXPECT_EQ(path_of(kText, 250), "code-10-1");
+  EXPECT_FALSE(warns(*bundle_, WarningCode::CODE_MOVED));
+}
+
 // Two pages of code; the first moved before the recording. Records of what was mapped are in the order of
 // addresses.
 TEST_F(PerfIdentity, TakesCodeOfAFileThatIsMappedInPart) {
