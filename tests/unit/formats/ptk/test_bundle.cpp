@@ -244,10 +244,12 @@ TEST_F(Ptk, RefusesOtherMajorVersions) {
   const auto refused = reopen(newer);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.failure().status, base::Status::UNSUPPORTED);
-  EXPECT_NE(refused.failure().detail.find("version 2.9"), std::string::npos);
+  EXPECT_NE(refused.failure().detail.find("version 2." + std::to_string(ptk::kMinor) + " "),
+            std::string::npos)
+      << refused.failure().detail;
   EXPECT_NE(refused.failure().detail.find("pip install -U ptkit"), std::string::npos);
   newer[8] = 1;
-  newer[10] = 9;
+  newer[10] = ptk::kMinor + 1;
   EXPECT_TRUE(reopen(newer).ok());
 }
 
