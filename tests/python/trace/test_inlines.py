@@ -67,8 +67,8 @@ def stub_instructions(trace: Any) -> Counter[int]:
     for ip, name, module in zip(
         rows["ip"].tolist(), rows["symbol"].tolist(), rows["module"].tolist(), strict=True
     ):
-        # The first entry of a PLT, behind others of the file, has no name, or that of what is before it.
-        is_named = name not in (None, "_init")
+        # The first entry of a PLT, behind others of the file, is named by its address at most.
+        is_named = name is not None and "!0x" not in name
         is_stub = name.endswith("@plt") if is_named else module == entered
         entered = module if is_stub else None
         if is_stub and module is not None:
