@@ -1,10 +1,10 @@
 // What a file's headers say against the file being the one that a recording mapped.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 
 #include "base/bytes.h"
 
@@ -17,7 +17,10 @@ struct FileMapping {
   // Anonymous code continues the mapping: it may have taken the place of more of the file.
   bool is_preceded = false;
   bool is_followed = false;
-  [[nodiscard]] auto operator<=>(const FileMapping&) const = default;
+  [[nodiscard]] bool operator<(const FileMapping& other) const noexcept {
+    return std::tie(offset, size, is_preceded, is_followed) <
+           std::tie(other.offset, other.size, other.is_preceded, other.is_followed);
+  }
 };
 
 // Says for which machine an ELF or PE file is; empty if it is for x86, or of another format.

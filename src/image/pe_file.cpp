@@ -6,7 +6,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <iterator>
-#include <ranges>
 
 #include "base/paths.h"
 
@@ -119,11 +118,12 @@ void PeFile::lie_in_memory() {
   std::ranges::stable_sort(order, {}, &Section::address);
   const auto size = static_cast<std::uint32_t>(std::min<std::size_t>(bytes_.size(), 0xffffffff));
   std::uint32_t end = size;
-  for (Section* const one : std::views::reverse(order)) {
-    one->offset = one->address;
-    one->file_size = one->address < end ? end - one->address : 0;
-    one->size = std::max(one->size, one->file_size);
-    end = std::min(end, one->address);
+  for (auto place = order.rbegin(); place != order.rend(); ++place) {
+    Section& one = **place;
+    one.offset = one.address;
+    one.file_size = one.address < end ? end - one.address : 0;
+    one.size = std::max(one.size, one.file_size);
+    end = std::min(end, one.address);
   }
   header_size_ = end;
   by_address_.clear();

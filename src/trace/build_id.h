@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace ptkit::trace {
@@ -21,7 +22,10 @@ struct BuildId {
   [[nodiscard]] bool is_of(std::string_view file_id) const noexcept;
   // The ids that the file may have, with folders of files by id in mind.
   [[nodiscard]] std::vector<std::string> candidates() const;
-  [[nodiscard]] auto operator<=>(const BuildId&) const = default;
+  [[nodiscard]] bool operator==(const BuildId&) const = default;
+  [[nodiscard]] bool operator<(const BuildId& other) const noexcept {
+    return std::tie(text, is_padded) < std::tie(other.text, other.is_padded);
+  }
 };
 
 }  // namespace ptkit::trace

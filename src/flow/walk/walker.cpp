@@ -53,9 +53,10 @@ AddressFilter::AddressFilter(const trace::Configuration& configuration)
 }
 
 void AddressFilter::enter(trace::SpaceId space) noexcept {
-  const auto found = std::ranges::equal_range(space_ranges_, space, {}, &trace::SpaceRange::space);
-  begin_ = static_cast<std::size_t>(found.begin() - space_ranges_.begin());
-  end_ = begin_ + found.size();
+  const auto first = std::ranges::lower_bound(space_ranges_, space, {}, &trace::SpaceRange::space);
+  const auto end = std::ranges::upper_bound(space_ranges_, space, {}, &trace::SpaceRange::space);
+  begin_ = static_cast<std::size_t>(first - space_ranges_.begin());
+  end_ = static_cast<std::size_t>(end - space_ranges_.begin());
   if (space != trace::kAnySpace) return;
   any_ = end_;
   end_ = space_ranges_.size();

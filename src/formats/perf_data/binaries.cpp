@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ranges>
 #include <tuple>
 
 #include "base/paths.h"
 #include "base/system/file_identity.h"
 #include "base/system/this_linux.h"
 #include "formats/common/files.h"
+#include "formats/common/first_names.h"
 #include "formats/common/missing_files.h"
 #include "formats/perf_data/jit.h"
 #include "image/contradictions.h"
@@ -250,18 +250,14 @@ void Binaries::list_missing() {
 }
 
 void Binaries::warn_of_doubts() {
-  const auto listed = [](const auto& texts) {
-    constexpr std::size_t kMostTexts = 3;
-    std::string list;
-    for (const std::string& text : texts | std::views::take(kMostTexts))
-      list += (list.empty() ? "" : "; ") + text;
-    return texts.size() > kMostTexts ? list + "; ..." : list;
-  };
+  FirstNames refused("; ");
+  for (const auto& [path, contradiction] : refused_) refused.add(contradiction);
   if (!refused_.empty())
-    bundle_.warnings.push_back(
-        warn(trace::WarningCode::FILES_CONTRADICT, refused_.size(), listed(refused_ | std::views::values)));
+    bundle_.warnings.push_back(warn(trace::WarningCode::FILES_CONTRADICT, refused_.size(), refused.text()));
+  FirstNames newer("; ");
+  for (const std::string& path : newer_) newer.add(path);
   if (!newer_.empty())
-    bundle_.warnings.push_back(warn(trace::WarningCode::FILES_NEWER, newer_.size(), listed(newer_)));
+    bundle_.warnings.push_back(warn(trace::WarningCode::FILES_NEWER, newer_.size(), newer.text()));
 }
 
 }  // namespace ptkit::formats::perf

@@ -2,7 +2,6 @@
 // of formats without build-ids.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,7 +18,10 @@ struct FileNumber {
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
   std::uint64_t inode = 0;
-  [[nodiscard]] auto operator<=>(const FileNumber&) const = default;
+  [[nodiscard]] bool operator==(const FileNumber&) const = default;
+  [[nodiscard]] bool operator<(const FileNumber& other) const noexcept {
+    return std::tie(major, minor, inode) < std::tie(other.major, other.minor, other.inode);
+  }
 };
 
 // An executable mapping.

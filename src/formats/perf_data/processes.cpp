@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <ranges>
 
 #include "base/addresses.h"
 #include "base/hexadecimal.h"
+#include "formats/common/first_names.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {
@@ -201,13 +201,10 @@ bool Processes::take_text(trace::CodeRegion& region, std::int64_t pid) {
 }
 
 void Processes::warn_of_moved_code() {
-  constexpr std::size_t kMostNamed = 3;
   if (moved_.empty()) return;
-  std::string list;
-  for (const std::string& one : moved_ | std::views::take(kMostNamed))
-    list += (list.empty() ? "" : ", ") + one;
-  if (moved_.size() > kMostNamed) list += ", ...";
-  bundle_.warnings.push_back(warn(WarningCode::CODE_MOVED, moved_.size(), list));
+  FirstNames names(", ");
+  for (const std::string& one : moved_) names.add(one);
+  bundle_.warnings.push_back(warn(WarningCode::CODE_MOVED, moved_.size(), names.text()));
 }
 
 // Without times the order of two mappings of the same addresses is unknown. The later record is used.
