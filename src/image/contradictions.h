@@ -17,6 +17,7 @@ struct FileMapping {
   // Anonymous code continues the mapping: it may have taken the place of more of the file.
   bool is_preceded = false;
   bool is_followed = false;
+  [[nodiscard]] bool operator==(const FileMapping&) const = default;
   [[nodiscard]] bool operator<(const FileMapping& other) const noexcept {
     return std::tie(offset, size, is_preceded, is_followed) <
            std::tie(other.offset, other.size, other.is_preceded, other.is_followed);

@@ -36,7 +36,8 @@ void Mappings::add(const Mapping& mapping) {
   } else {
     std::vector<image::FileMapping>& parts = parts_[key_of(mapping)];
     const image::FileMapping part{.offset = mapping.file_offset, .size = mapping.size};
-    if (parts.size() <= kMostParts && std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
+    if (parts.size() <= kMostParts && std::find(parts.begin(), parts.end(), part) == parts.end())
+      parts.push_back(part);
   }
 }
 
@@ -52,7 +53,7 @@ std::vector<image::FileMapping> Mappings::parts_of(const Mapping& mapping) const
   std::vector<image::FileMapping> parts;
   if (found != parts_.end()) parts = found->second;
   if (parts.size() > kMostParts) return {};
-  std::ranges::sort(parts);
+  std::sort(parts.begin(), parts.end());
   const std::uint64_t load = mapping.address - mapping.file_offset;
   for (image::FileMapping& part : parts) {
     part.is_preceded = has_memory(mapping.owner, load + part.offset);
