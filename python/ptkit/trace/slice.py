@@ -15,8 +15,9 @@ from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
 from ptkit.schema import schema_of
 from ptkit.table import Table
+from ptkit.table.derived import indirect_branches
 from ptkit.trace.calls import Calls
-from ptkit.trace.tables import Tables
+from ptkit.trace.tables import Tables, with_targets
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,7 +37,7 @@ _PLACES = {
     "errors": "order",
     "gaps": "order",
 }
-_EDGE = ("space", "from_ip", "to_ip", "kind")
+_EDGE = ("space", "from_ip", "to_ip", "kind", "flags")
 
 
 class Slice(Tables, Calls):
@@ -137,27 +138,35 @@ class Slice(Tables, Calls):
         shown = query.pop("columns", None)
         query["columns"] = ["from_ip", "to_ip", "kind", "flags", "space"]
         branches = self.branches(**query)
-        known = branches[branches["from_known"] & branches["to_known"]]
-        schema = schema_of("edges")
-        keys = np.empty(len(known), [(name, schema.columns[name].dtype) for name in _EDGE])
-        for name in _EDGE:
-            keys[name] = known[name]
-        edges, counts = np.unique(keys, return_counts=True)
-        arrays = {name: edges[name].copy() for name in ("from_ip", "to_ip", "kind")}
-        arrays |= {"count": counts.astype(np.uint64), "space": edges["space"].copy()}
-        for array in arrays.values():
-            array.flags.writeable = False
-        columns = schema.names("stored") if shown is None else tuple(shown)
-        table = Table(
-            schema,
-            len(edges),
-            arrays,
-            None,
-            context=branches._context,
-            errors=branches.errors,
-            gaps=branches.gaps,
-        )
-        return table[list(columns)]
+        columns = schema_of("edges").names("stored") if shown is None else tuple(shown)
+        return with_targets(_edges_of(branches))[list(columns)]
+
+
+def _edges_of(branches: Table) -> Table:
+    """Count the branches of which both ends are known, or the target may have the name of an import."""
+    sources, targets = branches["from_known"], branches["to_known"]
+    rows = branches[sources & (targets | indirect_branches(branches["kind"], sources))]
+    to_known = rows["to_known"]
+    schema = schema_of("edges")
+    keys = np.empty(len(rows), [(name, schema.columns[name].dtype) for name in _EDGE])
+    for name in ("space", "from_ip", "kind"):
+        keys[name] = rows[name]
+    keys["to_ip"] = np.where(to_known, rows["to_ip"], 0)
+    keys["flags"] = np.where(to_known, schema.columns["to_known"].mask, 0)
+    edges, counts = np.unique(keys, return_counts=True)
+    arrays = {name: edges[name].copy() for name in _EDGE}
+    arrays["count"] = counts.astype(np.uint64)
+    for array in arrays.values():
+        array.flags.writeable = False
+    return Table(
+        schema,
+        len(edges),
+        arrays,
+        None,
+        context=branches._context,
+        errors=branches.errors,
+        gaps=branches.gaps,
+    )
 
 
 def _event(name: str, event: Table | None) -> Table | None:

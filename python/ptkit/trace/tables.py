@@ -252,7 +252,7 @@ class Tables(Parts):
         plan = self._plan("edges", query)
         branches = partial(self._plan, "branches", Query(columns=["instruction"]))
         plan = replace(plan, selection=plan.selection | {"half_edges": True})
-        return _with_targets(_decode.read(in_bins(plan, by, bins, self._span, branches)))
+        return with_targets(_decode.read(in_bins(plan, by, bins, self._span, branches)))
 
     @property
     def errors(self) -> Table:
@@ -340,7 +340,7 @@ class Tables(Parts):
         return name
 
 
-def _with_targets(edges: Table) -> Table:
+def with_targets(edges: Table) -> Table:
     """Leave out branches of which neither the target nor its name is known."""
     unknown: NDArray[np.bool_] = (edges._arrays["flags"] & schema_of("edges").columns["to_known"].mask) == 0
     if not unknown.any():

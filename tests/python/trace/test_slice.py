@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from small_pe import pe_with_import
 
 import ptkit
 
@@ -47,6 +49,22 @@ def test_a_slice_has_what_ran_between(marked: Any, loop: Any) -> None:
     assert kinds == {"TNT_8", "TIP"}
     assert sum(len(one) for one in part.iter_branches(rows=3)) == 14
     assert part.branches(columns=["from_ip"]).columns == ("from_ip",)
+
+
+def test_edges_of_a_slice_name_imports_as_those_of_the_trace(
+    tmp_path: Path, packets: Any, open_trace: Any
+) -> None:
+    path = tmp_path / "driver.sys"
+    call = bytes.fromhex("ff15") + (0x1100 - 0x1006).to_bytes(4, "little")  # of the import
+    path.write_bytes(pe_with_import(call + b"\xff\xe0", 0x10000, "KeBugCheck"))
+    stream = packets.PSB + packets.MODE_64 + packets.PSBEND + packets.pge(0x11000) + packets.TIP_PGD
+    stream += packets.pge(0x11006) + packets.tip(0x11006) + packets.TIP_PGD
+    trace = open_trace(stream, images=[(path, 0x10000)], ranges=[("filter", 0x11000, 0x11FFF)])
+    edges, part = trace.edges(), trace.slice(after=trace.events()[:1]).edges()
+    assert part["to_symbol"].tolist() == edges["to_symbol"].tolist()
+    assert part["to_symbol"].tolist()[0] == "KeBugCheck"
+    for name in edges.columns:
+        assert part[name].tolist() == edges[name].tolist(), name
 
 
 def test_an_open_end_is_that_of_the_stream(marked: Any) -> None:
