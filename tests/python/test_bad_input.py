@@ -100,7 +100,7 @@ def test_a_conditional_that_leads_elsewhere_proves_a_wrong_image(
     data = loop.stream(3)
     trace = open_trace(data + packets.pgd(0x9999), images=loop.images(), engine=engine)
     assert trace.errors.messages() == [
-        "the code needs a taken/not-taken bit and the stream has something else "
+        "packets were disabled at a branch that cannot disable them "
         f"(at stream offset {len(data):#x}, ip {loop.JNZ:#x}): packet TIP_PGD to 0x9999; "
         "the image may not be what ran, or data was lost"
     ]
