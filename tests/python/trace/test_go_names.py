@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -35,13 +36,17 @@ def built(folder: Path, name: str, target: str, *flags: str) -> Path:
 
 
 def symbols(program: Path) -> dict[int, set[str]]:
-    """Names of functions by address, as the symbol table has them; Go's own table has no ABI in names."""
+    """Names of functions by address, as Go's own table has them: without an ABI.
+
+    Some versions of Go write type arguments there, others `[...]`: both are in the set.
+    """
     listed = subprocess.run(["go", "tool", "nm", str(program)], check=True, capture_output=True, text=True)
     found: dict[int, set[str]] = {}
     for line in listed.stdout.splitlines():
         address, kind, name = line.split(maxsplit=2)
         if kind in "Tt" and name not in MARKS:
-            found.setdefault(int(address, 16), set()).add(name.removesuffix(".abi0"))
+            name = name.removesuffix(".abi0")
+            found.setdefault(int(address, 16), set()).update((name, re.sub(r"\[.*\]", "[...]", name)))
     return found
 
 
