@@ -39,7 +39,7 @@ TRACE = "import numpy as np, ptkit\ntrace = ptkit.open('sort.ptk')\nbranches = t
 PRELUDES = {
     "README.md": "",
     "branch-records.md": "import numpy as np, ptkit\nrecords = np.zeros(6, ptkit.BRANCH_RECORD)\n",
-    "coverage.md": "buffers = [open('raw.pt', 'rb').read()]\n",
+    "coverage.md": "import ptkit\nbuffers = [open('raw.pt', 'rb').read()]\n",
     "json.md": "import json, subprocess\n",
 }
 # Programs that blocks call, and why they may be missing.

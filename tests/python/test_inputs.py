@@ -137,7 +137,10 @@ def test_addresses_without_symbols_are_named_by_file(open_trace: Any, loop: Any)
     module = Path(_core.__file__).name
     assert trace.symbolize([first]) == [None]
     assert trace.symbolize([first, first + 8], modules=True) == [f"[{module}]+0x0", f"[{module}]+0x8"]
-    assert trace.symbolize([first + 8, loop.BASE], modules=True, offsets=False) == [f"[{module}]", None]
+    assert trace.symbolize([first + 8, loop.BASE], modules=True, offsets=False) == [
+        f"[{module}]",
+        f"[anon {loop.BASE:#x}]",
+    ]
 
 
 def test_an_unknown_processor_gets_a_warning(loop: Any) -> None:
