@@ -54,7 +54,7 @@ void StackMachine::set_import(OpenFrame& frame, const Step& step, std::uint32_t 
 // A jump through an import slot: by a stub, or by a function that the imported one returns for.
 void StackMachine::leave_by_import(const Step& step, std::uint32_t function, const Place& after) {
   const bool in_stub = stack().stub() != nullptr && !stack().stub()->is_own;
-  settle_stub(after);
+  enter_stub_as_function(after);
   if (!in_stub) push_tail(step, EdgeFacts{}, after);
   stack().set_import(step.from_ip, function);
 }
@@ -67,7 +67,7 @@ void StackMachine::on_call(const Step& step, const Place& after) {
   frame.call_ip = step.from_ip;
   if ((step.flags & flow::IN_TX) != 0) frame.flags |= std::uint16_t{FRAME_IN_TX};
   if (step.to_known()) return call(step, frame, after);
-  settle_stub(after);
+  enter_stub_as_function(after);
   frame.return_ip = facts_.end_of(step.from_ip);
   if (const std::uint32_t import = import_of_call(step); import != kUnknownFunction)
     set_import(frame, step, import);
@@ -106,7 +106,7 @@ bool StackMachine::call_in_stub(const EdgeFacts& edge, const Place& after) {
   if (is_inner) {
     stack().stub()->inner_ip = edge.next;
   } else {
-    settle_stub(after);
+    enter_stub_as_function(after);
   }
   return is_inner;
 }
@@ -161,7 +161,7 @@ bool StackMachine::enters_inside(const EdgeFacts& edge) noexcept {
 
 // The stub jumps to another stub, or to the function.
 void StackMachine::leave_stub(const Step& step, const Place& after) {
-  if (!step.to_known()) return settle_stub(after);
+  if (!step.to_known()) return enter_stub_as_function(after);
   const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
   Stub& stub = *stack().stub();
   if (edge.is(CODE_LAZY)) stub.frame.open |= std::uint16_t{OPEN_RESOLVER};  // which the next jump leads to
@@ -198,7 +198,7 @@ void StackMachine::enter_function(const EdgeFacts& edge, const Place& after) {
 }
 
 // The stub, if there is any, leads to code that is not traced, or to none: it is the function itself.
-void StackMachine::settle_stub(const Place& after) {
+void StackMachine::enter_stub_as_function(const Place& after) {
   const Stub* const stub = stack().stub();
   if (stub == nullptr) return;
   if (stub->is_own) return stack().drop_stub();

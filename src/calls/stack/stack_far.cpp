@@ -25,7 +25,7 @@ void StackMachine::on_far_return(const Step& step, const Place& after) {
 
 void StackMachine::on_far_jump(const Step& step, const Place& after) {
   if (stack().empty() || !step.to_known()) return;
-  settle_stub(after);
+  enter_stub_as_function(after);
   if (stack().top().returns_to(step.to_ip)) return end_call(step.to_ip, after);
   if (go_back_far(step, after)) return;
   on_jump(step, after, true);

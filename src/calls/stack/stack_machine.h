@@ -253,7 +253,7 @@ class StackMachine {
   void leave_stub(const Step& step, const Place& after);
   void lead_on(const EdgeFacts& edge, const Place& after);
   void enter_function(const EdgeFacts& edge, const Place& after);
-  void settle_stub(const Place& after);
+  void enter_stub_as_function(const Place& after);
   void leave_stuffing() {
     if ((stack().top().open & OPEN_STUFFING) != 0) static_cast<void>(stack().cancel());
   }

@@ -144,7 +144,7 @@ bool StackMachine::is_thunk(const Step& step, const Place& after) {
 bool StackMachine::return_of_stub(const Step& step, const Place& after) {
   Stub& stub = *stack().stub();
   if (stub.inner_ip == 0 || (!step.to_known() && !stub.is_jump)) {
-    settle_stub(after);
+    enter_stub_as_function(after);
     return !step.to_known();
   }
   if (step.to_known() && step.to_ip == stub.inner_ip) {

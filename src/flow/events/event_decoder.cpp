@@ -296,7 +296,7 @@ void EventDecoder::on_tip(const Packet& packet) {
   emit_bound(AT_TIP, &packet);
 }
 
-// Passes by a packet whose IP cannot be known. Control flow is not known before the first full IP.
+// Passes by a packet of which the IP cannot be known. Control flow is not known before the first full IP.
 void EventDecoder::pass_by(const Packet& packet) {
   state_.tip_order.other();
   if (packet.kind != PacketKind::FUP) {
