@@ -413,7 +413,12 @@ void Code::note_filters(trace::SpaceId space, const Place& place) {
   }
 }
 
-std::string Code::filter() const {
+bool has_ranges(const trace::Configuration& configuration) {
+  const auto is_used = [](const trace::AddressRange& range) { return range.kind != trace::RangeKind::OFF; };
+  return !configuration.space_ranges.empty() || std::ranges::any_of(configuration.ranges, is_used);
+}
+
+std::optional<std::string> Code::filter() const {
   constexpr std::size_t kMostBytes = 4000;  // limit of a text in a record
   std::string all;
   const auto add = [&all](const std::string& one) { all += (all.empty() ? "" : ",") + one; };
@@ -426,7 +431,9 @@ std::string Code::filter() const {
     if (all.size() > kMostBytes) break;
     add(one);
   }
-  return is_filter_whole_ && all.size() <= kMostBytes ? all : std::string();
+  if (!is_filter_whole_ || all.size() > kMostBytes) return std::nullopt;
+  const bool no_filter = bundle_.configuration.ranges_known && !has_ranges(bundle_.configuration);
+  return all.empty() && !no_filter ? std::nullopt : std::optional(all);
 }
 
 }  // namespace ptkit::formats::perf

@@ -21,6 +21,9 @@ inline constexpr std::uint64_t kKernelStart = std::uint64_t{1} << 63U;
   return region.address >= kKernelStart;
 }
 
+// True if address ranges of the trace unit are known.
+[[nodiscard]] bool has_ranges(const trace::Configuration& configuration);
+
 // A file with code.
 struct CodeFile {
   std::string path;
@@ -43,8 +46,8 @@ class Code {
   void write(const std::vector<ProcessImage>& images, Records& records);
   [[nodiscard]] const std::vector<CodeFile>& files() const noexcept { return files_; }
   // Returns the address ranges of the trace unit as perf's --filter, by offsets in mapped files. Empty: there
-  // are none, or perf's syntax cannot express them.
-  [[nodiscard]] std::string filter() const;
+  // were none. nullopt: it is unknown whether there were any, or perf's syntax cannot express them.
+  [[nodiscard]] std::optional<std::string> filter() const;
 
  private:
   struct Mapped {  // mapping at an address, by the records written so far

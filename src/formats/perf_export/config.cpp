@@ -159,7 +159,8 @@ std::vector<std::uint8_t> attr_bytes(const WrittenEvent& event) {
 }
 
 std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle, const WrittenEvent& event,
-                                        const trace::Clock& clock, bool per_cpu, const std::string& filter) {
+                                        const trace::Clock& clock, bool per_cpu,
+                                        const std::optional<std::string>& filter) {
   // have_sched_switch: perf uses switches in. (With 3, perf would wait for __switch_to in the trace, which
   // the trace may lack.)
   constexpr std::uint64_t kSwitchesIn = 2;
@@ -176,9 +177,12 @@ std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle, const 
   record.add(number(per_cpu), bit(PT_CTL_MTC_EN),
              clock.mtc_period_known || bundle.configuration.rtit_ctl_known ? kMtcFreq : 0,
              number(clock.tsc_ctc_numerator), number(clock.tsc_ctc_denominator), bit(PT_CTL_CYC_EN),
-             number(ratio_of(clock)), number(filter.size()));
-  if (!filter.empty()) record.text(filter);
-  record.add(number(0));  // no event trace
+             number(ratio_of(clock)));
+  if (filter) {
+    record.add(number(filter->size()));
+    if (!filter->empty()) record.text(*filter);
+    record.add(number(0));  // no event trace
+  }
   const base::Bytes bytes = record.bytes();
   return {bytes.begin(), bytes.end()};
 }

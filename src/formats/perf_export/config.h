@@ -2,6 +2,7 @@
 // of this folder only.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,11 @@ struct WrittenEvent {
                                          std::vector<trace::Warning>& notes);
 
 [[nodiscard]] std::vector<std::uint8_t> attr_bytes(const WrittenEvent& event);
-// `per_cpu`: some streams belong to CPUs. `filter`: address ranges in perf's --filter syntax.
+// `per_cpu`: some streams belong to CPUs. `filter`: address ranges in perf's --filter syntax; empty: there
+// were none; nullopt: the record does not say, as those of perf before 4.10.
 [[nodiscard]] std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle,
                                                       const WrittenEvent& event, const trace::Clock& clock,
-                                                      bool per_cpu, const std::string& filter);
+                                                      bool per_cpu, const std::optional<std::string>& filter);
 [[nodiscard]] std::vector<std::uint8_t> time_conversion(const trace::Clock& clock);
 
 struct WrittenFeature {

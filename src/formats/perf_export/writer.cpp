@@ -146,14 +146,8 @@ class Writer {
   }
 
   void note_filter() {
-    const bool filtered =
-        !bundle_.configuration.space_ranges.empty() ||
-        std::ranges::any_of(bundle_.configuration.ranges, [](const trace::AddressRange& range) {
-          return range.kind != trace::RangeKind::OFF;
-        });
-    if (filtered && code_.filter().empty()) {
+    if (perf::has_ranges(bundle_.configuration) && !code_.filter())
       written_.notes.push_back(warn(WarningCode::EXPORT_FILTER));
-    }
   }
 
   std::optional<base::Failure> write_folder() {

@@ -29,7 +29,7 @@ from ptkit.cli import main
 PROGRAMS = ["threads", "forks", "signals", "jit", "selfmod", "spawn", "plugins"]
 # PSB, PSBEND, TIP.PGE to 0x1000, TNT (taken, not taken), TIP.PGD without IP.
 STREAM = bytes.fromhex("0282" * 8 + "0223" + "7100100000000000"[:14] + "0a" + "01")
-CODE = bytes.fromhex("7402" + "9090" + "74fa" + "ffe0")
+CODE = bytes.fromhex("7402" + "9090" + "74fa" + "0f05")
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
@@ -252,7 +252,7 @@ def opened_with_code(path: Path) -> ptkit.Trace:
 @needs_perf
 def test_code_of_all_processes_is_written_once(tmp_path: Path) -> None:
     pids = [77, 80, 83]
-    # With a TSC, up to the jump.
+    # With a TSC, up to the system call.
     stream = STREAM.replace(b"\x02\x23", b"\x19\0\x10" + bytes(5) + b"\x02\x23").replace(
         b"\x0a\x01", b"\x08\x01"
     )
@@ -275,7 +275,7 @@ def test_code_of_all_processes_is_written_once(tmp_path: Path) -> None:
 
 @needs_perf
 def test_unknown_thread_and_frequency_are_noted(tmp_path: Path) -> None:
-    trace = bundle(tmp_path, STREAM.replace(b"\x0a\x01", b"\x08\x01"))  # up to the jump
+    trace = bundle(tmp_path, STREAM.replace(b"\x0a\x01", b"\x08\x01"))  # up to the system call
     written = trace.export(tmp_path / "out.data")
     assert of_code(written.notes, "EXPORT_STREAM_WITHOUT_TID")[0].arguments == ("1",)
     assert of_code(written.notes, "EXPORT_TSC_AS_NS")

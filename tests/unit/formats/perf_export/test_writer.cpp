@@ -428,6 +428,15 @@ TEST_F(PerfWrite, NotesFiltersThatCannotBeWritten) {
   EXPECT_TRUE(said());
 }
 
+TEST_F(PerfWrite, SaysThatThereWasNoFilterOnlyWhereThatIsKnown) {
+  trace::TraceBundle bundle = small_bundle();
+  EXPECT_FALSE(write_and_read(bundle).configuration.ranges_known);
+  bundle.configuration.ranges_known = true;
+  EXPECT_TRUE(write_and_read(bundle).configuration.ranges_known);
+  bundle.configuration.ranges[0] = {trace::RangeKind::FILTER, 0x1000, 0x1fff};  // no code is known there
+  EXPECT_FALSE(write_and_read(bundle).configuration.ranges_known);
+}
+
 TEST_F(PerfWrite, WritesJitCode) {
   trace::TraceBundle bundle = small_bundle();
   // Two versions at one address; the second one includes the bytes before it.
