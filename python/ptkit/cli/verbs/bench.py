@@ -17,6 +17,7 @@ from typing import Any
 import ptkit
 from ptkit import _core
 from ptkit.cli import common
+from ptkit.cli.addresses import ImageArgument
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import notices
 from ptkit.cli.synthetic import CODE, synthetic_stream
@@ -191,7 +192,10 @@ def _by_isa(options: argparse.Namespace, isa: str) -> list[Figure]:
 
 def answer() -> None:
     """Measure with the options in the JSON on standard input, with one thread; print the figures as JSON."""
-    options = argparse.Namespace(**json.load(sys.stdin))
+    given = json.load(sys.stdin)
+    for name in ("image", "code", "symbols"):  # JSON made lists of them
+        given[name] = [ImageArgument(*one) for one in given[name]]
+    options = argparse.Namespace(**given)
     trace = _opened(options)
     figures = [measure(trace, table, threads=1, seconds=options.seconds) for table in TABLES]
     print(json.dumps([asdict(figure) for figure in figures]))
