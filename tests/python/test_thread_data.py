@@ -104,3 +104,15 @@ def test_too_little_memory_is_an_exception_at_every_limit(tmp_path: Path) -> Non
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_core_is_loaded_after_libraries_that_threw_exceptions() -> None:
+    """Their data of the C++ library is elsewhere since then."""
+    script = (
+        "import ctypes\n"
+        "library = ctypes.CDLL('libstdc++.so.6')\n"
+        "library.__cxa_get_globals()\n"  # as a thrown exception does first
+        "from ptkit import _core\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -3,9 +3,9 @@
 
 namespace ptkit::base {
 
-// The thread-local data of this library and of the C++ library is allocated with each thread from now on.
-// Exceptions need it. glibc allocates the data of a library that a program loads later when a thread first
-// uses it, and ends the process if there is no memory.
+// Has the thread-local data of this library and, if possible, of the C++ library, whose exceptions need it,
+// allocated with each thread. glibc allocates that of a library which a program loads later when a thread
+// first uses it, and ends the process if there is no memory.
 void allocate_data_with_threads() noexcept;
 
 }  // namespace ptkit::base
