@@ -376,8 +376,8 @@ def _two_spaces() -> Any:
     """One processor, two processes with different code at one address, and a switch between them."""
     bundle = ptkit._core.Bundle()
     bundle.set_cpu(6, 142, 9)
-    bundle.add_code(0x1000, bytes.fromhex("9090" + "ffe0"), space=1)
-    bundle.add_code(0x1000, bytes.fromhex("31c0" + "ffe0"), space=2)
+    bundle.add_code(0x1000, bytes.fromhex("9090" + "0f05"), space=1)
+    bundle.add_code(0x1000, bytes.fromhex("31c0" + "0f05"), space=2)
 
     def passage(tsc: int) -> bytes:
         psb = bytes.fromhex("0282" * 8) + b"\x19" + tsc.to_bytes(7, "little") + bytes.fromhex("99010223")
@@ -395,7 +395,7 @@ def test_code_is_that_of_the_rows_space() -> None:
     writer = LineWriter(trace)
     writer.begin(trace.instructions(columns=["ip", "size", "mode", "flags", "tsc", "offset", "space"]))
     writer.instruction("text")
-    first, second = ["nop", "nop", "jmp rax"], ["xor eax, eax", "jmp rax"]
+    first, second = ["nop", "nop", "syscall"], ["xor eax, eax", "syscall"]
     assert [line.decode().split("  ")[1] for line in writer.lines()] == first + second + first
 
 
