@@ -137,9 +137,11 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   frame.flags = open.flags;
   frame.inline_level = open.inline_level;
   frame.is_far = (open.open & OPEN_FAR) != 0;
-  // Control flow is not known before its first instruction was executed.
+  // Control flow is not known before its first instruction was executed. Imported functions have none in the
+  // trace: the branch to them is their begin.
   const bool is_cut = how == EndHow::GAP || how == EndHow::END;
-  if (is_cut && frame.instructions == 0 && open.function >= kFirstFunction && !away_.is_off())
+  const bool has_code = open.function >= kFirstFunction && (open.flags & FRAME_IMPORT) == 0;
+  if (is_cut && frame.instructions == 0 && has_code && !away_.is_off())
     frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
   if (open.begin.time_known) frame.flags |= std::uint16_t{FRAME_TIME_KNOWN};
   if (end.time_known) frame.flags |= std::uint16_t{FRAME_END_TIME_KNOWN};
