@@ -3,8 +3,8 @@
 
 namespace ptkit::base {
 
-// Has the thread-local data of this library and, if possible, of the C++ library, of which exceptions need it,
-// allocated with each thread. glibc allocates that of a library which a program loads later when a thread
+// Has the thread-local data of this library and, if possible, of the C++ library, of which exceptions need
+// it, allocated with each thread. glibc allocates that of a library which a program loads later when a thread
 // first uses it, and ends the process if there is no memory.
 void allocate_data_with_threads() noexcept;
 
