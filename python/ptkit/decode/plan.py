@@ -303,7 +303,8 @@ def plan_of(
         stored=stored,
         streams=scope.streams(query),
         selection=selection,
-        time=by_time or "time" in selection or bool(_TIMES & needed),
+        # Flags of edges are not of times.
+        time=by_time or "time" in selection or (table != "edges" and bool(_TIMES & needed)),
         switches=bool(needed & runs)
         or bool({"tids", "pids", "spaces"} & set(selection))
         or by_space(selection),
