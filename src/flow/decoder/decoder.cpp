@@ -62,7 +62,7 @@ class FlowDecoder::Impl : private DecoderContext {
     if (options.watch_filter && pool != nullptr) filter_.watch();
   }
   ~Impl() {
-    if (filter_.signs() != 0) pool_->note_filter_signs(filter_.signs());
+    if (!filter_.signs().empty()) pool_->note_filter_signs(bytes_, filter_.signs());
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;

@@ -92,7 +92,7 @@ Status EventBinder::bind_enabled(Event& event) {
   if (state_.flow == Flow::ON) return Status::UNEXPECTED_PACKET;
   if (!ip_known(event)) return Status::NO_IP;
   if (state_.resume_ip != 0 && state_.resume_ip == event.ip) event.flags |= EV_RESUMED;
-  if (left_call_ip_ != 0) walker_.filter().note_check(left_call_ip_ == event.ip);
+  if (left_call_ip_ != 0) walker_.filter().note_check(left_call_ip_ == event.ip, walker_.place().offset);
   left_call_ip_ = 0;
   resync(event.ip);
   return Status::OK;
@@ -118,9 +118,10 @@ Status EventBinder::bind_disabled(Event& event) {
 // Without an address filter, packets are disabled at a far transfer or MOV CR3, and go on elsewhere than
 // behind a direct call that was followed: its callee did not return.
 void EventBinder::watch_for_filter() {
-  if (walker_.left_by_near_branch()) return walker_.filter().note_check(true);
+  const std::uint64_t offset = walker_.place().offset;
+  if (walker_.left_by_near_branch()) return walker_.filter().note_check(true, offset);
   const std::optional<std::uint64_t> call = walker_.calls().top();
-  if (!call || *call == walker_.resume_ip()) return walker_.filter().note_check(false);
+  if (!call || *call == walker_.resume_ip()) return walker_.filter().note_check(false, offset);
   left_call_ip_ = *call;  // the next TIP.PGE tells
 }
 

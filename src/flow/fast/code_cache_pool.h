@@ -9,7 +9,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "flow/code/code_source.h"
 #include "flow/fast/path_cache.h"
@@ -44,7 +46,9 @@ class CodeCachePool {
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
 
   explicit CodeCachePool(const image::Image& image, std::size_t most_bytes = kMostBytes)
-      : image_(image), most_bytes_(most_bytes) {}
+      : image_(image), most_bytes_(most_bytes) {
+    filter_signs_.reserve(kMostFilterSigns);
+  }
   CodeCachePool(const CodeCachePool&) = delete;
   CodeCachePool& operator=(const CodeCachePool&) = delete;
 
@@ -64,13 +68,12 @@ class CodeCachePool {
   };
   [[nodiscard]] Figures idle() const;
 
-  // Signs of address ranges that are not known (AddressFilter::watch), of all decoders. From any thread.
-  void note_filter_signs(unsigned count) noexcept {
-    filter_signs_.fetch_add(count, std::memory_order_relaxed);
-  }
-  [[nodiscard]] unsigned filter_signs() const noexcept {
-    return filter_signs_.load(std::memory_order_relaxed);
-  }
+  // Takes signs of address ranges that are not known (AddressFilter::watch): their offsets in `stream`, which
+  // outlives the pool. From any thread.
+  void note_filter_signs(base::Bytes stream, std::span<const std::uint64_t> offsets) noexcept;
+  // Number of places with signs, of all decoders; at most kMostFilterSigns. A place that several decoders met
+  // counts once.
+  [[nodiscard]] std::size_t filter_signs() const;
 
   // True if a decoder has acquired code of this width. From any thread.
   [[nodiscard]] bool met(insn::ExecMode mode) const noexcept {
@@ -78,6 +81,8 @@ class CodeCachePool {
   }
 
  private:
+  static constexpr std::size_t kMostFilterSigns = 1024;
+
   // 16, 32 and 64 are distinct bits.
   [[nodiscard]] static unsigned bit_of(insn::ExecMode mode) noexcept { return static_cast<unsigned>(mode); }
 
@@ -86,8 +91,8 @@ class CodeCachePool {
   mutable std::mutex mutex_;    // guards the members below
   std::list<CachedCode> idle_;  // most recently released first
   std::size_t idle_bytes_ = 0;
+  std::vector<const std::uint8_t*> filter_signs_;  // ascending; never grows above its capacity
   std::atomic<unsigned> modes_{0};
-  std::atomic<unsigned> filter_signs_{0};
 };
 
 // The caches of one decoder.

@@ -27,13 +27,18 @@ class AddressFilter {
 
   // Where nothing is known of ranges: signs that some were programmed. Only the first packets that may be
   // signs are looked at, by the simple decoder.
-  void watch() noexcept { checks_left_ = !known_ && !absent_ ? kMostChecks : 0; }
-  [[nodiscard]] bool watches() const noexcept { return checks_left_ != 0; }
-  void note_check(bool is_sign) const noexcept {
-    --checks_left_;
-    signs_ += is_sign ? 1U : 0U;
+  void watch() {
+    if (known_ || absent_) return;
+    checks_left_ = kMostChecks;
+    signs_.reserve(kMostChecks);
   }
-  [[nodiscard]] unsigned signs() const noexcept { return signs_; }
+  [[nodiscard]] bool watches() const noexcept { return checks_left_ != 0; }
+  void note_check(bool is_sign, std::uint64_t offset) const {
+    --checks_left_;
+    if (is_sign) signs_.push_back(offset);
+  }
+  // Offsets in the stream.
+  [[nodiscard]] const std::vector<std::uint64_t>& signs() const noexcept { return signs_; }
 
  private:
   static constexpr unsigned kMostChecks = 1024;
@@ -47,7 +52,7 @@ class AddressFilter {
   bool absent_ = false;      // none is, and that is known
   bool has_filter_ = false;  // a FILTER range is configured
   mutable unsigned checks_left_ = 0;
-  mutable unsigned signs_ = 0;
+  mutable std::vector<std::uint64_t> signs_;
 };
 
 // Kinds of instructions that packets without an IP bind to.

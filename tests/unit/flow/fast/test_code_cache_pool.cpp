@@ -74,6 +74,28 @@ TEST(CodeCachePoolTest, StoppedDecoderReleasesCaches) {
   EXPECT_EQ(pool.idle().caches, 1u);
 }
 
+TEST(CodeCachePoolTest, FilterSignsAreCountedByPlace) {
+  for (const unsigned places : {1U, 2U}) {
+    Scene scene({0x90, 0xff, 0xe0});  // nop; jmp rax, which disables packets
+    scene.begin_off();
+    for (unsigned i = 0; i < places; ++i) scene.pge(0x1000).pgd();
+    trace::Stream stream;
+    stream.data = trace::TraceBuffer::from_vector(scene.bytes());
+    const image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
+    CodeCachePool pool(image);
+    for (const bool fast : {true, false, true}) {
+      Collect rows;
+      FlowOptions options;
+      options.watch_filter = true;
+      options.fast = fast;
+      FlowDecoder decoder(stream, {}, image, options, rows, nullptr, &pool);
+      while (decoder.run()) {
+      }
+    }
+    EXPECT_EQ(pool.filter_signs(), places);
+  }
+}
+
 TEST(CodeCachePoolTest, CacheHasOneUser) {
   const image::Image image(nops(600));
   const image::CodeView& view = image.view(kAnySpace, 0);
