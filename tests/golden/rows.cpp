@@ -62,7 +62,8 @@ std::string run_events(const Case& test_case) {
   const image::Image image(bundle);
   EventPrinter printer;
   flow::FlowOptions options;
-  options.resync = flow::Resync::PSB;
+  // As in ptxed.cpp.
+  options.resync = test_case.has_option("--resync-on-error") ? flow::Resync::IP : flow::Resync::PSB;
   options.errata = test_case.errata;
   flow::FlowDecoder decoder(bundle->streams[0], test_case.configuration, image, options, printer, nullptr);
   while (decoder.run()) {
