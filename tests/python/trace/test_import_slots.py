@@ -40,7 +40,7 @@ def trace(image: Path, packets: Any, open_trace: Any) -> Any:
     stream = packets.PSB + packets.MODE_64 + packets.PSBEND
     for begin in (0x1000, 0x1006, 0x100B, 0x1010):
         stream += packets.pge(LOAD + begin) + packets.TIP_PGD
-    return open_trace(stream, images=[(image, LOAD)])
+    return open_trace(stream, images=[(image, LOAD)], ranges=[("filter", LOAD, LOAD + 0x1FFF)])
 
 
 def test_functions_have_one_row_for_each_import(trace: Any) -> None:

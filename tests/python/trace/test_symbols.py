@@ -205,7 +205,7 @@ def leaving(tmp_path: Path, packets: Any, open_trace: Any) -> Any:
     path.write_bytes(pe_with_import(call + b"\x90\xc3", 0x140000000, "ExpInterlockedPopEntrySList"))
     stream = packets.PSB + packets.MODE_64 + packets.PSBEND
     stream += packets.pge(LOAD + 0x1000) + packets.TIP_PGD + packets.pge(back) + packets.TIP_PGD
-    return open_trace(stream, images=[(path, LOAD)])
+    return open_trace(stream, images=[(path, LOAD)], ranges=[("filter", LOAD, LOAD + 0x1FFF)])
 
 
 def test_interrupts_before_calls_through_import_slots_have_no_names(
