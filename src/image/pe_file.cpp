@@ -118,8 +118,8 @@ void PeFile::lie_in_memory() {
   std::ranges::stable_sort(order, {}, &Section::address);
   const auto size = static_cast<std::uint32_t>(std::min<std::size_t>(bytes_.size(), 0xffffffff));
   std::uint32_t end = size;
-  for (auto place = order.rbegin(); place != order.rend(); ++place) {
-    Section& one = **place;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    Section& one = *order[i];
     one.offset = one.address;
     one.file_size = one.address < end ? end - one.address : 0;
     one.size = std::max(one.size, one.file_size);
