@@ -59,7 +59,7 @@ std::string place_in_module(const Code& code, const CodeView& view, std::uint64_
 }
 
 // `name` is that of the symbol; either text may be empty.
-std::string with_place(const Code& code, std::string name, std::string place) {
+std::string with_place(const Code& code, const std::string& name, std::string place) {
   if (code.names == Names::SYMBOL) return name.empty() ? place : name;
   if (code.names == Names::RVA || name.empty()) return place;
   return place.empty() ? name : std::move(place) + " (" + name + ')';
