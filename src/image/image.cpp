@@ -206,9 +206,13 @@ const CodeView& Image::view(SpaceId space, std::uint64_t tsc) const { return sta
 
 Provenance Image::file_beneath(SpaceId space, const Provenance& above, std::uint64_t address,
                                std::uint64_t tsc) const {
-  const CodeRegion& page = bundle().code[static_cast<std::size_t>(above.region)];
+  SpaceId own = trace::kAnySpace;
+  if (above.region >= 0) {
+    const CodeRegion& page = bundle().code[static_cast<std::size_t>(above.region)];
+    if (page.space == space && stays(page)) own = space;
+  }
   std::uint64_t last = above.last;
-  for (const SpaceId of : {page.space == space && stays(page) ? space : trace::kAnySpace, trace::kAnySpace}) {
+  for (const SpaceId of : {own, trace::kAnySpace}) {
     const auto files = state_->files.find(of);
     if (files == state_->files.end()) continue;
     Provenance found = state_->provenance_of(files->second.at(address, tsc));
