@@ -156,6 +156,7 @@ void StackMachine::enter_user(const Step& step, const Place& place) {
   if (is_leaf) {
     stack().pop(EndHow::RETURN, place);
     if (top.returns_to(ip)) return;
+    if (stack().empty()) return ensure_frame(ip, place);  // too deep a stack has ended
   } else if (by_async) {
     if (ip == thread_->async_ip) return renew_entry(ip, place);
   } else {

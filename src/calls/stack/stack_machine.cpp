@@ -227,11 +227,11 @@ void StackMachine::on_branch(const Step& step) {
   const Place place = local(step.place);
   stack().away().enable(place);
   follow_code(place);
-  if (step.from_known()) ensure_frame(step.from_ip, place);
   if (in_leaf()) {  // branch records do not say where it goes on
     stack().pop(EndHow::RETURN, place);
     run_.is_open = false;
   }
+  if (step.from_known()) ensure_frame(step.from_ip, place);
   if (inlines_ != nullptr) run_to_branch(step);
   switch (step.kind) {
     case BranchKind::CALL:

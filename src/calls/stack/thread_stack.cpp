@@ -141,7 +141,7 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   // trace: the branch to them is their begin.
   const bool is_cut = how == EndHow::GAP || how == EndHow::END;
   const bool has_code = open.function >= kFirstFunction && (open.flags & FRAME_IMPORT) == 0;
-  if (is_cut && frame.instructions == 0 && has_code && !away_.is_off())
+  if (is_cut && frame.instructions == 0 && has_code && !away_.ended_off())
     frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
   if (open.begin.time_known) frame.flags |= std::uint16_t{FRAME_TIME_KNOWN};
   if (end.time_known) frame.flags |= std::uint16_t{FRAME_END_TIME_KNOWN};
@@ -193,7 +193,7 @@ void ThreadStack::pop_to(std::size_t size, EndHow how, const Place& end, bool ex
 }
 
 bool ThreadStack::cancel() {
-  if (top().id + 1 != ids_.next) return false;
+  if (frames_.size() < 2 || top().id + 1 != ids_.next) return false;
   --ids_.next;
   ids_.cancelled = std::min(ids_.cancelled, ids_.next);
   --use_of(top().group).open;
@@ -223,6 +223,7 @@ void ThreadStack::begin_segment(const Place& begin) noexcept {
   segment_ = ++ids_.segment;
   segment_begin_ = bare_since_ = begin;
   segment_away_ = away_.sum();
+  away_.begin_again();
   bottom_depth_ = 0;
 }
 

@@ -113,7 +113,7 @@ class ThreadStack {
   void pop_chain(EndHow how, const Place& end);
   // Ends the frames from the top down to `size` frames. Frames are not exact any more unless `exact`.
   void pop_to(std::size_t size, EndHow how, const Place& end, bool exact);
-  // Removes the frame at the top as if it never was. False: other frames came after it.
+  // Removes the frame at the top as if it never was. False: other frames came after it, or none is below it.
   [[nodiscard]] bool cancel();
   // Ends the last frames, which share a return address. They return to `caller`, which began before the
   // segment.

@@ -231,6 +231,52 @@ TEST(StackMachine, HasALimitForOpenFrames) {
   EXPECT_EQ(program.self_sum(), program.place.instructions);
 }
 
+// The frame of an inner call is the only one then, and it has no caller to go back to.
+TEST(StackMachine, KeepsInnerCallsAtTheLimitForOpenFrames) {
+  for (const bool is_thunk : {false, true}) {
+    SCOPED_TRACE(is_thunk);
+    Program program;
+    for (std::size_t i = 1; i < StackMachine::kMostFrames; ++i) program.call(kF + 0x10, kF);
+    program.call(kF + 0x20, kF + 0x30);
+    program.ret(kF + 0x34, is_thunk ? kG : kF + 0x80);
+    program.call(kF + 0x90, kG);
+    program.ret(kG + 0x10, kF + 0x94);
+    program.finish();
+    EXPECT_EQ(program.frames.anomalies.at(0).kind, AnomalyKind::TOO_DEEP);
+    EXPECT_EQ(program.self_sum(), program.place.instructions);
+  }
+}
+
+// The scheduler's stack begins with a call of the code of the function that calls it.
+TEST(StackMachine, KeepsInnerCallsOfASchedulersStack) {
+  for (const std::uint64_t to : {kG, kF + 0x80, kMain + 0x40}) {
+    SCOPED_TRACE(to);
+    Program program;
+    program.code.flags[kF] = CODE_PARK;
+    program.call(kMain + 0x10, kF);
+    program.call(kF + 0x20, kF + 0x30);
+    program.ret(kF + 0x34, to);
+    program.call(to + 0x10, kH);
+    program.ret(kH + 0x10, to + 0x14);
+    program.finish();
+    EXPECT_EQ(program.self_sum(), program.place.instructions);
+  }
+}
+
+TEST(StackMachine, KeepsSystemCallsAtTheLimitForOpenFrames) {
+  for (const std::uint64_t to : {kF + 0x22, kG + 0x10, kG}) {
+    SCOPED_TRACE(to);
+    Program program;
+    for (std::size_t i = 1; i < StackMachine::kMostFrames; ++i) program.call(kF + 0x10, kF);
+    program.syscall(kF + 0x20);
+    program.enable(to);
+    program.ret(to + 8, kF + 0x14);
+    program.finish();
+    EXPECT_EQ(program.frames.anomalies.at(0).kind, AnomalyKind::TOO_DEEP);
+    EXPECT_EQ(program.self_sum(), program.place.instructions);
+  }
+}
+
 TEST(StackMachine, HasALimitForTailFrames) {
   Program program;
   program.call(kMain + 0x10, kF);
