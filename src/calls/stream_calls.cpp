@@ -47,8 +47,15 @@ constexpr columns::ColumnMask mask_of() noexcept {
   return owner;
 }
 
-// Stacks of the stream's processes may go on in other streams, or in threads that are not selected.
+// Stacks of the stream's processes may go on in other streams, in threads that are not selected, or in code
+// that a filter leaves out.
 [[nodiscard]] bool shares_stacks(const StreamCalls::Input& input) {
+  const trace::Configuration& configuration = input.reader.bundle->configuration;
+  const bool is_filtered = !configuration.space_ranges.empty() ||
+                           std::ranges::any_of(configuration.ranges, [](const trace::AddressRange& range) {
+                             return range.kind != trace::RangeKind::OFF;
+                           });
+  if (is_filtered) return true;
   const auto& streams = input.reader.bundle->streams;
   const trace::Stream& own = streams[input.reader.streams.front()];
   return input.selection.by_context() || std::ranges::any_of(streams, [&own](const trace::Stream& other) {

@@ -52,8 +52,12 @@ class Undecided {
   // The first candidate is taken if returns do not tell. An unknown one comes last. `cause` is the branch to
   // one of them.
   void begin(std::vector<Candidate> candidates, const Input& cause) {
-    is_whole_ = std::ssize(candidates) <= kMostCandidates;
-    if (!is_whole_) candidates.erase(candidates.begin() + kMostCandidates - 1, candidates.end() - 1);
+    left_out_.clear();
+    if (std::ssize(candidates) > kMostCandidates) {
+      const auto first = candidates.begin() + kMostCandidates - 1;
+      left_out_.assign(first, candidates.end() - 1);
+      candidates.erase(first, candidates.end() - 1);
+    }
     candidates_ = std::move(candidates);
     cause_ = cause;
     depth_ = matched_ = 0;
@@ -91,8 +95,9 @@ class Undecided {
     std::vector<Candidate> others;  // that may have gone on as well
   };
   [[nodiscard]] Decision decide() {
-    Decision decision{candidates_.front().number(), is_found() && !is_lost_ && is_whole_, std::move(inputs_),
-                      std::move(candidates_)};
+    Decision decision{candidates_.front().number(), is_found() && !is_lost_ && left_out_.empty(),
+                      std::move(inputs_), std::move(candidates_)};
+    decision.others.insert(decision.others.end(), left_out_.begin(), left_out_.end());
     candidates_.clear();
     inputs_.clear();
     is_lost_ = false;
@@ -111,11 +116,11 @@ class Undecided {
   std::vector<Candidate> candidates_;  // empty: nothing is undecided
   std::vector<Input> inputs_;
   Input cause_;
-  std::size_t depth_ = 0;    // calls that have not returned
-  std::size_t waiting_ = 0;  // inputs that count
-  std::size_t matched_ = 0;  // returns of the frame and of those below
+  std::size_t depth_ = 0;            // calls that have not returned
+  std::size_t waiting_ = 0;          // inputs that count
+  std::size_t matched_ = 0;          // returns of the frame and of those below
+  std::vector<Candidate> left_out_;  // too many to be looked at
   bool is_lost_ = false;
-  bool is_whole_ = true;  // no candidate was left out
 };
 
 }  // namespace ptkit::calls

@@ -326,5 +326,23 @@ TEST(StackMachine, CallsWithoutAnInstructionAreNotCounted) {
   EXPECT_EQ(program.frames.of(kF).instructions, 0U);
 }
 
+// More stacks than are looked at: any of them may have gone on.
+TEST(Undecided, KeepsCandidatesThatAreNotLookedAt) {
+  constexpr std::size_t kStacks = 100;
+  FrameIds ids;
+  Frames frames;
+  ThreadStack stack(ids, nullptr, frames, {});
+  std::vector<Candidate> candidates;
+  for (std::size_t i = 0; i < kStacks; ++i) candidates.emplace_back(stack, 0, i);
+  candidates.push_back(Candidate::unknown(stack));
+  Undecided<int> undecided;
+  for (const std::vector<Candidate>& each : {candidates, std::vector<Candidate>(2, candidates.front())}) {
+    undecided.begin(each, 0);
+    const auto decision = undecided.decide();
+    EXPECT_FALSE(decision.is_certain);
+    EXPECT_EQ(decision.others.size(), each.size());
+  }
+}
+
 }  // namespace
 }  // namespace ptkit::calls
