@@ -57,11 +57,13 @@ void AwayClock::come_back(const Place& place) {
 }
 
 void AwayClock::lose(const Place& last, const Place& place) {
+  ended_off_ = is_off_;
   enable(last);
   add(&AwayTime::lost, at(last), at(place));
 }
 
 void AwayClock::finish(const Place& place) {
+  ended_off_ = is_off_;
   come_back(place);
   enable(place);
 }

@@ -45,7 +45,10 @@ class AwayClock {
     if (is_off_) [[unlikely]]
       end_untraced(place);
   }
-  [[nodiscard]] bool is_off() const noexcept { return is_off_; }
+  // Packets were disabled when lose() or finish() came, or are now.
+  [[nodiscard]] bool ended_off() const noexcept { return is_off_ || ended_off_; }
+  // Frames begin after a loss.
+  void begin_again() noexcept { ended_off_ = false; }
   void leave(const Place& place);
   void come_back(const Place& place);
   // Control flow is known up to `last`, and from `place` on.
@@ -94,6 +97,7 @@ class AwayClock {
   std::vector<Begin> begins_;  // of open frames, outermost first: frames that begin together have one
   Since since_;                // from when on packets are disabled, or another thread is executed
   bool is_off_ = false;
+  bool ended_off_ = false;
   bool is_left_ = false;
 };
 
