@@ -116,8 +116,10 @@ std::unique_ptr<columns::Batch> FunctionTotals::rows(columns::ColumnMask mask) {
     Totals& totals = totals_[order[row]];
     unsigned flags = put_function(*batch, row, groups_.at(order[row]), order[row]);
     // Memory without a file is known by its begin.
-    if (by_ == By::MODULE && !groups_.at(order[row]).memory_base)
+    if (by_ == By::MODULE && !groups_.at(order[row]).memory_base) {
       flags &= ~unsigned{columns::FUNCTION_ENTRY_KNOWN};
+      batch->put<functions_entry_ip>(row, 0);
+    }
     if (totals.durations.exact()) flags |= columns::FUNCTION_EXACT;
     if (totals.time_known) flags |= columns::FUNCTION_TIME_KNOWN;
     if (totals.count_exact) flags |= columns::FUNCTION_COUNT_EXACT;
