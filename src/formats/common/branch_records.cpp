@@ -113,6 +113,15 @@ void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole, std
   out.back().tsc = tsc;
 }
 
+bool newest_is_copy(const std::vector<BranchRecord>& records, std::size_t first) noexcept {
+  if (records.size() < first + 2) return false;
+  const BranchRecord& newest = records.back();
+  const BranchRecord& before = records[records.size() - 2];
+  return newest.from_ip == before.from_ip && newest.to_ip == before.to_ip;
+}
+
+bool is_lbr_depth(std::size_t records) noexcept { return records == 8 || records == 16 || records == 32; }
+
 bool has_every_branch(std::uint64_t branch_type) noexcept {
   const bool one_side = ((branch_type & kInTransactions) != 0) != ((branch_type & kOutsideTransactions) != 0);
   return (branch_type & kAny) != 0 && !one_side;

@@ -59,6 +59,12 @@ inline constexpr std::size_t kBranchEntryBytes = 24;
 void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole,
                          std::vector<trace::BranchRecord>& out);
 
+// Returns true if the newest record of a stack that begins at `first` is a copy of the one before.
+[[nodiscard]] bool newest_is_copy(const std::vector<trace::BranchRecord>& records,
+                                  std::size_t first) noexcept;
+// Returns true if processors have that many last branch records (Intel SDM vol. 4, MSR_LASTBRANCH_n).
+[[nodiscard]] bool is_lbr_depth(std::size_t records) noexcept;
+
 // Returns true if perf_event_attr::branch_sample_type selects every taken branch.
 [[nodiscard]] bool has_every_branch(std::uint64_t branch_type) noexcept;
 

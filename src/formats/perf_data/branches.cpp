@@ -1,7 +1,6 @@
 #include "formats/perf_data/branches.h"
 
 #include <algorithm>
-#include <array>
 
 namespace ptkit::formats::perf {
 
@@ -11,8 +10,7 @@ using trace::BranchRecord;
 
 constexpr std::uint32_t kTypeHardware = 0;
 constexpr std::uint64_t kBranchInstructions = 4;
-constexpr std::array<std::size_t, 3> kDepths{8, 16, 32};  // of LBR: Intel SDM vol. 4, MSR_LASTBRANCH_n
-constexpr unsigned kFrequency = 10;                       // Attr::flag
+constexpr unsigned kFrequency = 10;  // Attr::flag
 // PERF_SAMPLE_BRANCH_*
 constexpr std::uint64_t kCallStack = 1U << 11U;
 
@@ -158,11 +156,7 @@ void SampledBranches::add_stack(const Attr& attr, const Sample& sample, Queue& q
   append_branch_stack(sample.branches, sample.trailer.time, whole, queue.records);
   const std::size_t count = queue.records.size() - had;
   largest_ = std::max(largest_, count);
-  if (!whole || count < 2) return;
-  const BranchRecord& newest = queue.records.back();
-  const BranchRecord& before = queue.records[queue.records.size() - 2];
-  if (newest.from_ip == before.from_ip && newest.to_ip == before.to_ip)
-    queue.copies.emplace_back(queue.records.size() - 1, count);
+  if (whole && newest_is_copy(queue.records, had)) queue.copies.emplace_back(queue.records.size() - 1, count);
 }
 
 // The kernel drains many BTS records at once and gives all samples the same time. Only the last one keeps it.
@@ -187,8 +181,7 @@ void SampledBranches::add_loss(Queue& queue) const {
 
 std::vector<BranchStream> SampledBranches::build(const trace::Clock& clock, std::size_t depth) {
   std::vector<BranchStream> out;
-  const bool is_depth = std::ranges::find(kDepths, largest_) != kDepths.end();
-  if (depth == 0 && is_depth) depth = largest_;
+  if (depth == 0 && is_lbr_depth(largest_)) depth = largest_;
   for (auto& [owner, queue] : queues_) {
     add_loss(queue);
     for (BranchRecord& record : queue.records) {

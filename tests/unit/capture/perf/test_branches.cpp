@@ -451,6 +451,31 @@ TEST_F(PerfLbr, MarksEachFilteredBranchAsFirst) {
             PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_IND_JUMP);
 }
 
+TEST_F(PerfLbr, MarksCopiesAtTheNewestEndOfFullStacks) {
+  std::vector<Branch> full(8, {1, 2});
+  std::vector<Branch> cut(7, {1, 2});
+  const auto marked = [&] {
+    kernel_ = FakeKernel();
+    kernel_.script.emplace_back([&](FakeKernel& kernel) {
+      sample(kernel, 0, {100, ::getpid(), ::getpid()}, full);
+      sample(kernel, 0, {200, ::getpid(), ::getpid()}, cut);
+      full[0] = {5, 6};
+      sample(kernel, 0, {300, ::getpid(), ::getpid()}, full);
+      full[0] = {1, 2};
+    });
+    EXPECT_TRUE(record().ok());
+    Places places;
+    const auto records = records_of(read().streams[0]);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      if ((records[i].flags & trace::RECORD_MAY_REPEAT) != 0) places.push_back(i);
+    }
+    return places;
+  };
+  EXPECT_EQ(marked(), Places{7});
+  options_.hardware.stack_kinds = "any_call";
+  EXPECT_EQ(marked(), Places{});
+}
+
 TEST_F(PerfLbr, SamplesByPeriodOrFrequency) {
   const auto attr = [&] {
     kernel_ = FakeKernel();
