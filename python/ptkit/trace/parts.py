@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ptkit import decode as _decode
 from ptkit.decode import Query
+from ptkit.schema import schema_of
 from ptkit.table import Table
+from ptkit.table.derived import derived_of
+from ptkit.table.labels import Labels
 from ptkit.trace.phases import check_columns
 
 if TYPE_CHECKING:
@@ -27,9 +34,13 @@ class Parts(ABC):
     def _iterate(
         self, table: str, rows: int | None, reuse: bool, query: Query, **more: Any
     ) -> Iterator[Table]:
+        return self._in_parts(self._plan(table, query, **more), rows, reuse)
+
+    @staticmethod
+    def _in_parts(plan: _decode.Plan, rows: int | None, reuse: bool) -> Iterator[Table]:
         if rows is None:
             rows = _ROWS_IN_PLACE if reuse else _ROWS
-        return _decode.iterate(self._plan(table, query, **more), rows, reuse)
+        return _decode.iterate(plan, rows, reuse)
 
     def iter_packets(
         self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
@@ -196,7 +207,8 @@ class Parts(ABC):
         Yields
         ------
         Table
-            With the columns of `edges`; its ``.errors`` and ``.gaps`` have what came up in this part.
+            With the columns of `edges`; its ``.errors`` and ``.gaps`` have what came up in this part. Parts
+            may have fewer rows: branches of which neither the target nor its name is known are left out.
 
         Raises
         ------
@@ -204,7 +216,9 @@ class Parts(ABC):
             As for `branches`.
         """
         check_columns(query.get("columns"))
-        return self._iterate("edges", rows, reuse, query)
+        plan = self._plan("edges", query)
+        plan = replace(plan, selection=plan.selection | {"half_edges": True})
+        return map(with_targets, self._in_parts(plan, rows, reuse))
 
     def iter_errors(
         self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
@@ -260,3 +274,15 @@ class Parts(ABC):
             As for `branches`.
         """
         return self._iterate("gaps", rows, reuse, query)
+
+
+def with_targets(edges: Table) -> Table:
+    """Leave out branches of which neither the target nor its name is known."""
+    unknown: NDArray[np.bool_] = (edges._arrays["flags"] & schema_of("edges").columns["to_known"].mask) == 0
+    if not unknown.any():
+        return edges
+    if edges._context.name_rows is None:
+        return edges[~unknown]
+    names = derived_of("edges")["to_symbol"].values(edges)
+    assert isinstance(names, Labels)
+    return edges[~unknown | names.known()]

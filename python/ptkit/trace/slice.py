@@ -17,7 +17,8 @@ from ptkit.schema import schema_of
 from ptkit.table import Table
 from ptkit.table.derived import indirect_branches
 from ptkit.trace.calls import Calls
-from ptkit.trace.tables import Tables, with_targets
+from ptkit.trace.parts import with_targets
+from ptkit.trace.tables import Tables
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

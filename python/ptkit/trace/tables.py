@@ -8,17 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ptkit import decode as _decode
 from ptkit.decode import Query
 from ptkit.errors import ConfigError
-from ptkit.schema import schema_of
 from ptkit.table import Table
-from ptkit.table.derived import derived_of
-from ptkit.table.labels import Labels
-from ptkit.trace.parts import Parts
+from ptkit.trace.parts import Parts, with_targets
 from ptkit.trace.phases import in_bins
 
 if TYPE_CHECKING:
@@ -338,15 +332,3 @@ class Tables(Parts):
         if not isinstance(name, str) or name not in row_tables():
             raise ConfigError(f"there is no table {name!r}; there are {', '.join(row_tables())}")
         return name
-
-
-def with_targets(edges: Table) -> Table:
-    """Leave out branches of which neither the target nor its name is known."""
-    unknown: NDArray[np.bool_] = (edges._arrays["flags"] & schema_of("edges").columns["to_known"].mask) == 0
-    if not unknown.any():
-        return edges
-    if edges._context.name_rows is None:
-        return edges[~unknown]
-    names = derived_of("edges")["to_symbol"].values(edges)
-    assert isinstance(names, Labels)
-    return edges[~unknown | names.known()]

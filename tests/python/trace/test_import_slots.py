@@ -91,6 +91,11 @@ def test_edges_have_rows_of_targets_with_a_name_alone(trace: Any) -> None:
     assert edges.where(to_known=True)["kind"].tolist() == [ptkit.BranchKind.CALL] * 2  # not the last return
     assert trace.edges(kind="CALL_INDIRECT")["count"].tolist() == [1]
     assert trace.edges(columns=["count"])["count"].tolist() == edges["count"].tolist()
+    for reuse in (False, True):
+        counts: list[int] = []
+        for part in trace.iter_edges(rows=2, reuse=reuse):
+            counts += part["count"].tolist()
+        assert counts == edges["count"].tolist()
     phases = trace.edges(by="instructions", bins=2)
     assert phases["count"].sum() == edges["count"].sum()
 
