@@ -16,7 +16,7 @@ import numpy as np
 from ptkit import _core
 from ptkit.errors import ConfigError, OpenError
 from ptkit.export.blocks import BlockTrace, modules_of
-from ptkit.text import counted, module_name
+from ptkit.text import counted, module_name, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ class _Region:
     begin, end : int
         TSC ticks from when on, and until when, it was there.
     seen : tuple of int
-        A space and a time at which its code was executed.
+        A space, and the earliest time at which its code was executed.
     blocks : set of int
         Addresses at which executed blocks begin.
     """
@@ -73,7 +73,8 @@ def write_code(trace: BlockTrace, path: str, **query: Any) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        If the folder exists and has other files, or `query` chooses columns or an order.
+        If the folder exists and has files that are no part of an export, or `query` chooses columns or an
+        order.
     OpenError
         If it cannot be written.
 
@@ -94,9 +95,7 @@ def write_code(trace: BlockTrace, path: str, **query: Any) -> dict[str, Any]:
     try:
         total = _write(trace, made, regions)
         made.chmod(0o777 & ~_umask())
-        if target.exists():
-            shutil.rmtree(target)
-        made.rename(target)
+        _put(made, target)
     except OSError as error:
         raise OpenError(f"{path}: cannot write: {error.strerror}") from None
     finally:
@@ -105,6 +104,21 @@ def write_code(trace: BlockTrace, path: str, **query: Any) -> dict[str, Any]:
     if outside:
         notes.append(f"{counted(outside, 'block')} of code that the recording does not have are left out")
     return {"bytes": total, "files": (str(target / _INDEX),), "notes": notes}
+
+
+def _put(made: Path, target: Path) -> None:
+    """Give a folder its name; an earlier one is removed when the new one has it."""
+    if not target.exists():
+        made.rename(target)
+        return
+    earlier = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent or "."))
+    target.rename(earlier)
+    try:
+        made.rename(target)
+    except OSError:
+        earlier.rename(target)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
 
 
 def _umask() -> int:
@@ -120,11 +134,16 @@ def _check(target: Path) -> None:
     if not target.exists() or not any(target.iterdir()):
         return
     try:
-        known = json.loads((target / _INDEX).read_bytes()).get("format") == _FORMAT
-    except (OSError, ValueError, AttributeError):
-        known = False
-    if not known:
-        raise ConfigError(f"{target}: has files that are no export of code; give the name of a new folder")
+        index = json.loads((target / _INDEX).read_bytes())
+        known = {_INDEX, *(row["file"] for row in index["regions"])} if index["format"] == _FORMAT else set()
+    except (OSError, ValueError, LookupError, TypeError):
+        known = set()
+    others = sorted(one.name for one in target.iterdir() if one.name not in known)
+    if others:
+        raise ConfigError(
+            f"{target}: has files that are no part of an export of code, such as {shortened(others[0])}; "
+            "give the name of a new folder"
+        )
 
 
 def _executed(trace: BlockTrace, query: dict[str, Any]) -> tuple[list[_Region], int]:
@@ -147,25 +166,30 @@ def _executed(trace: BlockTrace, query: dict[str, Any]) -> tuple[list[_Region], 
                 if index < 0:
                     outside.update(blocks)
                     continue
-                if index not in found:
-                    address, size, _, space, begin, end = known[index]
-                    first = int(rows[0])
-                    time = int(tsc[first]) + int(error[first]) if timed[first] else 0
-                    found[index] = _Region(
-                        address, size, space, begin, end, (int(spaces[first]), max(begin, min(time, end - 1)))
-                    )
-                found[index].blocks.update(blocks)
+                address, size, _, space, begin, end = known[index]
+                of_rows = np.where(timed[rows], tsc[rows] + error[rows], np.uint64(_LAST_TSC))
+                first = int(np.argmin(of_rows))
+                seen = int(spaces[rows[first]]), int(of_rows[first])
+                one = found.setdefault(index, _Region(address, size, space, begin, end, seen))
+                if seen[1] < one.seen[1]:
+                    one.seen = seen
+                one.blocks.update(blocks)
+    for one in found.values():
+        of_space, time = one.seen
+        one.seen = of_space, one.begin if time == _LAST_TSC else max(one.begin, min(time, one.end - 1))
     return sorted(found.values(), key=lambda one: (one.address, one.space, one.begin)), len(outside)
 
 
 def _write(trace: BlockTrace, folder: Path, regions: list[_Region]) -> int:
     """Write the regions and the index; how many bytes of code there are."""
     modules, spaces = modules_of(trace), trace.info.spaces
-    versions: dict[tuple[int, int], int] = {}
+    versions: dict[tuple[int, int], int] = {}  # by address and space
     rows, total = [], 0
     for region in regions:
+        least = versions.get((region.address, region.space), 0) + 1
         for address, chunks in _parts(trace.opened.session, region):
-            number = versions[address, region.space] = versions.get((address, region.space), 0) + 1
+            number = max(least, versions.get((address, region.space), 0) + 1)
+            versions[address, region.space] = versions[region.address, region.space] = number
             module, rva = _module(trace, address, region.seen)
             name = None if module < 0 else modules[module][0]
             shown = _ODD.sub("_", module_name(name) if name else "unknown").strip("_")[:_MOST_NAME]

@@ -42,15 +42,24 @@ def executions(trace: BlockTrace, *, file_offsets: bool, **query: Any) -> Counte
     blocks = _distinct(trace, query)
     if not len(blocks["ip"]):
         return counts
+    # Code whose time is not known is that of the region that was found for it.
+    begins = np.array([0, *(region[4] for region in _core.code_regions(session))], np.uint64)
+    since = begins[blocks["region"].astype(np.int64) + 1]
+    when = np.where(blocks["known"], blocks["tsc"], since)
     keys = zip(
-        *(blocks[name].tolist() for name in ("ip", "size", "mode", "space", "tsc", "tsc_error")), strict=True
+        *(blocks[name].tolist() for name in ("ip", "size", "mode", "space")),
+        when.tolist(),
+        blocks["tsc_error"].tolist(),
+        strict=True,
     )
     inside = [_sizes(session, *key) for key in keys]
     lengths = [len(sizes) for sizes in inside]
     starts = np.concatenate([np.cumsum([0, *sizes[:-1]]) for sizes in inside]).astype(np.uint64)
     ips = np.repeat(blocks["ip"], lengths) + starts
-    spaces, tsc, error = (np.repeat(blocks[name], lengths) for name in ("space", "tsc", "tsc_error"))
-    times = tsc, error, np.ones(len(ips), np.bool_)
+    spaces, tsc, error, known = (
+        np.repeat(blocks[name], lengths) for name in ("space", "tsc", "tsc_error", "known")
+    )
+    times = tsc, error, known
     files, places = _core.name_files(session, ips, spaces, None, times, True, not file_offsets)
     repeated = np.repeat(blocks["count"], lengths)
     for file, place, count in zip(files.tolist(), places.tolist(), repeated.tolist(), strict=True):
@@ -68,13 +77,14 @@ def _distinct(trace: BlockTrace, query: dict[str, Any]) -> dict[str, NDArray[Any
         rows = {name: np.array(part[name]) for name in names}
         rows["tsc"] = np.where(known, part["tsc"], np.uint64(0))
         rows["tsc_error"] = np.where(known, part["tsc_error"], np.uint32(0))
-        times = rows["tsc"], rows["tsc_error"], known
+        rows["known"] = known.astype(np.bool_)
+        times = rows["tsc"], rows["tsc_error"], rows["known"]
         rows["region"] = _core.find_regions(trace.opened.session, rows["ip"], rows["space"], times)
         rows["count"] = np.ones(len(part), np.uint64)
         found = _united(
             rows if not found else {name: np.concatenate([found[name], rows[name]]) for name in rows}
         )
-    return found or {name: np.zeros(0, np.uint64) for name in (*_KEY, "tsc", "tsc_error", "count")}
+    return found or {name: np.zeros(0, np.uint64) for name in (*_KEY, "tsc", "tsc_error", "known", "count")}
 
 
 def _united(rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

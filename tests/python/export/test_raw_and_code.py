@@ -87,8 +87,15 @@ def test_versions_of_code_are_files_of_their_own(tmp_path: Path, loop: Any) -> N
 def test_other_folders_are_not_replaced(tmp_path: Path, loop_trace: Any) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
-    with pytest.raises(ptkit.ConfigError, match="has files that are no export of code"):
+    with pytest.raises(ptkit.ConfigError, match="no part of an export of code, such as notes"):
         loop_trace.export(tmp_path / "mine", "code")
+    for _ in range(2):
+        loop_trace.export(tmp_path / "again", "code")
+    (tmp_path / "again" / "a.i64").write_text("mine")
+    with pytest.raises(ptkit.ConfigError, match=r"such as a\.i64"):
+        loop_trace.export(tmp_path / "again", "code")
+    assert (tmp_path / "again" / "a.i64").read_text() == "mine"
+    assert not [one for one in tmp_path.iterdir() if one.name.startswith(".")]
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ptkit.ConfigError, match="is no folder"):
         loop_trace.export(tmp_path / "file", "code")
@@ -161,6 +168,22 @@ def test_hits_are_executions(loop: Any, tmp_path: Path, capsys: pytest.CaptureFi
     assert out.read_text().split() == list(found)
     assert main([*words, "--format", "drcov", "--hits", "-o", str(out)]) == 2
     assert "--hits is for --format offsets" in capsys.readouterr().err
+
+
+def test_hits_of_rows_without_a_time(tmp_path: Path, loop: Any) -> None:
+    """Code that is known from a later time on."""
+    chunks = [
+        ptk_chunks.process(0, 7, 1, loop.stream(5)),
+        ptk_chunks.code(loop.BASE, loop.CODE, times=(200, ptk_chunks.LAST), space=1),
+    ]
+    with pytest.warns(ptkit.PtkitWarning, match="has no end"):
+        trace = ptkit.open(ptk_chunks.write(tmp_path / "x.ptk", chunks), cpu="6/142/9")
+    trace.export(tmp_path / "x.txt", "offsets", hits=True)
+    found = [line.rsplit(" ", 1) for line in (tmp_path / "x.txt").read_text().splitlines()]
+    ips, counts = np.unique(trace.instructions()["ip"], return_counts=True)
+    executed = dict(zip(ips.tolist(), counts.tolist(), strict=True))
+    blocks = np.unique(trace.blocks()["ip"]).tolist()
+    assert [int(count) for _, count in found] == [executed[ip] for ip in blocks]
 
 
 def test_hits_count_blocks_that_overlap(packets: Any, loop: Any, tmp_path: Path) -> None:
