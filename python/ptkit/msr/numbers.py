@@ -18,6 +18,8 @@ _FORMS = "write 0x240c, or as WinDbg does: 00000000`0000240c"
 _ASSIGNMENT = re.compile(
     r"(?:msr\[\s*(?P<windbg>[0-9a-fA-F]+)\s*\]|(?P<name>[^\s=,;]+))\s*=\s*(?P<value>[^\s=,;]+)"
 )
+#: Prompts with commands, and what ``.logopen`` and ``.logclose`` write.
+_OF_LOG = re.compile(r"^\s*(?:(?:\d+: )?l?kd>|Opened log file|Closing open log file).*$", re.MULTILINE)
 
 
 def number(text: str) -> int:
@@ -88,7 +90,8 @@ def assignments(text: str) -> list[tuple[str, str]]:
     Parameters
     ----------
     text : str
-        Any number of them, between blanks, commas or ends of lines.
+        Any number of them, between blanks, commas or ends of lines. Lines with WinDbg's prompt, and those
+        that say where its log is, are passed over.
 
     Returns
     -------
@@ -101,6 +104,7 @@ def assignments(text: str) -> list[tuple[str, str]]:
     ConfigError
         If something else is in the text.
     """
+    text = _OF_LOG.sub("", text)
     found = []
     rest = text
     for one in _ASSIGNMENT.finditer(text):

@@ -502,6 +502,15 @@ def test_check_takes_lines_of_windbg(
     assert status == 0, out
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
     assert run(capsys, "check", "-") == (status, out)
+    log = ["Opened log file 'C:\\x.log'"]
+    for line in lines.splitlines():
+        log += [f"0: kd> rdmsr {line[4:7]}", line]
+    monkeypatch.setattr(
+        "sys.stdin", io.StringIO("\n".join([*log, "0: kd> .logclose", "Closing open log file"]))
+    )
+    assert run(capsys, "check", "-") == (status, out)
+    assert main(["msr", "check", "570=2409", "560=0x100000", "561=0x7f"]) == 1
+    assert "2409 is decimal; hexadecimal is 0x2409" in capsys.readouterr().err
     for text in ("570", "=5", "570=", "570=0x2409 x", "570=0x2409 0x570=1", "DEBUGCTL=1", "560=1"):
         refused(capsys, "check", *text.split())
 

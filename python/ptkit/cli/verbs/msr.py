@@ -13,6 +13,7 @@ from ptkit import msr
 from ptkit.cli import common
 from ptkit.cli.addresses import ADDRESSES, DecimalAddress, note_decimals
 from ptkit.cli.output.json_values import hexadecimal, print_document, with_hexadecimals
+from ptkit.cli.output.terminal import say
 from ptkit.errors import ConfigError, OpenError
 from ptkit.inputs import is_pipe, read_pipe, read_regular
 from ptkit.memory import free
@@ -275,6 +276,8 @@ def _check(options: argparse.Namespace) -> int:
         if register.number in values:
             raise ConfigError(f"{register.name} ({register.number:#x}) is given twice")
         values[register.number] = value
+        if is_decimal(value) and value != "0" and len(value) > 1:
+            say(f"ptkit msr: note: {register.name}={value} is decimal; hexadecimal is 0x{value}", errors=True)
     found, processor = _capabilities(options)
     checked = msr.check_registers(values, found)
     if options.json:
