@@ -184,8 +184,8 @@ PTKIT_API int ptkit_coverage_add_image(ptkit_coverage* coverage, const char* pat
 /* Adds code in memory of the caller, which must stay until the handle is closed: it is not copied. */
 PTKIT_API int ptkit_coverage_add_code(ptkit_coverage* coverage, uint64_t address, const void* code,
                                       size_t size);
-/* Where code lies, and of which process it is. Members that are 0 have their default; newer ones as in
-   ptkit_options. */
+/* Where code lies, and of which process it is. Set `address` in any case: 0 is an address. Other members that
+   are 0 have their default; newer ones as in ptkit_options. */
 enum ptkit_place_flags {
   PTKIT_CR3_KNOWN = 1,    /* cr3 is valid: the code is of the processes with this CR3 alone */
   PTKIT_LAYOUT_FILE = 2,  /* of a PE file: sections lie as on disk; */
@@ -194,7 +194,7 @@ enum ptkit_place_flags {
 
 typedef struct ptkit_place {
   size_t size;      /* sizeof(ptkit_place) */
-  uint64_t address; /* as for the functions without a place */
+  uint64_t address; /* as for the functions without a place: PTKIT_AS_LINKED, or where the code lies */
   uint64_t cr3;     /* compared without PCID (11:0) and the bits above the address */
   uint32_t flags;   /* of enum ptkit_place_flags */
   uint32_t reserved[1];
@@ -202,7 +202,7 @@ typedef struct ptkit_place {
 
 /* Since PTKIT_1.1. The same at a place. Code with a CR3 is seen while the buffer's PIP packets say this CR3,
    and hides code without one there. So images of two processes may have the same addresses. The edges of
-   each process are counted apart. `place` NULL: an image as linked. */
+   each process are counted apart. `place` NULL: an image as linked; code needs a place. */
 PTKIT_API int ptkit_coverage_add_image_at(ptkit_coverage* coverage, const char* path,
                                           const ptkit_place* place);
 PTKIT_API int ptkit_coverage_add_code_at(ptkit_coverage* coverage, const void* code, size_t size,

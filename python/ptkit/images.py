@@ -150,7 +150,7 @@ class _GivenImages:
         reach: tuple[int, int, int] | None = None  # space, last address, and item of what reaches farthest
         for space, first, last, number in spans:
             if reach is not None and reach[0] == space and first <= reach[1]:
-                if self._owners[number] != self._owners[reach[2]]:
+                if self._owners[number].key != self._owners[reach[2]].key:
                     self._refuse(self._owners[reach[2]], self._owners[number], first, min(last, reach[1]))
                 if last <= reach[1]:
                     continue

@@ -13,6 +13,7 @@ from small_pe import in_memory, pe, pe32_driver, pe_with_import
 import ptkit
 from ptkit import _core
 from ptkit.cli import main
+from ptkit.cli.addresses import image_at
 from ptkit.images import CodeFile
 
 _BASE = 0x1_4000_0000
@@ -182,6 +183,12 @@ def test_images_that_overlap_are_refused(
     assert ("cr3=VALUE" if not cr3 else "CR3 of another process") in said
 
 
+def test_arrays_of_code_that_overlap_are_refused(packets: Any) -> None:
+    images = [(np.frombuffer(_ONE, np.uint8), _CODE), (np.frombuffer(_ONE, np.uint8), _CODE + 1)]
+    with pytest.raises(ptkit.ConfigError, match="overlap at 0x"):
+        ptkit.open(_processes(packets, _TURNS), images=images)
+
+
 def test_the_same_image_twice_is_one(programs: dict[int, Path], packets: Any, open_trace: Any) -> None:
     trace = open_trace(_processes(packets, [(_A, 3)]), images=[programs[_A], programs[_A]])
     assert len(trace.branches(kind="COND")) == 6
@@ -205,6 +212,10 @@ def test_processes_on_the_command_line(
         with pytest.raises(SystemExit):
             main(["branches", str(stream), "--image", f"{programs[_A]}@{_BASE:#x}{wrong}"])
         assert said in capsys.readouterr().err
+    odd = tmp_path / "lib,v=2.so"
+    odd.write_bytes(programs[_A].read_bytes())
+    assert image_at(f"{odd},cr3=0x1000") == (str(odd), None, 0x1000, None)
+    assert main(["branches", str(stream), "--processor", "6/142/9", "--image", str(odd)]) == 0
 
 
 def test_wrong_items_are_refused(programs: dict[int, Path], packets: Any) -> None:

@@ -30,7 +30,7 @@ ADDRESSES = "Addresses: 0x401000, WinDbg's fffff803`12345678, or decimal digits.
 _PAGE = 4096
 _BACKTICK = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,8})`([0-9a-fA-F]{8})")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]+")
-_SETTINGS = re.compile(r"(?:,[a-z0-9]+=[^,@=]*)+$")
+_SETTINGS = re.compile(r"(?:,(?:cr3|layout)=[^,@=]*)+$")
 
 
 class DecimalAddress(int):
@@ -100,7 +100,11 @@ class ImageArgument(NamedTuple):
 def image_at(text: str) -> ImageArgument:
     """Read ``PATH[@ADDRESS][,cr3=VALUE][,layout=memory|file]``."""
     settings = _SETTINGS.search(text)
-    path, where = _address_at(text[: settings.start()] if settings else text)
+    place = text[: settings.start()] if settings else text
+    _, _, unknown = place.rpartition("@")[2].partition(",")
+    if "@" in place and "=" in unknown:
+        raise argparse.ArgumentTypeError(f"{unknown!r} is neither cr3=VALUE nor layout=memory or layout=file")
+    path, where = _address_at(place)
     cr3, layout = None, None
     for setting in settings[0][1:].split(",") if settings else ():
         name, _, value = setting.partition("=")
