@@ -1,5 +1,8 @@
 #include "image/imports.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "image/elf_file.h"
 #include "image/import_readers.h"
 #include "image/pe.h"
@@ -32,31 +35,78 @@ SlotOperand slot_operand(base::Bytes code) noexcept {
 Imports::Imports(base::Bytes bytes) {
   if (is_pe(bytes)) {
     const auto file = PeFile::open(bytes);
-    if (file.ok()) slots_ = read_import_slots(file.value());
+    if (file.ok()) take(read_import_slots(file.value()));
   } else {
     const auto file = ElfFile::open(bytes);
-    if (file.ok()) slots_ = read_import_slots(file.value());
+    if (file.ok()) take(read_import_slots(file.value()));
   }
   if (empty()) return;
   segments_ = file_segments(bytes);
   std::erase_if(segments_, [](const FileSegment& segment) { return !segment.executable; });
 }
 
-std::string_view Imports::at(std::uint64_t rva) const noexcept {
-  const auto found = slots_.names.find(rva);
-  return found == slots_.names.end() ? std::string_view{} : std::string_view(found->second);
+Imports Imports::of(const trace::ImageFile& file) {
+  if (file.contents.size() != 0) return Imports(file.contents.bytes());
+  return decode(file.imports).value_or(Imports());
 }
 
-std::string_view Imports::called(base::Bytes code, std::uint64_t rva, std::uint64_t address) const noexcept {
+void Imports::take(const ImportSlots& slots) {
+  is_64_bit_ = slots.is_64_bit;
+  linked_base_ = slots.linked_base;
+  table_ = slots.table;
+  std::map<std::string_view, std::uint32_t> numbers;
+  for (const auto& [rva, slot] : slots.slots) {
+    std::uint32_t module = 0;
+    if (!slot.module.empty()) {
+      const auto [number, is_new] =
+          numbers.try_emplace(slot.module, static_cast<std::uint32_t>(modules_.size() + 1));
+      if (is_new) modules_.push_back(slot.module);
+      module = number->second;
+    }
+    add(rva, slot.name, module);
+  }
+}
+
+void Imports::add(std::uint64_t rva, std::string_view name, std::uint32_t module) {
+  if (name.size() > std::numeric_limits<std::uint32_t>::max() - names_.size()) return;
+  slots_.push_back(
+      {rva, static_cast<std::uint32_t>(names_.size()), static_cast<std::uint32_t>(name.size()), module});
+  names_ += name;
+}
+
+Import Imports::at(std::uint64_t rva) const noexcept {
+  const auto found = std::ranges::lower_bound(slots_, rva, {}, &Slot::rva);
+  if (found == slots_.end() || found->rva != rva) return {};
+  return {name_of(*found),
+          found->module == 0 ? std::string_view{} : std::string_view(modules_[found->module - 1])};
+}
+
+Import Imports::called(base::Bytes code, std::uint64_t rva, std::uint64_t address) const noexcept {
   const SlotOperand operand = slot_operand(code);
   if (operand.end == 0) return {};
   const std::uint64_t displacement = base::sign_extend(operand.displacement, 32);
-  if (operand.is_relative)
-    return slots_.is_64_bit || slots_.table == 0 ? std::string_view{} : at(slots_.table + displacement);
-  if (slots_.is_64_bit) return at(rva + operand.end + displacement);
+  if (operand.is_relative) return is_64_bit_ || table_ == 0 ? Import{} : at(table_ + displacement);
+  if (is_64_bit_) return at(rva + operand.end + displacement);
   // Code in memory has the address that relocation gave it, code of the file the linked one.
-  const std::string_view name = at(operand.displacement - (address - rva));
-  return name.empty() ? at(operand.displacement - slots_.linked_base) : name;
+  const Import moved = at(operand.displacement - (address - rva));
+  return moved.name.empty() ? at(operand.displacement - linked_base_) : moved;
+}
+
+Imports Imports::redacted() const {
+  constexpr std::string_view kOrdinal = "!Ordinal";
+  Imports out;
+  out.is_64_bit_ = is_64_bit_;
+  out.linked_base_ = linked_base_;
+  out.table_ = table_;
+  out.segments_ = segments_;
+  for (std::size_t i = 0; i < modules_.size(); ++i) out.modules_.push_back("module-" + std::to_string(i + 1));
+  for (const Slot& slot : slots_) {
+    std::string name(name_of(slot));
+    const std::string module = slot.module == 0 ? "module" : out.modules_[slot.module - 1];
+    if (const std::size_t end = name.rfind(kOrdinal); end != std::string::npos) name.replace(0, end, module);
+    out.add(slot.rva, name, slot.module);
+  }
+  return out;
 }
 
 }  // namespace ptkit::image

@@ -19,7 +19,7 @@ struct Imported {
 
 class ImportReader {
  public:
-  ImportReader(const PeFile& file, std::map<std::uint64_t, std::string>& slots)
+  ImportReader(const PeFile& file, std::map<std::uint64_t, ImportSlots::Slot>& slots)
       : file_(file), slots_(slots), names_(file.bytes().size()) {}
 
   void read() {
@@ -53,6 +53,8 @@ class ImportReader {
   void read_slots(const Imported& one) {
     const std::size_t bytes = file_.is_64_bit() ? 8 : 4;
     const std::uint64_t by_ordinal = std::uint64_t{1} << (8 * bytes - 1);
+    const std::string_view module = text_at(one.dll);
+    if (!names_.take(module)) left_ = 0;
     for (std::uint64_t i = 0; left_ != 0; ++i) {
       --left_;
       const base::Bytes cell = at(one.names + i * bytes, bytes);
@@ -63,28 +65,30 @@ class ImportReader {
       // In memory without a table of names, slots have addresses: of the kernel, their highest bit is set,
       // too.
       const bool has_ordinal = (value & by_ordinal) != 0 && (value & ~by_ordinal) <= 0xFFFF;
-      const std::string name = has_ordinal ? ordinal_name(one, value & 0xFFFF) : std::string(name_at(value));
-      if (!names_.take(name)) left_ = 0;
-      if (!name.empty()) slots_.try_emplace(one.slots + i * bytes, name);
+      const std::string name =
+          has_ordinal ? ordinal_name(module, value & 0xFFFF) : std::string(name_at(value));
+      if (!names_.take(name) || !names_.take(module)) left_ = 0;
+      if (!name.empty())
+        slots_.try_emplace(one.slots + i * bytes, ImportSlots::Slot{name, std::string(module)});
     }
   }
 
   // A 2-byte hint comes before the name.
   [[nodiscard]] std::string_view name_at(std::uint64_t address) const noexcept {
-    const auto offset =
-        address + 2 <= 0xFFFF'FFFF ? file_.offset_of(static_cast<std::uint32_t>(address + 2)) : std::nullopt;
+    return address + 2 <= 0xFFFF'FFFF ? text_at(static_cast<std::uint32_t>(address + 2)) : std::string_view{};
+  }
+
+  [[nodiscard]] std::string_view text_at(std::uint32_t address) const noexcept {
+    const auto offset = file_.offset_of(address);
     return offset ? file_.text_at(*offset) : std::string_view{};
   }
 
-  [[nodiscard]] std::string ordinal_name(const Imported& one, std::uint64_t ordinal) const {
-    const auto offset = file_.offset_of(one.dll);
-    std::string_view dll = offset ? file_.text_at(*offset) : std::string_view{};
-    dll = dll.substr(0, dll.find_last_of('.'));
-    return std::string(dll) + "!Ordinal" + std::to_string(ordinal);
+  [[nodiscard]] static std::string ordinal_name(std::string_view module, std::uint64_t ordinal) {
+    return std::string(module.substr(0, module.find_last_of('.'))) + "!Ordinal" + std::to_string(ordinal);
   }
 
   const PeFile& file_;
-  std::map<std::uint64_t, std::string>& slots_;
+  std::map<std::uint64_t, ImportSlots::Slot>& slots_;
   NameBudget names_;
   std::size_t left_ = kMostSlots;  // rows of hostile files may share tables
 };
@@ -95,7 +99,7 @@ ImportSlots read_import_slots(const PeFile& file) {
   ImportSlots slots;
   slots.is_64_bit = file.is_64_bit();
   slots.linked_base = file.linked_base();
-  ImportReader(file, slots.names).read();
+  ImportReader(file, slots.slots).read();
   return slots;
 }
 

@@ -166,7 +166,7 @@ std::string_view AddressTexts::import_of(const RowAddresses& from, const RowAddr
   const RowTimes times = symbol::times_of(from, row);
   const CodeView* const view = views_.with_code(views_.at(from.spaces[row], times.first), times, ip);
   return view == nullptr ? std::string_view{}
-                         : code_.symbols.import_at(view->space(), view->valid_from(), ip);
+                         : code_.symbols.import_at(view->space(), view->valid_from(), ip).name;
 }
 
 bool AddressTexts::add_target(TextBuffer& out, const RowAddresses& to, const RowAddresses& from,

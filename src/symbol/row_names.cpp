@@ -125,7 +125,7 @@ std::vector<std::string_view> name_imports(const Symbols& symbols, const image::
                                            const RowAddresses& rows, RowCodes out) {
   NameCodes names;
   name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
-    const std::string_view found = symbols.import_at(run.code->space(), run.code->valid_from(), ip);
+    const std::string_view found = symbols.import_at(run.code->space(), run.code->valid_from(), ip).name;
     return found.empty() ? Name{} : Name{names.code_of(found), 0};
   });
   return std::move(names.names);

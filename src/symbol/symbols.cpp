@@ -83,21 +83,22 @@ class Symbols::Impl {
 
   [[nodiscard]] bool has_imports() const {
     std::call_once(found_imports_, [&] {
-      has_imports_ = std::ranges::any_of(
-          bundle_->files, [](const trace::ImageFile& file) { return file.contents.size() != 0; });
+      has_imports_ = std::ranges::any_of(bundle_->files, [](const trace::ImageFile& file) {
+        return file.contents.size() != 0 || !file.imports.empty();
+      });
     });
     return has_imports_;
   }
 
-  [[nodiscard]] std::string_view import_at(trace::SpaceId space, std::uint64_t tsc,
-                                           std::uint64_t address) const {
+  [[nodiscard]] image::Import import_at(trace::SpaceId space, std::uint64_t tsc,
+                                        std::uint64_t address) const {
     if (!has_imports()) return {};
     const image::CodeView& view = image_.view(space, tsc);
     const image::Provenance where = file_at(image_, view, address);
     if (where.file < 0 || static_cast<std::size_t>(where.file) >= imports_.size()) return {};
     ImportsOfFile& of = imports_[static_cast<std::size_t>(where.file)];
     std::call_once(of.once, [&] {
-      of.imports = image::Imports(bundle_->files[static_cast<std::size_t>(where.file)].contents.bytes());
+      of.imports = image::Imports::of(bundle_->files[static_cast<std::size_t>(where.file)]);
     });
     if (of.imports.empty()) return {};
     const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(where.region)];
@@ -105,10 +106,10 @@ class Symbols::Impl {
     std::array<std::uint8_t, kLongestBranch> code{};
     const std::size_t size = rva ? view.read(address, code) : 0;
     if (size == 0) return {};
-    const std::string_view name = of.imports.called(base::Bytes(code).first(size), *rva, address);
-    if (name.empty()) return {};
+    const image::Import found = of.imports.called(base::Bytes(code).first(size), *rva, address);
+    if (found.name.empty()) return {};
     const std::lock_guard lock(import_names_mutex_);
-    return *import_names_.emplace(name).first;
+    return {*import_names_.emplace(found.name).first, found.module};
   }
 
   [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t tsc,
@@ -360,7 +361,7 @@ const unwind::UnwindTable* Symbols::unwind_of(std::int32_t file) const { return 
 
 bool Symbols::has_imports() const { return impl_->has_imports(); }
 
-std::string_view Symbols::import_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const {
+image::Import Symbols::import_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const {
   return impl_->import_at(space, tsc, address);
 }
 

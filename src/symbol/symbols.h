@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "image/imports.h"
 #include "trace/bundle.h"
 
 namespace ptkit::unwind {
@@ -65,12 +66,11 @@ class Symbols {
   // A number that differs between spaces and times that see different lists of symbols at the address; 0: no
   // list there is of one space alone.
   [[nodiscard]] std::uint32_t lists_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const;
-  // Whether some file of the trace can import functions by slots: a PE file.
+  // Whether some file of the trace can import functions by slots.
   [[nodiscard]] bool has_imports() const;
-  // The function of the import slot that the indirect branch at the address reads; empty: it is no such
-  // branch. Valid as long as this object.
-  [[nodiscard]] std::string_view import_at(trace::SpaceId space, std::uint64_t tsc,
-                                           std::uint64_t address) const;
+  // The function of the import slot that the indirect branch at the address reads; without a name: it is no
+  // such branch. Valid as long as this object.
+  [[nodiscard]] image::Import import_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const;
   // Up to `limit` names similar to a name that does not exist, for error messages.
   [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const;
 

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "capture/files/parse_request.h"
+#include "image/imports.h"
 #include "unwind/table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -18,6 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto table = ptkit::unwind::UnwindTable::decode(parsed->unwind, request.file_bytes);
   if (!table && !parsed->unwind.empty()) std::abort();
+  if (!parsed->imports.empty() && !ptkit::image::Imports::decode(parsed->imports)) std::abort();
   for (const auto& one : parsed->places) {
     if (one.offset >= request.file_bytes) std::abort();
   }

@@ -14,7 +14,9 @@
 #include "formats/ptk/chunks.h"
 #include "formats/ptk/writer.h"
 #include "formats/registry.h"
+#include "image/imports.h"
 #include "memory_file.h"
+#include "symbol/symbols.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
@@ -84,8 +86,9 @@ class Mutator {
 
  private:
   void change_header(ChunkHeader& header) {
-    constexpr std::array kTypes{ChunkType::META, ChunkType::STREAM,   ChunkType::SPACE, ChunkType::FILE,
-                                ChunkType::DATA, ChunkType::SIDEBAND, ChunkType::CODE,  ChunkType::SYMBOLS};
+    constexpr std::array kTypes{ChunkType::META,   ChunkType::STREAM,   ChunkType::SPACE, ChunkType::FILE,
+                                ChunkType::DATA,   ChunkType::SIDEBAND, ChunkType::CODE,  ChunkType::SYMBOLS,
+                                ChunkType::UNWIND, ChunkType::IMPORTS,  ChunkType::DEBUG};
     switch (below(4)) {
       case 0:
         header.id = below(2) == 0 ? static_cast<std::uint32_t>(below(4)) : header.id ^ 1U << below(32);
@@ -138,6 +141,12 @@ void check(const trace::TraceBundle& bundle) {
     if (region.bytes.size() > region.size) std::abort();
     for (const std::uint8_t byte : region.bytes.bytes()) sum += byte;
   }
+  for (const trace::ImageFile& file : bundle.files) {
+    if (image::Imports::of(file).encode() != file.imports) std::abort();
+  }
+  const symbol::Symbols symbols(std::make_shared<const trace::TraceBundle>(bundle));
+  for (const trace::CodeRegion& region : bundle.code)
+    sum += symbols.import_at(region.space, region.tsc_from, region.address).module.size();
   static_cast<void>(*const_cast<volatile unsigned*>(&sum));
 }
 

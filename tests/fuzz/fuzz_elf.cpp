@@ -9,6 +9,7 @@
 #include "image/code_file.h"
 #include "image/contradictions.h"
 #include "image/elf.h"
+#include "image/imports.h"
 #include "image/pe.h"
 #include "symbol/symbols.h"
 
@@ -56,6 +57,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& entry : image::read_symbols(bytes)) {
     if (entry.file_offset >= size || entry.name.empty()) std::abort();
   }
+  const auto slots = image::Imports(bytes).encode();
+  const auto stored = image::Imports::decode(slots);
+  if (stored.has_value() != !slots.empty() || (stored && stored->encode() != slots)) std::abort();
   const MemoryFile file(data, size);
   auto bundle = std::make_shared<trace::TraceBundle>();
   image::Placement placement;

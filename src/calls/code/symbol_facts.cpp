@@ -196,7 +196,7 @@ std::uint32_t SymbolFacts::import_at(std::uint64_t ip) {
   if (!symbols_.has_imports()) return kUnknownFunction;
   const auto [found, is_new] = imports_[view_->id()].try_emplace(ip, kUnknownFunction);
   if (!is_new) return found->second;
-  const std::string_view name = symbols_.import_at(view_->space(), view_->valid_from(), ip);
+  const std::string_view name = symbols_.import_at(view_->space(), view_->valid_from(), ip).name;
   if (name.empty()) return kUnknownFunction;
   Function function{.entry_ip = ip, .space = view_->space(), .code_tsc = view_->valid_from()};
   function.import = reinterpret_cast<std::uintptr_t>(name.data());  // texts of equal names are the same

@@ -21,6 +21,7 @@ FileTable::Entry FileTable::find(const std::string& key, const std::string& path
   file.build_id = std::move(parsed.build_id);
   file.symbols = std::move(parsed.symbols);
   file.unwind = std::move(parsed.unwind);
+  file.imports = std::move(parsed.imports);
   file.debug = trace::TraceBuffer::from_vector({parsed.debug.begin(), parsed.debug.end()});
   return {known.number, std::move(file), known.build_id};
 }

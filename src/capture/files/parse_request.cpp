@@ -10,6 +10,7 @@
 #include "image/code_file.h"
 #include "image/debug_sections.h"
 #include "image/elf.h"
+#include "image/imports.h"
 #include "symbol/symbols.h"
 #include "trace/warning_codes.h"
 #include "unwind/table.h"
@@ -39,6 +40,7 @@ void describe(Fields& fields, ParsedFile& file) {
     fields(one.size);
   });
   base::list_fields(fields, file.unwind, [&](std::uint8_t& one) { fields(one); });
+  base::list_fields(fields, file.imports, [&](std::uint8_t& one) { fields(one); });
   fields.text(file.debug);
   base::list_fields(fields, file.places, [&](FunctionPlace& one) {
     fields(one.offset);
@@ -103,6 +105,7 @@ void parse_contents(const ParseRequest& request, trace::TraceBuffer contents, Pa
     case Kind::SYMBOLS:
       out.symbols = image::read_symbols(contents.bytes(), true);
       out.unwind = unwind::UnwindTable(contents.bytes()).encode();
+      out.imports = image::Imports(contents.bytes()).encode();
       if (request.debug) out.debug = image::debug_sections(contents.bytes());
       [[fallthrough]];
     case Kind::BUILD_ID:
@@ -154,7 +157,9 @@ bool is_invalid(const ParseRequest& request, const ParsedFile& file) {
                  !std::ranges::is_sorted(file.functions, {}, &JitFunction::file_offset)))
     return true;
   const bool unwind = file.unwind.empty() || unwind::UnwindTable::decode(file.unwind, end).has_value();
-  return !ordered || !places || !functions || !unwind || (!request.debug && !file.debug.empty()) ||
+  const bool imports = file.imports.empty() || image::Imports::decode(file.imports).has_value();
+  return !ordered || !places || !functions || !unwind || !imports ||
+         (!request.debug && !file.debug.empty()) ||
          file.build_id.find_first_not_of("0123456789abcdef") != std::string::npos ||
          std::ranges::any_of(file.places, [&](const FunctionPlace& one) { return one.offset >= end; }) ||
          file.similar.size() > kMaxSimilar || !std::ranges::all_of(file.similar, is_name) ||

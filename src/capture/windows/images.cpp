@@ -4,6 +4,7 @@
 #include <cctype>
 #include <utility>
 
+#include "image/imports.h"
 #include "image/pe.h"
 #include "image/pe_file.h"
 
@@ -158,6 +159,7 @@ WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {
     out.relocations = std::make_shared<const image::PeRelocations>(file.value());
     described.build_id = file.value().pdb().id;
     described.symbols = image::pe_symbols(contents.bytes(), true);
+    described.imports = image::Imports(contents.bytes()).encode();
   }
   writer_->file(static_cast<std::uint32_t>(out.number), described);
   return out;

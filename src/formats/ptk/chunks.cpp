@@ -108,6 +108,7 @@ std::uint64_t memory_factor(ChunkType type) {
     case ChunkType::SIDEBAND:
       return 16;
     case ChunkType::CODE:
+    case ChunkType::IMPORTS:
       return 4;
     case ChunkType::SYMBOLS:
       return 6;

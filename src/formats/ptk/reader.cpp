@@ -12,6 +12,7 @@
 #include "formats/ptk/end_state.h"
 #include "formats/ptk/json.h"
 #include "formats/ptk/stream.h"
+#include "image/imports.h"
 #include "trace/warning_codes.h"
 #include "unwind/table.h"
 
@@ -109,6 +110,8 @@ class Reader {
         return add_symbols(entry, bytes);
       case ChunkType::UNWIND:
         return add_unwind(entry, bytes);
+      case ChunkType::IMPORTS:
+        return add_imports(entry, bytes);
       case ChunkType::DEBUG:
         return add_debug(entry, bytes);
       case ChunkType::DATA:
@@ -243,6 +246,11 @@ class Reader {
     unwind_[entry.header.id] = bytes;
   }
 
+  void add_imports(const IndexEntry& entry, const std::vector<std::uint8_t>& bytes) {
+    if (!image::Imports::decode(bytes)) return warn_of_cut(entry);
+    imports_[entry.header.id] = bytes;
+  }
+
   // Without one of its chunks, the debug information ends there.
   void add_debug(const IndexEntry& entry, base::Bytes bytes) {
     std::vector<std::uint8_t>& all = debug_[entry.header.id];
@@ -275,6 +283,10 @@ class Reader {
     for (auto& [id, table] : unwind_) {
       if (const auto at = files_.find(id); at != files_.end())
         bundle_.files[at->second].unwind = std::move(table);
+    }
+    for (auto& [id, slots] : imports_) {
+      if (const auto at = files_.find(id); at != files_.end())
+        bundle_.files[at->second].imports = std::move(slots);
     }
     for (auto& [id, bytes] : debug_) {
       if (const auto at = files_.find(id); at != files_.end())
@@ -368,6 +380,7 @@ class Reader {
   std::map<std::uint32_t, ptk::SwitchOffsets> switch_offsets_;
   std::map<std::uint32_t, std::vector<trace::SymbolEntry>> symbols_;
   std::map<std::uint32_t, std::vector<std::uint8_t>> unwind_;
+  std::map<std::uint32_t, std::vector<std::uint8_t>> imports_;
   std::map<std::uint32_t, std::vector<std::uint8_t>> debug_;
   std::vector<trace::CodeRegion> code_ends_;  // as end_code() takes them
   std::set<std::uint32_t> unknown_types_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "image/imports.h"
 #include "trace/module_names.h"
 
 namespace ptkit::formats::ptk {
@@ -64,6 +65,8 @@ trace::ImageFile redacted(std::uint32_t id, trace::ImageFile file) {
     for (trace::SymbolEntry& one : file.symbols) one.name = name_without_path(one.name);
   }
   if (!is_one_of(kKernelNames, file.path)) file.path = "file-" + std::to_string(id);
+  const auto imports = image::Imports::decode(file.imports);
+  file.imports = imports ? imports->redacted().encode() : std::vector<std::uint8_t>();
   file.debug = {};  // has the paths of source files
   return file;
 }

@@ -7,6 +7,7 @@
 #include "formats/common/missing_files.h"
 #include "formats/ptk/writer.h"
 #include "image/code_file.h"
+#include "image/imports.h"
 #include "image/segments.h"
 #include "unwind/table.h"
 
@@ -39,6 +40,9 @@ void save_files(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWr
     file.unwind = bundle.files[i].unwind;
     if (file.unwind.empty() && !is_left_out)
       file.unwind = unwind::UnwindTable(bundle.files[i].contents.bytes()).encode();
+    file.imports = bundle.files[i].imports;
+    if (file.imports.empty() && !is_left_out)
+      file.imports = image::Imports(bundle.files[i].contents.bytes()).encode();
     file.debug = bundle.files[i].debug;
     writer.file(static_cast<std::uint32_t>(i), file);
   }

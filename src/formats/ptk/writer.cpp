@@ -136,9 +136,13 @@ void PtkWriter::put_file(std::uint32_t id, const trace::ImageFile& file) {
     symbols.clear();
   }
   if (!symbols.empty()) file_.append(ptk::ChunkType::SYMBOLS, id, 0, symbols);
-  // Readers leave out larger chunks. A table that large is of 16 million functions.
-  const std::size_t unwind = file.unwind.size();
-  if (unwind != 0 && unwind <= ptk::kMaxPlainBytes) file_.append(ptk::ChunkType::UNWIND, id, 0, file.unwind);
+  // Readers leave out larger chunks. A table that large is of 16 million functions, or a million import
+  // slots.
+  const auto table = [&](ptk::ChunkType type, const std::vector<std::uint8_t>& bytes) {
+    if (!bytes.empty() && bytes.size() <= ptk::kMaxPlainBytes) file_.append(type, id, 0, bytes);
+  };
+  table(ptk::ChunkType::UNWIND, file.unwind);
+  table(ptk::ChunkType::IMPORTS, file.imports);
   const base::Bytes debug = file.debug.bytes();
   for (std::size_t at = 0; at < debug.size(); at += kDebugChunkBytes)
     file_.append(ptk::ChunkType::DEBUG, id, at,

@@ -1,6 +1,8 @@
 // Functions behind the slots that branches of PE files read.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 
 #include "image/imports.h"
@@ -40,13 +42,14 @@ TEST(Imports, NamesCallsAndJumpsThroughSlots) {
   for (const unsigned number : {1U, 13U}) {
     const ByteVector bytes = file_with_imports(true, number);
     const Imports imports(bytes);
-    const auto called = [&](const ByteVector& code) { return imports.called(code, kRva, kLoad + kRva); };
+    const auto called = [&](const ByteVector& code) { return imports.called(code, kRva, kLoad + kRva).name; };
     EXPECT_EQ(called(branch(0x15, kSlot - kRva - 6)), "ExpInterlockedPopEntrySList");
     EXPECT_EQ(called(branch(0x25, kSlot + 8 - kRva - 6)), "WS2_32!Ordinal23");
     EXPECT_EQ(called(branch(0x25, kSlot - kRva - 7, {0x48})), "ExpInterlockedPopEntrySList");
     EXPECT_EQ(called(branch(0x15, kSlot - kRva - 8, {0xf2, 0x48})), "ExpInterlockedPopEntrySList");
     EXPECT_EQ(called(branch(0x15, kSlot + 16 - kRva - 6)), "");  // behind the slots
     EXPECT_EQ(called(branch(0x35, kSlot - kRva - 6)), "");       // PUSH
+    EXPECT_EQ(imports.called(branch(0x15, kSlot - kRva - 6), kRva, kLoad + kRva).module, "WS2_32.dll");
     EXPECT_EQ(called({0xff, 0x15, 0x00}), "");
     EXPECT_EQ(called({}), "");
   }
@@ -62,20 +65,20 @@ TEST(Imports, AddressesInSlotsAreNoOrdinals) {
     put(bytes, test::kDataOffset + 0x150, wide ? 0xffff'f803'1234'5678 : 0x804d'9050, width);
     const Imports imports(bytes);
     const std::uint32_t operand = wide ? kSlot - kRva - 6 : 0x400000 + kSlot;
-    EXPECT_EQ(imports.called(branch(0x15, operand), kRva, 0x400000 + kRva), "");
+    EXPECT_EQ(imports.called(branch(0x15, operand), kRva, 0x400000 + kRva).name, "");
     put(bytes, test::kDataOffset + 0x150, std::uint64_t{1} << (8 * width - 1) | 23, width);
-    EXPECT_EQ(Imports(bytes).called(branch(0x15, operand), kRva, 0x400000 + kRva), "WS2_32!Ordinal23");
+    EXPECT_EQ(Imports(bytes).called(branch(0x15, operand), kRva, 0x400000 + kRva).name, "WS2_32!Ordinal23");
   }
 }
 
 TEST(Imports, Knows32BitCodeBeforeAndAfterRelocation) {
   const ByteVector bytes = file_with_imports(false);
   const Imports imports(bytes);
-  EXPECT_EQ(imports.called(branch(0x15, 0x400000 + kSlot), kRva, 0x10000000 + kRva),
+  EXPECT_EQ(imports.called(branch(0x15, 0x400000 + kSlot), kRva, 0x10000000 + kRva).name,
             "ExpInterlockedPopEntrySList");
-  EXPECT_EQ(imports.called(branch(0x15, 0x10000000 + kSlot + 4), kRva, 0x10000000 + kRva),
+  EXPECT_EQ(imports.called(branch(0x15, 0x10000000 + kSlot + 4), kRva, 0x10000000 + kRva).name,
             "WS2_32!Ordinal23");
-  EXPECT_EQ(imports.called(branch(0x15, 0x20000000 + kSlot), kRva, 0x10000000 + kRva), "");
+  EXPECT_EQ(imports.called(branch(0x15, 0x20000000 + kSlot), kRva, 0x10000000 + kRva).name, "");
 }
 
 TEST(Imports, OtherFilesHaveNone) {
@@ -91,8 +94,20 @@ TEST(Imports, SurvivesRandomBytesAndEndlessTables) {
     for (int i = 0; i < 4; ++i) bytes[random() % bytes.size()] = static_cast<std::uint8_t>(random());
     for (int i = 0; i < 4; ++i) bytes[0x700 + random() % 0x80] = static_cast<std::uint8_t>(random());
     const Imports imports(bytes);
-    EXPECT_LE(imports.called(branch(0x15, kSlot - kRva - 6), kRva, kLoad + kRva).size(), 4096u);
+    EXPECT_LE(imports.called(branch(0x15, kSlot - kRva - 6), kRva, kLoad + kRva).name.size(), 4096u);
   }
+}
+
+// Versions of symbols 1 to 3: `puts` has one of libc.so.6, `own` none.
+template <typename Maker>
+void add_versions(Maker& maker, std::uint16_t symbols, std::uint16_t names) {
+  ByteVector needed;
+  test::append(needed, Elf64_Verneed{1, 1, 1, sizeof(Elf64_Verneed), 0});
+  test::append(needed, Elf64_Vernaux{0, 0, 2, 11, 0});
+  maker.add({".gnu.version_r", SHT_GNU_verneed, SHF_ALLOC, 0x40'0700, needed, names, 0, 0});
+  ByteVector versions;
+  for (const std::uint16_t one : std::array<std::uint16_t, 4>{0, 0x8002, 1, 1}) test::append(versions, one);
+  maker.add({".gnu.version", SHT_GNU_versym, SHF_ALLOC, 0x40'0780, versions, symbols, 2, 0});
 }
 
 // A program that takes `puts` and `exit` from a library, and defines `own` itself.
@@ -117,6 +132,9 @@ ByteVector elf_with_slots(std::uint32_t type) {
                                                                           : symbol << 8U | types[i]);
     test::append(relocations, one);
   }
+  const ByteVector names{0, 'l', 'i', 'b', 'c', '.', 's', 'o', '.', '6', 0, 'V', 0};
+  const auto strings = maker.add({".version_names", SHT_STRTAB, 0, 0, names, 0, 0, 0});
+  add_versions(maker, table, strings);
   maker.add({".rel", type, SHF_ALLOC, 0x40'0800, relocations, table, sizeof(Relocation), 0});
   return maker.make();
 }
@@ -125,7 +143,7 @@ std::string called(const Imports& imports, std::uint64_t rva, std::initializer_l
                    std::uint64_t operand) {
   ByteVector code(opcode);
   put(code, code.size(), operand, 4);
-  return std::string(imports.called(code, rva, 0x5555'0000'0000 + rva));
+  return std::string(imports.called(code, rva, 0x5555'0000'0000 + rva).name);
 }
 
 TEST(Imports, NamesSlotsOfElfFiles) {
@@ -137,10 +155,33 @@ TEST(Imports, NamesSlotsOfElfFiles) {
   EXPECT_EQ(called(imports, 0x10, {0xf2, 0xff, 0x25}, 0x2018 - 0x17), "puts");
   EXPECT_EQ(called(imports, 0x10, {0xff, 0x25}, 0x2028 - 0x16), "");  // its own function
   EXPECT_EQ(called(imports, 0x10, {0xff, 0xa3}, 0x18), "");           // EBX is of 32-bit code
+  EXPECT_EQ(imports.called(branch(0x25, 0x2018 - 0x16), 0x10, 0x10).module, "libc.so.6");
+  EXPECT_EQ(imports.called(branch(0x25, 0x2020 - 0x16), 0x10, 0x10).module, "");  // without a version
   trace::CodeRegion region;
   region.size = 0x40;
   region.file_offset = test::Elf64Maker::kContents;
   EXPECT_EQ(imports.rva_of(region, region.file_offset + 8), 8U);
+}
+
+// Lists of versions that go in circles, or beyond the file.
+TEST(Imports, SurvivesDamagedVersions) {
+  const ByteVector file = elf_with_slots<test::Elf64Maker, Elf64_Rela>(SHT_RELA);
+  const Elf64_Verneed first{1, 1, 1, sizeof(Elf64_Verneed), 0};
+  ByteVector needed;
+  test::append(needed, first);
+  const auto at = std::ranges::search(file, needed).begin() - file.begin();
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 2000; ++round) {
+    ByteVector bytes = file;
+    for (int i = 0; i < 3; ++i)
+      bytes[static_cast<std::size_t>(at) + random() % 40] = static_cast<std::uint8_t>(random() % 32);
+    const Imports imports(bytes);
+    EXPECT_EQ(called(imports, 0x10, {0xff, 0x25}, 0x2018 - 0x16), "puts");
+    const auto stored = imports.encode();
+    const auto read = Imports::decode(stored);
+    ASSERT_TRUE(read.has_value());
+    EXPECT_EQ(read->encode(), stored);
+  }
 }
 
 TEST(Imports, NamesSlotsOf32BitElfFiles) {

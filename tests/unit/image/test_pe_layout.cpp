@@ -96,7 +96,7 @@ std::string names_in(const ByteVector& bytes, bool code) {
     if (symbol && symbol->address == kAt + rva && symbol->size < 0x1000)
       found +=
           " " + std::string(symbol->name) + ":" + std::to_string(rva) + "+" + std::to_string(symbol->size);
-    found += symbols.import_at(trace::kAnySpace, 0, kAt + rva);
+    found += symbols.import_at(trace::kAnySpace, 0, kAt + rva).name;
   }
   return found;
 }

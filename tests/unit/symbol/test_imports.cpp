@@ -30,9 +30,21 @@ std::shared_ptr<trace::TraceBundle> bundle_with_call() {
 TEST(SymbolImports, NamesTheFunctionBehindTheSlot) {
   const Symbols symbols(bundle_with_call());
   EXPECT_TRUE(symbols.has_imports());
-  EXPECT_EQ(symbols.import_at(0, 0, kCall), "ExpInterlockedPopEntrySList");
-  EXPECT_EQ(symbols.import_at(0, 0, kCall + 1), "");
-  EXPECT_EQ(symbols.import_at(0, 0, 0x1234), "");
+  EXPECT_EQ(symbols.import_at(0, 0, kCall).name, "ExpInterlockedPopEntrySList");
+  EXPECT_EQ(symbols.import_at(0, 0, kCall + 1).name, "");
+  EXPECT_EQ(symbols.import_at(0, 0, 0x1234).name, "");
+}
+
+// A bundle has the slots of files that are not at hand.
+TEST(SymbolImports, AreThoseOfTheBundleWithoutTheFile) {
+  const auto bundle = bundle_with_call();
+  bundle->files[0].imports = image::Imports(bundle->files[0].contents.bytes()).encode();
+  bundle->files[0].contents = {};
+  const Symbols symbols(bundle);
+  EXPECT_TRUE(symbols.has_imports());
+  EXPECT_EQ(symbols.import_at(0, 0, kCall).name, "ExpInterlockedPopEntrySList");
+  EXPECT_EQ(symbols.import_at(0, 0, kCall).module, "WS2_32.dll");
+  EXPECT_EQ(symbols.import_at(0, 0, kCall + 1).name, "");
 }
 
 TEST(SymbolImports, PageDumpsGiveTheCode) {
@@ -48,8 +60,8 @@ TEST(SymbolImports, PageDumpsGiveTheCode) {
   page.bytes = trace::TraceBuffer::from_vector(std::move(code));
   bundle->code.push_back(page);
   const Symbols symbols(bundle);
-  EXPECT_EQ(symbols.import_at(1, 0, kCall + 0x10), "WS2_32!Ordinal23");
-  EXPECT_EQ(symbols.import_at(1, 0, kCall), "");
+  EXPECT_EQ(symbols.import_at(1, 0, kCall + 0x10).name, "WS2_32!Ordinal23");
+  EXPECT_EQ(symbols.import_at(1, 0, kCall).name, "");
 }
 
 TEST(SymbolImports, NamesRows) {
@@ -67,7 +79,7 @@ TEST(SymbolImports, NamesRows) {
 TEST(SymbolImports, OtherTracesHaveNone) {
   const Symbols symbols(std::make_shared<trace::TraceBundle>());
   EXPECT_FALSE(symbols.has_imports());
-  EXPECT_EQ(symbols.import_at(0, 0, 0x1000), "");
+  EXPECT_EQ(symbols.import_at(0, 0, 0x1000).name, "");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "capture/sideband/system_processes.h"
 #include "foreign_process.h"
 #include "formats/registry.h"
+#include "image/imports.h"
 #include "unit/capture/perf/recording.h"
 #include "unit/support/jit_maker.h"
 #include "unit/support/scratch.h"
@@ -275,6 +276,7 @@ TEST_F(ParsedRecordings, ConfinedAndInProcessBundlesAreEqual) {
     ASSERT_EQ(one.files[i].symbols.size(), other.files[i].symbols.size());
     symbols += one.files[i].symbols.size();
     EXPECT_EQ(one.files[i].unwind, other.files[i].unwind);
+    EXPECT_EQ(one.files[i].imports, other.files[i].imports);
   }
   EXPECT_GT(symbols, 1000U);
   ASSERT_NE(file_of(other, "[vdso]"), nullptr);
@@ -283,6 +285,9 @@ TEST_F(ParsedRecordings, ConfinedAndInProcessBundlesAreEqual) {
   ASSERT_NE(file_of(other, c_library()), nullptr);
   EXPECT_EQ(file_of(other, c_library())->unwind,
             unwind::UnwindTable(trace::TraceBuffer::map_file(c_library()).value().bytes()).encode());
+  EXPECT_FALSE(file_of(other, c_library())->imports.empty());
+  EXPECT_EQ(file_of(other, c_library())->imports,
+            image::Imports(trace::TraceBuffer::map_file(c_library()).value().bytes()).encode());
 }
 
 TEST_F(ParsedRecordings, WarnsOfFilesThatCrashTheParser) {

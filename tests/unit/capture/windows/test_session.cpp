@@ -2,6 +2,7 @@
 
 #include "capture/windows/session.h"
 #include "formats/registry.h"
+#include "image/imports.h"
 #include "trace/branch_record.h"
 #include "unit/capture/windows/fake_device.h"
 #include "unit/capture/windows/fake_events.h"
@@ -229,6 +230,19 @@ TEST_F(WindowsSessionTest, SavesTheBytesOfAFileOnce) {
   ASSERT_TRUE(first != nullptr && second != nullptr);
   EXPECT_NE(first->space, second->space);
   EXPECT_EQ(second->bytes.bytes()[0], 0xc3);  // those of the other process
+}
+
+TEST_F(WindowsSessionTest, SavesImportSlots) {
+  ptkit::test::ByteVector file = ptkit::test::small_pe();
+  ptkit::test::put_imports(file, true);
+  images_.files["\\??\\C:\\a.exe"] = file;
+  WindowsSession session = make();
+  begin(session);
+  program_is_mapped(0x10000);
+  const trace::TraceBundle bundle = end(session);
+  ASSERT_FALSE(bundle.files.empty());
+  EXPECT_EQ(bundle.files[0].imports, image::Imports(base::Bytes(file)).encode());
+  EXPECT_FALSE(bundle.files[0].imports.empty());
 }
 
 TEST_F(WindowsSessionTest, SavesCodeAsItsLoaderMovedIt) {

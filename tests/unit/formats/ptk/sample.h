@@ -10,6 +10,7 @@
 #include "formats/registry.h"
 #include "unit/support/scratch.h"
 #include "unit/support/stored_functions.h"
+#include "unit/support/stored_imports.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats::test {
@@ -35,6 +36,7 @@ inline trace::TraceBundle sample() {
   bundle.spaces.push_back({200, 0x5000, true});
   bundle.files.push_back({"/bin/a", "00ff", {}, {{"main", 0x40, 12}, {"_Z1fv", 0x50, 0}}});
   bundle.files[0].unwind = ptkit::test::stored_functions({{0x40, 0x4c}, {0x80, 0x90}});
+  bundle.files[0].imports = ptkit::test::stored_imports({"libc.so.6"}, {{0x3000, 1, "puts"}});
   bundle.files.push_back({"b \xff.so", "", {}, {}});
   for (int i = 0; i < 2; ++i) {
     trace::Stream stream;

@@ -36,6 +36,8 @@ void expect_equal(const trace::TraceBundle& a, const trace::TraceBundle& b) {
   EXPECT_EQ(a.files[0].symbols[1].file_offset, b.files[0].symbols[1].file_offset);
   EXPECT_EQ(a.files[0].unwind, b.files[0].unwind);
   EXPECT_TRUE(b.files[1].unwind.empty());
+  EXPECT_EQ(a.files[0].imports, b.files[0].imports);
+  EXPECT_TRUE(b.files[1].imports.empty());
   ASSERT_EQ(a.streams.size(), b.streams.size());
   for (std::size_t i = 0; i < a.streams.size(); ++i) {
     EXPECT_EQ(a.streams[i].kind, b.streams[i].kind);
@@ -268,6 +270,14 @@ TEST_F(Ptk, LeavesOutTablesOfFunctionsThatAreNoTables) {
   ASSERT_TRUE(bundle.ok());
   EXPECT_TRUE(warns(bundle.value(), WarningCode::CHUNK_RECORD_CUT, "UNWD"));
   EXPECT_EQ(bundle.value().files[0].unwind, sample().files[0].unwind);
+}
+
+TEST_F(Ptk, LeavesOutImportSlotsThatAreNone) {
+  const std::string cut = bytes_.substr(0, chunk("INDX"));
+  const auto bundle = reopen(with_chunk(cut, ptk::ChunkType::IMPORTS, "\x01\x01"));
+  ASSERT_TRUE(bundle.ok());
+  EXPECT_TRUE(warns(bundle.value(), WarningCode::CHUNK_RECORD_CUT, "IMPT"));
+  EXPECT_EQ(bundle.value().files[0].imports, sample().files[0].imports);
 }
 
 TEST_F(Ptk, NamesMalformedMembers) {

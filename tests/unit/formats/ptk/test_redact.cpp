@@ -9,9 +9,11 @@ namespace {
 using test::Scratch;
 using test::unpacked;
 
-constexpr const char* kSecrets[] = {"/home/alice", "alice",   "secret-thread",
-                                    "--password",  "hunter2", "box17"};
+constexpr const char* kSecrets[] = {"/home/alice", "alice", "secret-thread", "--password",
+                                    "hunter2",     "box17", "private.dll"};
 
+const std::vector<std::uint8_t> kImports =
+    ptkit::test::stored_imports({"private.dll"}, {{0x2000, 1, "CreateFileW"}});
 const std::vector<std::uint8_t> kFunctions = ptkit::test::stored_functions({{0x40, 0x4c}});
 
 // Writes a recording that has a secret in every text.
@@ -35,7 +37,7 @@ void record(PtkWriter& writer) {
   writer.stream(1, stream);
   stream.cpu = trace::kNoId;
   writer.stream(2, stream);
-  writer.file(3, {"/home/alice/a.out", "00ff", {}, {{"main", 0x40, 12}}, kFunctions});
+  writer.file(3, {"/home/alice/a.out", "00ff", {}, {{"main", 0x40, 12}}, kFunctions, kImports});
   writer.file(4, {"[vdso]", "", {}, {}});
   writer.file(5, {"[anon:secret-thread]", "", {}, {}});
   trace::Sideband record;
@@ -71,6 +73,7 @@ void expect_redacted(const std::string& path) {
   EXPECT_EQ(bundle.files[0].build_id, "00ff");
   EXPECT_EQ(bundle.files[0].symbols.at(0).name, "main");
   EXPECT_EQ(bundle.files[0].unwind, kFunctions);
+  EXPECT_EQ(bundle.files[0].imports, ptkit::test::stored_imports({"module-1"}, {{0x2000, 1, "CreateFileW"}}));
   EXPECT_EQ(bundle.files[1].path, "[vdso]");
   EXPECT_EQ(bundle.sideband.size(), 6U);
   EXPECT_TRUE(warns(bundle, WarningCode::RECORDED, "3 processes were not followed."));
