@@ -156,7 +156,7 @@ def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
         "entry_ip": code.ip[first],
         "space": code.space[first],
         "file": files[first].astype(np.int32),
-        "flags": np.full(lines, known, np.uint8),
+        "flags": np.full(lines, known, schema_of("functions").columns["flags"].dtype),
         "count": entries[order],
         "instructions": instructions[order],
         "self_instructions": instructions[order],

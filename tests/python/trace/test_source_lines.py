@@ -195,3 +195,24 @@ def test_cut_and_damaged_debug_information_ends(small_source: Path, tmp_path: Pa
         for ip in range(address, address + size, 5):
             assert len(damaged.inlines(ip)) < 100
         assert len(damaged.lines([address]).line) == 1
+
+
+@pytest.mark.parametrize("filters", [None, ptkit.Filter.module("sums")], ids=["whole", "filtered"])
+def test_instructions_of_lines_add_up_to_the_trace(filters: Any, tmp_path: Path) -> None:
+    """Also where PLT entries are executed, which functions count for their callers."""
+    source = tmp_path / "sums.c"
+    source.write_text(
+        "#include <stdlib.h>\n#include <string.h>\n"
+        'int main(int n, char **v) { return getenv("NONE") != NULL && strlen(v[0]) > (size_t)n; }\n'
+    )
+    program = compiled(tmp_path / "sums", "-O1", "-g", source)
+    trace = ptkit.record([str(program)], output=tmp_path / "sums.ptk", timing=[], filters=filters)
+    executed = len(trace.instructions(columns=["cls"]))
+    lines = trace.functions("line", columns=["function", "self_instructions", "flags"])
+    assert lines["self_instructions"].sum() == executed > 0
+    assert lines["flags"].dtype == trace.functions()["flags"].dtype
+    for by in ("function", "entry", "module"):
+        assert trace.functions(by)["self_instructions"].sum() == executed
+    stubs = {name for name in lines["function"].tolist() if name is not None and name.endswith("@plt")}
+    assert "getenv@plt" in stubs
+    assert not stubs & set(trace.functions()["function"].tolist())
