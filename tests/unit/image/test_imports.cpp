@@ -126,7 +126,7 @@ ByteVector elf_with_slots(std::uint32_t type) {
   const std::array<std::uint32_t, 3> types{R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
   for (std::uint32_t i = 0; i < types.size(); ++i) {
     Relocation one{};
-    one.r_offset = static_cast<decltype(one.r_offset)>(0x40'3018 + i * 8);
+    one.r_offset = static_cast<decltype(one.r_offset)>(0x40'3018 + std::uint64_t{i} * 8);
     const std::uint64_t symbol = i + 1;
     one.r_info = static_cast<decltype(one.r_info)>(sizeof one.r_info == 8 ? symbol << 32U | types[i]
                                                                           : symbol << 8U | types[i]);
@@ -169,7 +169,7 @@ TEST(Imports, SurvivesDamagedVersions) {
   const Elf64_Verneed first{1, 1, 1, sizeof(Elf64_Verneed), 0};
   ByteVector needed;
   test::append(needed, first);
-  const auto at = std::ranges::search(file, needed).begin() - file.begin();
+  const auto at = std::search(file.begin(), file.end(), needed.begin(), needed.end()) - file.begin();
   std::mt19937_64 random(5);
   for (int round = 0; round < 2000; ++round) {
     ByteVector bytes = file;
