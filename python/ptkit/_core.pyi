@@ -210,6 +210,7 @@ class MomentFlag(enum.IntFlag):
     INTERRUPT = 32
     TIME_KNOWN = 64
     COVERED = 128
+    IMPORT = 256
 
 class PacketFlag(enum.IntFlag):
     IP_KNOWN = 1
@@ -838,6 +839,7 @@ def name_symbols(
     times: _Times | None = None,
     offsets: bool = True,
     imports: bool = False,
+    modules: bool = False,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64], list[str]]: ...
 def has_imports(session: Session) -> bool: ...
 def add_modules(bundle: Bundle, symbols: SymbolList) -> None: ...

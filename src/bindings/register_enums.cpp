@@ -245,6 +245,7 @@ void register_moment_flag(py::module_& module) {
       .value("INTERRUPT", columns::MOMENT_INTERRUPT)
       .value("TIME_KNOWN", columns::MOMENT_TIME_KNOWN)
       .value("COVERED", columns::MOMENT_COVERED)
+      .value("IMPORT", columns::MOMENT_IMPORT)
       .finalize();
 }
 

@@ -52,14 +52,16 @@ struct Filled {
 
 py::tuple name_symbols(const Session& self, const Array<std::uint64_t>& ips,
                        const Array<std::uint32_t>& spaces, const std::optional<Array<bool>>& known,
-                       const std::optional<Times>& times, bool offsets, bool imports) {
+                       const std::optional<Times>& times, bool offsets, bool imports, bool modules) {
   const symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
   const Filled filled(ips.size(), offsets);
   std::vector<std::string_view> found;
   {
     const py::gil_scoped_release nogil;
-    found = (imports ? symbol::name_imports : symbol::name_symbols)(*self.symbols, *self.image, addresses,
-                                                                    filled.out);
+    const auto name = !imports  ? symbol::name_symbols
+                      : modules ? symbol::name_import_modules
+                                : symbol::name_imports;
+    found = name(*self.symbols, *self.image, addresses, filled.out);
   }
   py::list names;
   for (const std::string_view name : found) names.append(text_of(name));
@@ -232,8 +234,9 @@ void register_symbols(py::module_& module) {
   module.def(
       "name_symbols", &name_symbols, py::arg("session"), py::arg("ips"), py::arg("spaces"),
       py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
-      py::arg("imports") = false,
-      "Symbols of rows, or imports that their branches go through: (codes, offsets, names); code -1: none.");
+      py::arg("imports") = false, py::arg("modules") = false,
+      "Symbols of rows, or imports that their branches go through, or the modules of these: (codes, offsets, "
+      "names); code -1: none.");
   module.def("name_files", &name_files, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
              py::arg("rva") = false,

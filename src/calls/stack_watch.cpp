@@ -12,7 +12,7 @@ using columns::Column;
 namespace {
 
 constexpr unsigned kOfFrame = columns::MOMENT_FRAME_KNOWN | columns::MOMENT_ENTRY_KNOWN |
-                              columns::MOMENT_SYSCALL | columns::MOMENT_INTERRUPT;
+                              columns::MOMENT_SYSCALL | columns::MOMENT_INTERRUPT | columns::MOMENT_IMPORT;
 
 // What is known of a frame.
 template <typename AnyFrame>
@@ -21,16 +21,17 @@ template <typename AnyFrame>
   if ((frame.flags & FRAME_ENTRY) != 0) flags |= columns::MOMENT_ENTRY_KNOWN;
   if (frame.function == kSyscallFunction) flags |= columns::MOMENT_SYSCALL;
   if (frame.function == kInterruptFunction) flags |= columns::MOMENT_INTERRUPT;
+  if ((frame.flags & FRAME_IMPORT) != 0) flags |= columns::MOMENT_IMPORT;
   return flags;
 }
 
 }  // namespace
 
-void StackWatch::answer_with(const OpenFrame& frame, std::uint8_t flags) {
+void StackWatch::answer_with(const OpenFrame& frame, std::uint16_t flags) {
   Answer& answer = answers_.back();
   answer.id = frame.id;
   answer.depth = frame.depth;
-  answer.flags |= static_cast<std::uint8_t>(flags | columns::MOMENT_FRAME_KNOWN);
+  answer.flags |= static_cast<std::uint16_t>(flags | columns::MOMENT_FRAME_KNOWN);
   Waiting& waiting = waiting_[frame.id];
   waiting.parent = frame.parent;
   waiting.parent_known = (frame.flags & FRAME_PARENT) != 0;
@@ -43,8 +44,9 @@ void StackWatch::on_frame(const Frame& frame, const Owner&) {
   if (found == waiting_.end()) return;
   for (const std::size_t index : found->second.answers) {
     Answer& answer = answers_[index];
-    answer.flags = static_cast<std::uint8_t>((answer.flags & ~kOfFrame) | flags_of(frame));
+    answer.flags = static_cast<std::uint16_t>((answer.flags & ~kOfFrame) | flags_of(frame));
     answer.entry_ip = (frame.flags & FRAME_ENTRY) != 0 ? frame.entry_ip : 0;
+    answer.import_ip = (frame.flags & FRAME_IMPORT) != 0 ? frame.import_ip : 0;
   }
   waiting_.erase(found);
 }
@@ -60,7 +62,7 @@ void StackWatch::on_cancelled(std::uint64_t id) {
       answer.id = taken.parent;
       --answer.depth;
     } else {
-      answer.flags = static_cast<std::uint8_t>(answer.flags & ~(kOfFrame | columns::MOMENT_INNERMOST));
+      answer.flags = static_cast<std::uint16_t>(answer.flags & ~(kOfFrame | columns::MOMENT_INNERMOST));
     }
   }
   if (!taken.parent_known) return;
@@ -74,6 +76,7 @@ void StackWatch::put_frame(Batch& batch, std::size_t row, std::uint64_t first_id
   const bool known = (answer.flags & columns::MOMENT_FRAME_KNOWN) != 0;
   batch.put<at_times_frame>(row, known ? answer.id + first_id : 0);
   batch.put<at_times_entry_ip>(row, answer.entry_ip);
+  batch.put<at_times_import_ip>(row, answer.import_ip);
   batch.put<at_times_depth>(row, known ? answer.depth : 0);
   batch.put<at_times_flags>(row, answer.flags);
 }
@@ -104,7 +107,8 @@ void PlaceWatch::find(const StackMachine& machine) {
 std::unique_ptr<Batch> PlaceWatch::rows(std::uint64_t first_id) const {
   using enum Column;
   columns::ColumnMask mask = 0;
-  for (const Column column : {at_times_frame, at_times_entry_ip, at_times_depth, at_times_flags})
+  for (const Column column :
+       {at_times_frame, at_times_entry_ip, at_times_import_ip, at_times_depth, at_times_flags})
     mask |= columns::ColumnMask{1} << columns::index_of(column);
   auto batch = std::make_unique<Batch>(columns::TableId::at_times, mask);
   if (!batch->reserve(answers_.size())) return nullptr;
@@ -175,7 +179,7 @@ void TimeWatch::answer(const Place& now, const StackMachine& machine, const Owne
   if (before.owner.cpu == owner.cpu) moment.owner.cpu = owner.cpu;
   if (before.owner == owner) moment.owner = owner;
   if (!covered) return;
-  answers_.back().flags |= std::uint8_t{columns::MOMENT_COVERED};
+  answers_.back().flags |= std::uint16_t{columns::MOMENT_COVERED};
   const ThreadStack& stack = machine.current();
   if (before.stack != &stack) return;
   for (std::size_t i = stack.size(); i-- > 0;) {
@@ -183,7 +187,7 @@ void TimeWatch::answer(const Place& now, const StackMachine& machine, const Owne
     if (frame.id >= before.frames) continue;
     const bool same = machine.frames() == before.frames && before.switches == switches_;
     const bool innermost = same && frame.id == before.top;
-    return answer_with(frame, innermost ? std::uint8_t{columns::MOMENT_INNERMOST} : std::uint8_t{0});
+    return answer_with(frame, innermost ? std::uint16_t{columns::MOMENT_INNERMOST} : std::uint16_t{0});
   }
 }
 

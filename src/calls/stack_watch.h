@@ -33,11 +33,12 @@ class StackWatch : public FrameSink, public RowWatch {
   struct Answer {
     std::uint64_t id = 0;
     std::uint64_t entry_ip = 0;
+    std::uint64_t import_ip = 0;
     std::int32_t depth = 0;
-    std::uint8_t flags = 0;  // columns::MomentFlag
+    std::uint16_t flags = 0;  // columns::MomentFlag
   };
   // Sets the frame of the last answer.
-  void answer_with(const OpenFrame& frame, std::uint8_t flags);
+  void answer_with(const OpenFrame& frame, std::uint16_t flags);
   // Frames from this number on never were: their answers get the frames below.
   void on_cancelled(std::uint64_t id);
   // Writes the columns of the frame.

@@ -37,7 +37,7 @@ enum AnomalyFlag : std::uint8_t {
   ANOMALY_EXPECTED_KNOWN = 4,
   ANOMALY_TIME_KNOWN = 64,
 };
-enum MomentFlag : std::uint8_t {
+enum MomentFlag : std::uint16_t {
   MOMENT_IP_KNOWN = 1,
   MOMENT_FRAME_KNOWN = 2,
   MOMENT_ENTRY_KNOWN = 4,
@@ -46,6 +46,7 @@ enum MomentFlag : std::uint8_t {
   MOMENT_INTERRUPT = 32,
   MOMENT_TIME_KNOWN = 64,
   MOMENT_COVERED = 128,
+  MOMENT_IMPORT = 256,
 };
 enum FunctionFlag : std::uint16_t {
   FUNCTION_ENTRY_KNOWN = 1,

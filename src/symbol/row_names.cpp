@@ -109,6 +109,17 @@ void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out
   }
 }
 
+template <std::string_view image::Import::*Part>
+std::vector<std::string_view> name_part_of_imports(const Symbols& symbols, const image::Image& image,
+                                                   const RowAddresses& rows, RowCodes out) {
+  NameCodes names;
+  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
+    const std::string_view found = symbols.import_at(run.code->space(), run.code->valid_from(), ip).*Part;
+    return found.empty() ? Name{} : Name{names.code_of(found), 0};
+  });
+  return std::move(names.names);
+}
+
 }  // namespace
 
 std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::Image& image,
@@ -123,12 +134,12 @@ std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::
 
 std::vector<std::string_view> name_imports(const Symbols& symbols, const image::Image& image,
                                            const RowAddresses& rows, RowCodes out) {
-  NameCodes names;
-  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
-    const std::string_view found = symbols.import_at(run.code->space(), run.code->valid_from(), ip).name;
-    return found.empty() ? Name{} : Name{names.code_of(found), 0};
-  });
-  return std::move(names.names);
+  return name_part_of_imports<&image::Import::name>(symbols, image, rows, out);
+}
+
+std::vector<std::string_view> name_import_modules(const Symbols& symbols, const image::Image& image,
+                                                  const RowAddresses& rows, RowCodes out) {
+  return name_part_of_imports<&image::Import::module>(symbols, image, rows, out);
 }
 
 std::vector<std::string_view> name_lines(const SourceLines& lines, const image::Image& image,

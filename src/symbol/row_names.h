@@ -34,6 +34,10 @@ struct RowCodes {
 // they come from. Offsets are 0.
 [[nodiscard]] std::vector<std::string_view> name_imports(const Symbols& symbols, const image::Image& image,
                                                          const RowAddresses& rows, RowCodes out);
+// The same of the modules that have these functions.
+[[nodiscard]] std::vector<std::string_view> name_import_modules(const Symbols& symbols,
+                                                                const image::Image& image,
+                                                                const RowAddresses& rows, RowCodes out);
 // Names the source files of rows' lines, which are in the offsets. Line 0: code that belongs to no line.
 [[nodiscard]] std::vector<std::string_view> name_lines(const SourceLines& lines, const image::Image& image,
                                                        const RowAddresses& rows, RowCodes out);

@@ -22,9 +22,9 @@ from ptkit.table.table import concatenate, from_core
 
 __all__ = ["overlapping", "read_ptwrites", "read_times"]
 
-_FRAME = ("frame", "entry_ip", "depth")
+_FRAME = ("frame", "entry_ip", "import_ip", "depth")
 _FRAME_FLAGS = _core.MomentFlag.FRAME_KNOWN | _core.MomentFlag.ENTRY_KNOWN | _core.MomentFlag.INNERMOST
-_FRAME_FLAGS |= _core.MomentFlag.SYSCALL | _core.MomentFlag.INTERRUPT
+_FRAME_FLAGS |= _core.MomentFlag.SYSCALL | _core.MomentFlag.INTERRUPT | _core.MomentFlag.IMPORT
 _EVENT = ("ip", "payload", "payload2", "flags", "tsc", "tsc_error", "tsc_source", "offset", "instruction")
 # Columns of PTWRITEs that need no frames.
 _OWN = frozenset(
@@ -61,7 +61,7 @@ def read_ptwrites(plan: Plan) -> Table:
         flags = frames["flags"]
         if not plan.context.annotated:
             # Without code, other branches can come between the packet and the PTWRITE.
-            flags = np.where(events["ip_known"], flags, flags & ~np.uint8(_core.MomentFlag.INNERMOST))
+            flags = np.where(events["ip_known"], flags, flags & ~np.uint16(_core.MomentFlag.INNERMOST))
         arrays["flags"] = arrays["flags"] | flags
     table = Table(
         schema_of("ptwrites"),
@@ -82,8 +82,8 @@ def _values(events: Table) -> dict[str, NDArray[Any]]:
     arrays["ip"] = np.array(events["ip"])
     arrays["value"] = np.array(events["payload"])
     arrays["size"] = events["payload2"].astype(np.uint8)
-    arrays["flags"] = np.where(events["ip_known"], np.uint8(flag.IP_KNOWN), np.uint8(0))
-    arrays["flags"] |= np.where(events["time_known"], np.uint8(flag.TIME_KNOWN), np.uint8(0))
+    arrays["flags"] = np.where(events["ip_known"], np.uint16(flag.IP_KNOWN), np.uint16(0))
+    arrays["flags"] |= np.where(events["time_known"], np.uint16(flag.TIME_KNOWN), np.uint16(0))
     return arrays
 
 

@@ -176,7 +176,8 @@ def _names(schema: TableSchema) -> list[Derived]:
                 one = _named(column, address, what, (address, "space", *times), source)
                 if (address, what) == ("entry_ip", "symbol"):
                     more = {"inline_level", "import_ip", "flags"} & set(schema.columns)
-                    one = replace(one, uses=tuple(sorted(more)) if "inline_level" in more else ())
+                    is_named_by_more = "inline_level" in more or "import_ip" in more
+                    one = replace(one, uses=tuple(sorted(more)) if is_named_by_more else ())
                 found.append(one)
     return found
 
@@ -226,8 +227,8 @@ def _named(
     )
 
 
-def _with_imports(table: Table, labels: Labels) -> Labels:
-    """Name imported functions of which the code is not traced by their import slots."""
+def _with_imports(table: Table, labels: Labels, what: str = "import") -> Labels:
+    """Name imported functions of which the code is not traced, or their modules, by their import slots."""
     if "import_ip" not in table._arrays or "flags" not in table._arrays:
         return labels
     imports = (table._arrays["flags"] & table._schema.columns["is_import"].mask) != 0
@@ -236,7 +237,7 @@ def _with_imports(table: Table, labels: Labels) -> Labels:
     if not imports.any():
         return labels
     where = table._arrays["import_ip"], _spaces(table), imports, _times(table)
-    return labels.filled(name_rows("import", *where, False)[0])
+    return labels.filled(name_rows(what, *where, False)[0])
 
 
 def _with_inlined(
@@ -293,10 +294,14 @@ def _module_column(
         name_rows = table._context.name_rows
         known = table.known(address)
         in_memory = ~labels.known() if known is None else known & ~labels.known()
-        if name_rows is None or not in_memory.any():
+        if name_rows is None:
             return labels
-        ips = table._arrays[address]
-        return labels.filled(name_rows("module", ips, _spaces(table), in_memory, _times(table), False)[0])
+        if in_memory.any():
+            ips = table._arrays[address]
+            labels = labels.filled(
+                name_rows("module", ips, _spaces(table), in_memory, _times(table), False)[0]
+            )
+        return _with_imports(table, labels, "import_module")
 
     def known(table: Table) -> NDArray[np.bool_]:
         return values(table).known()
@@ -316,12 +321,12 @@ def _functions(schema: TableSchema) -> list[Derived]:
         lambda table: table.known("frame") if of_frames else None,
         "`frame_known`" if of_frames else "",
         lambda context: context.name_rows is not None,
-        ("code_tsc",) if of_frames else ("code_tsc", "inline_level", "import_ip"),
+        ("import_ip",) if of_frames else ("code_tsc", "inline_level", "import_ip"),
     )
     if of_frames:
         return [name]
     # Among the default columns of sums, also where a trace has code and no files.
-    module = _module_column("entry_ip", ("space", "flags"), lambda context: True, ("code_tsc",))
+    module = _module_column("entry_ip", ("space", "flags"), lambda context: True, ("code_tsc", "import_ip"))
     return [name, module, *_sources()]
 
 

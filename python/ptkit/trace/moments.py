@@ -58,8 +58,9 @@ class Moments(ABC):
             ``value`` (uint64, the operand), ``size`` (uint8, bytes of the operand: 4 or 8), ``ip`` (uint64,
             address of the instruction; see ``ip_known``), ``frame`` (uint64, ``id`` of the enclosing frame in
             `calls` of the same streams; see ``frame_known``), ``entry_ip`` (uint64, address of the enclosing
-            function; see ``entry_known``), ``depth`` (int32, of that frame), ``flags`` (uint8,
-            `ptkit.MomentFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks),
+            function; see ``entry_known``), ``import_ip`` (uint64, address: of the branch through the import
+            slot of an imported function; see ``is_import``), ``depth`` (int32, of that frame), ``flags``
+            (uint16, `ptkit.MomentFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks),
             ``tsc_source`` (uint8, `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that
             reports it), ``instruction`` (uint64, instructions of the stream before it). On access
             ``function``, the name of the enclosing function.
@@ -180,7 +181,9 @@ class Moments(ABC):
             ``time`` (uint64, index in `times`), ``tsc`` (uint64, TSC ticks) and ``tsc_error`` (uint32, TSC
             ticks: the time is in [tsc, tsc + tsc_error]), ``frame`` (uint64, ``id`` of the enclosing frame in
             `calls` of the same streams; see ``frame_known``), ``entry_ip`` (uint64, address of its function;
-            see ``entry_known``), ``depth`` (int32, of that frame), ``flags`` (uint8, `ptkit.MomentFlag`),
+            see ``entry_known``), ``import_ip`` (uint64, address: of the branch through the import slot of an
+            imported function; see ``is_import``), ``depth`` (int32, of that frame), ``flags`` (uint16,
+            `ptkit.MomentFlag`),
             ``branch`` and ``end_branch`` (uint64: so many branches of the stream certainly, and at most, came
             before the time), ``instruction`` and ``end_instruction`` (uint64, the same of instructions),
             ``offset`` and ``end_offset`` (uint64, stream bytes: the packets of the last branch before and of

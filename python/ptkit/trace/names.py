@@ -125,7 +125,8 @@ class Names:
         ----------
         what : str
             ``"symbol"``, ``"module"``, ``"file"``: the same as module, with offsets in the file; or
-            ``"import"``: of branches by where they come from, the function of the import slot that they read.
+            ``"import"``: of branches by where they come from, the function of the import slot that they read;
+            ``"import_module"``: the module that the slot says has it.
         ips, spaces : numpy.ndarray of uint64 and uint32, shape (rows,)
         known : numpy.ndarray of bool, shape (rows,), optional
             Rows that have an address; None: all.
@@ -143,11 +144,11 @@ class Names:
             Bytes from the begin of a symbol, from the load address of a module (RVA), or from the begin of a
             file.
         """
-        if what == "import" and not _core.has_imports(self._session):
+        if what in ("import", "import_module") and not _core.has_imports(self._session):
             return Labels(np.full(len(ips), _NONE, np.int32), ()), np.zeros(0, np.uint64)
-        if what in ("symbol", "import"):
+        if what in ("symbol", "import", "import_module"):
             codes, places, names = _core.name_symbols(
-                self._session, ips, spaces, known, times, offsets, what == "import"
+                self._session, ips, spaces, known, times, offsets, what != "symbol", what == "import_module"
             )
             self._look()
             return Labels(codes, names), places

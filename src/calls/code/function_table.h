@@ -12,16 +12,22 @@
 
 namespace ptkit::calls {
 
+// Of an imported function, if its import slot does not say which module has it.
+inline constexpr std::uint64_t kUnknownModule = 1;
+
 struct Function {
   std::uint64_t entry_ip = 0;               // of the first call
   trace::SpaceId space = trace::kAnySpace;  // of the first call
-  std::int32_t file = -1;                   // index in TraceBundle::files; -1: none
+  // Index in TraceBundle::files; -1: none. Of an imported function, the file that its module is.
+  std::int32_t file = -1;
   std::uint64_t offset = 0;                 // of the entry in the file
   std::uint64_t code_tsc = trace::kTscMin;  // from when on the space had the function at `entry_ip`
   std::uint64_t inlined = 0;  // inlined calls: which function of the file; 0: the function at entry_ip
   // Of an imported function of which the code is not traced: which name; `entry_ip` is that of a branch
   // through its import slot. 0: it is none.
   std::uint64_t import = 0;
+  // Which module has it: a hash of the name, or kUnknownModule.
+  std::uint64_t import_module = kUnknownModule;
   std::uint8_t level = 0;              // inlined calls that entry_ip is in, up to that of the function
   std::int64_t thread = trace::kNoId;  // of its outermost code, which is in no function; all else is unset
   // Without a file: the memory that has the entry (symbol::AnonModule). It depends on space and address
@@ -41,7 +47,8 @@ class FunctionTable {
 
   [[nodiscard]] std::uint32_t number(const Function& function) {
     if (function.import != 0)
-      return number({trace::kNoId, kImports, trace::kAnySpace, 0, function.import}, function);
+      return number({trace::kNoId, kImports, trace::kAnySpace, function.import_module, function.import},
+                    function);
     const bool in_file = function.file >= 0;
     const bool in_calls = in_file && function.inlined != 0;
     const Key key{function.thread, function.file, in_file ? trace::kAnySpace : function.space,

@@ -5,12 +5,14 @@
 #include <string_view>
 
 #include "base/addresses.h"
+#include "base/check_sum.h"
 #include "calls/code/code_bytes.h"
 #include "calls/code/retpoline.h"
 #include "calls/code/stack_pointer.h"
 #include "insn/insn.h"
 #include "symbol/anon_memory.h"
 #include "symbol/row_views.h"
+#include "trace/module_names.h"
 
 namespace ptkit::calls {
 namespace {
@@ -196,12 +198,34 @@ std::uint32_t SymbolFacts::import_at(std::uint64_t ip) {
   if (!symbols_.has_imports()) return kUnknownFunction;
   const auto [found, is_new] = imports_[view_->id()].try_emplace(ip, kUnknownFunction);
   if (!is_new) return found->second;
-  const std::string_view name = symbols_.import_at(view_->space(), view_->valid_from(), ip).name;
+  const auto [name, module] = symbols_.import_at(view_->space(), view_->valid_from(), ip);
   if (name.empty()) return kUnknownFunction;
   Function function{.entry_ip = ip, .space = view_->space(), .code_tsc = view_->valid_from()};
   function.import = reinterpret_cast<std::uintptr_t>(name.data());  // texts of equal names are the same
+  if (!module.empty()) {
+    const ImportModule& found_module = module_of(module);
+    function.import_module = found_module.hash;
+    function.file = found_module.file;
+  }
   found->second = functions_.number(function);
   return found->second;
+}
+
+// Windows ignores case. Of several files, the last one lies over the others.
+const SymbolFacts::ImportModule& SymbolFacts::module_of(std::string_view name) {
+  if (const auto known = import_modules_.find(name); known != import_modules_.end()) return known->second;
+  ImportModule module;
+  std::string lower(name);
+  for (char& letter : lower) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(lower.data());
+  module.hash = std::max(base::check_sum({bytes, lower.size()}), kUnknownModule + 1);
+  const auto& files = image_.bundle().files;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (trace::is_same_module(name, files[i].path)) module.file = static_cast<std::int32_t>(i);
+  }
+  return import_modules_.emplace(name, module).first->second;
 }
 
 bool SymbolFacts::has_code(std::uint64_t ip) {

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "calls/code/code_facts.h"
@@ -40,6 +44,12 @@ class SymbolFacts final : public CodeFacts {
     std::int32_t file = -1;
     std::uint64_t offset = 0;
   };
+  // A module that imports name.
+  struct ImportModule {
+    std::uint64_t hash = 0;
+    std::int32_t file = -1;  // of the trace; -1: none is this module
+  };
+  [[nodiscard]] const ImportModule& module_of(std::string_view name);
   [[nodiscard]] FilePlace file_place(std::uint64_t ip) const;
   [[nodiscard]] static std::uint32_t unwind_flags(const FilePlace& place, std::uint64_t begin);
   [[nodiscard]] CodePlace find(std::uint64_t ip) const;
@@ -54,6 +64,7 @@ class SymbolFacts final : public CodeFacts {
   std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, CodePlace>> places_;
   std::unordered_map<std::uint64_t, CodePlace>* known_ = nullptr;
   std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, std::uint32_t>> imports_;
+  std::map<std::string, ImportModule, std::less<>> import_modules_;
 };
 
 }  // namespace ptkit::calls

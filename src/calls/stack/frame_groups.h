@@ -34,7 +34,7 @@ class FrameGroups {
     const Function& of = functions_.at(function);
     if (of.thread != trace::kNoId) return by_ == By::MODULE ? kUnknownFunction : groups_.number(of);
     Function group{.entry_ip = entry_ip, .space = space, .file = -1, .offset = 0, .code_tsc = of.code_tsc};
-    if (of.import != 0 && by_ == By::ENTRY) return groups_.number(of);
+    if (of.import != 0) return groups_.number(by_ == By::ENTRY ? of : module_of_import(of));
     const bool is_alone = is_above && is_hidden_ && is_hidden_(function);
     if (by_ == By::MODULE && !is_alone) {
       group.file = of.file;
@@ -52,6 +52,13 @@ class FrameGroups {
   [[nodiscard]] By by() const noexcept { return by_; }
 
  private:
+  // A file of the trace, or a module that only imports name.
+  [[nodiscard]] static Function module_of_import(const Function& function) {
+    Function module = function;
+    module.import = function.file >= 0 ? 0 : function.import_module;
+    return module;
+  }
+
   // Memory that has the code of a function without a file.
   [[nodiscard]] static Function memory_of(const Function& function) {
     if (!function.memory_base) return {};

@@ -100,6 +100,55 @@ def test_edges_have_rows_of_targets_with_a_name_alone(trace: Any) -> None:
     assert phases["count"].sum() == edges["count"].sum()
 
 
+def test_modules_are_those_that_imports_name(
+    trace: Any, image: Path, packets: Any, open_trace: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    functions = trace.functions()
+    assert functions.where(is_import=True)["module"].tolist() == ["NTOSKRNL.exe"]
+    modules = trace.functions("module")
+    rows = dict(zip(modules["module"].tolist(), modules["count"].tolist(), strict=True))
+    assert rows["NTOSKRNL.exe"] == 3
+    assert set(rows) == set(functions["module"].tolist())
+    assert modules["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
+    assert trace.calls().functions("module")["module"].tolist() == modules["module"].tolist()
+    tree = trace.call_tree()
+    assert set(tree["module"][tree["is_import"]].tolist()) == {"NTOSKRNL.exe"}
+    bundle = tmp_path / "driver.ptk"
+    trace.save(bundle)
+    assert main(["functions", str(bundle), "--by", "module"]) == 0
+    assert "NTOSKRNL.exe" in capsys.readouterr().out
+    # A module that is a file of the trace has one row.
+    kernel = tmp_path / "ntoskrnl.exe"
+    kernel.write_bytes(pe(b"\xc3", 0x150000000))
+    stream = packets.PSB + packets.MODE_64 + packets.PSBEND + packets.pge(LOAD + 0x1000) + packets.TIP_PGD
+    stream += packets.pge(0x150001000) + packets.TIP_PGD
+    ranges = [("filter", LOAD, LOAD + 0x1FFF), ("filter", 0x150000000, 0x150001FFF)]
+    both = open_trace(stream, images=[(image, LOAD), (kernel, 0x150000000)], ranges=ranges)
+    modules = both.functions("module")
+    assert modules["module"].tolist().count("ntoskrnl.exe") == 1
+    assert "NTOSKRNL.exe" not in modules["module"].tolist()
+    assert both.functions(imports=True)["module"].tolist() == ["ntoskrnl.exe"]
+
+
+def test_moments_in_imported_functions_have_their_names(image: Path, packets: Any, open_trace: Any) -> None:
+    stream = packets.PSB + packets.tsc(1000) + packets.MODE_64 + packets.PSBEND
+    stream += packets.pge(LOAD + 0x1000) + packets.TIP_PGD + b"\x02\x12" + bytes(4) + packets.tsc(2000)
+    stream += packets.tsc(3000) + packets.pge(LOAD + 0x1006) + packets.TIP_PGD + packets.tsc(3001)
+    stream += packets.tsc(4000) + packets.pge(LOAD + 0x1010) + packets.TIP_PGD
+    trace = open_trace(stream, images=[(image, LOAD)], ranges=[("filter", LOAD, LOAD + 0x1FFF)])
+    writes = trace.ptwrites()
+    assert writes["function"].tolist() == [NAME]
+    assert writes["is_import"].tolist() == [True]
+    assert writes["import_ip"].tolist() == [LOAD + 0x1000]
+    assert not writes["entry_known"].any()
+    assert writes["flags"].dtype == np.uint16
+    found = trace.at_times([2500, 3500], clock="tsc")
+    assert found["function"].tolist() == [NAME, NAME]
+    assert found["import_ip"].tolist() == [LOAD + 0x1000, LOAD + 0x1013]
+    assert found.named("entry_ip") == [None, None]
+    assert ((found["flags"] & ptkit.MomentFlag.IMPORT) != 0).all()
+
+
 def test_verbs_name_imports(
     trace: Any, image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,7 +174,7 @@ def test_verbs_name_imports(
     assert [row["to_symbol"] for row in found] == [NAME] * 3
     (line,) = said("functions", "--imports").splitlines()
     assert line.split()[2] == "3"
-    assert line.endswith(NAME)
+    assert line.endswith(f"{NAME} (NTOSKRNL.exe)")
     (row,) = rows("functions", "--imports")
     assert (row["function"], row["count"], row["entry_ip"]) == (NAME, 3, None)
     assert said("calls").count(f"{NAME}()") == 3

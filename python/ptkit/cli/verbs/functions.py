@@ -199,7 +199,8 @@ def _amount(instructions: int, total: int | None) -> str:
 
 def _names(shown: Table, by: str, *, rva: bool) -> list[str]:
     if by == "module":
-        return [name or "[unknown]" for name in shown.named("module")]
+        unnamed = np.where(shown["is_import"], "[imports]", "[unknown]").tolist()
+        return [name or other for name, other in zip(shown.named("module"), unnamed, strict=True)]
     columns = (shown.named("function"), shown.named("module"), shown["is_inlined"].tolist())
     names = entry_names(columns[0], shown) if rva else [*map(shown_name, *columns)]
     if by == "function":
