@@ -23,6 +23,7 @@ struct Pages {
   std::uint64_t most =
       0;  // a mapping from `begin` on may end here: it takes the room of what is mapped later
   bool executable = false;
+  std::uint64_t delta = 0;  // from a page's offset in the file to its linked address
 };
 
 std::uint64_t page_of(std::uint64_t offset) noexcept { return offset & ~base::kOffsetInPage; }
@@ -35,21 +36,28 @@ std::uint64_t page_after(std::uint64_t begin, std::uint64_t size) noexcept {
 }
 
 // Loaders of Linux map the lowest segment with the size of the whole program, and the others over it.
+// Writers of JIT code to files (perf inject) state sizes of code that lies deeper in the file than its
+// segment says: the last segment of a file may be mapped up to the end of the file.
 std::vector<Pages> pages_of(const ElfFile& file) {
   std::uint64_t lowest = ~std::uint64_t{0};
   std::uint64_t highest = 0;
+  std::uint64_t last = 0;  // offset of the last segment in the file
   for (const GElf_Phdr& segment : file.segments()) {
     if (segment.p_type != PT_LOAD) continue;
     lowest = std::min(lowest, page_of(segment.p_vaddr));
     highest = std::max(highest, page_after(segment.p_vaddr, segment.p_memsz));
+    if (segment.p_filesz != 0) last = std::max(last, segment.p_offset);
   }
   std::vector<Pages> pages;
   for (const GElf_Phdr& segment : file.segments()) {
     if (segment.p_type != PT_LOAD || segment.p_filesz == 0) continue;
     Pages one{page_of(segment.p_offset), page_after(segment.p_offset, segment.p_filesz),
-              page_after(segment.p_offset, segment.p_memsz), (segment.p_flags & PF_X) != 0};
+              page_after(segment.p_offset, segment.p_memsz), (segment.p_flags & PF_X) != 0,
+              page_of(segment.p_vaddr) - page_of(segment.p_offset)};
     if (page_of(segment.p_vaddr) == lowest)
       one.most = std::max(one.most, page_after(one.begin, highest - lowest));
+    if (one.executable && segment.p_offset == last)
+      one.most = std::max(one.most, page_after(0, file.bytes().size()));
     pages.push_back(one);
   }
   return pages;
@@ -60,7 +68,8 @@ std::vector<Pages> pages_of(const PeFile& file) {
   for (const PeFile::Section& section : file.sections()) {
     if (section.file_size == 0) continue;
     pages.push_back({page_of(section.offset), page_after(section.offset, section.file_size),
-                     page_after(section.offset, section.size), section.executable});
+                     page_after(section.offset, section.size), section.executable,
+                     page_of(section.address) - page_of(section.offset)});
   }
   return pages;
 }
@@ -86,9 +95,34 @@ bool begins(const FileMapping& mapping, const Pages& pages) noexcept {
   return page_of(mapping.offset) == pages.begin;
 }
 
-bool fits(const FileMapping& mapping, const Pages& pages) noexcept {
+bool is_within(const FileMapping& mapping, const Pages& pages) noexcept {
   if (mapping.offset < pages.begin || mapping.offset >= pages.end) return false;
   return end_of(mapping) <= (begins(mapping, pages) ? std::max(pages.end, pages.most) : pages.end);
+}
+
+// Segments are one mapping where they have equal rights, and adjacent pages in the file and in memory: the
+// kernel merges them. All that is readable may be executable (READ_IMPLIES_EXEC, mprotect()).
+bool is_merged(const FileMapping& mapping, const Pages& first, const std::vector<Pages>& all) noexcept {
+  if (mapping.offset < first.begin || mapping.offset >= first.end) return false;
+  if (!begins(mapping, first) && !mapping.is_preceded) return false;
+  std::uint64_t reached = first.end;
+  bool ends = false;
+  for (const Pages& next : all) {  // in the order of addresses
+    if (next.delta != first.delta || next.begin < first.begin || next.begin > reached) continue;
+    reached = std::max(reached, next.end);
+    ends = ends || end_of(mapping) == next.end;
+  }
+  return end_of(mapping) <= reached && (ends || mapping.is_followed);
+}
+
+bool fits(const FileMapping& mapping, const Pages& first, const std::vector<Pages>& all) noexcept {
+  return is_within(mapping, first) || is_merged(mapping, first, all);
+}
+
+// The mapping, which fits `first`, has bytes of `pages`.
+bool reaches(const FileMapping& mapping, const Pages& first, const Pages& pages) noexcept {
+  return pages.delta == first.delta && mapping.offset < pages.end &&
+         (end_of(mapping) > pages.begin || begins(mapping, pages));
 }
 
 std::string text_of(std::uint64_t begin, std::uint64_t end) {
@@ -108,18 +142,41 @@ std::string code_of(const std::vector<Pages>& all) {
   return text.empty() ? "none" : text;
 }
 
-// A loader maps a segment whole, and nothing but anonymous code takes a part of it away later.
-bool is_whole(const Pages& pages, std::span<const FileMapping> mappings) {
+// What mappings have of a segment. A loader maps it whole, and nothing but anonymous code takes a part of it
+// away later.
+struct Share {
+  bool any = false;
   bool from_begin = false;
   bool to_end = false;
-  bool any = false;
-  for (const FileMapping& mapping : mappings) {
-    if (!fits(mapping, pages)) continue;
+  void add(const FileMapping& mapping, const Pages& pages) noexcept {
     any = true;
-    from_begin = from_begin || begins(mapping, pages) || mapping.is_preceded;
+    from_begin = from_begin || page_of(mapping.offset) <= pages.begin || mapping.is_preceded;
     to_end = to_end || mapping.size == 0 || end_of(mapping) >= pages.end || mapping.is_followed;
   }
-  return !any || (from_begin && to_end);
+};
+
+struct Verdict {
+  const FileMapping* misfit = nullptr;  // the first mapping that no segments have
+  bool is_whole = false;                // code is mapped, and each segment of it whole
+};
+
+Verdict judge(const std::vector<Pages>& all, std::span<const FileMapping> mappings) {
+  std::vector<Share> shares(all.size());
+  for (const FileMapping& mapping : mappings) {
+    bool is_mapped = false;
+    for (const Pages& first : all) {
+      if (!fits(mapping, first, all)) continue;
+      is_mapped = true;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (all[i].executable && reaches(mapping, first, all[i])) shares[i].add(mapping, all[i]);
+      }
+    }
+    if (!is_mapped) return {&mapping, false};
+  }
+  // Data may be executable, too (READ_IMPLIES_EXEC, mprotect()), but not alone.
+  const auto is_any = [](const Share& share) { return share.any; };
+  const auto is_part = [](const Share& share) { return share.any && !(share.from_begin && share.to_end); };
+  return {nullptr, std::ranges::any_of(shares, is_any) && std::ranges::none_of(shares, is_part)};
 }
 
 }  // namespace
@@ -143,25 +200,18 @@ std::string other_machine(base::Bytes file) {
   return "is a PE file for machine " + base::hexadecimal(machine) + ", not for x86";
 }
 
-std::string mapping_contradiction(base::Bytes file, std::span<const FileMapping> mappings) {
+std::string mapping_contradiction(base::Bytes file, std::span<const FileMapping> mappings,
+                                  std::span<const std::vector<FileMapping>> others) {
   constexpr std::size_t kMostMappings = 1000;
   const std::vector<Pages> all = pages_of(file);
   mappings = mappings.first(std::min(mappings.size(), kMostMappings));
   if (all.empty() || mappings.empty()) return {};
-  bool is_code = false;
-  for (const FileMapping& mapping : mappings) {
-    bool is_mapped = false;
-    for (const Pages& pages : all) {
-      if (!fits(mapping, pages)) continue;
-      is_mapped = true;
-      is_code = is_code || pages.executable;
-    }
-    if (!is_mapped) return "has code at " + code_of(all) + ", the recording at " + text_of(mapping);
-  }
-  // Data may be executable, too (READ_IMPLIES_EXEC, mprotect()), but not alone.
-  const auto is_part = [&](const Pages& pages) { return pages.executable && !is_whole(pages, mappings); };
-  if (is_code && std::ranges::none_of(all, is_part)) return {};
-  return "has code at " + code_of(all) + ", the recording at " + text_of(mappings.front());
+  const Verdict own = judge(all, mappings);
+  // A program may map a part of its file once more (V8 does it with its builtins).
+  const auto is_whole = [&](const std::vector<FileMapping>& other) { return judge(all, other).is_whole; };
+  if (own.misfit == nullptr && (own.is_whole || std::ranges::any_of(others, is_whole))) return {};
+  return "has code at " + code_of(all) + ", the recording at " +
+         text_of(own.misfit != nullptr ? *own.misfit : mappings.front());
 }
 
 }  // namespace ptkit::image

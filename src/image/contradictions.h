@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "base/bytes.h"
 
@@ -27,8 +28,11 @@ struct FileMapping {
 // Says for which machine an ELF or PE file is; empty if it is for x86, or of another format.
 [[nodiscard]] std::string other_machine(base::Bytes file);
 
-// `mappings`: all executable mappings of the file at one load address of one process. Says which of them no
-// loader makes of this file; empty if it may make all of them, or if the file is neither ELF nor PE.
-[[nodiscard]] std::string mapping_contradiction(base::Bytes file, std::span<const FileMapping> mappings);
+// `mappings`: all executable mappings of the file at one load address of one process; `others`: those at its
+// other load addresses. Says which of `mappings` a loader does not make of this file. Empty: it may make all
+// of them; or they are parts of code that is mapped whole at another address; or the file is neither ELF nor
+// PE.
+[[nodiscard]] std::string mapping_contradiction(base::Bytes file, std::span<const FileMapping> mappings,
+                                                std::span<const std::vector<FileMapping>> others = {});
 
 }  // namespace ptkit::image

@@ -71,7 +71,8 @@ void Binaries::map_contents(trace::CodeRegion& region) {
 }
 
 bool Binaries::Wanted::operator<(const Wanted& other) const {
-  return std::tie(path, id, number, parts) < std::tie(other.path, other.id, other.number, other.parts);
+  return std::tie(path, id, number, parts, others) <
+         std::tie(other.path, other.id, other.number, other.parts, other.others);
 }
 
 trace::BuildId Binaries::build_id_of(const Mapping& mapping) const {
@@ -82,10 +83,11 @@ trace::BuildId Binaries::build_id_of(const Mapping& mapping) const {
 }
 
 std::int32_t Binaries::find(const Mapping& mapping) {
-  Wanted wanted{mapping.path, build_id_of(mapping), {}, {}};
+  Wanted wanted{mapping.path, build_id_of(mapping), {}, {}, {}};
   if (wanted.id.empty() && !is_memory(mapping.path)) {
     wanted.number = mapping.number;
     wanted.parts = mappings_.parts_of(mapping);
+    wanted.others = mappings_.other_parts_of(mapping);
   }
   const auto [found, added] = found_.try_emplace(wanted, -1);
   if (added) found->second = add(wanted);
@@ -127,7 +129,7 @@ std::string Binaries::contradiction(base::Bytes contents, const std::string& whe
     return "is another file now (inode " + std::to_string(here->number) + ", recorded " +
            std::to_string(wanted.number.inode) + ")";
   }
-  return image::mapping_contradiction(contents, wanted.parts);
+  return image::mapping_contradiction(contents, wanted.parts, wanted.others);
 }
 
 bool Binaries::accept(trace::TraceBuffer contents, const std::string& where, const Wanted& wanted,
@@ -187,14 +189,17 @@ std::int32_t Binaries::add(const Wanted& wanted) {
     return wanted.path == "[vdso]" && !wanted.id.empty() &&
            accept(own_vdso(), "this system", wanted, file, refusal);
   };
+  const FileKey key{wanted.path, wanted.id.text, wanted.number};
   if (!is_found()) {
     place.clear();
     // perf does not save contents of memory.
     if (!is_foreign_ && !wanted.path.empty() && !is_memory(wanted.path))
-      missing_.try_emplace({wanted.path, wanted.id.text}, refusal.reason);
-    if (!refusal.contradiction.empty()) refused_.try_emplace(wanted.path, refusal.contradiction);
-  } else if (wanted.id.empty() && !image::mapped_parts(file.contents.bytes()).empty()) {
-    note_time(place);
+      missing_.try_emplace(key, refusal.reason);
+    if (!refusal.contradiction.empty())
+      refused_.try_emplace(wanted.path, std::pair(key, refusal.contradiction));
+  } else {
+    accepted_.insert(key);
+    if (wanted.id.empty() && !image::mapped_parts(file.contents.bytes()).empty()) note_time(place);
   }
   const auto [known, is_new] =
       by_place_.try_emplace({wanted.path, wanted.id, place}, static_cast<std::int32_t>(bundle_.files.size()));
@@ -243,7 +248,11 @@ std::int32_t Binaries::find_map(std::int64_t pid, bool is_here) {
 
 void Binaries::list_missing() {
   std::vector<MissingFile> files;
-  for (const auto& [file, reason] : missing_) files.push_back({file.first, file.second, reason});
+  for (const auto& [file, reason] : missing_) {
+    const auto& [path, id, number] = file;
+    const bool is_listed = !files.empty() && files.back().path == path && files.back().build_id == id;
+    if (!is_listed && !accepted_.contains(file)) files.push_back({path, id, reason});
+  }
   list_missing_files(bundle_, files);
   list_outside_files(bundle_, outside_);
   warn_of_doubts();
@@ -251,7 +260,10 @@ void Binaries::list_missing() {
 
 void Binaries::warn_of_doubts() {
   FirstNames refused("; ");
-  for (const auto& [path, contradiction] : refused_) refused.add(contradiction);
+  for (const auto& [path, one] : refused_) {
+    const auto& [file, contradiction] = one;
+    refused.add(contradiction + (accepted_.contains(file) ? " (other mappings agree, and use it)" : ""));
+  }
   if (!refused_.empty())
     bundle_.warnings.push_back(warn(trace::WarningCode::FILES_CONTRADICT, refused_.size(), refused.text()));
   FirstNames newer("; ");

@@ -47,6 +47,13 @@ class Binaries {
   [[nodiscard]] std::int32_t find(const Mapping& mapping);
   // Returns the recorded build-id of the mapped file; empty: none.
   [[nodiscard]] trace::BuildId build_id_of(const Mapping& mapping) const;
+  // The parts of the mapped file at the mapping's load address, and at others: see Mappings.
+  [[nodiscard]] std::vector<image::FileMapping> parts_of(const Mapping& mapping) const {
+    return mappings_.parts_of(mapping);
+  }
+  [[nodiscard]] std::vector<std::vector<image::FileMapping>> other_parts_of(const Mapping& mapping) const {
+    return mappings_.other_parts_of(mapping);
+  }
   // Sets a region's bytes from its file at the region's file offset; a size of 0 becomes the rest of the
   // file. The kernel maps whole pages: bytes after the end of the file are no code. Only the segments of ELF
   // and PE files are code. Other files are code if they lie in the recording's folder or one of `folders`.
@@ -57,7 +64,7 @@ class Binaries {
   // Returns the contents of the file of this path, without any check; empty: not found.
   [[nodiscard]] trace::TraceBuffer contents_of(const std::string& path) const;
   // Adds a file to the list of missing files.
-  void add_missing(const std::string& path) { missing_.try_emplace({path, {}}); }
+  void add_missing(const std::string& path) { missing_.try_emplace({path, {}, {}}); }
   // Writes two lists to the bundle's metadata: files that are missing or have a wrong build-id, and files
   // that were found at the recorded path without a build-id that identifies them. Warns of files that
   // contradict the recording, and of files without a build-id that changed later.
@@ -71,6 +78,7 @@ class Binaries {
     trace::BuildId id;
     FileNumber number;
     std::vector<image::FileMapping> parts;
+    std::vector<std::vector<image::FileMapping>> others;  // parts at other load addresses
     [[nodiscard]] bool operator<(const Wanted& other) const;
   };
   [[nodiscard]] std::int32_t add(const Wanted& wanted);
@@ -100,11 +108,13 @@ class Binaries {
   std::map<Wanted, std::int32_t> found_;
   // By path, build-id and place: what different mappings have in common.
   std::map<std::tuple<std::string, trace::BuildId, std::string>, std::int32_t> by_place_;
-  std::map<std::int64_t, std::int32_t> maps_;                           // by pid
-  std::map<std::pair<std::string, std::string>, std::string> missing_;  // reason, by path and build-id
-  std::map<std::string, std::string> refused_;                          // contradiction, by path
-  std::set<std::string> newer_;                                         // paths of files that changed later
-  std::map<std::int32_t, std::vector<image::FilePart>> parts_;          // by file index
+  std::map<std::int64_t, std::int32_t> maps_;                        // by pid
+  using FileKey = std::tuple<std::string, std::string, FileNumber>;  // path, build-id, number
+  std::map<FileKey, std::string> missing_;                           // reason
+  std::set<FileKey> accepted_;
+  std::map<std::string, std::pair<FileKey, std::string>> refused_;  // file and contradiction, by path
+  std::set<std::string> newer_;                                     // paths of files that changed later
+  std::map<std::int32_t, std::vector<image::FilePart>> parts_;      // by file index
   std::vector<OutsideFile> outside_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
+#include <utility>
 
 namespace ptkit::formats::perf {
 
@@ -48,18 +50,37 @@ bool Mappings::has_memory(std::uint64_t owner, std::uint64_t address) const {
          std::prev(after)->second >= address;
 }
 
-std::vector<image::FileMapping> Mappings::parts_of(const Mapping& mapping) const {
-  const auto found = parts_.find(key_of(mapping));
+std::vector<image::FileMapping> Mappings::parts_at(const Key& key) const {
+  const auto found = parts_.find(key);
   std::vector<image::FileMapping> parts;
   if (found != parts_.end()) parts = found->second;
   if (parts.size() > kMostParts) return {};
   std::sort(parts.begin(), parts.end());
-  const std::uint64_t load = mapping.address - mapping.file_offset;
+  const auto& [owner, path, load] = key;
   for (image::FileMapping& part : parts) {
-    part.is_preceded = has_memory(mapping.owner, load + part.offset);
-    part.is_followed = has_memory(mapping.owner, load + part.offset + part.size);
+    part.is_preceded = has_memory(owner, load + part.offset);
+    part.is_followed = has_memory(owner, load + part.offset + part.size);
   }
   return parts;
+}
+
+std::vector<image::FileMapping> Mappings::parts_of(const Mapping& mapping) const {
+  return parts_at(key_of(mapping));
+}
+
+std::vector<std::vector<image::FileMapping>> Mappings::other_parts_of(const Mapping& mapping) const {
+  const Key own = key_of(mapping);
+  const std::vector<image::FileMapping> own_parts = parts_at(own);
+  std::set<std::vector<image::FileMapping>> others;
+  std::size_t left = kMostParts;
+  for (auto at = parts_.lower_bound({mapping.owner, mapping.path, 0}); at != parts_.end() && left > 0; ++at) {
+    if (std::get<0>(at->first) != mapping.owner || std::get<1>(at->first) != mapping.path) break;
+    --left;
+    if (at->first == own) continue;
+    std::vector<image::FileMapping> parts = parts_at(at->first);
+    if (!parts.empty() && parts != own_parts) others.insert(std::move(parts));
+  }
+  return {others.begin(), others.end()};
 }
 
 }  // namespace ptkit::formats::perf

@@ -47,6 +47,9 @@ class Mappings {
   // The parts of a file that one process mapped at the load address of `mapping`, which was added: sorted,
   // each once. Empty if they are too many.
   [[nodiscard]] std::vector<image::FileMapping> parts_of(const Mapping& mapping) const;
+  // The parts at other load addresses in the process, where they differ: sorted, each once. Not all if they
+  // are too many.
+  [[nodiscard]] std::vector<std::vector<image::FileMapping>> other_parts_of(const Mapping& mapping) const;
 
  private:
   // By process, path and load address.
@@ -54,6 +57,7 @@ class Mappings {
   [[nodiscard]] static Key key_of(const Mapping& mapping) {
     return {mapping.owner, mapping.path, mapping.address - mapping.file_offset};
   }
+  [[nodiscard]] std::vector<image::FileMapping> parts_at(const Key& key) const;
   [[nodiscard]] bool has_memory(std::uint64_t owner, std::uint64_t address) const;
 
   std::map<Key, std::vector<image::FileMapping>> parts_;

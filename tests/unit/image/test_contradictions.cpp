@@ -64,6 +64,57 @@ TEST(Contradictions, DataMayBeExecutableBesideCode) {
   EXPECT_FALSE(agrees({{.offset = 0, .size = 0x1000}}));
 }
 
+// V8 maps its builtins once more, near the code that it makes.
+TEST(Contradictions, APartMayBeMappedOnceMore) {
+  const std::vector<FileMapping> again{{.offset = 0x2000, .size = 0x1000}};
+  const std::vector<FileMapping> whole{{.offset = 0x1000, .size = 0x3000}};
+  const auto agrees_beside = [&](const std::vector<FileMapping>& mappings,
+                                 const std::vector<std::vector<FileMapping>>& others) {
+    return mapping_contradiction(library(), mappings, others).empty();
+  };
+  EXPECT_TRUE(agrees_beside(again, {whole}));
+  EXPECT_TRUE(agrees_beside(again, {{{.offset = 0x3000, .size = 0x1000}}, whole}));
+  EXPECT_TRUE(agrees_beside({{.offset = 0, .size = 0x1000}}, {whole}));
+  EXPECT_TRUE(agrees_beside(whole, {again}));
+  EXPECT_FALSE(agrees_beside(again, {again}));
+  EXPECT_FALSE(agrees_beside(again, {{{.offset = 0x1000, .size = 0x4000}}}));
+  EXPECT_FALSE(agrees_beside({{.offset = 0x4000, .size = 0x1000}}, {whole}));
+}
+
+// The kernel merges segments of equal rights if their pages are adjacent in the file.
+TEST(Contradictions, SegmentsMayBeOneMapping) {
+  Elf64Maker maker;
+  maker.segments.push_back({PT_LOAD, 0, 0, 0x800, 0x800, 0x1000, PF_R});
+  maker.segments.push_back({PT_LOAD, 0x1000, 0x1000, 0x1100, 0x1100, 0x1000, PF_R | PF_X});
+  maker.segments.push_back({PT_LOAD, 0x3000, 0x3000, 0x1000, 0x1000, 0x1000, PF_R});
+  maker.segments.push_back({PT_LOAD, 0x5000, 0x4000, 0x100, 0x2000, 0x1000, PF_R | PF_W});
+  ByteVector file = maker.make();
+  file.resize(0x4100);
+  EXPECT_TRUE(agrees({{.offset = 0, .size = 0x4000}}, file));
+  EXPECT_TRUE(agrees({{.offset = 0x1000, .size = 0x3000}}, file));
+  EXPECT_TRUE(agrees({{.offset = 0, .size = 0x3000}}, file));
+  EXPECT_TRUE(agrees({{.offset = 0, .size = 0x7000}}, file));  // room for all
+  EXPECT_FALSE(agrees({{.offset = 0, .size = 0x2000}}, file));
+  EXPECT_FALSE(agrees({{.offset = 0x2000, .size = 0x2000}}, file));
+  EXPECT_FALSE(agrees({{.offset = 0x1000, .size = 0x4000}}, file));  // data lie elsewhere
+  EXPECT_FALSE(agrees({{.offset = 0x3000, .size = 0x1000}}, file));
+}
+
+// perf inject writes JIT code so, and maps it with the size of the code.
+TEST(Contradictions, TheLastSegmentMayBeMappedToTheEndOfTheFile) {
+  Elf64Maker maker;
+  maker.segments.push_back({PT_LOAD, 0, 0, 0xff0, 0xff0, 0x1000, PF_R | PF_X});
+  ByteVector file = maker.make();
+  file.resize(0x1400);
+  EXPECT_TRUE(agrees({{.offset = 0x80, .size = 0xff0}}, file));
+  EXPECT_FALSE(agrees({{.offset = 0x80, .size = 0x1ff0}}, file));
+  maker.segments.push_back({PT_LOAD, 0x1000, 0x1000, 0xff0, 0xff0, 0x1000, PF_R | PF_X});
+  maker.segments.push_back({PT_LOAD, 0x4000, 0x2000, 0x400, 0x400, 0x1000, PF_R});
+  file = maker.make();
+  file.resize(0x2400);
+  EXPECT_FALSE(agrees({{.offset = 0x1080, .size = 0xff0}}, file));
+}
+
 // The first segment of a program takes the room of all others at first.
 TEST(Contradictions, TheFirstSegmentMayBeMappedWithRoomForAll) {
   Elf64Maker maker;

@@ -172,6 +172,28 @@ TEST_F(PerfIdentity, RefusesFilesWithOtherSegments) {
   }
 }
 
+// A process maps a part of its file once more; another process maps one alone.
+TEST_F(PerfIdentity, TakesFurtherPartsOfAFile) {
+  ptkit::test::Elf64Maker maker;
+  maker.type = ET_DYN;
+  maker.segments.push_back({PT_LOAD, 0x1000, 0x1000, 0x2000, 0x2000});
+  ByteVector bytes = maker.make();
+  bytes.resize(0x3000);
+  std::ranges::copy(std::string("more"), bytes.begin() + 0x2000);
+  const std::string path = scratch_.write("app", {bytes.begin(), bytes.end()});
+  const std::string twice = map(path, kText, 0x2000) + map(path, 0x20000, 0x1000, 0x2000);
+  open_file(twice);
+  EXPECT_EQ(code(0x20000), "more");
+  EXPECT_FALSE(warns(*bundle_, WarningCode::FILES_CONTRADICT));
+  EXPECT_TRUE(ptkit::test::missing_files(*bundle_).empty());
+  open_file(twice + test::mmap2({.pid = 20, .tid = 20, .tsc = 100}, kText, 0x1000, 0x2000, path));
+  EXPECT_EQ(code(kText, 100, 2), "");
+  EXPECT_TRUE(warns(*bundle_, WarningCode::FILES_CONTRADICT, 1,
+                    path + " has code at [0x1000, 0x3000), the recording at [0x2000, 0x3000) (other mappings "
+                           "agree, and use it)"));
+  EXPECT_TRUE(ptkit::test::missing_files(*bundle_).empty());
+}
+
 TEST_F(PerfIdentity, LooksForAFileThatAgrees) {
   const std::string path = scratch_.write("app", program("here"));
   scratch_.write("bad/app", program("oops").substr(0, 0x1000) + std::string(0x1000, '\x90'));
