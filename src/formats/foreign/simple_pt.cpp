@@ -137,7 +137,9 @@ class Loader {
         ++bad;
       }
     }
-    for (const Mapping& mapping : mappings_) binaries_.expect(mapping_of(mapping));
+    for (const Mapping& mapping : mappings_) {
+      if (!is_exec(mapping)) binaries_.expect(mapping_of(mapping));
+    }
     for (const Mapping& mapping : mappings_) add(mapping);
     if (mappings > kMostMappings)
       add(warn(WarningCode::SIMPLE_PT_MAPPING_LIMIT, mappings - kMostMappings, kMostMappings));
@@ -186,8 +188,11 @@ class Loader {
     return found->second;
   }
 
+  // A line of exec() has the program's path and CR3, and zeros for its mapping.
+  static bool is_exec(const Mapping& mapping) { return mapping.address == 0; }
+
   static perf::Mapping mapping_of(const Mapping& from) {
-    return {.owner = from.cr3,
+    return {.owner = from.cr3 & ~kCr3Mask,
             .address = from.address,
             .size = from.size,
             .file_offset = from.offset,
@@ -197,6 +202,7 @@ class Loader {
   void add(const Mapping& mapping) {
     trace::CodeRegion region;
     region.space = space_of(mapping);
+    if (is_exec(mapping)) return;
     region.file = binaries_.find(mapping_of(mapping));
     region.address = mapping.address;
     region.file_offset = mapping.offset;

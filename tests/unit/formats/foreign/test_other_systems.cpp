@@ -4,6 +4,7 @@
 #include "formats/ptk/layout.h"
 #include "formats/registry.h"
 #include "trace/branch_record.h"
+#include "unit/support/elf_maker.h"
 #include "unit/support/missing.h"
 #include "unit/support/scratch.h"
 #include "unit/support/stream_maker.h"
@@ -209,6 +210,27 @@ TEST(SimplePt, ReadsNumbersInTheirRadix) {
   EXPECT_EQ(ptkit::test::missing_files(bundle)[0].path, "/no/such_file");
   scratch.write("copies/such_file", std::string(0x1000, 'n'));
   EXPECT_EQ(opened(scratch.path(), {.binaries = {scratch.at("copies")}}).code.size(), 3u);
+}
+
+// The sideband has a line of exec(), which is no mapping, and CR3 with the PCID of the moment.
+TEST(SimplePt, TakesLinesOfExecForNoMapping) {
+  const Scratch scratch;
+  ptkit::test::Elf64Maker maker;
+  maker.type = ET_DYN;
+  maker.segments.push_back({PT_LOAD, 0, 0, 0x800, 0x800, 0x1000, PF_R});
+  maker.segments.push_back({PT_LOAD, 0x1000, 0x1000, 0x2000, 0x2000, 0x1000, PF_R | PF_X});
+  ptkit::test::ByteVector bytes = maker.make();
+  bytes.resize(0x3000);
+  const std::string program = scratch.write("program", {bytes.begin(), bytes.end()});
+  scratch.write("ptout.0", stream());
+  scratch.write("ptout.sideband", "12.0 100 1a2b3000 0 0\t" + program +
+                                      "\n12.1 100 1a2b3001 401000 4096 1000\t" + program +
+                                      "\n12.2 100 1a2b3002 402000 8192 1000\t" + program + "\n");
+  const auto bundle = opened(scratch.path());
+  EXPECT_FALSE(warns(bundle, WarningCode::FILES_CONTRADICT));
+  EXPECT_TRUE(ptkit::test::missing_files(bundle).empty());
+  ASSERT_EQ(bundle.code.size(), 2u);
+  EXPECT_EQ(bundle.code[0].bytes.size(), 0x1000u);
 }
 
 TEST(SimplePt, AssignsStreamsToTheOnlyProcess) {
