@@ -30,6 +30,7 @@ BuildId::BuildId(std::string id, bool padded) : text(std::move(id)), is_padded(p
 
 bool BuildId::is_of(std::string_view file_id) const noexcept {
   if (text.empty() || file_id.empty()) return false;
+  if (text.size() == kMostDigits) file_id = file_id.substr(0, kMostDigits);  // perf cuts longer ids
   if (!is_padded) return text == file_id;
   return file_id.size() <= kMostDigits && file_id.substr(0, digits_before_zeros(file_id)) ==
                                               std::string_view(text).substr(0, digits_before_zeros(text));

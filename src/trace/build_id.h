@@ -9,7 +9,8 @@
 namespace ptkit::trace {
 
 // A recorded build-id. perf before 5.13 pads ids with zeros to 20 bytes and does not record their length.
-// Such an id is that of a file if it is the file's id followed by zeros.
+// Such an id is that of a file if it is the file's id followed by zeros. Of longer ids perf records the first
+// 20 bytes.
 struct BuildId {
   std::string text;        // empty: none. Of a padded id without zeros that exceed a common length
   bool is_padded = false;  // the length is unknown: the file's id may have fewer or more zeros at its end

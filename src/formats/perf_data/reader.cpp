@@ -234,15 +234,15 @@ class Reader {
   }
 
   // Layout (perf_record_header_build_id): pid, 24 bytes of build-id (byte 20 is its size; before perf 5.13 it
-  // is 0), path.
+  // is 0; some versions write the size of ids that do not fit), path.
   void read_build_id(const Record& record) {
     const unsigned mode = record.misc & perf::kMiscCpumode;
     perf::Fields fields(record.body);
     fields.skip(4);
     const base::Bytes id = fields.take_bytes(24);
     if (!fields.ok() || mode == perf::kGuestKernel || mode == perf::kGuestUser) return;
-    const bool has_size = id[20] != 0 && id[20] <= 20;
-    const std::size_t size = has_size ? id[20] : 20;
+    const bool has_size = id[20] != 0;
+    const std::size_t size = has_size ? std::min<std::size_t>(id[20], 20) : 20;
     binaries_.has_build_id(fields.text(), {image::build_id_text(id.first(size)), !has_size});
   }
 

@@ -18,7 +18,7 @@ TEST(BuildId, WithALengthIsThatOfOneFile) {
   for (const std::size_t digits : {16U, 32U, 40U}) {
     const BuildId id(kLong.substr(0, digits), false);
     EXPECT_TRUE(id.is_of(kLong.substr(0, digits)));
-    EXPECT_FALSE(id.is_of(padded(kLong.substr(0, digits)) + "00"));
+    EXPECT_EQ(id.is_of(padded(kLong.substr(0, digits)) + "00"), digits == 40);
     EXPECT_FALSE(id.is_of(kLong.substr(0, digits - 2)));
     EXPECT_EQ(id.candidates(), std::vector{kLong.substr(0, digits)});
   }
@@ -34,10 +34,20 @@ TEST(BuildId, WithoutALengthIsAFilesIdFollowedByZeros) {
     EXPECT_TRUE(recorded.is_of(padded(id)));
     EXPECT_FALSE(recorded.is_of(id.substr(0, digits - 2)));
     EXPECT_FALSE(recorded.is_of(id.substr(0, digits - 2) + "77"));
-    EXPECT_FALSE(recorded.is_of(padded(id) + "00"));
+    EXPECT_EQ(recorded.is_of(padded(id) + "00"), digits == 40);
     const auto all = recorded.candidates();
     EXPECT_EQ(all.front(), id);
     EXPECT_NE(std::ranges::find(all, padded(id)), all.end());
+  }
+}
+
+// perf records 20 bytes of a SHA-256 sum.
+TEST(BuildId, OfTwentyBytesMayBeTheBeginOfALongerOne) {
+  const std::string sum = kLong + "aabbccddeeff001122334455";
+  for (const bool is_padded : {false, true}) {
+    EXPECT_TRUE(BuildId(kLong, is_padded).is_of(sum));
+    EXPECT_FALSE(BuildId(kLong.substr(0, 32), is_padded).is_of(sum));
+    EXPECT_FALSE(BuildId(kLong, is_padded).is_of("00" + sum));
   }
 }
 

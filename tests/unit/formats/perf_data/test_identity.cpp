@@ -122,6 +122,21 @@ TEST_F(PerfIdentity, TakesIdsOfAllSizesFromTheTable) {
   }
 }
 
+// Of 32 bytes, perf records the first 20, and some versions the length 32.
+TEST_F(PerfIdentity, TakesIdsThatPerfCuts) {
+  ByteVector id = some_id(32);
+  const std::string path = scratch_.write("app", program("code", id));
+  for (const int recorded : {0, 20, 32}) {
+    const auto size = static_cast<std::uint8_t>(recorded);
+    id[19] = some_id(32)[19];
+    open_file(map(path), {{2, id_row(id, path, size)}});
+    EXPECT_EQ(code(), "code");
+    id[19] ^= 1U;
+    open_file(map(path), {{2, id_row(id, path, size)}});
+    EXPECT_EQ(code(), "");
+  }
+}
+
 TEST_F(PerfIdentity, FindsFilesOfPaddedIdsByNameAndById) {
   for (const std::size_t size : {8U, 16U, 20U}) {
     SCOPED_TRACE(size);
