@@ -50,7 +50,8 @@ Processes::Processes(trace::TraceBundle& bundle, Binaries& binaries, bool is_her
       binaries_(binaries),
       is_here_(is_here),
       may_inherit_(static_cast<std::size_t>(
-          std::min<std::uint64_t>(kMostInherited, kAlwaysInherited + file_bytes / kFileBytesOfOne))) {}
+          std::min<std::uint64_t>(kMostInherited, kAlwaysInherited + file_bytes / kFileBytesOfOne))),
+      may_inherit_texts_(may_inherit_) {}
 
 trace::SpaceId Processes::space_of(std::int64_t pid) {
   if (pid < 0) return trace::kAnySpace;  // kernel code is mapped in every space
@@ -121,12 +122,13 @@ void Processes::map(const Event& event) {
   region.address = event.address;
   region.size = event.size;
   region.tsc_from = event.tsc;
+  if (is_memory && has_jitdump_.count(region.space) != 0) return;
   const bool is_copy = is_memory && binaries_.build_id_of(mapping_of(event)).empty();
-  const bool is_text = is_copy && take_text(region, event.pid);
-  if (is_memory && !is_text && has_jitdump_.count(region.space) != 0) return;
+  const std::int32_t map = is_memory ? binaries_.find_map(event.pid, is_here_) : -1;
+  const bool is_text = is_copy && take_text(region, event.pid, map);
   if (!is_text) {
     region.file_offset = event.file_offset;
-    region.file = is_memory ? binaries_.find_map(event.pid, is_here_) : -1;
+    region.file = map;
     if (region.file >= 0) {
       region.file_offset = event.address;
     } else {
@@ -134,7 +136,7 @@ void Processes::map(const Event& event) {
     }
   }
   binaries_.map_contents(region);
-  if (!is_memory) note_text(region);
+  if (!is_memory) note_text(region, mapping_of(event));
   if (event.pid >= 0) {
     add_sideband(trace::SidebandKind::MAP, event);
     bundle_.sideband.back().address = event.address;
@@ -147,8 +149,17 @@ void Processes::map(const Event& event) {
   bundle_.code.push_back(std::move(region));
 }
 
+// Returns true if a perf-PID.map (-1: none) has names of code in the region.
+bool Processes::names_jit_code(std::int32_t map, const trace::CodeRegion& region) const {
+  if (map < 0) return false;
+  const auto& names = bundle_.files[static_cast<std::size_t>(map)].symbols;
+  return std::ranges::any_of(names, [&](const trace::SymbolEntry& one) {
+    return one.file_offset >= region.address && one.file_offset - region.address < region.size;
+  });
+}
+
 // A file's program header says where its code lies, also of parts that are not mapped any more.
-void Processes::note_text(const trace::CodeRegion& region) {
+void Processes::note_text(const trace::CodeRegion& region, const Mapping& mapping) {
   const auto [found, added] = segments_.try_emplace(region.file);
   if (added)
     found->second =
@@ -156,7 +167,8 @@ void Processes::note_text(const trace::CodeRegion& region) {
   constexpr std::size_t kMostSegments = 128;  // a file could demand any number
   if (found->second.size() > kMostSegments) found->second.clear();
   base::IntervalMap<Text>& texts = texts_[region.space];
-  if (region.size != 0) texts.assign(region.address, region.address + (region.size - 1), {});
+  if (region.size == 0) return;
+  texts.assign(region.address, region.address + (region.size - 1), {});
   const auto rva = image::rva_of(found->second, region, region.file_offset);
   if (!rva) return;
   const std::uint64_t load = region.address - *rva;
@@ -164,8 +176,42 @@ void Processes::note_text(const trace::CodeRegion& region) {
     const std::uint64_t begin = load + segment.rva;
     const std::uint64_t last = (begin + (segment.size - 1)) | base::kOffsetInPage;
     if (!segment.executable || last < begin) continue;
-    texts.assign(begin & ~base::kOffsetInPage, last, {region.file, begin - segment.file_offset});
+    const AddressSpan text =
+        text_around(region, mapping, {begin & ~base::kOffsetInPage, last}, begin - segment.file_offset);
+    if (text.first <= text.last)
+      texts.assign(text.first, text.last, {region.file, begin - segment.file_offset});
   }
+}
+
+// The part of a segment that was mapped where the region is. Of a file that is mapped in parts, it is the
+// region, and what anonymous code beside the parts may have taken the place of: but a program that has the
+// file whole elsewhere may have mapped a part once more, beside JIT code. `delta`: from offset in the file to
+// address.
+Processes::AddressSpan Processes::text_around(const trace::CodeRegion& region, const Mapping& mapping,
+                                              const AddressSpan& segment, std::uint64_t delta) const {
+  const auto begins = [&](const image::FileMapping& part) { return part.offset + delta <= segment.first; };
+  const auto ends = [&](const image::FileMapping& part) {
+    return part.offset + delta + (part.size - 1) >= segment.last;
+  };
+  const auto is_of = [&](const image::FileMapping& part) {
+    const std::uint64_t first = part.offset + delta;
+    return part.size != 0 && first <= segment.last && first + (part.size - 1) >= segment.first;
+  };
+  std::vector<image::FileMapping> parts = binaries_.parts_of(mapping);
+  std::erase_if(parts, [&](const auto& part) { return !is_of(part); });
+  const AddressSpan inside{std::max(segment.first, region.address),
+                           std::min(segment.last, region.address + (region.size - 1))};
+  if (delta != region.address - region.file_offset) return {1, 0};
+  if (parts.empty()) return inside;
+  const auto is_whole = [&](const std::vector<image::FileMapping>& all) {
+    return std::ranges::any_of(all, begins) && std::ranges::any_of(all, ends);
+  };
+  if (is_whole(parts)) return segment;
+  if (std::ranges::any_of(binaries_.other_parts_of(mapping), is_whole)) return inside;
+  const auto last =
+      std::ranges::max_element(parts, {}, [](const auto& one) { return one.offset + one.size; });
+  return {begins(parts.front()) || parts.front().is_preceded ? segment.first : inside.first,
+          ends(*last) || last->is_followed ? segment.last : inside.last};
 }
 
 // Mappings from before the recording are in the order of addresses, not of time.
@@ -179,19 +225,20 @@ void Processes::note_untimed_text(std::int64_t pid) {
     region.size = event->size;
     region.file_offset = event->file_offset;
     region.file = binaries_.find(mapping_of(*event));
-    note_text(region);
+    note_text(region, mapping_of(*event));
   }
   untimed_files_.erase(found);
 }
 
 // Programs copy their code to large pages, and map these over the file.
-bool Processes::take_text(trace::CodeRegion& region, std::int64_t pid) {
+bool Processes::take_text(trace::CodeRegion& region, std::int64_t pid, std::int32_t map) {
   if (region.tsc_from == trace::kTscMin) note_untimed_text(pid);
   const auto texts = texts_.find(region.space);
   if (texts == texts_.end() || region.size == 0) return false;
   const auto text = texts->second.find(region.address);
   if (text == texts->second.end() || text->second.value.file < 0) return false;
   if (region.size - 1 > text->second.last - region.address) return false;
+  if (names_jit_code(map, region)) return false;
   region.file = text->second.value.file;
   region.file_offset = region.address - text->second.value.delta;
   moved_.insert("[" + base::hexadecimal(region.address) + ", " +
@@ -244,7 +291,7 @@ void Processes::inherit(trace::SpaceId parent, trace::SpaceId child, std::uint64
   if (!inherits_all_) return;
   may_inherit_ -= all.size();
   if (has_jitdump_.count(parent) != 0) has_jitdump_.insert(child);
-  if (const auto texts = texts_.find(parent); texts != texts_.end()) texts_[child] = texts->second;
+  inherit_texts(parent, child);
   std::vector<std::size_t>& mapped = mapped_[child];
   for (const std::size_t number : all) {
     trace::CodeRegion region = bundle_.code[number];
@@ -254,6 +301,16 @@ void Processes::inherit(trace::SpaceId parent, trace::SpaceId child, std::uint64
     mapped.push_back(bundle_.code.size());
     bundle_.code.push_back(std::move(region));
   }
+}
+
+void Processes::inherit_texts(trace::SpaceId parent, trace::SpaceId child) {
+  const auto texts = texts_.find(parent);
+  if (texts == texts_.end() || !inherits_texts_) return;
+  const auto count = static_cast<std::size_t>(std::distance(texts->second.begin(), texts->second.end()));
+  inherits_texts_ = count <= may_inherit_texts_;
+  if (!inherits_texts_) return;
+  may_inherit_texts_ -= count;
+  texts_[child] = texts->second;
 }
 
 // Ends mappings that later ones cover completely. A child does not inherit these.
@@ -287,7 +344,8 @@ void Processes::finish() {
   if (is_ambiguous_ && bundle_.configuration.clock.perf_time_known)
     bundle_.warnings.push_back(warn(WarningCode::NO_TIMESTAMPS));
   warn_of_moved_code();
-  if (!inherits_all_) bundle_.warnings.push_back(warn(WarningCode::MAPPINGS_INHERITED_LIMIT));
+  if (!inherits_all_ || !inherits_texts_)
+    bundle_.warnings.push_back(warn(WarningCode::MAPPINGS_INHERITED_LIMIT));
   for (const auto& [thread, name] : names_) bundle_.threads.push_back({thread.first, thread.second, name});
 }
 

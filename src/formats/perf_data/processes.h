@@ -33,13 +33,22 @@ class Processes {
   void load_jit(const Event& event);
   void fork(const Event& event);
   void inherit(trace::SpaceId parent, trace::SpaceId child, std::uint64_t tsc);
+  void inherit_texts(trace::SpaceId parent, trace::SpaceId child);
   void drop_covered(trace::SpaceId space, std::uint64_t tsc);
   void exec(const Event& event);
   void add_sideband(trace::SidebandKind kind, const Event& event);
-  void note_text(const trace::CodeRegion& region);
+  struct AddressSpan {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+  };
+  [[nodiscard]] bool names_jit_code(std::int32_t map, const trace::CodeRegion& region) const;
+  void note_text(const trace::CodeRegion& region, const Mapping& mapping);
+  [[nodiscard]] AddressSpan text_around(const trace::CodeRegion& region, const Mapping& mapping,
+                                        const AddressSpan& segment, std::uint64_t delta) const;
   void note_untimed_text(std::int64_t pid);
-  // Gives an anonymous mapping over code of a file that code. Returns false if there is none.
-  [[nodiscard]] bool take_text(trace::CodeRegion& region, std::int64_t pid);
+  // Gives an anonymous mapping over code of a file that code. Returns false if there is none, or if `map`, a
+  // file with names of JIT code (-1: none), says that it is JIT code.
+  [[nodiscard]] bool take_text(trace::CodeRegion& region, std::int64_t pid, std::int32_t map);
   void warn_of_moved_code();
   void check_untimed_overlap(const trace::CodeRegion& region);
 
@@ -65,7 +74,9 @@ class Processes {
   std::map<std::int64_t, trace::SpaceId> spaces_;              // by pid
   std::map<trace::SpaceId, std::vector<std::size_t>> mapped_;  // current regions by space
   std::size_t may_inherit_ = 0;                                // limit of regions that fork() may still copy
+  std::size_t may_inherit_texts_ = 0;                          // the same of entries of texts_
   bool inherits_all_ = true;
+  bool inherits_texts_ = true;
   // Mappings without a time, by space and address.
   std::map<std::pair<trace::SpaceId, std::uint64_t>, Untimed> untimed_;
   bool is_ambiguous_ = false;                                           // two mappings without a time overlap

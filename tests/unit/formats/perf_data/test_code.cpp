@@ -168,6 +168,23 @@ TEST_F(PerfCode, AddsJitdumpFunctionsFromTheirTime) {
   EXPECT_EQ(region->file_offset, file->symbols[1].file_offset);
 }
 
+// JIT code where a file was mapped before.
+TEST_F(PerfCode, JitdumpFunctionsAreNoMovedCode) {
+  ptkit::test::Elf64Maker maker;
+  maker.type = ET_DYN;
+  maker.segments.push_back({PT_LOAD, 0x1000, 0x1000, 0x1000, 0x1000});
+  ptkit::test::ByteVector bytes = maker.make();
+  bytes.resize(0x2000, 'f');
+  const std::string library = scratch_.write("lib.so", {bytes.begin(), bytes.end()});
+  const std::string dump =
+      scratch_.write("jit-10.dump", jit_header(1) + jit_load(200, 0x7000, 1, "first", "1111"));
+  open_file(test::mmap2({.tsc = 100}, 0x5000, 0x1000, 0, dump) +
+            test::mmap2({.tsc = 110}, 0x7000, 0x1000, 0x1000, library) +
+            test::mmap2({.tsc = 350}, 0x7000, 0x1000, 0, "//anon"));
+  EXPECT_EQ(code(1, 0x7000, 150), "ffff");
+  EXPECT_EQ(code(1, 0x7000, 360), "1111");
+}
+
 // mprotect() on JIT memory hides no JIT code. After exec() the memory holds none.
 TEST_F(PerfCode, InheritsJitdumpFunctions) {
   const std::string dump =

@@ -359,6 +359,48 @@ TEST_F(PerfIdentity, TakesCodeOfAFileThatIsMappedInPart) {
   EXPECT_TRUE(warns(*bundle_, WarningCode::CODE_MOVED, 1));
 }
 
+// V8 maps its builtins once more, beside memory for JIT code.
+TEST_F(PerfIdentity, TakesNoCodeBesideAPartThatIsMappedOnceMore) {
+  ptkit::test::Elf64Maker maker;
+  maker.type = ET_DYN;
+  maker.segments.push_back({PT_LOAD, 0x1000, 0x1000, 0x3000, 0x3000});
+  ByteVector bytes = maker.make();
+  bytes.resize(0x4000);
+  std::ranges::copy(std::string("code"), bytes.begin() + 0x2000);
+  const std::string path = scratch_.write("app", {bytes.begin(), bytes.end()});
+  const std::string maps = map(path, kText, 0x3000) + map(path, 0x21000, 0x1000, 0x2000);
+  for (const std::uint64_t beside : {0x20000U, 0x22000U}) {
+    open_file(maps + test::mmap2({.tsc = 200}, beside, 0x1000, 0, "//anon"));
+    EXPECT_EQ(code(beside, 250), "");
+    EXPECT_EQ(code(0x21000, 250), "code");
+    EXPECT_FALSE(warns(*bundle_, WarningCode::CODE_MOVED));
+  }
+  // Memory takes the place of what is mapped, at both addresses.
+  for (const std::uint64_t over : {kText + 0x1000, std::uint64_t{0x21000}}) {
+    open_file(maps + test::mmap2({.tsc = 200}, over, 0x1000, 0, "//anon"));
+    EXPECT_EQ(code(over, 250), "code");
+    EXPECT_TRUE(warns(*bundle_, WarningCode::CODE_MOVED, 1));
+  }
+  // A part alone, which nothing continues.
+  open_file(map(path, 0x21000, 0x1000, 0x2000, 100) +
+            test::mmap2({.tsc = 200}, 0x30000, 0x1000, 0, "//anon") +
+            test::mmap2({.tsc = 200}, 0x23000, 0x1000, 0, "//anon"));
+  EXPECT_FALSE(warns(*bundle_, WarningCode::CODE_MOVED));
+}
+
+TEST_F(PerfIdentity, TakesNoCodeWhereAPerfMapHasNames) {
+  const std::string path = scratch_.write("app", program("code"));
+  const std::string records = map(path) + test::mmap2({.tsc = 200}, kText, 0x1000, 0, "//anon");
+  scratch_.write("perf-10.map", "9000 10 elsewhere\n");
+  open_file(records, {}, {scratch_.path()});
+  EXPECT_EQ(code(kText, 250), "code");
+  scratch_.write("perf-10.map", "7010 10 made\n");
+  open_file(records, {}, {scratch_.path()});
+  EXPECT_EQ(code(kText, 250), "");
+  EXPECT_EQ(path_of(kText, 250), scratch_.at("perf-10.map"));
+  EXPECT_FALSE(warns(*bundle_, WarningCode::CODE_MOVED));
+}
+
 TEST_F(PerfIdentity, ChildrenInheritMovedCode) {
   const std::string path = scratch_.write("app", program("code"));
   open_file(map(path) + test::mmap2({.tsc = 200}, kText, 0x1000, 0, "//anon") +

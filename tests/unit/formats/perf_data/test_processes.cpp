@@ -81,6 +81,18 @@ TEST_F(PerfProcesses, LimitsInheritedMappings) {
   EXPECT_EQ(code_of(bundle, 1099, 150).size(), 0U);
 }
 
+// What files were mapped where one mapping of memory is now.
+TEST_F(PerfProcesses, LimitsInheritedPlacesOfFiles) {
+  std::string records;
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    records += test::mmap2(task(10, 0), 0x2000 * (i + 1), 0x1000, 0, "/nowhere/a");
+  records += test::mmap2(task(10, 50), 0x2000, 0x2000 * 1000, 0, "//anon");
+  for (std::uint32_t i = 0; i < 1000; ++i) records += test::fork(task(100 + i, 100), 10, 10);
+  const auto bundle = of(records);
+  EXPECT_TRUE(warns(bundle, WarningCode::MAPPINGS_INHERITED_LIMIT));
+  EXPECT_EQ(code_of(bundle, 1099, 150).size(), 1U);
+}
+
 // ---- records of each kind
 
 std::string mmap(const SampleId& owner, std::uint64_t address, std::uint16_t misc) {
