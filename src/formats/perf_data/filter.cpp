@@ -4,8 +4,8 @@
 #include <charconv>
 #include <map>
 #include <optional>
-#include <set>
-#include <tuple>
+#include <string>
+#include <vector>
 
 #include "base/paths.h"
 #include "image/code_file.h"
@@ -21,6 +21,8 @@ constexpr std::string_view kBlanks = " \t\n";
 constexpr std::string_view kEnds = " ,\t\n";  // of a file's name, and between clauses
 constexpr std::size_t kMostClauses = 64;      // trace units have four ranges
 constexpr std::size_t kMostCompared = 4'000'000;
+constexpr std::size_t kMostOfSpace = 64;  // decoders compare addresses with each range
+constexpr std::ptrdiff_t kMostOfAll = 65'536;
 
 void skip(std::string_view& text, std::string_view characters) {
   text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
@@ -102,9 +104,38 @@ std::uint64_t size_of_symbol(const std::vector<trace::SymbolEntry>& symbols, std
   return 0;
 }
 
+// Ranges of one kind. Those that touch are one.
+class JoinedRanges {
+ public:
+  // Returns how many ranges there are more than before; less than 0: it joins some.
+  std::ptrdiff_t add(std::uint64_t first, std::uint64_t last) {
+    const auto before = static_cast<std::ptrdiff_t>(lasts_.size());
+    auto next = lasts_.upper_bound(first);
+    if (next != lasts_.begin() && touches(std::prev(next)->second, first)) {
+      --next;
+      first = next->first;
+    }
+    while (next != lasts_.end() && touches(last, next->first)) {
+      last = std::max(last, next->second);
+      next = lasts_.erase(next);
+    }
+    lasts_.emplace(first, last);
+    return static_cast<std::ptrdiff_t>(lasts_.size()) - before;
+  }
+  [[nodiscard]] const std::map<std::uint64_t, std::uint64_t>& lasts() const noexcept { return lasts_; }
+  [[nodiscard]] bool operator==(const JoinedRanges&) const = default;
+
+ private:
+  static bool touches(std::uint64_t last, std::uint64_t first) noexcept {
+    return last >= first || last + 1 == first;
+  }
+  std::map<std::uint64_t, std::uint64_t> lasts_;  // by first address
+};
+
 class Resolver {
  public:
-  explicit Resolver(trace::TraceBundle& bundle) : bundle_(bundle) {
+  // `is_one`: the text has one filter clause.
+  Resolver(trace::TraceBundle& bundle, bool is_one) : bundle_(bundle), is_one_(is_one) {
     for (std::size_t i = 0; i < bundle.code.size(); ++i) {
       const trace::CodeRegion& region = bundle.code[i];
       if (region.file < 0 || region.size == 0) continue;
@@ -114,34 +145,44 @@ class Resolver {
   }
 
   void add(FilterClause clause) {
-    if (clause.kind == RangeKind::OFF) return refuse(clause.text, "a start alone is no range");
+    if (clause.kind == RangeKind::OFF) return refuse(clause, "a start alone is no range");
     if (clause.file.empty()) return add_kernel(clause);
     const auto found = regions_.find(clause.file);
-    if (found == regions_.end()) return refuse(clause.text, "no mapping of its file was recorded");
+    if (found == regions_.end()) return refuse(clause, "no mapping of its file was recorded");
     if (clause.size == 0) clause.size = missing_size(clause, found->second);
-    if (clause.size == 0) return refuse(clause.text, "it has no size, and no symbol is there");
+    if (clause.size == 0) return refuse(clause, "it has no size, and no symbol is there");
     bool any = false;
     parts_ += found->second.size();
-    if (parts_ > kMostCompared) return refuse(clause.text, "its file has too many mappings");
-    for (const std::size_t number : found->second) any = add_part(clause, bundle_.code[number]) || any;
-    if (!any) refuse(clause.text, "its part of the file was not mapped");
+    if (parts_ > kMostCompared) return refuse(clause, "its file has too many mappings");
+    for (const std::size_t number : found->second) {
+      any = add_part(clause, bundle_.code[number]) || any;
+      if (is_too_much_) return refuse(clause, "its file is mapped at too many addresses");
+    }
+    if (!any) refuse(clause, "its part of the file was not mapped");
   }
 
-  void refuse(const std::string& text, const std::string& problem) {
-    bundle_.warnings.push_back(warn(trace::WarningCode::PERF_FILTER_UNUSED, text, problem));
+  // Code outside of all filter ranges is taken as not traced: a range that is missing makes the others wrong.
+  void refuse(const FilterClause& clause, std::string problem) {
+    const bool is_filter = clause.kind == RangeKind::FILTER;
+    lacks_filter_ = lacks_filter_ || is_filter;
+    if (is_filter && !is_one_) problem += ", so no filter range is used";
+    bundle_.warnings.push_back(warn(trace::WarningCode::PERF_FILTER_UNUSED, clause.text, problem));
   }
 
   // Ranges that are equal in all spaces that have some count for all.
   [[nodiscard]] std::vector<trace::SpaceRange> places() {
-    if (spaces_.empty()) return kernel_;
     const bool is_one =
         std::ranges::all_of(spaces_, [&](const auto& one) { return one.second == spaces_.begin()->second; });
     std::vector<trace::SpaceRange> all = kernel_;
-    for (const auto& [space, ranges] : spaces_) {
-      for (const auto& [kind, first, last] : ranges)
-        all.push_back({is_one ? trace::kAnySpace : space, {kind, first, last}});
+    for (const auto& [space, kinds] : spaces_) {
+      for (const auto& [kind, ranges] : kinds) {
+        for (const auto& [first, last] : ranges.lasts())
+          all.push_back({is_one ? trace::kAnySpace : space, {kind, first, last}});
+      }
       if (is_one) break;
     }
+    if (lacks_filter_)
+      std::erase_if(all, [](const auto& one) { return one.range.kind == RangeKind::FILTER; });
     return all;
   }
 
@@ -149,6 +190,7 @@ class Resolver {
   void add_kernel(FilterClause& clause) {
     if (clause.size == 0) {
       for (const trace::CodeRegion& region : bundle_.code) {
+        if (clause.size != 0) break;
         if (region.file < 0 || clause.address < region.address ||
             clause.address - region.address >= region.size)
           continue;
@@ -157,7 +199,7 @@ class Resolver {
       }
     }
     if (clause.kind == RangeKind::TRACE_STOP) clause.size = std::max<std::uint64_t>(clause.size, 1);
-    if (clause.size == 0) return refuse(clause.text, "it has no size, and no symbol is there");
+    if (clause.size == 0) return refuse(clause, "it has no size, and no symbol is there");
     kernel_.push_back(
         {trace::kAnySpace,
          {clause.kind, clause.address, clause.address + std::min(clause.size - 1, ~clause.address)}});
@@ -183,14 +225,22 @@ class Resolver {
         std::min(clause.address + std::min(clause.size - 1, ~clause.address), last_offset);
     if (first > last) return false;
     const std::uint64_t delta = region.address - region.file_offset;
-    spaces_[region.space].emplace(clause.kind, first + delta, last + delta);
+    Kinds& kinds = spaces_[region.space];
+    ranges_ += kinds[clause.kind].add(first + delta, last + delta);
+    std::size_t here = 0;
+    for (const auto& [kind, ranges] : kinds) here += ranges.lasts().size();
+    is_too_much_ = is_too_much_ || here > kMostOfSpace || ranges_ > kMostOfAll;
     return true;
   }
 
-  using Range = std::tuple<RangeKind, std::uint64_t, std::uint64_t>;
+  using Kinds = std::map<RangeKind, JoinedRanges>;
   trace::TraceBundle& bundle_;
+  bool is_one_;
+  bool lacks_filter_ = false;
+  bool is_too_much_ = false;                                 // a limit of ranges is reached
+  std::ptrdiff_t ranges_ = 0;                                // of all spaces
   std::map<std::string, std::vector<std::size_t>> regions_;  // by path
-  std::map<trace::SpaceId, std::set<Range>> spaces_;
+  std::map<trace::SpaceId, Kinds> spaces_;
   std::size_t parts_ = 0;  // mappings that all clauses were compared with
   std::vector<trace::SpaceRange> kernel_;
 };
@@ -216,9 +266,11 @@ ParsedFilter parse_filter(std::string_view text) {
 
 void apply_filter(std::string_view text, trace::TraceBundle& bundle) {
   const ParsedFilter parsed = parse_filter(text);
-  Resolver resolver(bundle);
+  const auto filters = std::ranges::count(parsed.clauses, RangeKind::FILTER, &FilterClause::kind);
+  Resolver resolver(bundle, filters + (parsed.problem.empty() ? 0 : 1) <= 1);
   for (const FilterClause& clause : parsed.clauses) resolver.add(clause);
-  if (!parsed.problem.empty()) resolver.refuse(parsed.left, parsed.problem);
+  // What cannot be read may have further filter ranges.
+  if (!parsed.problem.empty()) resolver.refuse({.text = parsed.left}, parsed.problem);
   std::size_t count = 0;
   for (const trace::SpaceRange& one : resolver.places()) {
     if (one.space == trace::kAnySpace && count < bundle.configuration.ranges.size()) {

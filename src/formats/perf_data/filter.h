@@ -16,8 +16,8 @@ struct FilterClause {
   trace::RangeKind kind = trace::RangeKind::FILTER;
   std::uint64_t address = 0;  // offset in the file, or a kernel address
   std::uint64_t size = 0;     // 0: not given
-  std::string file;           // empty: the kernel
-  std::string text;           // as it was written
+  std::string file{};         // empty: the kernel
+  std::string text{};         // as it was written
 };
 
 struct ParsedFilter {
@@ -28,7 +28,7 @@ struct ParsedFilter {
 [[nodiscard]] ParsedFilter parse_filter(std::string_view text);
 
 // Sets the configuration's ranges by the mappings of the filter's files, which must be in the bundle. Parts
-// that cannot be used give a warning.
+// that cannot be used give a warning; if one of them is a filter range, no filter range is set.
 void apply_filter(std::string_view text, trace::TraceBundle& bundle);
 
 }  // namespace ptkit::formats::perf

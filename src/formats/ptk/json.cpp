@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace ptkit::formats::ptk {
 
@@ -111,6 +112,25 @@ trace::IpPayloads read_ip_payloads(const JsonReader::Member& member) {
   }
   member.fail("expected \"linear\" or \"effective\"");
   return trace::IpPayloads::UNKNOWN;
+}
+
+void read_range(const JsonReader::Member& range, trace::AddressRange& target) {
+  target.kind = static_cast<trace::RangeKind>(range["kind"].number(2));
+  target.first = range["first"].number();
+  target.last = range["last"].number();
+}
+
+// Decoders compare addresses with each range.
+void read_space_ranges(const JsonReader::Member& ranges, std::vector<trace::SpaceRange>& out) {
+  constexpr std::size_t kMostOfSpace = 128;
+  std::map<trace::SpaceId, std::size_t> counts;
+  for (std::size_t i = 0; ranges.present() && i < ranges.size(); ++i) {
+    trace::SpaceRange one;
+    read_number(ranges.at(i)["space"], one.space);
+    read_range(ranges.at(i), one.range);
+    if (++counts[one.space] > kMostOfSpace) ranges.fail("too many ranges of one address space");
+    out.push_back(one);
+  }
 }
 
 }  // namespace
@@ -232,23 +252,12 @@ void from_json(const JsonReader::Member& meta, trace::Configuration& out) {
   }
   if (meta[kIpPayloads].present()) out.ip_payloads = read_ip_payloads(meta[kIpPayloads]);
   out.ranges_known = meta["ranges_known"].flag(false);
-  const auto read_range = [](const JsonReader::Member& range, trace::AddressRange& target) {
-    target.kind = static_cast<trace::RangeKind>(range["kind"].number(2));
-    target.first = range["first"].number();
-    target.last = range["last"].number();
-  };
   const auto ranges = meta["ranges"];
   for (std::size_t i = 0; ranges.present() && i < ranges.size(); ++i) {
     const auto range = ranges.at(i);
     read_range(range, out.ranges[range["index"].number(out.ranges.size() - 1)]);
   }
-  const auto space_ranges = meta["space_ranges"];
-  for (std::size_t i = 0; space_ranges.present() && i < space_ranges.size(); ++i) {
-    trace::SpaceRange one;
-    read_number(space_ranges.at(i)["space"], one.space);
-    read_range(space_ranges.at(i), one.range);
-    out.space_ranges.push_back(one);
-  }
+  read_space_ranges(meta["space_ranges"], out.space_ranges);
 }
 
 void from_json(const JsonReader::Member& object, trace::Space& out) {

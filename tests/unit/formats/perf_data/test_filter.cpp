@@ -122,6 +122,41 @@ TEST(PerfFilter, WarnsOfPartsThatCannotBeUsed) {
   }
 }
 
+// Code outside of the ranges would be taken as not traced.
+TEST(PerfFilter, UsesNoFilterRangeIfOneIsNotKnown) {
+  Mapped one;
+  one.map(1, 0x401000, 0x1000, 0x1000, "/opt/app/p");
+  const std::string known = "filter 0x1006/4@/opt/app/p,stop 0x1020/4@/opt/app/p,";
+  const std::vector<Range> stop{{kStop, 0x401020, 0x401023}};
+  for (const char* const text :
+       {"filter 0x1006/4@/opt/app/q", "filter 0x5000/4@/opt/app/p", "filter 5", "word"}) {
+    EXPECT_EQ(one.ranges(known + text), stop) << text;
+    ASSERT_EQ(one.bundle.warnings.size(), 1U);
+    EXPECT_TRUE(one.bundle.warnings[0].arguments.at(1).ends_with(", so no filter range is used"));
+  }
+  EXPECT_EQ(one.ranges(known + "stop 0x1006/4@/opt/app/q").size(), 2U);
+}
+
+TEST(PerfFilter, TakesTheSizeOfTheMappingWithTheSymbol) {
+  Mapped two;
+  two.map(trace::kAnySpace, 0xffffffff81000000, 0x1000, 0x2000, "[kernel]");
+  two.map(trace::kAnySpace, 0xffffffff81000000, 0x1000, 0x9000, "[other]");
+  two.bundle.files.back().symbols.clear();
+  EXPECT_EQ(two.ranges("filter 0xffffffff81000010"),
+            (std::vector<Range>{{kFilter, 0xffffffff81000010, 0xffffffff8100002f}}));
+}
+
+TEST(PerfFilter, JoinsAndLimitsRangesOfASpace) {
+  Mapped many;
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    many.map(1, 0x401000 + i * 0x1000, 0x1000, 0x1000 + i * 0x1000, "/p");
+  EXPECT_EQ(many.ranges("filter 0x1000/0x3e8000@/p"), (std::vector<Range>{{kFilter, 0x401000, 0x7e8fff}}));
+  for (std::uint64_t i = 0; i < 1000; ++i) many.map(1, 0x10000000 + i * 0x2000, 0x1000, 0x1000, "/q");
+  EXPECT_TRUE(many.ranges("filter 0x1000/8@/q").empty());
+  EXPECT_TRUE(warns(many.bundle.warnings, WarningCode::PERF_FILTER_UNUSED, "filter 0x1000/8@/q",
+                    "its file is mapped at too many addresses"));
+}
+
 TEST(PerfFilter, OfSpacesThatAgreeCountsForAll) {
   Mapped two;
   two.map(1, 0x401000, 0x1000, 0x1000, "/opt/app/p").map(2, 0x401000, 0x1000, 0x1000, "/opt/app/p");

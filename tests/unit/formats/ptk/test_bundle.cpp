@@ -292,6 +292,12 @@ TEST_F(Ptk, NamesMalformedMembers) {
   EXPECT_NE(failure(ptk::ChunkType::META, R"({"clock": {"mtc_period": 16}})")
                 .find("clock.mtc_period: expected at most 15"),
             std::string::npos);
+  std::string ranges;
+  for (int i = 0; i < 129; ++i)
+    ranges += std::string(i == 0 ? "" : ", ") + R"({"space": 1, "kind": 1, "first": 0, "last": 1})";
+  EXPECT_NE(failure(ptk::ChunkType::META, "{\"space_ranges\": [" + ranges + "]}")
+                .find("space_ranges: too many ranges of one address space"),
+            std::string::npos);
   EXPECT_NE(failure(ptk::ChunkType::STREAM, R"({"name": 1})").find("name: expected text"), std::string::npos);
   EXPECT_NE(failure(ptk::ChunkType::SPACE, "[]").find("the document: expected an object"), std::string::npos);
   EXPECT_NE(failure(ptk::ChunkType::FILE, "{}").find("path: expected text"), std::string::npos);
