@@ -12,7 +12,9 @@ namespace ptkit::trace {
 // True if IA32_RTIT_CTL uses no address range (all ADDRn_CFG are 0). Not for a value of perf's event, to
 // which the kernel adds ADDRn_CFG.
 [[nodiscard]] constexpr bool uses_no_range(std::uint64_t rtit_ctl) noexcept {
-  return rtit_ctl >> PT_CTL_ADDR0_CFG_SHIFT == 0;
+  constexpr unsigned kRanges = 4;
+  constexpr std::uint64_t kAll = base::bit(kRanges * PT_CTL_ADDR_CFG_WIDTH) - 1;
+  return (rtit_ctl >> PT_CTL_ADDR0_CFG_SHIFT & kAll) == 0;
 }
 
 // Sets the control register as it was programmed. MTCFreq says nothing while MTC packets are off.

@@ -71,8 +71,8 @@ std::optional<TraceInfo> parse_info(base::Bytes body) {
   fields.skip(8);  // cyc_bit
   info.max_nonturbo_ratio = static_cast<std::uint8_t>(fields.u64());
   const std::uint64_t filter_bytes = fields.u64();
-  info.filter_known = fields.ok();
   if (filter_bytes != 0) info.filter = fields.text();
+  info.filter_known = fields.ok() && (filter_bytes == 0 || !info.filter.empty());
   return info;
 }
 

@@ -29,5 +29,12 @@ TEST(RtitCtl, SaysWhetherPtwPacketsAreTheProcessors) {
   EXPECT_TRUE(ptw_disabled(configuration));
 }
 
+TEST(RtitCtl, SaysWhetherRangesAreUsed) {
+  constexpr std::uint64_t kOther = std::uint64_t{1} << 55U | std::uint64_t{1} << 56U | kMtcEn;  // DisTNT
+  EXPECT_TRUE(uses_no_range(kOther));
+  for (const unsigned range : {0U, 1U, 2U, 3U})
+    EXPECT_FALSE(uses_no_range(kOther | std::uint64_t{1} << (32 + 4 * range)));
+}
+
 }  // namespace
 }  // namespace ptkit::trace

@@ -49,6 +49,14 @@ TEST_F(PerfConfig, TakesTheClockFromTimeConvOrAuxtraceInfo) {
   EXPECT_EQ(of(other + test::auxtrace_info()).clock.time_mult, 512U);
 }
 
+// A filter that was cut off is not the same as none.
+TEST_F(PerfConfig, KnowsWhetherThereIsAFilter) {
+  std::string info = test::auxtrace_info();
+  EXPECT_TRUE(of(info).ranges_known);
+  info[info.size() - 8] = 16;  // bytes of the filter, which would follow
+  EXPECT_FALSE(of(info).ranges_known);
+}
+
 struct Caps {
   const char* pmu;
   std::vector<std::pair<const char*, const char*>> caps;
