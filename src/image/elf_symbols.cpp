@@ -229,7 +229,7 @@ std::vector<trace::SymbolEntry> elf_symbols(base::Bytes bytes, bool with_ends) {
   const auto file = ElfFile::open(bytes);
   if (!file.ok()) return {};
   std::vector<trace::SymbolEntry> symbols = Reader(file.value()).run();
-  std::vector<CodeSection> sections;
+  std::vector<SectionBytes> sections;
   for (const Section& section : file.value().sections()) {
     if ((section.header.sh_flags & SHF_EXECINSTR) == 0) continue;
     sections.push_back({section.header.sh_offset, file.value().contents(section).size()});

@@ -207,9 +207,10 @@ std::vector<trace::SymbolEntry> pe_symbols(base::Bytes bytes, bool with_ends) {
   const auto file = PeFile::open(bytes);
   if (!file.ok()) return {};
   std::vector<trace::SymbolEntry> symbols = SymbolReader(file.value()).read();
-  std::vector<CodeSection> sections;
+  std::vector<SectionBytes> sections;
   for (const PeFile::Section& section : file.value().sections()) {
-    if (section.executable) sections.push_back({section.offset, section.file_size});
+    if (section.file_size != 0)
+      sections.push_back({section.offset, section.file_size});  // exports may be data
   }
   if (with_ends) add_section_ends(symbols, sections, bytes.size());
   return symbols;

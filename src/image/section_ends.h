@@ -1,4 +1,4 @@
-// Where sections of code end, among the symbols of a file. Internal to src/image.
+// Where sections end, among the symbols of a file. Internal to src/image.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace ptkit::image {
 
-struct CodeSection {
+struct SectionBytes {
   std::uint64_t file_offset = 0;
   std::uint64_t size = 0;  // bytes in the file
 };
@@ -17,13 +17,13 @@ struct CodeSection {
 // Symbols without a size end with their section, at the latest: adds an entry without a name for the end of
 // each section that has such symbols. `symbols` are sorted, and stay so.
 inline void add_section_ends(std::vector<trace::SymbolEntry>& symbols,
-                             const std::vector<CodeSection>& sections, std::size_t file_bytes) {
+                             const std::vector<SectionBytes>& sections, std::size_t file_bytes) {
   std::vector<std::uint64_t> labels;
   for (const trace::SymbolEntry& symbol : symbols) {
     if (symbol.size == 0) labels.push_back(symbol.file_offset);
   }
   const auto count = static_cast<std::ptrdiff_t>(symbols.size());
-  for (const CodeSection& section : sections) {
+  for (const SectionBytes& section : sections) {
     const std::uint64_t end = section.file_offset + section.size;
     const auto label = std::ranges::lower_bound(labels, section.file_offset);
     if (label != labels.end() && *label < end && end < file_bytes) symbols.push_back({{}, end, 0});

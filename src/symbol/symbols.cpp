@@ -211,7 +211,7 @@ class Symbols::Impl {
     if (table == nullptr) return std::nullopt;
     const auto extent = table->find(region.file_offset + (address - region.address));
     std::optional<Symbol> own;
-    if (extent) own = make(*table, *extent, region, size_of(region));
+    if (extent && !is_elsewhere(*extent, region)) own = make(*table, *extent, region, size_of(region));
     const bool is_known = extent && table->has_size(extent->index) && table->has_name(extent->index);
     if (is_known && !has_pdb(where.file)) return own;
     const auto found = find_in_debug_file(where, address);
@@ -219,7 +219,12 @@ class Symbols::Impl {
     return found && !is_nearer ? found : own;
   }
 
-  // Whether regions are the file's segments. Of a bundle, they are the pieces that were executed.
+  // Whether a label that nothing ends begins before the region, in another part of the file.
+  [[nodiscard]] bool is_elsewhere(const Table::Extent& extent, const trace::CodeRegion& region) const {
+    return extent.is_open() && extent.offset < region.file_offset && is_whole(region.file);
+  }
+
+  // Whether regions are the file's segments. Of a bundle, they are the regions that were executed.
   [[nodiscard]] bool is_whole(std::int32_t file) const {
     return bundle_->files[static_cast<std::size_t>(file)].contents.size() != 0;
   }
@@ -285,7 +290,7 @@ class Symbols::Impl {
                       Visit&& visit) const {
     for (const trace::CodeRegion& region : bundle_->code) {
       const std::uint64_t size = size_of(region);
-      if (region.file == file && overlap(extent, region.file_offset, size))
+      if (region.file == file && overlap(extent, region.file_offset, size) && !is_elsewhere(extent, region))
         visit(make(table, extent, region, size));
     }
     ranges_.of_file(file, extent.offset, [&](const trace::NameRange& range) {

@@ -6,6 +6,7 @@
 #include "image/code_file.h"
 #include "image/pe.h"
 #include "image/segments.h"
+#include "symbol/symbols.h"
 #include "unit/support/elf_maker.h"
 #include "unit/support/pe_maker.h"
 #include "unit/support/seconds.h"
@@ -103,6 +104,24 @@ TEST(Pe, ReadsSymbolsWithSizes) {
   EXPECT_EQ(symbols[1].name, "a_long_name_of_coff");
   EXPECT_EQ(symbols[1].file_offset, kTextOffset + 0x40);
   EXPECT_EQ(symbols[1].size, 8u);
+}
+
+// Data are exported, too. Code of a later section, as PAGE of drivers, does not belong to them.
+TEST(Pe, ExportsOfDataEndWithTheirSection) {
+  ByteVector bytes = small_pe();
+  put(bytes, kDataOffset + 44, kDataAddress + 0x1c0, 4);
+  bytes.resize(0xb00, 0x90);
+  put_section(bytes, 0x98 + 240 + 80, "PAGE", 0x100, 0x4000, 0x100, 0x900);
+  put(bytes, 0x98 + 240 + 80 + 36, 0x6000'0020, 4);
+  const TemporaryFile file(bytes);
+  trace::TraceBundle bundle;
+  ASSERT_TRUE(add_pe(bundle, file.path(), {}).ok());
+  const symbol::Symbols symbols(std::make_shared<trace::TraceBundle>(bundle));
+  EXPECT_FALSE(symbols.find(trace::kAnySpace, 0, kPeBase + 0x4010));
+  const auto found = symbols.lookup("first");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].address, kPeBase + kDataAddress + 0x1c0);
+  EXPECT_EQ(found[0].size, 0x40U);
 }
 
 TEST(Pe, Reads32BitFiles) {
