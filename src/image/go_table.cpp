@@ -15,8 +15,9 @@ enum class Version : std::uint8_t { GO_1_2, GO_1_16, GO_1_18 };
 
 // The header: a magic number, two zeros, the least size of an instruction (1 on x86), the size of a pointer.
 constexpr std::size_t kHeadBytes = 8;
-// Tables that look like one by their header: a hostile file may have any number of them.
+// A hostile file may have any number of tables, and of what looks like one by its header.
 constexpr unsigned kMostTables = 4;
+constexpr std::size_t kMostHeads = std::size_t{1} << 16U;
 
 std::optional<Version> version_of(std::uint8_t magic) noexcept {
   switch (magic) {
@@ -206,7 +207,8 @@ class TableReader {
   std::uint64_t text_ = 0;
 };
 
-// Looks for tables in parts of a program.
+// Looks for tables in parts of a program. A file that is part of the program (//go:embed) may have one, too:
+// that of the program is the one to which `moduledata` points, in all versions.
 class TableFinder {
  public:
   explicit TableFinder(const LoadedProgram& program) : memory_(program) {}
@@ -216,26 +218,53 @@ class TableFinder {
       if (part.name != ".gopclntab" && part.name != ".data.rel.ro.gopclntab") continue;
       if (auto found = read(part, 0); !found.empty()) return found;
     }
-    for (const LoadedPart& part : memory_.program().parts) {
-      if (auto found = search(part); !found.empty()) return found;
+    find_heads();
+    find_pointed();
+    for (const Head& head : heads_) {
+      if (!head.is_pointed) continue;
+      if (auto found = read(*head.part, head.at); !found.empty()) return found;
     }
     return {};
   }
 
  private:
-  [[nodiscard]] std::vector<GoFunction> search(const LoadedPart& part) {
+  struct Head {
+    std::uint64_t address = 0;  // linked
+    const LoadedPart* part = nullptr;
+    std::size_t at = 0;
+    bool is_pointed = false;
+  };
+
+  void find_heads() {
     constexpr std::size_t kStep = 4;
-    for (std::size_t at = 0; at + kHeadBytes <= part.bytes.size(); at += kStep) {
-      if (!is_head(part.bytes.data() + at)) continue;
-      if (auto found = read(part, at); !found.empty()) return found;
-      if (left_ == 0) break;
+    for (const LoadedPart& part : memory_.program().parts) {
+      for (std::size_t at = 0; at + kHeadBytes <= part.bytes.size(); at += kStep) {
+        if (!is_head(part.bytes.data() + at) || heads_.size() == kMostHeads) continue;
+        heads_.push_back({part.address + at, &part, at});
+      }
     }
-    return {};
+    std::ranges::sort(heads_, {}, &Head::address);
+  }
+
+  void find_pointed() {
+    if (heads_.empty()) return;
+    for (const auto& [at, target] : memory_.program().pointers) note_pointer(target);
+    const std::size_t step = memory_.pointer_bytes();
+    for (const LoadedPart& part : memory_.program().parts) {
+      for (std::size_t at = (0 - part.address) & (step - 1); at + step <= part.bytes.size(); at += step)
+        note_pointer(memory_.word(part.bytes, at));
+    }
+  }
+
+  void note_pointer(std::uint64_t target) noexcept {
+    if (target < heads_.front().address || target > heads_.back().address) return;
+    auto head = std::ranges::lower_bound(heads_, target, {}, &Head::address);
+    for (; head != heads_.end() && head->address == target; ++head) head->is_pointed = true;
   }
 
   [[nodiscard]] bool is_head(const std::uint8_t* bytes) const noexcept {
     const std::uint64_t head = std::uint64_t{memory_.pointer_bytes()} << 56U | 0x0001'0000'FFFF'FF00U;
-    return (base::load_le<8>(bytes) & ~std::uint64_t{0xFF}) == head;
+    return (base::load_le<8>(bytes) & ~std::uint64_t{0xFF}) == head && version_of(bytes[0]);
   }
 
   [[nodiscard]] std::vector<GoFunction> read(const LoadedPart& part, std::size_t at) {
@@ -248,13 +277,26 @@ class TableFinder {
   }
 
   Memory memory_;
+  std::vector<Head> heads_;  // sorted by address
   unsigned left_ = kMostTables;
 };
+
+// Sections of a hostile file may have the same bytes, again and again.
+bool repeats_bytes(const LoadedProgram& program) noexcept {
+  constexpr std::uint64_t kRepeated = 4;
+  std::uint64_t bytes = 0;
+  std::uint64_t end = 0;
+  for (const LoadedPart& part : program.parts) {
+    bytes += part.bytes.size();
+    end = std::max(end, part.file_offset + part.bytes.size());
+  }
+  return bytes > kRepeated * end;
+}
 
 }  // namespace
 
 std::vector<GoFunction> read_go_functions(const LoadedProgram& program) {
-  return TableFinder(program).find();
+  return repeats_bytes(program) ? std::vector<GoFunction>{} : TableFinder(program).find();
 }
 
 }  // namespace ptkit::image

@@ -36,8 +36,9 @@ struct GoFunction {
   std::uint64_t size = 0;         // bytes up to the next function
 };
 
-// The functions of the first table that is sound, by address. Empty: the program has none. Tables of Go 1.2,
-// 1.16, 1.18 and 1.20 differ in their magic number; later versions of Go write that of 1.20.
+// The functions of the first table that is sound, by address: of a section of its name, or one to which the
+// program has a pointer. Empty: the program has none. Tables of Go 1.2, 1.16, 1.18 and 1.20 differ in their
+// magic number; later versions of Go write that of 1.20.
 [[nodiscard]] std::vector<GoFunction> read_go_functions(const LoadedProgram& program);
 
 }  // namespace ptkit::image

@@ -37,6 +37,9 @@ Maker program(const GoTableMaker& table, const char* section = ".gopclntab") {
   Maker maker;
   maker.add({".text", SHT_PROGBITS, kCode, kText, ByteVector(0x40, 0x90), 0, 0, 0});
   maker.add({section, SHT_PROGBITS, SHF_ALLOC, kTable, table.make(), 0, 0, 0});
+  ByteVector pointer;  // the begin of `moduledata`
+  test::put(pointer, 0, kTable, table.width);
+  maker.add({".noptrdata", SHT_PROGBITS, SHF_ALLOC, 0x40'3000, pointer, 0, 0, 0});
   for (const auto& one : maker.sections)
     maker.segments.push_back(
         {PT_LOAD, one.address, one.offset, one.contents.size(), 0, 0x1000,
@@ -83,6 +86,7 @@ TEST_P(GoTable, NamesFunctionsOfPeFiles) {
   ByteVector file = test::small_pe();
   const ByteVector bytes = table.make();
   std::copy(bytes.begin(), bytes.end(), file.begin() + test::kDataOffset + 0xE0);
+  test::put(file, test::kDataOffset + 0x1C0, test::kPeBase + test::kDataAddress + 0xE0, 8);
   const Symbols found = symbols_of(file);
   for (const auto& one : expected(test::kTextOffset + 0x100))
     EXPECT_NE(std::ranges::find(found, one), found.end()) << std::get<0>(one);
@@ -151,6 +155,26 @@ TEST(GoTables, LeaveNamesOfSymbolTables) {
   EXPECT_EQ(symbols_of(maker.make()), (Symbols{{"runtime.text", offset, 0x10},
                                                {"main.main", offset + 0x10, 0x18},
                                                {"main.F[int]", offset + 0x30, 8}}));
+}
+
+// A program that another one has as a file of its own (//go:embed): its table comes first.
+TEST(GoTables, AreNotThoseOfEmbeddedPrograms) {
+  const GoTableMaker embedded{.functions = {{"other.main", 0x40}}};
+  for (const bool has_own : {true, false}) {
+    auto maker = program<test::Elf64Maker>({.functions = kFunctions}, ".data.rel.ro");
+    maker.add({".go.buildinfo", SHT_PROGBITS, SHF_ALLOC, 0x40'4000, ByteVector(16), 0, 0, 0});
+    maker.add({".rodata", SHT_PROGBITS, SHF_ALLOC, 0x40'1800, embedded.make(), 0, 0, 0});
+    if (!has_own) maker.sections[2].contents.assign(8, 0);
+    EXPECT_EQ(symbols_of(maker.make()), has_own ? expected(test::Elf64Maker::kContents) : Symbols{});
+  }
+}
+
+// Parts that have the same bytes.
+TEST(GoTables, TakeLittleTimeForRepeatedParts) {
+  const ByteVector bytes(std::size_t{1} << 20U);
+  LoadedProgram program;
+  for (std::uint64_t i = 0; i < 20'000; ++i) program.parts.push_back({"", i << 20U, 0, bytes, false});
+  EXPECT_LT(formats::test::seconds_of([&] { EXPECT_TRUE(read_go_functions(program).empty()); }), 1.0);
 }
 
 // Headers of which each begins a table of as many functions as fit.
