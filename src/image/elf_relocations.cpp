@@ -43,12 +43,14 @@ void read_symbol(const ElfFile& file, const SymbolTable& table, ElfRelocation& r
 
 void for_each_relocation(const ElfFile& file, const std::vector<Section>& sections,
                          const std::function<bool(const ElfRelocation&)>& visit) {
+  std::size_t left = file.bytes().size() / sizeof(Elf32_Rel);  // sections of a hostile file may share bytes
   for (const Section& section : sections) {
     const auto type = section.header.sh_type;
     if (type != SHT_RELA && type != SHT_REL) continue;
     const SymbolTable table = symbols_of(file, section);
     Elf_Data* const data = elf_getdata(section.handle, nullptr);
-    for (int i = 0; data != nullptr; ++i) {
+    for (int i = 0; data != nullptr; ++i, --left) {
+      if (left == 0) return;
       ElfRelocation one;
       one.has_addend = type == SHT_RELA;
       if (!read_entry(data, i, one.has_addend, one.entry)) break;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <random>
 
 #include "image/imports.h"
 #include "unit/support/pe_maker.h"
+#include "unit/support/seconds.h"
 
 namespace ptkit::image {
 namespace {
@@ -190,6 +192,30 @@ TEST(Imports, NamesSlotsOf32BitElfFiles) {
   EXPECT_EQ(called(imports, 0x10, {0xff, 0xa3}, 0x18), "puts");  // by EBX, the address of .got.plt
   EXPECT_EQ(called(imports, 0x10, {0xff, 0x93}, 0x20), "exit");
   EXPECT_EQ(called(imports, 0x10, {0xff, 0x25}, 0x40'3018), "puts");
+}
+
+// Sections of relocations that share one table.
+TEST(Imports, TakeLittleTimeForRepeatedRelocations) {
+  constexpr std::size_t kSections = 60'000;
+  ByteVector relocations;
+  for (std::uint64_t i = 0; i < 40'000; ++i) test::append(relocations, Elf64_Rela{i, R_X86_64_JUMP_SLOT, 0});
+  test::Elf64Maker maker;
+  const auto table = maker.add_symbols(SHT_DYNSYM, {{"puts", 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF}});
+  const auto number =
+      maker.add({".rel", SHT_RELA, SHF_ALLOC, 0x40'0800, relocations, table, sizeof(Elf64_Rela)});
+  ByteVector file = maker.make();
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.data(), sizeof header);
+  const auto headers = static_cast<std::ptrdiff_t>(header.e_shoff);
+  const ByteVector all(file.begin() + headers, file.end());
+  header.e_shoff = file.size();
+  const std::size_t before = header.e_shnum;
+  header.e_shnum = static_cast<std::uint16_t>(kSections);
+  std::memcpy(file.data(), &header, sizeof header);
+  file.insert(file.end(), all.begin(), all.end());
+  const auto row = all.begin() + static_cast<std::ptrdiff_t>(number * sizeof(Elf64_Shdr));
+  for (std::size_t i = before; i < kSections; ++i) file.insert(file.end(), row, row + sizeof(Elf64_Shdr));
+  EXPECT_LT(formats::test::seconds_of([&] { static_cast<void>(Imports(file)); }), 5.0);
 }
 
 }  // namespace
