@@ -85,6 +85,22 @@ PeRelocations::PeRelocations(const PeFile& file) {
     at += size;
   }
   std::ranges::stable_sort(blocks_, {}, &Block::page);
+  if (is_much_work(file)) blocks_.clear();
+}
+
+// Sections of a hostile file may share pages: each of them goes through all blocks of its pages.
+bool PeRelocations::is_much_work(const PeFile& file) const {
+  constexpr std::uint64_t kRepeated = 16;
+  constexpr std::uint64_t kAlways = std::uint64_t{1} << 22U;
+  std::vector<std::uint64_t> before{0};  // bytes of the blocks before each block
+  for (const Block& block : blocks_) before.push_back(before.back() + kHeaderBytes + block.entries.size());
+  std::uint64_t bytes = 0;
+  for (const PeFile::Section& one : file.sections()) {
+    const std::span<const Block> blocks = blocks_of(one.address, one.file_size);
+    const auto first = static_cast<std::size_t>(blocks.data() - blocks_.data());
+    bytes += before[first + blocks.size()] - before[first];
+  }
+  return bytes > kRepeated * before.back() + kAlways;
 }
 
 // A place may begin in the page before, and an entry's offset is less than a page.

@@ -13,7 +13,8 @@ namespace ptkit::image {
 class PeRelocations {
  public:
   // Reads the headers of the blocks, up to the first one that no linker writes. The file's bytes must outlive
-  // the object. Empty if sections overlap in memory, which no loader maps, or repeat the file's bytes often.
+  // the object. Empty if sections overlap in memory, which no loader maps, or repeat the file's bytes often,
+  // or if very many share pages.
   explicit PeRelocations(const PeFile& file);
 
   // Whether some place of [rva, rva + size) is relocated.
@@ -29,6 +30,7 @@ class PeRelocations {
     std::uint32_t page = 0;
     base::Bytes entries;  // of 2 bytes
   };
+  [[nodiscard]] bool is_much_work(const PeFile& file) const;
   [[nodiscard]] std::span<const Block> blocks_of(std::uint32_t rva, std::uint64_t size) const noexcept;
 
   std::vector<Block> blocks_;  // sorted by page

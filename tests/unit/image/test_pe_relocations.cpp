@@ -19,6 +19,7 @@ using test::kTextOffset;
 using test::mapped;
 using test::put;
 using test::put_relocations;
+using test::put_section;
 using test::small_pe;
 using test::TemporaryFile;
 
@@ -129,6 +130,36 @@ TEST(PeRelocations, HostileTablesAreFast) {
     put(file, at, 0x1000, 4);
     put(file, at + 4, 8, 4);
   }
+  const TemporaryFile path(file);
+  const double seconds = formats::test::seconds_of([&] {
+    trace::TraceBundle bundle;
+    Placement placement;
+    placement.load_address = 0x1000'0000;
+    ASSERT_TRUE(add_image(bundle, path.path(), placement).ok());
+    for (const trace::CodeRegion& region : bundle.code) EXPECT_FALSE(region.bytes.bytes().empty());
+  });
+  EXPECT_LT(seconds, 5.0);
+}
+
+// Sections of one byte, with relocations of their page that all of them have to look at.
+TEST(PeRelocations, ManySectionsOfOnePageAreFast) {
+  constexpr std::uint32_t kSections = 0xffff;
+  constexpr std::uint32_t kTable = 0x40'0000;
+  ByteVector file = small_pe(false);
+  const std::size_t rows = 0x98 + 224;
+  const std::uint32_t begin = 0x30'0000;
+  put(file, 0x86, kSections, 2);
+  file.resize(begin + kTable, 0);
+  put(file, 0x98 + 96 + 40, 0x100'0000, 4);
+  put(file, 0x98 + 96 + 44, kTable, 4);
+  put_section(file, rows, ".reloc", kTable, 0x100'0000, kTable, begin);
+  for (std::uint32_t i = 1; i < kSections; ++i) {
+    put_section(file, rows + i * std::size_t{40}, ".x", 1, 0x10'0000 + i, 1, 0x2000);
+    put(file, rows + i * std::size_t{40} + 36, 0x6000'0020, 4);
+  }
+  put(file, begin, 0x10'0000, 4);
+  put(file, begin + 4, kTable, 4);
+  for (std::size_t at = begin + 8; at < file.size(); at += 2) put(file, at, entry(3, 1), 2);
   const TemporaryFile path(file);
   const double seconds = formats::test::seconds_of([&] {
     trace::TraceBundle bundle;
