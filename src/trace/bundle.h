@@ -88,7 +88,7 @@ struct Configuration {
   // full IP on. Not part of a recording.
   bool sync = true;
   std::array<AddressRange, 4> ranges;
-  std::vector<SpaceRange> space_ranges;  // further ones, sorted by space
+  std::vector<SpaceRange> space_ranges;  // further ones, in any order
   bool ranges_known = false;             // false: ranges may have been programmed that these lack
   std::uint64_t rtit_ctl = 0;            // IA32_RTIT_CTL as programmed; meaningful if rtit_ctl_known
   bool rtit_ctl_known = false;

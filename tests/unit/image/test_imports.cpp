@@ -200,6 +200,7 @@ TEST(Imports, TakeLittleTimeForRepeatedRelocations) {
   ByteVector relocations;
   for (std::uint64_t i = 0; i < 40'000; ++i) test::append(relocations, Elf64_Rela{i, R_X86_64_JUMP_SLOT, 0});
   test::Elf64Maker maker;
+  maker.segments.push_back({PT_LOAD, 0x40'0000, 0, 0x1000, 0x1000});
   const auto table = maker.add_symbols(SHT_DYNSYM, {{"puts", 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF}});
   const auto number =
       maker.add({".rel", SHT_RELA, SHF_ALLOC, 0x40'0800, relocations, table, sizeof(Elf64_Rela)});
