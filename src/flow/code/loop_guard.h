@@ -5,8 +5,8 @@
 
 namespace ptkit::flow {
 
-// A walk that consumes no packets depends on the IP alone: an IP that repeats once repeats for ever. The
-// WalkBudget ends long walks without a cycle.
+// A walk that consumes no packets depends on the IP alone: an IP that repeats once repeats for ever. DeadEnds
+// ends long walks without a cycle.
 class LoopGuard {
  public:
   explicit LoopGuard(std::uint64_t ip) noexcept : tortoise_(ip) {}
@@ -22,7 +22,6 @@ class LoopGuard {
     }
     return false;
   }
-  void restart(std::uint64_t ip) noexcept { *this = LoopGuard(ip); }
 
  private:
   std::uint64_t tortoise_;

@@ -31,8 +31,6 @@ struct PlaceRun {
   return static_cast<std::uint32_t>(mixed >> 32U);
 }
 
-// A branch with known source and target, and its count. A conditional branch has one count for each
-// direction.
 // The kind of an indirect call or jump of which the target is not known, as EdgeCount has it: with this bit.
 // The target is 0 then.
 inline constexpr std::uint8_t kHalfEdge = 0x80;
@@ -48,6 +46,8 @@ inline constexpr std::uint8_t kHalfEdge = 0x80;
   return static_cast<BranchKind>(static_cast<std::uint8_t>(kind) & (kHalfEdge - 1U));
 }
 
+// A branch with known source and target, and its count. A conditional branch has one count for each
+// direction.
 struct EdgeCount {
   std::uint64_t from_ip = 0;
   std::uint64_t to_ip = 0;
