@@ -122,6 +122,7 @@ void EventBinder::pause() {
   set_flow(Flow::LOST);
   walker_.drop_bits();
   walker_.calls().flush();
+  left_call_ip_ = 0;
   walker_.end_icnt();
 }
 

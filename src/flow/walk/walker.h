@@ -34,6 +34,7 @@ class AddressFilter {
   }
   [[nodiscard]] bool watches() const noexcept { return checks_left_ != 0; }
   void note_check(bool is_sign, std::uint64_t offset) const {
+    if (checks_left_ == 0) return;
     --checks_left_;
     if (is_sign) signs_.push_back(offset);
   }

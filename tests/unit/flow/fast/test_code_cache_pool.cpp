@@ -96,6 +96,44 @@ TEST(CodeCachePoolTest, FilterSignsAreCountedByPlace) {
   }
 }
 
+std::size_t filter_signs(Scene& scene) {
+  trace::Stream stream;
+  stream.data = trace::TraceBuffer::from_vector(scene.bytes());
+  const image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
+  CodeCachePool pool(image);
+  {
+    Collect rows;
+    FlowOptions options;
+    options.watch_filter = true;
+    FlowDecoder decoder(stream, {}, image, options, rows, nullptr, &pool);
+    while (decoder.run()) {
+    }
+  }
+  return pool.filter_signs();
+}
+
+// 1000 call 1010; 1005 jmp rax; 1010 syscall
+const std::vector<std::uint8_t> kCallsSyscall = {0xe8, 0x0b, 0, 0, 0, 0xff, 0xe0, 0,    0,
+                                                 0,    0,    0, 0, 0, 0,    0,    0x0f, 0x05};
+
+// What executed while packets were lost is not known: a TIP.PGE at the return address is no sign then.
+TEST(CodeCachePoolTest, OverflowEndsSignOfFilter) {
+  Scene without(kCallsSyscall);
+  EXPECT_EQ(filter_signs(without.begin_off().pge(0x1000).pgd().pge(0x1005)), 1U);
+  Scene with(kCallsSyscall);
+  EXPECT_EQ(filter_signs(with.begin_off().pge(0x1000).pgd().ovf().pge(0x1005)), 0U);
+}
+
+// The last check is at a call; an overflow and a sign follow.
+TEST(CodeCachePoolTest, ChecksForFilterEnd) {
+  Scene scene(kCallsSyscall);
+  scene.begin_off();
+  for (int i = 0; i < 1023; ++i) scene.pge(0x1010).pgd();
+  scene.pge(0x1000).pgd().ovf().fup(0x1005).pgd();
+  for (int i = 0; i < 2000; ++i) scene.pge(0x1005).pgd();
+  EXPECT_EQ(filter_signs(scene), 1U);
+}
+
 TEST(CodeCachePoolTest, CacheHasOneUser) {
   const image::Image image(nops(600));
   const image::CodeView& view = image.view(kAnySpace, 0);
