@@ -56,7 +56,8 @@ class FlowDecoder::Impl : private DecoderContext {
         fast_(packets_, events_, binder_, walker_, caches_, recovery_, context_, filter_,
               options.fast ? sink.bulk() : nullptr, options.most_path_bytes),
         pool_(pool),
-        sync_(configuration.sync) {
+        sync_(configuration.sync),
+        waits_for_psb_(options.resync == Resync::PSB) {
     if (configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_DIS_RETC)) != 0)
       walker_.set_return_compression(false);
     if (options.watch_filter && pool != nullptr) filter_.watch();
@@ -88,6 +89,11 @@ class FlowDecoder::Impl : private DecoderContext {
   void begin();
   void begin_anywhere(GapCause gap, Status cause);
   [[nodiscard]] bool seeks() const noexcept;
+  [[nodiscard]] bool is_before_start() const noexcept;
+  [[nodiscard]] bool has_later_psb() const noexcept;
+  [[nodiscard]] bool goes_on_without_psb() noexcept;
+  void pass_loss();
+  void pass_damage(Status status, const packet::Packet& packet);
   void skip_byte();
   void synchronize();
   void stop_at_loss();
@@ -103,9 +109,11 @@ class FlowDecoder::Impl : private DecoderContext {
   FastFlow fast_;
   CodeCachePool* pool_;
   bool sync_;
+  bool waits_for_psb_;  // after damage and losses
   bool begun_ = false;
   bool done_ = false;
   bool synchronized_ = false;
+  bool past_last_psb_ = false;         // damage or a loss behind the last PSB: decoding went on without one
   std::uint64_t stop_after_ = kNever;  // decoding stops at the first PSB+ after this PSB
   bool stopped_ = false;
 };
@@ -176,9 +184,36 @@ void FlowDecoder::Impl::begin_anywhere(GapCause gap, Status cause) {
   binder_.lose_start(gap, cause);
 }
 
-// True while neither a PSB nor an IP was found in a stream that began without a PSB.
+// True while neither a PSB nor an IP was found: in a stream that began without a PSB, or where no PSB follows
+// damage or a loss.
 bool FlowDecoder::Impl::seeks() const noexcept {
+  return is_before_start() || (past_last_psb_ && binder_.lost());
+}
+
+bool FlowDecoder::Impl::is_before_start() const noexcept {
   return !sync_ && binder_.lost() && recovery_.is_open() && recovery_.gap()->begin == 0;
+}
+
+// True if a PSB begins at the position or behind it, in any part. One that was begun at the position counts.
+bool FlowDecoder::Impl::has_later_psb() const noexcept {
+  constexpr std::uint64_t kPsbBytes = 16;
+  const std::uint64_t position = packets_.position();
+  std::uint64_t from = position - std::min<std::uint64_t>(position, kPsbBytes - 1);
+  for (std::size_t loss = next_loss_;; ++loss) {
+    const bool is_last = loss >= stream_.losses.size() || stream_.losses[loss].offset >= bytes_.size();
+    const std::uint64_t end = is_last ? bytes_.size() : stream_.losses[loss].offset;
+    if (packet::find_psb(bytes_.first(static_cast<std::size_t>(end)), from) < end) return true;
+    if (is_last) return false;
+    from = end;
+  }
+}
+
+// Without later PSBs, a stream that may begin anywhere goes on anywhere: at the next byte, or in the next
+// part. All behind it has no PSB, so no checkpoint is taken there.
+bool FlowDecoder::Impl::goes_on_without_psb() noexcept {
+  if (sync_ || waits_for_psb_ || !synchronized_) return false;
+  past_last_psb_ = past_last_psb_ || !has_later_psb();
+  return past_last_psb_;
 }
 
 // The stream may begin inside of a packet.
@@ -238,9 +273,26 @@ void FlowDecoder::Impl::bad_packet(Status status, const packet::Packet& packet) 
   binder_.contradiction(status, word, shown);
 }
 
+void FlowDecoder::Impl::pass_loss() {
+  if (!goes_on_without_psb()) return synchronize();
+  const Status cause = stream_.losses[next_loss_].cause;
+  stop_at_loss();
+  events_.restart();
+  events_.begin_without_psb();
+  binder_.lose_start(GapCause::LOST, cause);
+}
+
+void FlowDecoder::Impl::pass_damage(Status status, const packet::Packet& packet) {
+  bad_packet(status, packet);
+  // What is left of a cut packet are not packets.
+  if (status == Status::TRUNCATED_PACKET || !goes_on_without_psb()) return synchronize();
+  binder_.lose_start(GapCause::ERROR, status);
+  skip_byte();
+}
+
 void FlowDecoder::Impl::end() {
   done_ = true;
-  if (seeks() && !bytes_.empty())
+  if (is_before_start() && !bytes_.empty())
     recovery_.error(StreamSpan{0, bytes_.size()}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
   while (next_loss_ < stream_.losses.size()) stop_at_loss();  // losses after the last byte
   walker_.begin_packet(StreamSpan{walker_.place().since, bytes_.size()});
@@ -271,14 +323,13 @@ bool FlowDecoder::Impl::run() {
       if (binder_.needs_psb()) synchronize();
       if (pauses(walked)) return !done_;
     } else if (ends_at_loss(status)) {
-      synchronize();  // past the loss
+      pass_loss();
     } else if (status == Status::END_OF_STREAM) {
       end();
     } else if (seeks()) {
       skip_byte();
     } else {
-      bad_packet(status, packet);
-      synchronize();
+      pass_damage(status, packet);
     }
   }
   return false;

@@ -96,6 +96,43 @@ TEST_F(NoPsb, StreamWithPsbIsTheSame) {
   EXPECT_EQ(scene.decode().log, log);
 }
 
+// Damage costs the rest of its region, no later one.
+TEST_F(NoPsb, GoesOnAfterDamage) {
+  const auto region = [this] { scene.mode(64).pge(0x1000).tnt("n").end(0x1004); };
+  region();
+  scene.mode(64).pge(0x1000).raw({0x02, 0xff, 0x07}).tnt("n");
+  region();
+  region();
+  const Collect rows = scene.decode();
+  EXPECT_EQ(rows.errors.size(), 1U) << rows.log;
+  EXPECT_EQ(rows.gaps.size(), 1U);
+  EXPECT_EQ(rows.ips, (Ips{0x1000, 0x1001, 0x1003, 0x1000, 0x1001, 0x1003, 0x1000, 0x1001, 0x1003}));
+  expect_all_decoders_equal(scene);
+  // Where a PSB follows, or has to be waited for, decoding goes on there.
+  const std::size_t ips = scene.decode(Resync::PSB).ips.size();
+  EXPECT_EQ(ips, 3U);
+  scene.options.resync = Resync::IP;
+  scene.begin().end(0x1001);
+  EXPECT_EQ(scene.decode().ips, (Ips{0x1000, 0x1001, 0x1003, 0x1000}));
+}
+
+TEST_F(NoPsb, GoesOnAfterLosses) {
+  const auto region = [this] { scene.mode(64).pge(0x1000).tnt("n").end(0x1004); };
+  region();
+  scene.mode(64).pge(0x1000).tnt("n");
+  for (int i = 0; i < 2; ++i) scene.stream().losses.push_back({scene.bytes().size(), Status::RING_WRAPPED});
+  scene.raw({0x02});  // the end of a packet
+  region();
+  region();
+  const Collect rows = scene.decode();
+  EXPECT_TRUE(rows.errors.empty()) << rows.log;
+  ASSERT_EQ(rows.gaps.size(), 1U);
+  EXPECT_EQ(rows.gaps[0].cause, GapCause::LOST);
+  EXPECT_EQ(rows.ips,
+            (Ips{0x1000, 0x1001, 0x1003, 0x1000, 0x1001, 0x1000, 0x1001, 0x1003, 0x1000, 0x1001, 0x1003}));
+  expect_all_decoders_equal(scene);
+}
+
 TEST_F(NoPsb, IsEqualInAllDecoders) {
   scene.raw({0x02, 0xff}).tnt("ttt");
   for (unsigned i = 0; i < 100; ++i) {
