@@ -163,13 +163,9 @@ CodeStep BlockCache::step_at(std::uint64_t ip) {
     return {Terminator::FAIL, ip, status};
   const Terminator end = terminator(insn.cls, insn.kind);
   const bool direct = end == Terminator::JUMP || end == Terminator::CALL;
-  return {end,
-          direct ? insn::direct_target(insn, mode_, ip, cs_base_) : insn::next_ip(insn, mode_, ip, cs_base_)};
-}
-
-CodeEnd BlockCache::end_of(std::uint64_t ip) {
-  if (dead_ends_ == nullptr) dead_ends_ = std::make_unique<DeadEnds>(*this);
-  return dead_ends_->find(ip);
+  const std::uint64_t next =
+      direct ? insn::direct_target(insn, mode_, ip, cs_base_) : insn::next_ip(insn, mode_, ip, cs_base_);
+  return {end, next, base::Status::OK, insn.cls, insn.kind};
 }
 
 BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base)

@@ -6,7 +6,9 @@
 
 #include "flow/code/chunks.h"
 #include "flow/code/dead_ends.h"
+#include "flow/code/failed_searches.h"
 #include "flow/code/ip_index.h"
+#include "flow/code/straight_code.h"
 #include "flow/rows/rows.h"
 #include "image/image.h"
 
@@ -55,6 +57,8 @@ struct CodeStep {
   Terminator end = Terminator::FAIL;
   std::uint64_t next = 0;
   base::Status failure = base::Status::OK;
+  insn::InsnClass cls = insn::InsnClass::OTHER;
+  insn::InsnKind kind = insn::InsnKind::OTHER;
 };
 
 class BlockCache {
@@ -93,12 +97,19 @@ class BlockCache {
   [[nodiscard]] std::size_t decoded() const noexcept { return insns_.size(); }
   // True if an instruction failed to decode and the image had fewer bytes than the longest instruction.
   [[nodiscard]] bool met_missing_code() const noexcept { return met_missing_code_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return arena_.bytes(); }  // bytes of memory
+  [[nodiscard]] std::size_t bytes() const noexcept {  // bytes of memory
+    return arena_.bytes() + (notes_ != nullptr ? notes_->bytes() : 0);
+  }
   [[nodiscard]] base::Arena& arena() noexcept { return arena_; }
 
   // Where the code at `ip` leads without packets.
-  [[nodiscard]] CodeEnd end_of(std::uint64_t ip);
-  // For DeadEnds: no instruction is kept.
+  [[nodiscard]] CodeEnd end_of(std::uint64_t ip) { return notes().dead_ends.find(ip); }
+  // Passes over straight code: see StraightCode.
+  [[nodiscard]] StraightStep pass_straight(std::uint64_t ip, const StraightGoal& goal) {
+    return notes().straight.pass(ip, goal);
+  }
+  [[nodiscard]] FailedSearches& failed_searches() { return notes().failed; }
+  // For DeadEnds and StraightCode: no instruction is kept.
   [[nodiscard]] CodeStep step_at(std::uint64_t ip);
   // The image's bytes at `ip`, as many as it has in one place.
   [[nodiscard]] base::Bytes bytes_at(std::uint64_t ip) {
@@ -118,6 +129,20 @@ class BlockCache {
     std::uint64_t begin = 0;
     base::Bytes bytes;
   };
+  // What long walks and searches found out about the code.
+  struct Notes {
+    explicit Notes(BlockCache& code) noexcept : dead_ends(code), straight(code) {}
+    [[nodiscard]] std::size_t bytes() const noexcept {
+      return dead_ends.bytes() + straight.bytes() + failed.bytes();
+    }
+    DeadEnds dead_ends;
+    StraightCode straight;
+    FailedSearches failed;
+  };
+  Notes& notes() {
+    if (notes_ == nullptr) notes_ = std::make_unique<Notes>(*this);
+    return *notes_;
+  }
   BasicBlock& build(std::uint64_t ip);
   void fill(BasicBlock& block, std::span<BlockInsn> out);
   base::Status decode_at(std::uint64_t at, insn::Insn& out);
@@ -132,7 +157,7 @@ class BlockCache {
   Chunks<BlockInsn, 4096> insns_{arena_};
   IpIndex blocks_by_ip_{arena_};
   Window window_;
-  std::unique_ptr<DeadEnds> dead_ends_;  // kept by clear(): it is small, and known for good
+  std::unique_ptr<Notes> notes_;  // kept by clear(): they are bounded, and known for good
   bool met_missing_code_ = false;
 };
 

@@ -14,18 +14,20 @@ namespace {
 constexpr std::uint64_t kNear = 256;  // instructions between two noted ends
 constexpr std::uint64_t kMostSupplied = std::uint64_t{1}
                                         << 18U;  // steps after which code of a callback has no end
+constexpr std::uint64_t kCheckBytes = std::uint64_t{1} << 12U;  // steps between two looks at the memory
 
 bool goes_on(const CodeStep& step) noexcept {
   return step.end == Terminator::JUMP || step.end == Terminator::CALL || step.end == Terminator::FALL;
 }
 
-// Follows a walk through windows: see DeadEnds::kWindow.
+// Follows a walk through windows of a size: see DeadEnds::kSuppliedWindow.
 class WindowWatch {
  public:
+  explicit WindowWatch(std::uint64_t size) noexcept : size_(size) {}
   // True if the way from `at` to `next` ends a window that the walk filled.
   [[nodiscard]] bool fills(std::uint64_t at, std::uint64_t next) noexcept {
-    const std::uint64_t from = at / DeadEnds::kWindow;
-    const std::uint64_t to = next / DeadEnds::kWindow;
+    const std::uint64_t from = at / size_;
+    const std::uint64_t to = next / size_;
     if (is_begin(at)) {
       whole_ = true;
       begin_ = at;
@@ -42,11 +44,12 @@ class WindowWatch {
   [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
 
  private:
-  [[nodiscard]] static bool is_begin(std::uint64_t ip) noexcept {
+  [[nodiscard]] bool is_begin(std::uint64_t ip) const noexcept {
     constexpr std::uint64_t kWidest = 15;  // of an instruction over the begin
-    return ip % DeadEnds::kWindow < kWidest;
+    return ip % size_ < kWidest;
   }
 
+  std::uint64_t size_;
   bool whole_ = false;
   std::uint64_t begin_ = 0;
 };
@@ -98,8 +101,9 @@ std::uint64_t DeadEnds::skip_zeros(std::uint64_t ip) {
   if (bytes.size() < kLeast) return ip;
   if (std::any_of(bytes.begin(), bytes.begin() + kLeast, [](std::uint8_t byte) { return byte != 0; }))
     return ip;
-  const std::uint64_t end = end_of_zeros(ip);
-  return end - (end - ip) % 2;
+  // Up to the next window at most, so that none is passed unseen.
+  const std::uint64_t count = std::min(end_of_zeros(ip) - ip, kMappedWindow - ip % kMappedWindow);
+  return ip + count - count % 2;
 }
 
 // The end noted for the next address on the way.
@@ -135,13 +139,32 @@ void DeadEnds::mark(std::uint64_t ip, State to, const CodeEnd& end, std::optiona
 }
 
 CodeEnd DeadEnds::find(std::uint64_t ip) {
+  if (const std::optional<CodeEnd> end = search(ip)) return *end;
+  clear();
+  if (const std::optional<CodeEnd> end = search(ip)) return *end;
+  clear();
+  return {Status::WALK_TOO_LONG, 0};
+}
+
+void DeadEnds::clear() {
+  pages_.clear();
+  page_ = nullptr;
+  zeros_.clear();
+  ends_.clear();
+}
+
+// Empty: the notes take too much memory.
+std::optional<CodeEnd> DeadEnds::search(std::uint64_t ip) {
   CodeEnd end;
-  WindowWatch windows;
+  WindowWatch supplied(kSuppliedWindow);
+  WindowWatch mapped(kMappedWindow);
   std::optional<std::uint64_t> last;
   const auto fills = [&](std::uint64_t at, std::uint64_t next) {
-    if (!windows.fills(at, next) || !is_supplied(at)) return false;
+    const bool fills_mapped = mapped.fills(at, next);
+    const bool fills_supplied = supplied.fills(at, next) && is_supplied(at);
+    if (!fills_mapped && !fills_supplied) return false;
     end.status = Status::WALK_TOO_LONG;
-    last = windows.begin();
+    last = fills_supplied ? supplied.begin() : mapped.begin();
     return true;
   };
   std::uint64_t at = ip;
@@ -158,9 +181,10 @@ CodeEnd DeadEnds::find(std::uint64_t ip) {
     if (step.end == Terminator::FAIL) end = {step.failure, at};
     if (!goes_on(step) || fills(at, step.next)) break;
     at = step.next;
+    if (steps % kCheckBytes == 0 && bytes() > kMostBytes) return std::nullopt;
     if (steps % kMostSupplied == 0 && is_supplied(at)) {
       mark(ip, UNKNOWN, end, last);
-      return {Status::WALK_TOO_LONG, 0};
+      return CodeEnd{Status::WALK_TOO_LONG, 0};
     }
   }
   mark(ip, end.status == Status::OK ? LEADS_ON : DEAD, end, last);

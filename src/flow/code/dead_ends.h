@@ -24,21 +24,30 @@ struct CodeEnd {
 };
 
 // Each instruction is decoded here twice at most, whatever is asked: an answer is noted for every instruction
-// on the way. Answers depend on the code alone, never on what was asked before. Takes a quarter of the size
-// of the code that was looked at.
+// on the way. Answers depend on the code alone, never on what was asked before. Notes take a quarter of the
+// size of the code that was looked at, kMostBytes at most: then they are dropped.
 class DeadEnds {
  public:
-  // A callback may supply code without an end: code that fills a window, from its first address to its last,
-  // has none. Windows are aligned, so that the answer does not depend on where a walk begins.
-  static constexpr std::uint64_t kWindow = std::uint64_t{1} << 19U;
+  // Code that fills a window, from its first address to its last, has no end. Windows are aligned, so that
+  // the answer does not depend on where a walk begins. A callback may supply code without an end; a recording
+  // may map a small file at any number of addresses.
+  static constexpr std::uint64_t kSuppliedWindow = std::uint64_t{1} << 19U;
+  static constexpr std::uint64_t kMappedWindow = std::uint64_t{1} << 28U;
+  // More than the notes of code that leads to a window, and of the window, take.
+  static constexpr std::size_t kMostBytes = std::size_t{224} << 20U;
 
   explicit DeadEnds(BlockCache& code) noexcept : code_(code) {}
   DeadEnds(const DeadEnds&) = delete;
   DeadEnds& operator=(const DeadEnds&) = delete;
 
   [[nodiscard]] CodeEnd find(std::uint64_t ip);
+  [[nodiscard]] std::size_t bytes() const noexcept {  // of memory, approximately
+    return pages_.size() * (sizeof(Page) + kNodeBytes) + (zeros_.size() + ends_.size()) * kNodeBytes;
+  }
 
  private:
+  static constexpr std::size_t kNodeBytes = 64;  // an entry of a map
+
   // Two bits for each address.
   enum State : std::uint8_t { UNKNOWN = 0, LEADS_ON = 1, DEAD = 2, SEEN = 3 };  // SEEN: on the way
   static constexpr std::uint64_t kPageBits = 12;
@@ -50,6 +59,8 @@ class DeadEnds {
   [[nodiscard]] std::uint64_t skip_zeros(std::uint64_t ip);
   [[nodiscard]] std::uint64_t end_of_zeros(std::uint64_t ip);
   [[nodiscard]] bool is_supplied(std::uint64_t ip) const;
+  [[nodiscard]] std::optional<CodeEnd> search(std::uint64_t ip);
+  void clear();
   [[nodiscard]] CodeEnd end_of_dead(std::uint64_t ip);
   void mark(std::uint64_t ip, State to, const CodeEnd& end, std::optional<std::uint64_t> last);
 

@@ -71,6 +71,44 @@ TEST(DeadEnds, CodeOfCallbackEnds) {
   }
 }
 
+// A small file, mapped at thousands of adjacent addresses: a jump in each page, to the same place in the next
+// one.
+image::Image jumps_through_pages(std::uint8_t place, std::uint64_t copies) {
+  constexpr std::size_t kPage = 4096;
+  std::vector<std::uint8_t> code(kPage << 8U);
+  for (std::size_t at = place; at < code.size(); at += kPage) {
+    constexpr std::uint8_t kJump[] = {0xe9, 0xfb, 0x0f, 0, 0};
+    std::copy(std::begin(kJump), std::end(kJump), code.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  const std::uint64_t size = code.size();
+  const auto shared = trace::TraceBuffer::from_vector(std::move(code));
+  auto bundle = std::make_shared<trace::TraceBundle>();
+  for (std::uint64_t i = 0; i < copies; ++i) {
+    trace::CodeRegion& region = bundle->code.emplace_back();
+    region.address = DeadEnds::kMappedWindow + i * size;
+    region.size = size;
+    region.bytes = shared;
+  }
+  return image::Image(bundle);
+}
+
+TEST(DeadEnds, FileThatIsMappedOftenTakesBoundedMemory) {
+  constexpr std::uint64_t kCopies = 1024;  // of 1 MiB
+  for (const std::uint8_t place : {std::uint8_t{0}, std::uint8_t{64}}) {
+    const image::Image image = jumps_through_pages(place, kCopies);
+    BlockCache cache(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64);
+    const CodeEnd end = cache.end_of(DeadEnds::kMappedWindow + place);
+    EXPECT_EQ(end.status, Status::WALK_TOO_LONG);
+    EXPECT_LE(cache.bytes(), DeadEnds::kMostBytes + (std::size_t{1} << 20U));
+    if (place == 0) {
+      EXPECT_GE(cache.bytes(), std::size_t{32} << 20U);  // the notes count
+    }
+  }
+  // Code that is shorter than a window leads on.
+  const image::Image image = jumps_through_pages(0, 200);
+  EXPECT_EQ(fresh(image, DeadEnds::kMappedWindow).status, Status::NO_CODE);
+}
+
 TEST(DeadEnds, AnswersDoNotDependOnOrder) {
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {
