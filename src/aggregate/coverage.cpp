@@ -17,10 +17,23 @@ class CoverageDecoder::Sink final : public flow::FlowSink, private flow::BulkSin
     gaps.clear();
     instructions = order_ = 0;
     space_ = trace::kAnySpace;
+    go_on_ = nullptr;
+    stopped_ = false;
   }
+  // Called until the stream's end; false ends the decode.
+  void begin_stream(const std::function<bool()>& go_on) noexcept { go_on_ = go_on ? &go_on : nullptr; }
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+  void end_stream() noexcept { go_on_ = nullptr; }
 
   void on_context(const flow::Context& context) override { space_ = context.space; }
   void on_block(const flow::Block& block) override { instructions += block.insns.size(); }
+  [[nodiscard]] bool takes_straight_code() const override { return true; }
+  void on_straight_code(const flow::StreamSpan&, std::uint64_t count) override { instructions += count; }
+  [[nodiscard]] bool full() const override { return stopped_; }
+  [[nodiscard]] bool cancelled() const override {
+    if (go_on_ != nullptr && !(*go_on_)()) stopped_ = true;
+    return stopped_;
+  }
   void on_branch(const flow::Branch& branch) override {
     constexpr std::uint8_t kBoth = flow::FROM_KNOWN | flow::TO_KNOWN;
     if ((branch.flags & kBoth) == kBoth) tally.add({branch.from_ip, branch.to_ip, 1, space_, branch.kind});
@@ -54,6 +67,8 @@ class CoverageDecoder::Sink final : public flow::FlowSink, private flow::BulkSin
 
   std::uint32_t space_ = trace::kAnySpace;
   std::uint64_t order_ = 0;
+  const std::function<bool()>* go_on_ = nullptr;
+  mutable bool stopped_ = false;
 };
 
 CoverageDecoder::CoverageDecoder(std::shared_ptr<const trace::TraceBundle> bundle,
@@ -162,11 +177,10 @@ void CoverageDecoder::run(base::Bytes stream, const std::function<bool()>& go_on
   Unwinding unwinding(*this);
   stream_.data = trace::TraceBuffer(stream, nullptr);
   flow::FlowDecoder decoder(stream_, bundle_->configuration, *image_, options_, *sink_, nullptr, pool_.get());
-  while (decoder.run()) {
-    if (!go_on || go_on()) continue;
-    outcome.whole = false;
-    break;
-  }
+  sink_->begin_stream(go_on);
+  while (!sink_->stopped() && decoder.run()) static_cast<void>(sink_->cancelled());
+  sink_->end_stream();
+  outcome.whole = !sink_->stopped();
   unwinding.finished = true;
 }
 

@@ -29,6 +29,10 @@ void CallCrew::start(std::size_t count) {
 
 CallCrew::~CallCrew() {
   stop_ = true;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (StreamCalls* const calls : reading_) calls->cancel();
+  }
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -37,7 +41,27 @@ bool CallCrew::wait_for(std::chrono::milliseconds time) {
   return done_.wait_for(lock, time, [this] { return working_ == 0; });
 }
 
-bool CallCrew::read(StreamCalls& calls) const {
+// Enters a reader among those that the crew's end cancels.
+class CallCrew::Reading {
+ public:
+  Reading(CallCrew& crew, StreamCalls& calls) : crew_(crew), calls_(calls) {
+    const std::scoped_lock lock(crew_.mutex_);
+    crew_.reading_.push_back(&calls_);
+  }
+  ~Reading() {
+    const std::scoped_lock lock(crew_.mutex_);
+    std::erase(crew_.reading_, &calls_);
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  CallCrew& crew_;
+  StreamCalls& calls_;
+};
+
+bool CallCrew::read(StreamCalls& calls) {
+  const Reading reading(*this, calls);
   auto step = StreamCalls::Step::MORE;
   while (step == StreamCalls::Step::MORE && !stop_) step = calls.step();
   return step != StreamCalls::Step::NO_MEMORY;

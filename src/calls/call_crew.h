@@ -30,9 +30,11 @@ class CallCrew {
   [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
 
  private:
+  class Reading;
+
   void start(std::size_t count);
   void work();
-  [[nodiscard]] bool read(StreamCalls& calls) const;
+  [[nodiscard]] bool read(StreamCalls& calls);
   void take_in_order(std::unique_lock<std::mutex>& lock);
 
   Make make_;
@@ -46,6 +48,7 @@ class CallCrew {
   std::size_t working_ = 0;
   std::size_t next_take_ = 0;
   bool taking_ = false;
+  std::vector<StreamCalls*> reading_;
   std::vector<std::unique_ptr<StreamCalls>> read_;  // by stream; null: not read yet, or taken
   std::vector<std::thread> threads_;
 };

@@ -23,6 +23,7 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool full() const override {
     return ++calls_ % kPackets == 0 || cancelled_.load(std::memory_order_relaxed);
   }
+  [[nodiscard]] bool cancelled() const override { return cancelled_.load(std::memory_order_relaxed); }
   [[nodiscard]] flow::BulkSink* bulk() override { return rows_ == Rows::IN_BULK ? this : nullptr; }
 
   void touch(std::uint64_t ip) { lines_.add(ip); }

@@ -90,6 +90,7 @@ class LostPackets final : public flow::RowSource {
 
 TableReader::TableReader(Input input, const Request& request)
     : input_(std::move(input)), request_(request), sink_(request_, cancelled_) {
+  sink_.set_go_on(&input_.go_on);
   for (const auto stream : input_.streams) bytes_total_ += input_.bundle->streams[stream].data.size();
   input_.budget->add_streams(bytes_total_);
   if (input_.facts == nullptr) input_.facts = std::make_shared<StreamFacts>(input_.bundle->streams.size());

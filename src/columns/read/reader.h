@@ -46,6 +46,9 @@ class TableReader {
     bool cut = true;                            // allows to cut streams into segments
     std::shared_ptr<RowBudget> budget = std::make_shared<RowBudget>();  // shared by all readers of the table
     std::shared_ptr<StreamFacts> facts;                                 // of the bundle; null: none so far
+    // Called every few milliseconds within a packet that takes long; false cancels. From the threads that
+    // decode. May be empty.
+    std::function<bool()> go_on;
   };
   TableReader(Input input, const Request& request);
 

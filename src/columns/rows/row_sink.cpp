@@ -65,7 +65,12 @@ bool RowSink::finish() { return request_.table != TableId::edges || edges_.move_
 
 bool RowSink::full() const {
   return ++slice_.packets >= slice_.packet_limit || tables_.table().rows() >= slice_.row_limit ||
-         out_of_memory() || cancelled_.load(std::memory_order_relaxed);
+         out_of_memory() || cancelled_.load(std::memory_order_relaxed) || stopped_;
+}
+
+bool RowSink::cancelled() const {
+  if (go_on_ != nullptr && *go_on_ && !(*go_on_)()) stopped_ = true;
+  return stopped_ || cancelled_.load(std::memory_order_relaxed);
 }
 
 void RowSink::on_context(const flow::Context& context) {
@@ -151,6 +156,11 @@ void RowSink::on_block(const flow::Block& block) {
     if (request_.table == TableId::instructions) put_instructions(block);
   }
   counts_.instructions += block.insns.size();
+}
+
+void RowSink::on_straight_code(const flow::StreamSpan& place, std::uint64_t instructions) {
+  estimates_.pass(place, counts_.instructions + instructions);
+  counts_.instructions += instructions;
 }
 
 void RowSink::mark_event(const flow::Event& event) {

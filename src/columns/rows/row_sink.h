@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 
 #include "columns/rows/bulk_writer.h"
@@ -50,7 +51,15 @@ class RowSink final : public flow::FlowSink {
   void on_event(const flow::Event& event) override;
   void on_error(const flow::FlowError& error) override;
   void on_gap(const flow::Gap& gap) override;
+  [[nodiscard]] bool takes_straight_code() const override {
+    return request_.table != TableId::blocks && request_.table != TableId::instructions;
+  }
+  void on_straight_code(const flow::StreamSpan& place, std::uint64_t instructions) override;
   [[nodiscard]] bool full() const override;
+  [[nodiscard]] bool cancelled() const override;
+  // Is called within long walks; false cancels. May be empty; must outlive the sink.
+  void set_go_on(const std::function<bool()>* go_on) noexcept { go_on_ = go_on; }
+  [[nodiscard]] const std::function<bool()>* go_on() const noexcept { return go_on_; }
   [[nodiscard]] flow::BulkSink* bulk() override { return bulk_.any() ? &bulk_ : nullptr; }
 
   // Rows that are selected by time: which those up to a stream offset are. Rows that come one by one, and all
@@ -123,6 +132,8 @@ class RowSink final : public flow::FlowSink {
 
   Request request_;
   const std::atomic<bool>& cancelled_;
+  const std::function<bool()>* go_on_ = nullptr;
+  mutable bool stopped_ = false;  // go_on_ was false
   RowCounts counts_;
   mutable Slice slice_;
   RowFilter filter_{request_.selection};

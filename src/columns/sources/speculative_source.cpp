@@ -39,6 +39,7 @@ SpeculativeSource::Job::Job(const SpeculativeSource& owner, std::size_t job_numb
       sink(owner.input_.request, owner.stop_),
       decoder(owner.input_.make, owner.input_.stream, sink, owner.psbs_[job_number],
               owner.psbs_[job_number + 1], predicted, std::move(track)) {
+  sink.set_go_on(owner.sink_.go_on());
   sink.begin_stream(owner.input_.index, owner.input_.stream, nullptr, true);
   if (owner.input_.times) sink.defer_times(owner.sink_);
   const Request& request = owner.input_.request;

@@ -13,12 +13,22 @@ class WalkGuard {
   // Instructions without a look ahead: more than almost any code has without a branch that needs a packet.
   static constexpr std::uint64_t kSure = std::uint64_t{1} << 12U;
 
+  // Instructions between two questions whether the walk is cancelled.
+  static constexpr std::uint64_t kAsk = std::uint64_t{1} << 18U;
+
   // `instructions` were walked before.
-  WalkGuard(std::uint64_t ip, std::uint64_t instructions) noexcept : loop_(ip), begin_(instructions) {}
+  WalkGuard(std::uint64_t ip, std::uint64_t instructions) noexcept
+      : loop_(ip), begin_(instructions), next_ask_(instructions + kAsk) {}
 
   [[nodiscard]] bool loops(std::uint64_t ip) noexcept { return loop_.loops(ip); }
   [[nodiscard]] bool is_long(std::uint64_t instructions) const noexcept {
     return instructions - begin_ >= kSure;
+  }
+  // True if the walk has to ask whether it is cancelled.
+  [[nodiscard]] bool asks(std::uint64_t instructions) noexcept {
+    if (instructions < next_ask_) return false;
+    next_ask_ = instructions + kAsk;
+    return true;
   }
   // True once: it then has to look ahead.
   [[nodiscard]] bool looks_ahead() noexcept {
@@ -30,6 +40,7 @@ class WalkGuard {
  private:
   LoopGuard loop_;
   std::uint64_t begin_;
+  std::uint64_t next_ask_;
   bool looked_ahead_ = false;
 };
 
@@ -44,6 +55,7 @@ class SearchLimit {
     insns_ += insns;
     return ++blocks_ < kBlocks && insns_ < kInsns;
   }
+  [[nodiscard]] std::uint64_t blocks() const noexcept { return blocks_; }
 
  private:
   std::uint64_t blocks_ = 0;

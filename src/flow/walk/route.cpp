@@ -24,13 +24,31 @@ bool is_system_return(const BasicBlock& block) noexcept {
 
 }  // namespace
 
-void Route::begin(std::uint64_t from) {
+void Route::begin(std::uint64_t from, Kind kind, std::optional<std::uint64_t> to) {
+  constexpr unsigned kKinds = 64;  // behind those of the Walker
   blocks_.clear();
   limit_ = {};
+  kind_ = kKinds + static_cast<unsigned>(kind) * 4 + (has_jumps_ ? 2U : 0U) + (has_calls_ ? 1U : 0U);
+  to_ = to;
+  anchor_.reset();
+  way_ = {};
   count_ = 0;
   by_branch_ = false;
   ip_ = from;
   block_ = &walker_.code().at(from);
+}
+
+// Notes that the path leads to block_. True if the search fails from here on, as one did before.
+bool Route::failed_before() {
+  way_.pass(block_->ip, block_->ip + block_->size);
+  if (anchor_ || !FailedSearches::is_anchor(block_->ip, limit_.blocks())) return false;
+  if (const FailedSearch* const failed = walker_.code().failed_searches().find(block_->ip, kind_, to_)) {
+    ip_ = failed->end;
+    return true;
+  }
+  anchor_ = block_->ip;
+  limit_ = {};
+  return false;
 }
 
 bool Route::reaches(std::uint64_t ip) {
@@ -81,23 +99,26 @@ bool Route::pass(bool over_calls) {
 
 Status Route::fail() {
   if (block_->end == Terminator::FAIL) return block_->failure;
-  ip_ = block_->last_ip;
+  ip_ = way_.end = block_->last_ip;
+  if (anchor_) walker_.code().failed_searches().add(*anchor_, kind_, to_, way_);
   return Status::RECORD_MISMATCH;
 }
 
 Status Route::find(std::uint64_t from, std::uint64_t to) {
-  begin(from);
+  begin(from, Kind::PATH, to);
   for (;;) {
     if (block_->end == Terminator::FAIL) return fail();
+    if (failed_before()) return Status::RECORD_MISMATCH;
     if (reaches(to)) return Status::OK;
     if (!pass(true)) return fail();
   }
 }
 
 Status Route::find_entry(std::uint64_t from, std::uint64_t resume) {
-  begin(from);
+  begin(from, Kind::ENTRY, resume);
   for (;;) {
     if (block_->end == Terminator::FAIL) return fail();
+    if (failed_before()) return Status::RECORD_MISMATCH;
     if (reaches(resume)) return Status::OK;
     if (is_system_call(*block_) && block_->next_ip == resume) {
       end_at_branch();
@@ -108,9 +129,10 @@ Status Route::find_entry(std::uint64_t from, std::uint64_t resume) {
 }
 
 Status Route::find_exit(std::uint64_t from) {
-  begin(from);
+  begin(from, Kind::EXIT, std::nullopt);
   for (;;) {
     if (block_->end == Terminator::FAIL) return fail();
+    if (failed_before()) return Status::RECORD_MISMATCH;
     if (is_system_return(*block_)) {
       end_at_branch();
       return Status::OK;

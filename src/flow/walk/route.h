@@ -1,6 +1,7 @@
 // The path of execution between two branch records, which has no other recorded branch.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "flow/walk/walker.h"
@@ -46,9 +47,12 @@ class Route {
   void emit(bool with_last);
 
  private:
-  void begin(std::uint64_t from);
+  // Searches of these kinds look for an address, or for none.
+  enum class Kind : std::uint8_t { PATH, ENTRY, EXIT };
+  void begin(std::uint64_t from, Kind kind, std::optional<std::uint64_t> to);
   [[nodiscard]] bool reaches(std::uint64_t ip);
   [[nodiscard]] bool pass(bool over_calls);
+  [[nodiscard]] bool failed_before();
   [[nodiscard]] bool follows(const BasicBlock& block) const noexcept;
   void end_at_branch() noexcept;
   [[nodiscard]] base::Status fail();
@@ -59,6 +63,10 @@ class Route {
   std::uint64_t ip_ = 0;
   std::uint32_t count_ = 0;  // instructions of block_ before ip_
   SearchLimit limit_;
+  unsigned kind_ = 0;  // for FailedSearches
+  std::optional<std::uint64_t> to_;
+  std::optional<std::uint64_t> anchor_;
+  FailedSearch way_;
   bool by_branch_ = false;
   bool has_jumps_ = false;
   bool has_calls_ = false;

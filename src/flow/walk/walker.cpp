@@ -29,6 +29,30 @@ bool is_call(BranchKind kind) noexcept {
   }
 }
 
+// Kinds of searches, for FailedSearches.
+constexpr unsigned kToIp = 1;
+constexpr unsigned kToLeave = 2;
+constexpr unsigned kToInsn = 3;  // and one for each BindingInsn
+
+InsnKinds binding_kinds(BindingInsn insn_kind) noexcept {
+  InsnKinds kinds;
+  if (insn_kind == BindingInsn::PTWRITE) kinds.add(InsnClass::PTWRITE, InsnKind::OTHER);
+  for (unsigned i = 0; i <= static_cast<unsigned>(InsnKind::POPF); ++i) {
+    const BlockInsn insn{1, InsnClass::OTHER, static_cast<InsnKind>(i)};
+    if (is_binding_insn(insn, insn_kind)) kinds.add(insn.cls, insn.kind);
+  }
+  return kinds;
+}
+
+WalkGoal ip_goal(std::uint64_t ip) noexcept { return {StraightGoal(ip), kToIp}; }
+
+WalkGoal insn_goal(BindingInsn insn_kind) noexcept {
+  return {StraightGoal(binding_kinds(insn_kind)), kToInsn + static_cast<unsigned>(insn_kind)};
+}
+
+// To MOV CR3, or a branch out of the filter ranges.
+WalkGoal leave_goal() noexcept { return {StraightGoal(binding_kinds(BindingInsn::CR3_WRITE)), kToLeave}; }
+
 // The block without references to others.
 BasicBlock alone(const BasicBlock& block) noexcept {
   BasicBlock out = block;
@@ -202,14 +226,22 @@ std::optional<std::uint64_t> Walker::common_start(const BasicBlock& block) const
   return std::nullopt;
 }
 
-// True if a block that satisfies the goal is on the way of code that leads to no branch that needs a packet.
-template <typename Goal>
-bool Walker::finds(const Goal& goal) {
+// True if a block that has the goal is on the way of code that leads to no branch that needs a packet.
+template <typename Found>
+bool Walker::finds(const WalkGoal& goal, const Found& found) {
+  FailedSearches& failed = cache_->failed_searches();
   SearchLimit limit;
-  for (BasicBlock* at = &cache_->at(state_.ip);;) {
-    if (at->end == Terminator::FAIL) return false;
-    if (goal(*at)) return true;
-    if (!limit.allows(at->count)) return false;
+  FailedSearch way;
+  std::optional<std::uint64_t> anchor;
+  for (BasicBlock* at = &cache_->at(state_.ip); at->end != Terminator::FAIL;) {
+    if (!anchor && FailedSearches::is_anchor(at->ip, limit.blocks())) {
+      if (failed.find(at->ip, goal.kind, goal.straight.ip) != nullptr) return false;
+      anchor = at->ip;
+      limit = {};
+    }
+    if (found(*at)) return true;
+    way.pass(at->ip, at->ip + at->size);
+    if (!limit.allows(at->count)) break;
     if (const std::optional<std::uint64_t> start = common_start(*at)) {
       at = &cache_->at(*start);
       continue;
@@ -217,25 +249,43 @@ bool Walker::finds(const Goal& goal) {
     const bool direct = at->end == Terminator::JUMP || at->end == Terminator::CALL;
     at = direct ? &cache_->target(*at) : &cache_->next(*at);
   }
+  if (anchor) failed.add(*anchor, goal.kind, goal.straight.ip, way);
+  return false;
 }
 
-// Whether a walk without packets may go on to a branch that needs a packet, or to a block that satisfies the
-// goal before it. A walk that comes to an IP again never ends. A long walk looks ahead: rows of code that
-// leads nowhere are given for WalkGuard::kSure instructions.
-template <typename Goal>
-Status Walker::bound(WalkGuard& guard, const Goal& goal) {
+// Passes over straight code up to the goal, if no rows are made of its instructions.
+void Walker::pass_straight(const StraightGoal& goal) {
+  if (!sink_.takes_straight_code()) return;
+  const StraightStep passed = cache_->pass_straight(state_.ip, goal);
+  if (passed.insns == 0) return;
+  add_emitted(passed.insns, state_.place.since);
+  sink_.on_straight_code(state_.place, passed.insns);
+  jump_to(passed.next);
+}
+
+// Whether a walk without packets may go on to a branch that needs a packet, or to a block that has the goal
+// before it. A walk that comes to an IP again never ends. A long walk looks ahead: rows of code that leads
+// nowhere are given for WalkGuard::kSure instructions. `fell`: no branch led here. `goal` makes the WalkGoal.
+template <typename Goal, typename Found>
+Status Walker::bound(WalkGuard& guard, bool fell, const Goal& goal, const Found& found) {
   if (guard.loops(state_.ip)) return Status::INFINITE_LOOP;
   if (!guard.is_long(instructions_)) return Status::OK;
+  if (guard.asks(instructions_) && sink_.cancelled()) return Status::INTERRUPTED;
   if (cache_->too_big()) forget_code();
-  if (!guard.looks_ahead()) return Status::OK;
-  const CodeEnd end = cache_->end_of(state_.ip);
-  if (end.status == Status::OK || finds(goal)) return Status::OK;
-  if (end.status == Status::NO_CODE || end.status == Status::BAD_INSN) jump_to(end.ip);
-  return end.status;
+  if (guard.looks_ahead()) {
+    const CodeEnd end = cache_->end_of(state_.ip);
+    if (end.status != Status::OK && !finds(goal(), found)) {
+      if (end.status == Status::NO_CODE || end.status == Status::BAD_INSN) jump_to(end.ip);
+      return end.status;
+    }
+  }
+  if (fell) pass_straight(goal().straight);
+  return Status::OK;
 }
 
-Status Walker::bound(WalkGuard& guard) {
-  return bound(guard, [](const BasicBlock&) { return false; });
+Status Walker::bound(WalkGuard& guard, bool fell) {
+  return bound(
+      guard, fell, [] { return WalkGoal(); }, [](const BasicBlock&) { return false; });
 }
 
 Status Walker::use_bits() {
@@ -245,6 +295,7 @@ Status Walker::use_bits() {
     if (here.end == Terminator::FAIL) return here.failure;
     if (!at_end_) emit_block(here);
     const bool bit = (bits_ & 1U) != 0;
+    const bool fell = here.end == Terminator::FALL;
     switch (here.end) {
       case Terminator::COND:
         use_bit();
@@ -265,7 +316,7 @@ Status Walker::use_bits() {
         return Status::OK;
       default:
         if (const Status status = step(here); status != Status::OK) return status;
-        if (const Status status = bound(guard); status != Status::OK) return status;
+        if (const Status status = bound(guard, fell); status != Status::OK) return status;
         break;
     }
   }
@@ -290,8 +341,9 @@ Status Walker::walk_to_decision() {
       at_end_ = true;
       return Status::OK;
     }
+    const bool fell = here.end == Terminator::FALL;
     if (const Status status = step(here); status != Status::OK) return status;
-    if (const Status status = bound(guard); status != Status::OK) return status;
+    if (const Status status = bound(guard, fell); status != Status::OK) return status;
   }
   return Status::OK;
 }
@@ -345,10 +397,12 @@ Status Walker::walk_to_ip(std::uint64_t ip) {
       at_end_ = true;
       return Status::FUP_MISMATCH;
     }
+    const bool fell = here.end == Terminator::FALL;
     if (const Status status = step(here); status != Status::OK) return status;
     if (state_.ip == ip) break;
+    const auto goal = [ip] { return ip_goal(ip); };
     const auto is_there = [this, ip](const BasicBlock& block) { return count_to(block, ip).has_value(); };
-    if (const Status status = bound(guard, is_there); status != Status::OK) return status;
+    if (const Status status = bound(guard, fell, goal, is_there); status != Status::OK) return status;
   }
   return Status::OK;
 }
@@ -398,6 +452,7 @@ Status Walker::walk_over() {
 Status Walker::walk_to_binding_insn(BindingInsn insn_kind) {
   if (at_end_) return Status::TNT_MISMATCH;
   WalkGuard guard = this->guard();
+  const auto goal = [insn_kind] { return insn_goal(insn_kind); };
   for (;;) {
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
@@ -407,9 +462,10 @@ Status Walker::walk_to_binding_insn(BindingInsn insn_kind) {
       at_end_ = true;
       return Status::TNT_MISMATCH;
     }
+    const bool fell = here.end == Terminator::FALL;
     if (const Status status = step(here); status != Status::OK) return status;
     const auto has_one = [=, this](const BasicBlock& block) { return has_binding_insn(block, insn_kind); };
-    if (const Status status = bound(guard, has_one); status != Status::OK) return status;
+    if (const Status status = bound(guard, fell, goal, has_one); status != Status::OK) return status;
   }
 }
 
@@ -432,8 +488,16 @@ Status Walker::walk_count(std::uint64_t count) {
     if (here.end != Terminator::JUMP && here.end != Terminator::CALL && here.end != Terminator::FALL) {
       at_end_ = true;
     } else {
+      const bool fell = here.end == Terminator::FALL;
       if (const Status status = step(here); status != Status::OK) return status;
       if (guard.loops(state_.ip)) return Status::INFINITE_LOOP;
+      if (guard.asks(instructions_) && sink_.cancelled()) return Status::INTERRUPTED;
+      if (!fell || !guard.is_long(instructions_)) continue;
+      const std::uint64_t before = instructions_;
+      StraightGoal goal;
+      goal.most = count;
+      pass_straight(goal);
+      count -= instructions_ - before;
     }
   }
   return Status::OK;
@@ -484,6 +548,7 @@ void Walker::leave_at_branch(const std::uint64_t* ip) {
 Status Walker::leave(const std::uint64_t* ip) {
   left_by_near_branch_ = false;
   WalkGuard guard = this->guard();
+  const auto goal = [ip] { return ip != nullptr ? ip_goal(*ip) : leave_goal(); };
   while (!at_end_) {
     resume_ip_ = state_.ip;
     if (ip != nullptr && state_.ip == *ip) return Status::OK;
@@ -494,6 +559,7 @@ Status Walker::leave(const std::uint64_t* ip) {
       return Status::OK;
     emit_block(here);
     const bool out = ip == nullptr && leaves_filter(here, filter_);
+    const bool fell = here.end == Terminator::FALL;
     if (here.end != Terminator::JUMP && here.end != Terminator::CALL && here.end != Terminator::FALL) {
       at_end_ = true;
       break;
@@ -505,7 +571,7 @@ Status Walker::leave(const std::uint64_t* ip) {
       if (ip != nullptr) return count_to(block, *ip).has_value();
       return has_binding_insn(block, BindingInsn::CR3_WRITE) || leaves_filter(block, filter_);
     };
-    if (const Status status = bound(guard, may_be_left); status != Status::OK) return status;
+    if (const Status status = bound(guard, fell, goal, may_be_left); status != Status::OK) return status;
   }
   if (!may_leave(*block_, ip, filter_)) return Status::TNT_MISMATCH;
   leave_at_branch(ip);

@@ -69,6 +69,12 @@ enum class BindingInsn : std::uint8_t {
   CR3_WRITE,  // MOV CR3
 };
 
+// What a walk looks for before the next branch that needs a packet: an address or kinds of instructions.
+struct WalkGoal {
+  StraightGoal straight;
+  unsigned kind = 0;  // distinct for each kind of search: see FailedSearches
+};
+
 [[nodiscard]] bool is_binding_insn(const BlockInsn& insn, BindingInsn insn_kind) noexcept;
 
 // The branch by which execution left the traced code; `ip` is its target, if known.
@@ -263,12 +269,13 @@ class Walker {
   base::Status use_bits();
   base::Status step(BasicBlock& block);
   [[nodiscard]] WalkGuard guard() const noexcept { return WalkGuard(state_.ip, instructions_); }
-  base::Status bound(WalkGuard& guard);
-  template <typename Goal>
-  base::Status bound(WalkGuard& guard, const Goal& goal);
+  base::Status bound(WalkGuard& guard, bool fell);
+  template <typename Goal, typename Found>
+  base::Status bound(WalkGuard& guard, bool fell, const Goal& goal, const Found& found);
+  void pass_straight(const StraightGoal& goal);
   [[nodiscard]] std::optional<std::uint64_t> common_start(const BasicBlock& block) const;
-  template <typename Goal>
-  [[nodiscard]] bool finds(const Goal& goal);
+  template <typename Found>
+  [[nodiscard]] bool finds(const WalkGoal& goal, const Found& found);
   [[nodiscard]] std::optional<std::uint32_t> count_to(const BasicBlock& block, std::uint64_t ip) const;
   [[nodiscard]] bool has_binding_insn(const BasicBlock& block, BindingInsn insn_kind) const;
   bool part_to_ip(const BasicBlock& block, std::uint64_t ip);

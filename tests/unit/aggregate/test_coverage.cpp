@@ -258,6 +258,19 @@ TEST(Coverage, StopsAndStartsAnew) {
   EXPECT_EQ(outcome.branches, 6u);  // nothing is left of the one before
 }
 
+TEST(Coverage, StopsWithinAPacket) {
+  constexpr std::uint32_t kJumps = 1U << 20U;
+  std::vector<std::uint8_t> code(std::size_t{2} * kJumps);
+  for (std::size_t i = 0; i < code.size(); i += 2) code[i] = 0xeb;  // jumps to the next instruction
+  code.insert(code.end(), {0xff, 0xe0});
+  CoverageDecoder decoder(bundle_of(code));
+  const auto stream = Scene().begin().tip(Scene::kCode).bytes();
+  EXPECT_EQ(decoder.decode(stream).value().instructions, kJumps + 1);
+  const Outcome outcome = decoder.decode(stream, {}, [] { return false; }).value();
+  EXPECT_FALSE(outcome.whole);
+  EXPECT_LT(outcome.instructions, kJumps / 2);
+}
+
 // Enough edges that the hash tables grow while counting; every stream has known and new edges.
 TEST(Coverage, EqualsTheSimpleDecoder) {
   std::vector<std::uint8_t> code;

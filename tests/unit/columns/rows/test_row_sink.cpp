@@ -134,6 +134,29 @@ TEST_F(RowSinkTest, IsFullAfterRowsPacketsOrCancel) {
   EXPECT_TRUE(sink.full());
 }
 
+TEST_F(RowSinkTest, IsFullAfterItWasTold) {
+  RowSink& sink = begin(TableId::branches);
+  sink.begin_slice(100, 100);
+  EXPECT_FALSE(sink.cancelled());
+  bool goes_on = true;
+  const std::function<bool()> go_on = [&] { return goes_on; };
+  sink.set_go_on(&go_on);
+  EXPECT_FALSE(sink.cancelled());
+  EXPECT_FALSE(sink.full());
+  goes_on = false;
+  EXPECT_TRUE(sink.cancelled());
+  EXPECT_TRUE(sink.full());
+}
+
+TEST_F(RowSinkTest, CountsStraightCode) {
+  RowSink& sink = begin(TableId::branches);
+  EXPECT_TRUE(sink.takes_straight_code());
+  sink.on_straight_code({}, 5000);
+  EXPECT_EQ(sink.instructions(), 5000U);
+  EXPECT_FALSE(begin(TableId::instructions).takes_straight_code());
+  EXPECT_FALSE(begin(TableId::blocks).takes_straight_code());
+}
+
 TEST_F(RowSinkTest, EdgesNeedBothEnds) {
   RowSink& sink = begin(TableId::edges);
   sink.on_branch(branch(1, 2, kBoth));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 #include <initializer_list>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -25,18 +26,26 @@ struct Totals : FlowSink {
   std::vector<Status> errors;
 };
 
-Totals decode(const Scene& scene, const image::Image& image, CodeCachePool* pool = nullptr) {
+// Long straight code comes by its number of instructions.
+struct Counts : Totals {
+  [[nodiscard]] bool takes_straight_code() const override { return true; }
+  void on_straight_code(const StreamSpan&, std::uint64_t count) override { instructions += count; }
+};
+
+template <typename Sink = Totals>
+Sink decode(const Scene& scene, const image::Image& image, CodeCachePool* pool = nullptr) {
   trace::Stream stream;
   stream.data = trace::TraceBuffer::from_vector(scene.bytes());
-  Totals totals;
+  Sink totals;
   FlowDecoder decoder(stream, scene.configuration, image, {}, totals, nullptr, pool);
   while (decoder.run()) {
   }
   return totals;
 }
 
-Totals decode(Scene& scene) {
-  return decode(scene, image::Image(std::make_shared<trace::TraceBundle>(scene.bundle())));
+template <typename Sink = Totals>
+Sink decode(Scene& scene) {
+  return decode<Sink>(scene, image::Image(std::make_shared<trace::TraceBundle>(scene.bundle())));
 }
 
 // Code wherever one looks: the same byte.
@@ -185,6 +194,133 @@ INSTANTIATE_TEST_SUITE_P(All, HostilePackets,
                                          Hostile{"calls_forward", {0xe8, 0x0b, 0, 0, 0, 0x90, 0x90, 0x90}},
                                          Hostile{"loops", {0xeb, 0xfe}}),
                          [](const auto& one) { return std::string(one.param.name); });
+
+// Long code that leads to a branch: without rows of its instructions, each is passed once, and not for each
+// packet. The walks begin everywhere, and some end at an event far behind.
+TEST(WalkBounds, LongCodeIsPassedOnceWithoutRows) {
+  constexpr std::uint64_t kSize = std::uint64_t{16} << 20U;
+  constexpr std::uint64_t kRounds = 2000;
+  constexpr double kMostSeconds = 20;
+  std::vector<std::uint8_t> code = nops(kSize);
+  append(code, {0x0f, 0x84});  // jz to the begin
+  put_displacement(code, 0U - kSize - 6);
+  append(code, {0xff, 0xe0});  // jmp rax
+  Scene scene(code);
+  scene.begin();
+  std::uint64_t expected = 0;
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    const std::uint64_t skip = i * 4099 % kSize;
+    scene.tnt("ttn").tip(kCode + skip).tnt("t").fup(kCode + kSize - i).tip(kCode);
+    expected += 3 * (kSize + 1) + 1 + (kSize - skip + 1) + (kSize - i);
+  }
+  const std::clock_t begin = std::clock();
+  const Counts counts = decode<Counts>(scene);
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, kMostSeconds);
+  EXPECT_TRUE(counts.errors.empty());
+  EXPECT_EQ(counts.instructions, expected);
+}
+
+// What a walk passes over does not change a row: random straight code with instructions that events bind to.
+TEST(WalkBounds, PassedCodeGivesSameRows) {
+  struct Log : Counts {
+    void note(std::uint64_t what) {
+      log += std::to_string(what) + " after " + std::to_string(instructions) + "\n";
+    }
+    void on_branch(const Branch& row) override { note(row.from_ip); }
+    void on_event(const Event& row) override { note(row.ip); }
+    std::string log;
+  };
+  struct WholeLog : Log {
+    [[nodiscard]] bool takes_straight_code() const override { return false; }
+  };
+  std::mt19937 random(11);
+  for (int round = 0; round < 12; ++round) {
+    std::vector<std::uint8_t> code;
+    std::vector<std::uint64_t> ips;
+    while (code.size() < 400'000) {
+      ips.push_back(kCode + code.size());
+      const std::uint64_t kind = random() % 20'000;
+      if (kind == 0) {
+        append(code, {0xf3, 0x0f, 0xae, 0xe0});  // ptwrite eax
+      } else if (kind == 1) {
+        append(code, {0x0f, 0x22, 0xd8});  // mov cr3, rax
+      } else if (kind < 9'000) {
+        append(code, nops(1));
+      } else {
+        append(code, {0x48, 0x89, 0xc3});
+      }
+    }
+    const std::uint64_t branch = kCode + code.size();
+    append(code, {0x0f, 0x84});
+    put_displacement(code, 0U - (branch - kCode) - 6);
+    append(code, {0xff, 0xe0});
+    Scene scene(code);
+    scene.begin();
+    for (int i = 0; i < 6; ++i) {
+      const std::uint64_t at = ips[random() % ips.size()];
+      switch (random() % 4) {
+        case 0:
+          scene.tnt("t");
+          break;
+        case 1:
+          scene.add(PacketKind::PTW, 7, 0);
+          break;
+        case 2:
+          scene.fup(at).tip(ips[random() % ips.size()]);
+          break;
+        default:
+          scene.pgd().pge(at);
+          break;
+      }
+    }
+    const Log passed = decode<Log>(scene);
+    const WholeLog walked = decode<WholeLog>(scene);
+    ASSERT_EQ(passed.log, walked.log) << round;
+    ASSERT_EQ(passed.errors, walked.errors);
+    ASSERT_EQ(passed.instructions, walked.instructions);
+  }
+}
+
+// A walk is cancelled on its way, not at its end.
+TEST(WalkBounds, LongWalkIsCancelled) {
+  struct Cancelled : Totals {
+    [[nodiscard]] bool full() const override { return true; }
+    [[nodiscard]] bool cancelled() const override { return true; }
+  };
+  constexpr std::uint64_t kSize = std::uint64_t{4} << 20U;
+  std::vector<std::uint8_t> code = nops(kSize);
+  append(code, {0xff, 0xe0});
+  Scene scene(code);
+  scene.begin().tip(kCode).end(kCode);
+  EXPECT_EQ(decode(scene).instructions, kSize + 1);
+  EXPECT_LE(decode<Cancelled>(scene).instructions, WalkGuard::kAsk + kSlack);
+}
+
+// Events in code that leads nowhere, at addresses that it does not lead to: a search for each would take
+// sixteen times as long as the walks.
+TEST(WalkBounds, FailedSearchesAreNotRepeated) {
+  constexpr std::uint64_t kSize = std::uint64_t{1} << 20U;
+  constexpr std::uint64_t kPackets = 4000;
+  constexpr double kMostTimesLonger = 6;
+  std::vector<std::uint8_t> code(kSize);
+  for (std::size_t i = 0; i < kSize; i += 2) code[i] = 0xeb;  // jumps to the next instruction
+  const auto seconds = [&code](bool events) {
+    Scene scene(code);
+    scene.begin();
+    for (std::uint64_t i = 0; i < kPackets; ++i) {
+      const std::uint64_t from = kCode + i * 2 % 1000;
+      if (events) scene.fup(i % 2 == 0 ? kCode + 0x18001 : 0x900000);
+      scene.tip(from);
+      if (!events) scene.fup(from).tip(from);
+    }
+    const std::clock_t begin = std::clock();
+    const Totals totals = decode(scene);
+    EXPECT_GE(totals.errors.size(), kPackets - 1);
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  const double without_events = seconds(false);
+  EXPECT_LT(seconds(true), without_events * kMostTimesLonger);
+}
 
 // A cache that is too large is emptied on the way of a long walk, and after a packet with a short one: then a
 // branch may wait for its TIP meanwhile.

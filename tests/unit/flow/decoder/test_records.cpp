@@ -1,6 +1,8 @@
 // Branch records and code to control flow: one thing at a time.
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "record_scene.h"
 
 namespace ptkit::flow {
@@ -228,6 +230,24 @@ TEST(Records, FailedWalksAreCharged) {
   EXPECT_EQ(rows.errors[0].code, Status::RECORD_MISMATCH);
   EXPECT_EQ(rows.errors[1].code, Status::NO_CODE);
   EXPECT_EQ(rows.ips.size(), 1 + kStraight + 1 + 2);
+}
+
+// Paths through thousands of conditionals that no record is about: they are looked for once, and not for each
+// record that does not fit. The limit is CPU time.
+TEST(Records, FailedSearchesAreNotRepeated) {
+  constexpr std::uint64_t kSize = std::uint64_t{1} << 20U;
+  constexpr std::uint64_t kRecords = 100'000;
+  constexpr double kMostSeconds = 10;
+  std::vector<std::uint8_t> code(kSize);
+  for (std::size_t i = 0; i < kSize; i += 2) code[i] = 0x74;  // jz to the next instruction
+  RecordScene scene(code);
+  for (std::uint64_t i = 0; i < kRecords; ++i)
+    scene.add(RecordScene::kCode + (i % 2 == 0 ? 0x18001 : 1), RecordScene::kCode + 2 + i * 2 % 40'000);
+  const std::clock_t begin = std::clock();
+  const Collect rows = scene.decode();
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, kMostSeconds);
+  EXPECT_EQ(rows.errors.size(), kRecords - 1);
+  EXPECT_EQ(rows.branches.size(), kRecords);
 }
 
 TEST(Records, AcceptFiveLevelPageTables) {
