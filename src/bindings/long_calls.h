@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
+#include <thread>
 
 namespace ptkit::bindings {
 
@@ -13,8 +14,28 @@ inline constexpr std::chrono::milliseconds kSignalPeriod{50};
 
 // Takes the GIL and runs signal handlers. Throws the exception of a handler.
 inline void check_signals() {
-  if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
+  if (PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
 }
+
+// Runs signal handlers within long calls, without exceptions: check_signals() throws that of a handler
+// afterwards. Only the thread that made this does so, which must not hold locks that others take with the
+// GIL.
+class SignalWatch {
+ public:
+  // False: a handler raised an exception.
+  [[nodiscard]] bool operator()() {
+    if (std::this_thread::get_id() != thread_) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < kSignalPeriod) return true;
+    const pybind11::gil_scoped_acquire gil;
+    last_ = now;
+    return PyErr_Occurred() == nullptr && PyErr_CheckSignals() == 0;
+  }
+
+ private:
+  std::thread::id thread_ = std::this_thread::get_id();
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
 
 class ExclusiveUse {
  public:

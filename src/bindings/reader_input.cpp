@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bindings/engines.h"
+#include "bindings/long_calls.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -35,6 +36,7 @@ columns::TableReader::Input reader_input(std::shared_ptr<Session> session, ReadO
   input.factory = make_factory(options.engine, session, flow);
   input.decoder = make_decoder_factory(options.engine, session, flow);
   input.threads = options.threads;
+  input.go_on = SignalWatch();
   input.cut = options.engine == "ptkit";
   if (!options.ticks) input.facts = session->facts;  // with ticks there are more events
   return input;

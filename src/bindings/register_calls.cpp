@@ -302,6 +302,7 @@ py::tuple read_part(CallReader& self, std::size_t rows) {
     part = self.frames.take(rows);
     if (self.calls != nullptr) self.sides.add(*self.calls);
   }
+  check_signals();
   self.query->rethrow();
   if (part == nullptr) throw std::bad_alloc();
   return self.sides.take(batch_to_python(std::move(part)));

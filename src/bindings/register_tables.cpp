@@ -117,6 +117,7 @@ void work(Reader& self, std::size_t rows, bool stop_on_error) {
       last = Clock::now();
     }
   }
+  check_signals();
   self.rethrow();
   if (has_no_room(step)) throw std::bad_alloc();
 }

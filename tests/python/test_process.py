@@ -111,6 +111,25 @@ def test_ctrl_c_stops_walks_through_wrong_code(loop: Any, packets: Any, open_tra
     assert min(delays) < 0.2, delays
 
 
+@pytest.mark.parametrize("way", ["edges", "parts", "calls", "frames", "coverage"])
+def test_ctrl_c_stops_within_a_packet(packets: Any, open_trace: Any, way: str) -> None:
+    # Each bit of a packet leads through eight million jumps.
+    jumps = bytes.fromhex("eb00") * 8_000_000
+    code = {0x1000: jumps + b"\x0f\x84" + (2**32 - len(jumps) - 6).to_bytes(4, "little")}
+    stream = packets.PSB + packets.MODE_64 + packets.fup(0x1000) + packets.PSBEND + packets.tnt("111111")
+    trace = open_trace(stream, images=code)
+    coverage = ptkit.CoverageDecoder(code)
+    actions = {
+        "edges": lambda: trace.edges(),
+        "parts": lambda: list(trace.iter_branches(rows=1000, columns=["kind"], reuse=True)),
+        "calls": lambda: trace.calls(),
+        "frames": lambda: list(trace.iter_calls(rows=1000)),
+        "coverage": lambda: coverage.decode(stream),
+    }
+    delays = [_interrupted_after(actions[way]) for _ in range(3)]
+    assert min(delays) < 0.4, delays
+
+
 def test_other_threads_run_while_decoding(long_trace: Any) -> None:
     counted = 0
     stop = threading.Event()
