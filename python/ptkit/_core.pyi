@@ -659,7 +659,10 @@ class CallQuery:
         by: str = "function",
         frames: str = "native",
         inlines: bool = False,
+        budget: RowBudget | None = None,
     ) -> None: ...
+    @property
+    def refused_bytes(self) -> int: ...
     def calls(
         self, columns: Sequence[str]
     ) -> tuple[tuple[_Columns, _Columns, CallNotes], _Columns, _Columns]: ...

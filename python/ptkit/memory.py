@@ -54,7 +54,9 @@ def size_text(size: int) -> str:
     return f"{size / 2**20:.1f} MiB" if size < 1 << 30 else f"{size / 2**30:,.1f} GiB"
 
 
-def too_large(what: str, size: int, remedy: str, *, about: bool = False) -> OutOfMemoryError:
+def too_large(
+    what: str, size: int, remedy: str, *, about: bool = False, least: bool = False
+) -> OutOfMemoryError:
     """Make the error for an allocation of more than is free.
 
     Parameters
@@ -67,9 +69,11 @@ def too_large(what: str, size: int, remedy: str, *, about: bool = False) -> OutO
         What to do instead.
     about : bool
         The number of bytes is an estimate.
+    least : bool
+        It takes more than these bytes.
     """
     left, limit = free()
-    takes = f"{what} {'take about' if about else 'take'} {size_text(size)}"
+    takes = f"{what} take {'about ' if about else 'more than ' if least else ''}{size_text(size)}"
     return OutOfMemoryError(f"{takes}, and {size_text(left)} are free ({limit})", remedy)
 
 

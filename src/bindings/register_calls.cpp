@@ -34,6 +34,7 @@ struct CallQuery {
   calls::By by = calls::By::FUNCTION;
   calls::FrameView frames_shown = calls::FrameView::NATIVE;
   bool inlines = false;
+  std::shared_ptr<columns::RowBudget> budget;
 
   [[nodiscard]] std::unique_ptr<StreamCalls> open(std::size_t index, std::size_t own_threads,
                                                   calls::FrameSink& sink, calls::StackWatch* watch = nullptr,
@@ -43,7 +44,7 @@ struct CallQuery {
     return std::make_unique<StreamCalls>(
         StreamCalls::Input{std::move(input), *session->image, *session->recorded_symbols, owners, time,
                            all_branches ? nullptr : session->tail_jumps.get(), tails, by, frames_shown, watch,
-                           inlines ? session->debug.get() : nullptr},
+                           inlines ? session->debug.get() : nullptr, budget},
         sink);
   }
   // Large streams are decoded on several threads, one after the other.
@@ -62,7 +63,7 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
                                       const py::dict& selection, const std::string& engine,
                                       const std::string& resync, std::size_t threads, bool time,
                                       bool tails_replaced, const std::string& by, const std::string& frames,
-                                      bool inlines) {
+                                      bool inlines, std::shared_ptr<columns::RowBudget> budget) {
   if (inlines && !session->debug) throw py::value_error("a session without folders for debug files");
   auto query = std::make_shared<CallQuery>();
   query->session = std::move(session);
@@ -78,6 +79,7 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
   if (frames == "python") query->frames_shown = calls::FrameView::PYTHON;
   if (frames == "mixed") query->frames_shown = calls::FrameView::MIXED;
   query->inlines = inlines;
+  query->budget = std::move(budget);
   for (const auto stream : query->streams)
     query->inputs.push_back(reader_input(query->session, {{stream}, engine, resync, 1, false}));
   return query;
@@ -123,6 +125,25 @@ void append(std::unique_ptr<columns::Batch>& all, std::unique_ptr<columns::Batch
   return batch_to_python(std::move(batch));
 }
 
+// Memory of what all streams have together. Throws std::bad_alloc if what follows does not fit.
+class Gathered {
+ public:
+  explicit Gathered(const CallQuery& query) : budget_(query.budget) {}
+  ~Gathered() {
+    if (budget_ != nullptr) static_cast<void>(budget_->report_bytes(share_, 0, 0));
+  }
+  Gathered(const Gathered&) = delete;
+  Gathered& operator=(const Gathered&) = delete;
+  void report(std::uint64_t bytes) {
+    if (budget_ != nullptr && budget_->report_bytes(share_, bytes, 0) == columns::RowBudget::Answer::STOP)
+      throw std::bad_alloc();
+  }
+
+ private:
+  std::shared_ptr<columns::RowBudget> budget_;
+  columns::RowBudget::Share share_;
+};
+
 // What could not be decoded.
 struct Sides {
   std::unique_ptr<columns::Batch> errors;
@@ -148,6 +169,7 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
   std::unique_ptr<columns::Batch> all;
   std::unique_ptr<columns::Batch> anomalies;
   Sides sides;
+  Gathered gathered(query);
   const auto notes = std::make_shared<calls::FrameNotes>();
   read_streams(query, into(query, tables), [&](std::size_t index, StreamCalls& calls) {
     sides.add(calls);
@@ -155,6 +177,7 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
     const std::uint64_t first_id = notes->frames();
     append(all, table.take(first_id, calls.functions(), *notes));
     append(anomalies, table.take_anomalies(first_id));
+    gathered.report(all->bytes() + anomalies->bytes() + notes->bytes());
   });
   return sides.take(py::make_tuple(to_python(all, columns::TableId::calls, mask),
                                    to_python(anomalies, columns::TableId::stack_anomalies), notes));
@@ -167,10 +190,12 @@ py::tuple read_functions(const CallQuery& query, const std::vector<std::string>&
     totals.push_back(std::make_unique<calls::FunctionTotals>(query.frames));
   calls::FunctionTotals all(query.frames);
   Sides sides;
+  Gathered gathered(query);
   read_streams(query, into(query, totals), [&](std::size_t index, StreamCalls& calls) {
     sides.add(calls);
     all.add_all(*totals[index], calls.groups());
     totals[index].reset();
+    gathered.report(all.bytes());
   });
   auto rows = all.rows(mask_of(columns::TableId::functions, names));
   if (rows == nullptr) throw std::bad_alloc();
@@ -183,10 +208,12 @@ py::tuple read_tree(const CallQuery& query, const std::vector<std::string>& name
   for (std::size_t i = 0; i < query.streams.size(); ++i) trees.push_back(std::make_unique<calls::CallTree>());
   calls::CallTree all;
   Sides sides;
+  Gathered gathered(query);
   read_streams(query, into(query, trees), [&](std::size_t index, StreamCalls& calls) {
     sides.add(calls);
     all.add_all(*trees[index], calls.functions());
     trees[index].reset();
+    gathered.report(all.bytes());
   });
   auto rows = all.rows(mask_of(columns::TableId::call_tree, names));
   if (rows == nullptr) throw std::bad_alloc();
@@ -277,8 +304,9 @@ struct CallReader {
       calls = query->open(next++, query->threads, frames);
     }
     const auto step = calls->step();
-    if (step == StreamCalls::Step::NO_MEMORY || frames.out_of_memory()) throw std::bad_alloc();
-    if (step != StreamCalls::Step::END) return true;
+    if (step != StreamCalls::Step::MORE && step != StreamCalls::Step::END) throw std::bad_alloc();
+    if (frames.out_of_memory()) throw std::bad_alloc();
+    if (step == StreamCalls::Step::MORE) return true;
     sides.add(*calls);
     calls.reset();
     return true;
@@ -315,12 +343,16 @@ void register_calls(py::module_& module) {
       .def(py::init(&make_query), py::arg("session"), py::kw_only(), py::arg("streams"), py::arg("selection"),
            py::arg("engine"), py::arg("resync"), py::arg("threads"), py::arg("time"),
            py::arg("tails_replaced") = false, py::arg("by") = "function", py::arg("frames") = "native",
-           py::arg("inlines") = false)
+           py::arg("inlines") = false, py::arg("budget") = py::none())
       .def("calls", &read_calls, py::arg("columns"), "All frames by id, and the anomalies.")
       .def("functions", &read_functions, py::arg("columns"), "Sums over the frames of each group.")
       .def("tree", &read_tree, py::arg("columns"), "Sums over the frames of each calling context.")
       .def("frames_at", &read_frames_at, py::arg("places"), "Frames at the top at places of each stream.")
       .def("moments", &read_times, py::arg("least"), py::arg("most"), "What each stream did at times.")
+      .def_property_readonly(
+          "refused_bytes",
+          [](const CallQuery& self) { return self.budget ? self.budget->refused_bytes() : 0; },
+          "What frames took when they were found not to fit; 0: they fit.")
       .def("names_python", &names_python, "Whether the recording has names of Python functions.");
   py::class_<CallReader>(module, "CallReader", "Frames in the order in which they end, in parts.")
       .def(py::init<std::shared_ptr<CallQuery>, const std::vector<std::string>&>(), py::arg("query"),

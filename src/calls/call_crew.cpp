@@ -64,7 +64,7 @@ bool CallCrew::read(StreamCalls& calls) {
   const Reading reading(*this, calls);
   auto step = StreamCalls::Step::MORE;
   while (step == StreamCalls::Step::MORE && !stop_) step = calls.step();
-  return step != StreamCalls::Step::NO_MEMORY;
+  return step != StreamCalls::Step::NO_MEMORY && step != StreamCalls::Step::NO_ROOM;
 }
 
 // Takes the streams that are read, up to the first one that is not.

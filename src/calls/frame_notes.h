@@ -39,6 +39,10 @@ class FrameNotes {
   // Null: there was a frame below.
   [[nodiscard]] const Bottom* bottom_of(std::uint64_t id) const noexcept;
   [[nodiscard]] std::uint64_t frames() const noexcept { return frames_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return shares_.capacity() * sizeof(Share) + bottoms_.capacity() * sizeof(Bottom) +
+           far_.capacity() * sizeof(Far) + functions_.bytes();
+  }
   [[nodiscard]] FunctionTable& functions() noexcept { return functions_; }
   [[nodiscard]] const FunctionTable& functions() const noexcept { return functions_; }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "columns/part_memory.h"
+
 namespace ptkit::calls {
 
 using columns::Batch;
@@ -123,9 +125,20 @@ FrameTable::FrameTable(const columns::Selection& selection, columns::ColumnMask 
                        bool hides)
     : filter_(selection),
       stream_(stream),
+      row_bytes_(columns::row_bytes(columns::TableId::calls, mask)),
       rows_(std::make_unique<Batch>(columns::TableId::calls, mask)),
       anomalies_(std::make_unique<Batch>(columns::TableId::stack_anomalies, columns::kAllColumns)) {
   if (hides) hidden_.emplace();
+}
+
+std::uint64_t FrameTable::bytes() const noexcept {
+  return rows_->bytes() + anomalies_->bytes() + owner_of_.capacity() * sizeof(std::uint32_t) +
+         notes_.bytes() + (hidden_ ? hidden_->bytes() : 0);
+}
+
+// Frames with lower ids than the last one that has ended have room.
+std::uint64_t FrameTable::later_bytes(const FrameCounts& counts) const noexcept {
+  return (counts.ids - std::min<std::uint64_t>(counts.ids, room_)) * row_bytes_;
 }
 
 void FrameTable::on_hidden(const Frame& frame) {
@@ -235,7 +248,9 @@ std::unique_ptr<Batch> FrameTable::take_anomalies(std::uint64_t first_id) {
 }
 
 FrameList::FrameList(const columns::Selection& selection, columns::ColumnMask mask)
-    : filter_(selection), rows_(std::make_unique<Batch>(columns::TableId::calls, mask)) {}
+    : filter_(selection),
+      row_bytes_(columns::row_bytes(columns::TableId::calls, mask)),
+      rows_(std::make_unique<Batch>(columns::TableId::calls, mask)) {}
 
 void FrameList::begin_stream(std::uint32_t stream) noexcept {
   stream_ = stream;

@@ -44,6 +44,8 @@ class FrameTable final : public FrameSink {
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly& anomaly, const Owner& owner) override;
   void on_hidden(const Frame& frame) override;
+  [[nodiscard]] std::uint64_t bytes() const noexcept override;
+  [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override;
   // After the last frame: the rows in the order of their ids, which begin with `first_id`. Their numbers of
   // functions are those of `notes`, which get the notes of the stream. Null: out of memory.
   [[nodiscard]] std::unique_ptr<columns::Batch> take(std::uint64_t first_id, const FunctionTable& functions,
@@ -54,6 +56,7 @@ class FrameTable final : public FrameSink {
  private:
   FrameFilter filter_;
   std::uint32_t stream_;
+  std::uint64_t row_bytes_;
   std::unique_ptr<columns::Batch> rows_;
   std::unique_ptr<columns::Batch> anomalies_;
   std::size_t room_ = 0;
@@ -75,6 +78,10 @@ class FrameList final : public FrameSink {
   void begin_stream(std::uint32_t stream) noexcept;
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly&, const Owner&) override {}
+  [[nodiscard]] std::uint64_t bytes() const noexcept override { return rows_->bytes(); }
+  [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override {
+    return counts.open * row_bytes_;
+  }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_->rows(); }
   // Up to this many rows, from the front. Null: out of memory.
   [[nodiscard]] std::unique_ptr<columns::Batch> take(std::size_t most);
@@ -82,6 +89,7 @@ class FrameList final : public FrameSink {
 
  private:
   FrameFilter filter_;
+  std::uint64_t row_bytes_;
   std::unique_ptr<columns::Batch> rows_;
   std::uint32_t stream_ = 0;
   std::uint64_t first_id_ = 0;

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/node_bytes.h"
 #include "calls/code/function_table.h"
 #include "calls/stack/frame.h"
 #include "columns/batch.h"
@@ -41,6 +42,7 @@ class HiddenFrames {
   void add(const Frame& frame, bool hidden);
   // After the last frame: changes the rows of a table, of which row `id` is frame `id`.
   void apply(columns::Batch& rows);
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return frames_.capacity() * sizeof(Known); }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -65,6 +67,13 @@ class PythonFrames final : public FrameSink {
 
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly& anomaly, const Owner& owner) override { sink_.on_anomaly(anomaly, owner); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept override {
+    return roles_.capacity() * sizeof(Role) +
+           above_.size() * base::node_bytes<decltype(above_)::value_type>() + sink_.bytes();
+  }
+  [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override {
+    return sink_.later_bytes(counts);
+  }
   // Whether frames of a function are hidden where others are below them.
   [[nodiscard]] bool hides(std::uint32_t function) { return hides(role_of(function)); }
 

@@ -76,11 +76,13 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
     : groups_(input.by, functions_),
       facts_(input.image, input.symbols, functions_),
       python_(python_frames(input, functions_, sink)),
-      machine_(facts_, python_ ? *python_ : sink, input.tails, input.by == By::FUNCTION ? nullptr : &groups_),
+      sink_(python_ ? *python_ : sink),
+      machine_(facts_, sink_, input.tails, input.by == By::FUNCTION ? nullptr : &groups_),
       watch_(input.watch),
       switches_(machine_, *this),
       moves_(*input.reader.bundle, input.reader.streams.front()),
-      follows_switches_(!input.selection.by_context()) {
+      follows_switches_(!input.selection.by_context()),
+      budget_(std::move(input.budget)) {
   machine_.set_watch(watch_);
   machine_.set_moves(&moves_);
   machine_.set_shares_stacks(shares_stacks(input));
@@ -93,6 +95,23 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
   reader_ = std::make_unique<columns::TableReader>(std::move(input.reader), request);
 }
 
+// The sink keeps what it has, for which its user reports.
+StreamCalls::~StreamCalls() {
+  if (budget_ != nullptr) static_cast<void>(budget_->report_bytes(share_, 0, 0));
+}
+
+// Frames that are open are going to be the sink's, too, and the functions those of all streams. A stack that
+// grows has its frames twice.
+bool StreamCalls::has_room() {
+  if (budget_ == nullptr) return true;
+  const StackMachine::OpenFrames open = machine_.open_frames();
+  const std::uint64_t functions = functions_.bytes() + groups_.bytes();
+  const FrameCounts counts{.ids = machine_.frames(), .open = open.frames, .groups = groups_.table().size()};
+  const std::uint64_t bytes = facts_.bytes() + functions + open.bytes + sink_.bytes();
+  const std::uint64_t later = functions + open.frames * sizeof(OpenFrame) + sink_.later_bytes(counts);
+  return budget_->report_bytes(share_, bytes, later) != columns::RowBudget::Answer::STOP;
+}
+
 StreamCalls::Step StreamCalls::step() {
   using Answer = columns::TableReader::Step;
   const Answer answer = reader_->step(kPartRows);
@@ -102,6 +121,7 @@ StreamCalls::Step StreamCalls::step() {
   const auto rows = reader_->take(ends ? SIZE_MAX : kPartRows);
   if (rows == nullptr) return Step::NO_MEMORY;
   feed(*rows);
+  if (!has_room()) return Step::NO_ROOM;
   if (!ends) return Step::MORE;
   if (std::exchange(is_held_, false)) pass();
   switches_.finish();
@@ -111,6 +131,9 @@ StreamCalls::Step StreamCalls::step() {
   machine_.decide_open();
   if (watch_ != nullptr) watch_->at_end(end, machine_, owner_);
   machine_.finish(end);
+  if (!has_room()) return Step::NO_ROOM;
+  // What its user makes of the frames now is no more to come.
+  if (budget_ != nullptr) static_cast<void>(budget_->report_bytes(share_, share_.side_bytes, 0));
   return Step::END;
 }
 

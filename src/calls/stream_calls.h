@@ -31,11 +31,20 @@ class StreamCalls : private TaskSwitches::Taker {
     FrameView frames = FrameView::NATIVE;
     StackWatch* watch = nullptr;                    // looks at the stack between rows
     const symbol::DebugModules* inlines = nullptr;  // inlined calls have frames; null: they have none
+    std::shared_ptr<columns::RowBudget> budget;     // of all streams; null: memory is not checked
   };
   // What `input` refers to, and `sink`, must outlive this.
   StreamCalls(Input input, FrameSink& sink);
+  ~StreamCalls() override;
+  StreamCalls(const StreamCalls&) = delete;
+  StreamCalls& operator=(const StreamCalls&) = delete;
 
-  enum class Step : std::uint8_t { MORE, END, NO_MEMORY };
+  enum class Step : std::uint8_t {
+    MORE,
+    END,
+    NO_MEMORY,
+    NO_ROOM,  // the budget answers STOP
+  };
   // Works for a few milliseconds at most.
   [[nodiscard]] Step step();
   [[nodiscard]] const FunctionTable& functions() const noexcept { return functions_; }
@@ -49,6 +58,7 @@ class StreamCalls : private TaskSwitches::Taker {
 
  private:
   void feed(columns::Batch& rows);
+  [[nodiscard]] bool has_room();
   void pass();
   void give(const StreamRow& row) override;
   void show(const StreamRow& row);
@@ -58,6 +68,7 @@ class StreamCalls : private TaskSwitches::Taker {
   SymbolFacts facts_;
   std::optional<PythonFrames> python_;
   std::unique_ptr<DebugInlines> inlines_;
+  FrameSink& sink_;
   StackMachine machine_;
   StackWatch* watch_;
   TaskSwitches switches_;
@@ -68,6 +79,8 @@ class StreamCalls : private TaskSwitches::Taker {
   Owner owner_;           // of those that the machine has
   StreamRow row_;         // the last one that was read
   bool is_held_ = false;  // it is a return, and waits for the row behind it
+  std::shared_ptr<columns::RowBudget> budget_;
+  columns::RowBudget::Share share_;
 };
 
 }  // namespace ptkit::calls

@@ -196,6 +196,46 @@ shutil.rmtree(folder)
         assert peak < 100 * MIB, (text, peak / MIB)
 
 
+def test_deep_stacks_are_refused_before_they_take_memory() -> None:
+    """A few bytes of trace for 2**20 calls of a function each, which never return.
+
+    Without a limit the tables took 0.8 to 1.7 GiB.
+    """
+    script = """
+import pathlib, tempfile
+calls = 1 << 20
+bundle = ptkit._core.Bundle()
+bundle.add_code(0x10000, bytes.fromhex("e80100000090") * calls + bytes.fromhex("ffe0"))  # call +1; nop
+bundle.add_stream(LoopProgram.header(None, 1000) + Packets.pge(0x10000) + Packets.tip(0x10000))
+trace = ptkit.Trace(bundle, ptkit.decode.Settings())
+found = len(trace.branches())  # the code is decoded
+with tempfile.TemporaryDirectory() as folder:
+    (pathlib.Path(folder) / "proc").mkdir()
+    (pathlib.Path(folder) / "proc/meminfo").write_text("MemAvailable: 49152 kB\\n")
+    memory.ROOT = folder
+    ptkit.trim_memory(limit=0)
+    print(json.dumps([found, *map(raised, (
+        trace.calls,
+        lambda: sum(map(len, trace.iter_calls(rows=1000))),
+        trace.functions,
+        lambda: trace.functions("entry", inlines=False),
+        trace.call_tree,
+        lambda: trace.at_times([2000], clock="tsc"),
+    ))]))
+"""
+    branches, *tables = in_process(script)
+    assert branches > 1 << 20
+    for name, (error, text, peak) in zip(
+        ("calls", "calls", "functions", "functions", "call_tree", "at_times"), tables, strict=True
+    ):
+        assert error == "OutOfMemoryError", (name, text)
+        assert re.fullmatch(
+            rf"{name}: the frames take more than \d+\.\d MiB, and 42\.0 MiB are free \(MemAvailable\); .*",
+            text,
+        ), text
+        assert peak < 256 * MIB, (name, peak / MIB)  # 100 of them are the branches of one walk
+
+
 def test_small_tables_do_not_look_at_free_memory(
     loop_trace: Any, small: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

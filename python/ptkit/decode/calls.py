@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ptkit import _core
+from ptkit import _core, memory
 from ptkit.arguments import integer
 from ptkit.decode.call_table import CallTable
 from ptkit.decode.merge import sorted_by_time
@@ -45,6 +45,7 @@ def call_query(
         by=by,
         frames=frames,
         inlines=inlines,
+        budget=memory.budget(),
     )
     if frames != "native" and not query.names_python():
         raise ConfigError(
@@ -54,11 +55,16 @@ def call_query(
     return query
 
 
-def _too_large(plan: Plan) -> OutOfMemoryError:
-    return OutOfMemoryError(
-        f"{plan.table}: the frames do not fit into memory",
-        "ask for fewer columns, or read them by iter_calls()",
-    )
+_LESS = "ask for fewer streams or threads"
+_FEWER_FRAMES = "ask for fewer columns, streams or threads, or read parts: iter_calls()"
+
+
+def frames_too_large(plan: Plan, query: _core.CallQuery) -> OutOfMemoryError:
+    """Make the error for frames that are more than fit."""
+    remedy = _FEWER_FRAMES if plan.table == "calls" else _LESS
+    if query.refused_bytes:
+        return memory.too_large(f"{plan.table}: the frames", query.refused_bytes, remedy, least=True)
+    return OutOfMemoryError(f"{plan.table}: the frames do not fit into memory", remedy)
 
 
 def _table(plan: Plan, name: str, rows: Any, sides: list[Any]) -> Table:
@@ -81,10 +87,11 @@ def read_calls(plan: Plan, *, frames: str = "native", inlines: bool = False) -> 
         If they do not fit into memory.
     """
     stored = CallTable.stored(plan.stored, inlines)
+    query = call_query(plan, frames=frames, inlines=inlines)
     try:
-        (rows, anomalies, notes), *sides = call_query(plan, frames=frames, inlines=inlines).calls(stored)
+        (rows, anomalies, notes), *sides = query.calls(stored)
     except MemoryError:
-        raise _too_large(plan) from None
+        raise frames_too_large(plan, query) from None
     plan.after()
     calls = _table(plan, "calls", rows, sides)
     others = from_core("stack_anomalies", anomalies, context=plan.context)
@@ -103,16 +110,16 @@ def iterate_calls(plan: Plan, rows: int, *, inlines: bool = False) -> Iterator[T
     if plan.by_time:
         raise ConfigError('order="time": iter_calls() gives frames as they end; use calls()')
     stored = dict.fromkeys([*plan.stored, *(["inline_level"] if inlines else [])])
-    reader = _core.CallReader(call_query(plan, inlines=inlines), columns=list(stored))
-    return _parts(plan, reader, rows)
+    return _parts(plan, call_query(plan, inlines=inlines), list(stored), rows)
 
 
-def _parts(plan: Plan, reader: _core.CallReader, rows: int) -> Iterator[Table]:
+def _parts(plan: Plan, query: _core.CallQuery, stored: list[str], rows: int) -> Iterator[Table]:
+    reader = _core.CallReader(query, columns=stored)
     while True:
         try:
             part, *sides = reader.read(rows)
         except MemoryError:
-            raise _too_large(plan) from None
+            raise frames_too_large(plan, query) from None
         plan.after()
         # The last part may be empty but for errors and gaps.
         if part[0] or any(side[0] for side in sides):
@@ -130,11 +137,11 @@ def read_functions(plan: Plan, *, by: str, frames: str, tails_replaced: bool, in
         As for `read_calls`.
     """
     stored = schema_of("functions").names("stored")
+    query = call_query(plan, tails_replaced=tails_replaced, by=by, frames=frames, inlines=inlines)
     try:
-        query = call_query(plan, tails_replaced=tails_replaced, by=by, frames=frames, inlines=inlines)
         rows, *sides = query.functions(list(stored))
     except MemoryError:
-        raise _too_large(plan) from None
+        raise frames_too_large(plan, query) from None
     plan.after()
     return _table(plan, "functions", rows, sides)
 
@@ -151,9 +158,10 @@ def read_tree(plan: Plan, *, frames: str, inlines: bool = False) -> Table:
         calls = replace(plan, table="calls", stored=CallTable.SUMMED, shown=CallTable.SUMMED, by_time=False)
         return read_calls(calls, frames=frames, inlines=inlines)[0].tree(columns=plan.shown)
     stored = schema_of("call_tree").names("stored")
+    query = call_query(plan, frames=frames, inlines=inlines)
     try:
-        rows, *sides = call_query(plan, frames=frames, inlines=inlines).tree(list(stored))
+        rows, *sides = query.tree(list(stored))
     except MemoryError:
-        raise _too_large(plan) from None
+        raise frames_too_large(plan, query) from None
     plan.after()
     return _table(plan, "call_tree", rows, sides)

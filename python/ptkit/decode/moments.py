@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core, memory
-from ptkit.decode.calls import call_query
+from ptkit.decode.calls import call_query, frames_too_large
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.plan import Plan
 from ptkit.decode.read import iterate, read
@@ -98,7 +98,11 @@ def _frames_of(plan: Plan, events: Table) -> dict[str, NDArray[Any]]:
             (np.array(events["instruction"][rows]), np.array(events["offset"][rows]) + np.uint64(1))
         )
     frames = replace(plan, table="calls", stored=(), selection={}, time=False, raises=False)
-    _, arrays, _ = call_query(frames).frames_at(places)
+    query = call_query(frames)
+    try:
+        _, arrays, _ = query.frames_at(places)
+    except MemoryError:
+        raise frames_too_large(plan, query) from None
     return arrays
 
 
@@ -128,7 +132,10 @@ def read_times(plan: Plan, least: NDArray[np.uint64], most: NDArray[np.uint64]) 
     query = call_query(replace(plan, table="calls", stored=("tsc",), time=True, selection={}, raises=False))
     order = np.argsort(least, kind="stable")
     # Both have to ascend: of times that are alike, the later end is that of both.
-    count, arrays, runs = query.moments(least[order], np.maximum.accumulate(most[order]))
+    try:
+        count, arrays, runs = query.moments(least[order], np.maximum.accumulate(most[order]))
+    except MemoryError:
+        raise frames_too_large(plan, query) from None
     plan.after()
     arrays["time"] = read_only(order.astype(np.uint64)[arrays["time"].astype(np.int64)])
     table = from_core("at_times", (count, arrays, runs), columns=plan.shown, context=plan.context)

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/node_bytes.h"
 #include "calls/code/code_facts.h"
 
 namespace ptkit::calls {
@@ -60,6 +61,10 @@ class FunctionTable {
   }
   [[nodiscard]] const Function& at(std::uint32_t number) const noexcept { return functions_[number]; }
   [[nodiscard]] std::size_t size() const noexcept { return functions_.size(); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return functions_.capacity() * sizeof(Function) +
+           numbers_.size() * base::node_bytes<decltype(numbers_)::value_type>();
+  }
 
  private:
   using Key = std::tuple<std::int64_t, std::int32_t, trace::SpaceId, std::uint64_t, std::uint64_t>;

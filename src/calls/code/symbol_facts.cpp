@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/addresses.h"
 #include "base/check_sum.h"
+#include "base/node_bytes.h"
 #include "calls/code/code_bytes.h"
 #include "calls/code/retpoline.h"
 #include "calls/code/stack_pointer.h"
@@ -226,6 +228,15 @@ const SymbolFacts::ImportModule& SymbolFacts::module_of(std::string_view name) {
     if (trace::is_same_module(name, files[i].path)) module.file = static_cast<std::int32_t>(i);
   }
   return import_modules_.emplace(name, module).first->second;
+}
+
+std::uint64_t SymbolFacts::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& [view, places] : places_)
+    sum += places.size() * base::node_bytes<std::pair<const std::uint64_t, CodePlace>>();
+  for (const auto& [view, imports] : imports_)
+    sum += imports.size() * base::node_bytes<std::pair<const std::uint64_t, std::uint32_t>>();
+  return sum;
 }
 
 bool SymbolFacts::has_code(std::uint64_t ip) {

@@ -36,6 +36,8 @@ class SymbolFacts final : public CodeFacts {
   [[nodiscard]] bool is_far_call(std::uint64_t ip) override;
   [[nodiscard]] bool loads_stack_pointer(std::uint64_t entry, std::uint64_t ip) override;
   [[nodiscard]] std::optional<std::uint64_t> landing_pad_of(std::uint64_t ip) override;
+  // Memory of the addresses that were looked up.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
 
  private:
   // A byte of a file.

@@ -71,6 +71,7 @@ class AwayClock {
     const Begin& begin = begins_[number];
     return begin.version == version_ ? AwayTime{} : sum_.without(begin.sum);
   }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return begins_.capacity() * sizeof(Begin); }
   // Forgets the numbers above those of open frames.
   void keep(std::uint32_t numbers) {
     if (begins_.size() > numbers) begins_.resize(numbers);

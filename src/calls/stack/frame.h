@@ -137,6 +137,13 @@ struct Owner {
   bool operator==(const Owner&) const = default;
 };
 
+// What a StackMachine has: numbers of frames so far, of those that are open, and of their groups.
+struct FrameCounts {
+  std::uint64_t ids = 0;
+  std::uint64_t open = 0;
+  std::uint64_t groups = 0;
+};
+
 class FrameSink {
  public:
   virtual ~FrameSink() = default;
@@ -145,6 +152,9 @@ class FrameSink {
   virtual void on_anomaly(const Anomaly& anomaly, const Owner& owner) = 0;
   // A frame that is not shown: what is above it is above its parent.
   virtual void on_hidden(const Frame&) {}
+  // Memory of what it keeps, and what it is going to need besides for the frames that are open.
+  [[nodiscard]] virtual std::uint64_t bytes() const noexcept { return 0; }
+  [[nodiscard]] virtual std::uint64_t later_bytes(const FrameCounts&) const noexcept { return 0; }
 };
 
 }  // namespace ptkit::calls

@@ -50,6 +50,8 @@ class FrameGroups {
     return by_ == By::FUNCTION ? functions_ : groups_;
   }
   [[nodiscard]] By by() const noexcept { return by_; }
+  // Without those of the functions.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return groups_.bytes(); }
 
  private:
   // A file of the trace, or a module that only imports name.

@@ -109,6 +109,17 @@ void StackMachine::note(AnomalyKind kind, const Step& step, const Place& place) 
   sink_.on_anomaly(anomaly, owner_);
 }
 
+StackMachine::OpenFrames StackMachine::open_frames() const noexcept {
+  OpenFrames sum;
+  const auto add = [&sum](const ThreadStack& stack) {
+    sum.frames += stack.size() + stack.inlined_size();
+    sum.bytes += stack.bytes();
+  };
+  for (const auto& [key, thread] : threads_) add(thread->stack);
+  for (const Parked& parked : parked_) add(parked.thread->stack);
+  return sum;
+}
+
 void StackMachine::end_all(EndHow how, const Place& end) {
   while (!stack().empty()) stack().pop(how, end);
 }

@@ -122,6 +122,12 @@ class StackMachine {
   [[nodiscard]] const ThreadStack& current() const noexcept { return thread_->stack; }
   // How many frames there were so far: the `id` of the next one.
   [[nodiscard]] std::uint64_t frames() const noexcept { return ids_.next; }
+  // Of all threads, and stacks that are not in use.
+  struct OpenFrames {
+    std::uint64_t frames = 0;
+    std::uint64_t bytes = 0;
+  };
+  [[nodiscard]] OpenFrames open_frames() const noexcept;
   // Frames that never were, and of which other frames have got the numbers: the lowest number since the last
   // call of this. UINT64_MAX: none.
   [[nodiscard]] std::uint64_t cancelled() noexcept { return std::exchange(ids_.cancelled, UINT64_MAX); }

@@ -4,6 +4,12 @@
 
 namespace ptkit::calls {
 
+std::uint64_t ThreadStack::bytes() const noexcept {
+  return frames_.capacity() * sizeof(OpenFrame) + inlined_.capacity() * sizeof(Inlined) +
+         visits_.capacity() * sizeof(Visit) + marks_.capacity() * sizeof(Mark) +
+         stubs_.capacity() * sizeof(Stub) + uses_.capacity() * sizeof(Use) + away_.bytes();
+}
+
 ThreadStack::Use& ThreadStack::use_of(std::uint32_t group) {
   if (group >= uses_.size()) uses_.resize(std::max<std::size_t>(group + 1, uses_.size() * 2));
   Use& use = uses_[group];

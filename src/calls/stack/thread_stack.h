@@ -102,6 +102,7 @@ class ThreadStack {
   [[nodiscard]] OpenFrame& at(std::size_t index) noexcept { return frames_[index]; }
   [[nodiscard]] const OpenFrame& at(std::size_t index) const noexcept { return frames_[index]; }
   [[nodiscard]] const Owner& owner() const noexcept { return owner_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
   void set_owner(const Owner& owner) noexcept { owner_ = owner; }
   [[nodiscard]] AwayClock& away() noexcept { return away_; }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/node_bytes.h"
+#include "columns/part_memory.h"
+
 namespace ptkit::calls {
 
 CallTree::CallTree() : nodes_(1) {}
@@ -89,6 +92,26 @@ void CallTree::on_hidden(const Frame& frame) {
   const NodeId parent = open_node(frame.parent);
   for (const auto& [unused, callee] : std::exchange(nodes_[node].callees, {})) merge(parent, callee);
   free_.push_back(node);
+}
+
+namespace {
+
+// The list of a node's callees, where there is one.
+constexpr std::uint64_t kListBytes = 32;
+
+}  // namespace
+
+std::uint64_t CallTree::bytes() const noexcept {
+  return nodes_.capacity() * sizeof(Node) + nodes_.size() * kListBytes + free_.capacity() * sizeof(NodeId) +
+         open_.size() * base::node_bytes<decltype(open_)::value_type>() + functions_.bytes();
+}
+
+// Each open frame may become a context; then all are copied in add_all(), and get rows.
+std::uint64_t CallTree::later_bytes(const FrameCounts& counts) const noexcept {
+  constexpr std::uint64_t kNode = sizeof(Node) + kListBytes;
+  const std::uint64_t row = columns::row_bytes(columns::TableId::call_tree, columns::kAllColumns);
+  const std::uint64_t nodes = nodes_.size() - std::min(free_.size(), nodes_.size());
+  return counts.open * kNode + (counts.open + nodes) * (kNode + row);
 }
 
 void CallTree::add_all(const CallTree& others, const FunctionTable& functions) {

@@ -23,6 +23,8 @@ class CallTree final : public FrameSink {
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly&, const Owner&) override {}
   void on_hidden(const Frame& frame) override;
+  [[nodiscard]] std::uint64_t bytes() const noexcept override;
+  [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override;
   // Adds the tree of another stream, of which `functions` has the numbers. All its frames have ended.
   void add_all(const CallTree& others, const FunctionTable& functions);
   // A row for each node, callers first; of the callees of one caller, those with most instructions first.

@@ -31,6 +31,9 @@ class Durations {
     count_ += others.count_;
   }
   [[nodiscard]] bool exact() const noexcept { return buckets_.empty(); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return (values_.capacity() + buckets_.capacity()) * sizeof(std::uint64_t);
+  }
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
   // The least value that `percent` percent of all values do not exceed. 0: there are no values.

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "columns/part_memory.h"
+
 namespace ptkit::calls {
 
 namespace {
@@ -87,6 +89,19 @@ void FunctionTotals::on_frame(const Frame& frame, const Owner& owner) {
   if (frame.group >= totals_.size())
     totals_.resize(std::max<std::size_t>(frame.group + 1, totals_.size() * 2));
   totals_[frame.group].add(frame);
+}
+
+std::uint64_t FunctionTotals::bytes() const noexcept {
+  std::uint64_t sum = totals_.capacity() * sizeof(Totals) + groups_.bytes();
+  for (const Totals& totals : totals_) sum += totals.durations.bytes();
+  return sum;
+}
+
+// Those of groups that have no frame yet, then all of them once more in add_all(), with their rows.
+std::uint64_t FunctionTotals::later_bytes(const FrameCounts& counts) const noexcept {
+  const std::uint64_t there = std::min<std::uint64_t>(totals_.size(), counts.groups);
+  return (2 * counts.groups - there) * sizeof(Totals) +
+         counts.groups * columns::row_bytes(columns::TableId::functions, columns::kAllColumns);
 }
 
 void FunctionTotals::add_all(const FunctionTotals& others, const FrameGroups& groups) {

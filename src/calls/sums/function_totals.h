@@ -44,6 +44,8 @@ class FunctionTotals final : public FrameSink {
 
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly&, const Owner&) override {}
+  [[nodiscard]] std::uint64_t bytes() const noexcept override;
+  [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override;
   // Adds those of another stream, of which `groups` has the numbers.
   void add_all(const FunctionTotals& others, const FrameGroups& groups);
   // Rows sorted by instructions, most first. Null: out of memory.

@@ -35,11 +35,22 @@ RowBudget::Answer RowBudget::report(Share& share, std::uint64_t rows, std::uint6
   return taken < next_check_ ? Answer::GO_ON : check_memory(taken);
 }
 
+RowBudget::Answer RowBudget::report_bytes(Share& share, std::uint64_t bytes, std::uint64_t later_bytes) {
+  const std::scoped_lock lock(mutex_);
+  move(sum_.side_bytes, share.side_bytes, bytes);
+  move(sum_.later_bytes, share.later_bytes, later_bytes);
+  const std::uint64_t all = sum_.side_bytes + sum_.later_bytes;
+  if (all < next_check_ || check_memory(all) != Answer::STOP) return Answer::GO_ON;
+  refused_bytes_ = all;
+  return Answer::STOP;
+}
+
 RowBudget::Answer RowBudget::check_memory(std::uint64_t taken) {
   const std::uint64_t step = std::clamp(taken / 4, kFirstCheck, kMostStep);
   const base::MemoryLeft left = input_.left();
   const std::uint64_t pages = left.pages.usable();
-  if (pages < step) return Answer::STOP;
+  if (pages < step + sum_.later_bytes) return Answer::STOP;
+  if (left.address_space.usable() < with_growth(sum_.later_bytes)) return Answer::STOP;
   next_check_ = taken + step;
   if (!input_.estimate) return Answer::GO_ON;
   const std::uint64_t rows = expected();
@@ -58,6 +69,11 @@ std::uint64_t RowBudget::expected() const noexcept {
 std::uint64_t RowBudget::rows() const {
   const std::scoped_lock lock(mutex_);
   return sum_.rows;
+}
+
+std::uint64_t RowBudget::refused_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return refused_bytes_;
 }
 
 std::uint64_t RowBudget::expected_rows() const {

@@ -41,6 +41,7 @@ class RowBudget {
   struct Share {
     std::uint64_t rows = 0;
     std::uint64_t side_bytes = 0;
+    std::uint64_t later_bytes = 0;
     std::uint64_t place = 0;
     std::uint64_t rows_at_place = 0;
   };
@@ -48,9 +49,14 @@ class RowBudget {
   // come before the position moves: the rows of a segment are taken in several steps.
   [[nodiscard]] Answer report(Share& share, std::uint64_t rows, std::uint64_t side_bytes,
                               std::uint64_t place);
+  // The same for memory that is not made of rows only. `later_bytes`: what is needed besides, whatever
+  // follows. Answers GO_ON or STOP.
+  [[nodiscard]] Answer report_bytes(Share& share, std::uint64_t bytes, std::uint64_t later_bytes);
 
   [[nodiscard]] std::uint64_t rows() const;           // number of rows that are kept or counted
   [[nodiscard]] std::uint64_t expected_rows() const;  // extrapolated by the bytes of the streams
+  // What report_bytes() was told when it answered STOP: a lower bound. 0: it did not.
+  [[nodiscard]] std::uint64_t refused_bytes() const;
   [[nodiscard]] base::MemoryLeft left() const { return input_.left(); }
 
  private:
@@ -62,6 +68,7 @@ class RowBudget {
   Share sum_;
   std::uint64_t stream_bytes_ = 0;
   std::uint64_t next_check_ = kFirstCheck;  // in bytes of rows
+  std::uint64_t refused_bytes_ = 0;
 };
 
 }  // namespace ptkit::columns

@@ -147,5 +147,21 @@ TEST(RowBudget, CountsUpToMostRows) {
   EXPECT_EQ(budget.report(share, 1001, 0, 1), Answer::STOP);
 }
 
+TEST(RowBudget, BytesThatAreNeededLaterHaveToFit) {
+  Machine machine;
+  machine.left.pages = {80 * kMiB, base::MemoryLimit::MEM_AVAILABLE};  // 70 may be taken
+  RowBudget budget(RowBudget::Input{.left = machine.input().left});
+  RowBudget::Share one;
+  RowBudget::Share other;
+  EXPECT_EQ(budget.report_bytes(one, 8 * kMiB, 7 * kMiB), Answer::GO_ON);
+  EXPECT_EQ(machine.looks, 0U);
+  EXPECT_EQ(budget.report_bytes(other, 10 * kMiB, 30 * kMiB), Answer::GO_ON);
+  EXPECT_EQ(machine.looks, 1U);
+  EXPECT_EQ(budget.refused_bytes(), 0U);
+  EXPECT_EQ(budget.report_bytes(other, 10 * kMiB, 50 * kMiB), Answer::STOP);
+  EXPECT_EQ(budget.refused_bytes(), 75 * kMiB);
+  EXPECT_EQ(budget.report_bytes(other, 0, 0), Answer::GO_ON);
+}
+
 }  // namespace
 }  // namespace ptkit::columns
