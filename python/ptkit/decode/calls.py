@@ -73,6 +73,8 @@ def _table(plan: Plan, name: str, rows: Any, sides: list[Any]) -> Table:
         None if plan.select_sides else from_core(side, found, context=plan.context)
         for side, found in zip(("errors", "gaps"), sides, strict=True)
     )
+    if errors is not None:
+        plan.met(errors)
     return from_core(name, rows, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps)
 
 

@@ -18,7 +18,7 @@ from ptkit.schema import schema_of
 from ptkit.table.derived import derived_of
 
 if TYPE_CHECKING:
-    from ptkit.table import TableContext
+    from ptkit.table import Table, TableContext
 
 _TIMES = {"tsc", "tsc_error", "tsc_source", "tsc_estimate", "time_known", "flags"}
 
@@ -112,6 +112,10 @@ def _nothing() -> None:
     pass
 
 
+def _ignore(errors: Table) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Plan:
     """A checked query."""
@@ -134,6 +138,7 @@ class Plan:
     select_sides: bool = False
     sides: bool = True  # errors and gaps come with the rows
     after: Callable[[], None] = _nothing  # called when something was decoded
+    met: Callable[[Table], None] = _ignore  # called with errors, which come in parts
     limits: Limits = field(default_factory=dict)  # between which places of the stream rows lie
     side_limits: Limits = field(default_factory=dict)  # the same for their errors and gaps, if others
 
@@ -258,6 +263,7 @@ def plan_of(
     sync: bool = True,
     bound: Query | None = None,
     after: Callable[[], None] = _nothing,
+    met: Callable[[Table], None] = _ignore,
 ) -> Plan:
     """Check a query of all rows, or of the rows of `bound`, and plan what the core computes.
 
@@ -315,6 +321,7 @@ def plan_of(
         raises=errors == "raise",
         select_sides=bound is not None,
         after=after,
+        met=met,
     )
     offset = query.get("offset")
     return plan if offset is None else plan.between({"offset": offset_limits(offset)})

@@ -32,6 +32,14 @@ def _side(plan: Plan, name: str, result: Any) -> Table | None:
     return None if result is None else from_core(name, result, context=plan.context)
 
 
+def _errors(plan: Plan, result: Any) -> Table | None:
+    """The errors beside the rows, which the plan is told of."""
+    errors = _side(plan, "errors", result)
+    if errors is not None:
+        plan.met(errors)
+    return errors
+
+
 @cache
 def _no_rows(name: str) -> tuple[int, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Return what the core does for a table of errors or gaps without rows."""
@@ -173,9 +181,11 @@ def read(plan: Plan, after: int = 0) -> Table:
         result,
         columns=plan.shown,
         context=plan.context,
-        errors=_side(plan, "errors", errors),
+        errors=_errors(plan, errors),
         gaps=_side(plan, "gaps", gaps),
     )
+    if plan.table == "errors":
+        plan.met(table)
     return sorted_by_time(table) if plan.merges else table
 
 
@@ -211,7 +221,7 @@ def _parts(plan: Plan, rows: int) -> Iterator[Table]:
             raise _part_too_large(plan, rows) from None
         _check_errors(plan, reader, result)
         plan.after()
-        errors, gaps = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
+        errors, gaps = _errors(plan, reader.errors()), _side(plan, "gaps", reader.gaps())
         part = from_core(
             plan.table, result, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps
         )
@@ -243,7 +253,7 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
         sides = no_sides
         if has_sides:
             _check_errors(plan, reader)
-            sides = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
+            sides = _errors(plan, reader.errors()), _side(plan, "gaps", reader.gaps())
         if has_runs and (found is not runs or filled != count):
             kept = Runs(filled, found)
         count, runs = filled, found

@@ -30,6 +30,7 @@ from ptkit.trace.names import Names
 from ptkit.trace.ranges import CodeRanges
 from ptkit.trace.saving import save
 from ptkit.trace.slice import Slice
+from ptkit.trace.suspected_files import SuspectedFiles
 from ptkit.trace.suspected_filter import SuspectedFilter
 from ptkit.trace.tables import Tables
 from ptkit.trace.time_range import TimeScale, interval
@@ -125,6 +126,7 @@ class Trace(Code, Tables, Comparing, Moments):
         )
         self._segments = CodeSegments(session, self._info, settings.cs_base is not None)
         self._filter = SuspectedFilter(session, self._info.source)
+        self._suspected = SuspectedFiles(paths, self._info.source)
         self._look = partial(_look, self._segments, self._filter, self._debug_files)  # refers to no trace
         self.recording: Recording | None = None
 
@@ -139,12 +141,13 @@ class Trace(Code, Tables, Comparing, Moments):
         return replace(self._timed_info(), modules=self._modules(), warnings=self._warnings())
 
     def _warnings(self) -> tuple[TraceWarning, ...]:
-        late = (self._segments, self._filter, self._debug_files)
+        late = (self._segments, self._filter, self._suspected, self._debug_files)
         return (*self._info.warnings, *(warning for one in late for warning in one.warnings))
 
     def _say_with(self, say: Callable[[str], None]) -> None:
         """Let a function take late warnings."""
-        self._segments.say = self._filter.say = self._debug_files.say = say
+        for late in (self._segments, self._filter, self._suspected, self._debug_files):
+            late.say = say
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:
@@ -185,6 +188,7 @@ class Trace(Code, Tables, Comparing, Moments):
             sync=self._opened.settings.sync,
             bound=bound,
             after=self._look,
+            met=self._suspected.of_query(),
             **more,
         )
 

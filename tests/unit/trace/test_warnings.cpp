@@ -44,6 +44,8 @@ const std::vector<Case>& cases() {
     {WarningCode::JITDUMP_CUT, {"aa"}, "The jitdump file is cut at byte aa: later JIT code is missing."},
     {WarningCode::FILES_CONTRADICT, {"1", "/bin/p is another"}, "1 file is not what the recording mapped and is not used: /bin/p is another."},
     {WarningCode::FILES_NEWER, {"2", "/bin/p; /bin/q"}, "2 files without recorded build-ids changed after the recording: /bin/p; /bin/q. They may not have the code that ran."},
+    {WarningCode::FILE_LIKELY_OTHER, {"1", "liba.so"}, "The code of liba.so contradicts the packets (1 decode error): it may not be the code that ran, and rows there may be wrong."},
+    {WarningCode::FILE_LIKELY_OTHER, {"9", "liba.so"}, "The code of liba.so contradicts the packets (9 decode errors): it may not be the code that ran, and rows there may be wrong."},
     {WarningCode::CODE_MOVED, {"1", "[0x1000, 0x2000) of /bin/p"}, "1 mapping of anonymous memory lies over code of a file: [0x1000, 0x2000) of /bin/p. The file's code and names are used there."},
     {WarningCode::ARCHITECTURE_OTHER, {"aarch64"}, "The recording is of architecture aarch64: branches have their addresses, and no code, kinds or names. Files for x86 are not used."},
     {WarningCode::LBR_NEWEST_TWICE, {"2"}, "In 2 full branch stacks the newest record is a copy of the one before: some processors store it twice. Copies to which the code does not lead are left out."},
