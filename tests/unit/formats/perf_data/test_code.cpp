@@ -28,7 +28,6 @@ using test::jit_load;
 using test::jit_move;
 using test::jit_record;
 using test::kEach;
-using test::SampleId;
 
 std::string trace_of_cpu() { return test::auxtrace(0, kEach, 0, 0, test::small_stream()); }
 
