@@ -33,7 +33,7 @@ def _side(plan: Plan, name: str, result: Any) -> Table | None:
 
 
 def _errors(plan: Plan, result: Any) -> Table | None:
-    """The errors beside the rows, which the plan is told of."""
+    """The errors beside the rows. The plan gets them, too."""
     errors = _side(plan, "errors", result)
     if errors is not None:
         plan.met(errors)

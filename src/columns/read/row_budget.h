@@ -55,7 +55,7 @@ class RowBudget {
 
   [[nodiscard]] std::uint64_t rows() const;           // number of rows that are kept or counted
   [[nodiscard]] std::uint64_t expected_rows() const;  // extrapolated by the bytes of the streams
-  // What report_bytes() was told when it answered STOP: a lower bound. 0: it did not.
+  // Bytes of the report_bytes() that answered STOP: a lower bound. 0: none did.
   [[nodiscard]] std::uint64_t refused_bytes() const;
   [[nodiscard]] base::MemoryLeft left() const { return input_.left(); }
 
