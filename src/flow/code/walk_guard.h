@@ -14,7 +14,7 @@ class WalkGuard {
   static constexpr std::uint64_t kSure = std::uint64_t{1} << 12U;
 
   // Instructions between two questions whether the walk is cancelled.
-  static constexpr std::uint64_t kAsk = std::uint64_t{1} << 18U;
+  static constexpr std::uint64_t kAsk = std::uint64_t{1} << 15U;
 
   // `instructions` were walked before.
   WalkGuard(std::uint64_t ip, std::uint64_t instructions) noexcept
