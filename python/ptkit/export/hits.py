@@ -42,7 +42,7 @@ def executions(trace: BlockTrace, *, file_offsets: bool, **query: Any) -> Counte
     blocks = _distinct(trace, query)
     if not len(blocks["ip"]):
         return counts
-    # Code whose time is not known is that of the region that was found for it.
+    # Code at an unknown time is that of the region that was found for it.
     begins = np.array([0, *(region[4] for region in _core.code_regions(session))], np.uint64)
     since = begins[blocks["region"].astype(np.int64) + 1]
     when = np.where(blocks["known"], blocks["tsc"], since)

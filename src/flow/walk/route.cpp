@@ -31,7 +31,7 @@ void Route::begin(std::uint64_t from, Kind kind, std::optional<std::uint64_t> to
   kind_ = kKinds + static_cast<unsigned>(kind) * 4 + (has_jumps_ ? 2U : 0U) + (has_calls_ ? 1U : 0U);
   to_ = to;
   anchor_.reset();
-  way_ = {};
+  searched_ = {};
   count_ = 0;
   by_branch_ = false;
   ip_ = from;
@@ -40,7 +40,7 @@ void Route::begin(std::uint64_t from, Kind kind, std::optional<std::uint64_t> to
 
 // Notes that the path leads to block_. True if the search fails from here on, as one did before.
 bool Route::failed_before() {
-  way_.pass(block_->ip, block_->ip + block_->size);
+  searched_.pass(block_->ip, block_->ip + block_->size);
   if (anchor_ || !FailedSearches::is_anchor(block_->ip, limit_.blocks())) return false;
   if (const FailedSearch* const failed = walker_.code().failed_searches().find(block_->ip, kind_, to_)) {
     ip_ = failed->end;
@@ -99,8 +99,8 @@ bool Route::pass(bool over_calls) {
 
 Status Route::fail() {
   if (block_->end == Terminator::FAIL) return block_->failure;
-  ip_ = way_.end = block_->last_ip;
-  if (anchor_) walker_.code().failed_searches().add(*anchor_, kind_, to_, way_);
+  ip_ = searched_.end = block_->last_ip;
+  if (anchor_) walker_.code().failed_searches().add(*anchor_, kind_, to_, searched_);
   return Status::RECORD_MISMATCH;
 }
 

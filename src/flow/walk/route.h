@@ -66,7 +66,7 @@ class Route {
   unsigned kind_ = 0;  // for FailedSearches
   std::optional<std::uint64_t> to_;
   std::optional<std::uint64_t> anchor_;
-  FailedSearch way_;
+  FailedSearch searched_;
   bool by_branch_ = false;
   bool has_jumps_ = false;
   bool has_calls_ = false;

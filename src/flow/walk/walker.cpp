@@ -231,7 +231,7 @@ template <typename Found>
 bool Walker::finds(const WalkGoal& goal, const Found& found) {
   FailedSearches& failed = cache_->failed_searches();
   SearchLimit limit;
-  FailedSearch way;
+  FailedSearch searched;
   std::optional<std::uint64_t> anchor;
   for (BasicBlock* at = &cache_->at(state_.ip); at->end != Terminator::FAIL;) {
     if (!anchor && FailedSearches::is_anchor(at->ip, limit.blocks())) {
@@ -240,7 +240,7 @@ bool Walker::finds(const WalkGoal& goal, const Found& found) {
       limit = {};
     }
     if (found(*at)) return true;
-    way.pass(at->ip, at->ip + at->size);
+    searched.pass(at->ip, at->ip + at->size);
     if (!limit.allows(at->count)) break;
     if (const std::optional<std::uint64_t> start = common_start(*at)) {
       at = &cache_->at(*start);
@@ -249,7 +249,7 @@ bool Walker::finds(const WalkGoal& goal, const Found& found) {
     const bool direct = at->end == Terminator::JUMP || at->end == Terminator::CALL;
     at = direct ? &cache_->target(*at) : &cache_->next(*at);
   }
-  if (anchor) failed.add(*anchor, goal.kind, goal.straight.ip, way);
+  if (anchor) failed.add(*anchor, goal.kind, goal.straight.ip, searched);
   return false;
 }
 
