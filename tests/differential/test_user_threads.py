@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from call_bounds import check_sums, false_counts, false_instructions
+from call_bounds import check_view, false_counts, false_instructions
 from call_code import code_of
 from call_comparison import of_table, of_truth
 from call_log import read_log
@@ -63,7 +63,7 @@ def check(trace: ptkit.Trace, text: str, prefix: str = "") -> None:
     assert {name: int(row["count"][0]) for name, row in rows.items()} == expected
     assert false_counts(trace) == []
     assert false_instructions(trace) == []
-    check_sums(trace)
+    check_view(trace)
 
 
 def wrong_exact_frames(trace: ptkit.Trace, folder: Path) -> list[str]:

@@ -20,17 +20,18 @@ _COLUMNS = ["function", "entry_ip", "space", "count", "self_instructions", "flag
 
 def false_counts(trace: ptkit.Trace) -> list[str]:
     """Entries with traced code that count more calls than executions of their first instruction."""
-    executed = trace.instructions(columns=["ip"])
-    ips, spaces = (np.asarray(executed[name]).astype(np.uint64) for name in ("ip", "space"))
-    (places, times) = np.unique(np.stack([ips, spaces]), axis=1, return_counts=True)
-    known = dict(zip(zip(*places.tolist(), strict=True), times.tolist(), strict=True))
     entries = trace.functions("entry", columns=_COLUMNS)
     traced = entries[entries["entry_known"] & (entries["self_instructions"] > 0)]
     columns = (traced[name].tolist() for name in ("entry_ip", "space", "count"))
+    places = np.unique(np.asarray(traced["entry_ip"]).astype(np.uint64))
+    known: Counter[tuple[int, int]] = Counter()
+    for part in trace.iter_instructions(columns=["ip"], reuse=True):
+        rows = np.flatnonzero(np.isin(part["ip"], places))
+        known.update(zip(part["ip"][rows].tolist(), part["space"][rows].tolist(), strict=True))
     return [
-        f"{name}: {count} calls, {known.get((entry, space), 0)} executions of {entry:#x}"
+        f"{name}: {count} calls, {known[entry, space]} executions of {entry:#x}"
         for name, entry, space, count in zip(traced.named("function"), *columns, strict=True)
-        if count > known.get((entry, space), 0)
+        if count > known[entry, space]
     ]
 
 
