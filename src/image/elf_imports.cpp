@@ -1,3 +1,4 @@
+#include "image/elf_file.h"
 #include "image/elf_relocations.h"
 #include "image/import_readers.h"
 #include "image/name_budget.h"

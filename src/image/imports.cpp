@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-
-#include "image/elf_file.h"
-#include "image/import_readers.h"
-#include "image/pe.h"
-#include "image/pe_file.h"
+#include <utility>
 
 namespace ptkit::image {
 namespace {
@@ -32,28 +28,12 @@ SlotOperand slot_operand(base::Bytes code) noexcept {
 
 }  // namespace
 
-Imports::Imports(base::Bytes bytes) {
-  if (is_pe(bytes)) {
-    const auto file = PeFile::open(bytes);
-    if (file.ok()) take(read_import_slots(file.value()));
-  } else {
-    const auto file = ElfFile::open(bytes);
-    if (file.ok()) take(read_import_slots(file.value()));
-  }
-  if (empty()) return;
-  segments_ = file_segments(bytes);
+Imports::Imports(const ImportSlots& slots, std::vector<FileSegment> segments)
+    : is_64_bit_(slots.is_64_bit),
+      linked_base_(slots.linked_base),
+      table_(slots.table),
+      segments_(std::move(segments)) {
   std::erase_if(segments_, [](const FileSegment& segment) { return !segment.executable; });
-}
-
-Imports Imports::of(const trace::ImageFile& file) {
-  if (file.contents.size() != 0) return Imports(file.contents.bytes());
-  return decode(file.imports).value_or(Imports());
-}
-
-void Imports::take(const ImportSlots& slots) {
-  is_64_bit_ = slots.is_64_bit;
-  linked_base_ = slots.linked_base;
-  table_ = slots.table;
   std::map<std::string_view, std::uint32_t> numbers;
   for (const auto& [rva, slot] : slots.slots) {
     std::uint32_t module = 0;

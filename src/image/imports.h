@@ -14,6 +14,8 @@
 
 namespace ptkit::image {
 
+class PeFile;
+
 // What a file says of its slots.
 struct ImportSlots {
   struct Slot {
@@ -37,6 +39,7 @@ class Imports {
   Imports() = default;
   // Empty if the file is no ELF program or library and no PE file, or imports nothing.
   explicit Imports(base::Bytes file);
+  explicit Imports(const PeFile& file);
   // Those of a file of a bundle: by its contents, or else as the recorder stored them.
   [[nodiscard]] static Imports of(const trace::ImageFile& file);
 
@@ -69,7 +72,7 @@ class Imports {
   [[nodiscard]] std::string_view name_of(const Slot& slot) const noexcept {
     return std::string_view(names_).substr(slot.name, slot.length);
   }
-  void take(const ImportSlots& slots);
+  Imports(const ImportSlots& slots, std::vector<FileSegment> segments);
   // Slots are added by RVA.
   void add(std::uint64_t rva, std::string_view name, std::uint32_t module);
 

@@ -2,6 +2,7 @@
 // Tables".
 #include "image/import_readers.h"
 #include "image/name_budget.h"
+#include "image/pe_file.h"
 
 namespace ptkit::image {
 namespace {
@@ -101,6 +102,15 @@ ImportSlots read_import_slots(const PeFile& file) {
   slots.linked_base = file.linked_base();
   ImportReader(file, slots.slots).read();
   return slots;
+}
+
+Imports::Imports(const PeFile& file) {
+  std::vector<FileSegment> segments;
+  for (const PeFile::Section& section : file.sections()) {
+    if (section.file_size != 0)
+      segments.push_back({section.offset, section.file_size, section.address, section.executable});
+  }
+  *this = Imports(read_import_slots(file), std::move(segments));
 }
 
 }  // namespace ptkit::image

@@ -159,7 +159,7 @@ WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {
     out.relocations = std::make_shared<const image::PeRelocations>(file.value());
     described.build_id = file.value().pdb().id;
     described.symbols = image::pe_symbols(contents.bytes(), true);
-    described.imports = image::Imports(contents.bytes()).encode();
+    described.imports = image::Imports(file.value()).encode();
   }
   writer_->file(static_cast<std::uint32_t>(out.number), described);
   return out;
