@@ -118,7 +118,7 @@ std::string AddressTexts::text(const CodeView& view, std::uint64_t ip, const std
   }
   std::string name = symbol ? name_of(*symbol, ip) : for_terminal(import);
   const bool has_place = code_.names != Names::SYMBOL || name.empty();
-  name = with_place(code_, std::move(name), has_place ? place_in_module(code_, view, ip) : std::string());
+  name = with_place(code_, name, has_place ? place_in_module(code_, view, ip) : std::string());
   if (style_ == Style::NAME) return name;
   return name.empty() ? digits16(ip) : digits16(ip) + ' ' + name;
 }
@@ -229,7 +229,7 @@ std::string InstructionTexts::name(const CodeView& view, std::uint64_t ip) {
   for (const CodeView* const one : views) {
     if (one != nullptr && place.empty()) place = place_in_module(code_, *one, ip);
   }
-  return with_place(code_, std::move(name), std::move(place));
+  return with_place(code_, name, std::move(place));
 }
 
 std::string InstructionTexts::text(const CodeView& view, std::uint64_t ip, base::Bytes bytes,
