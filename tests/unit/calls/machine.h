@@ -17,7 +17,7 @@ class GivenCode final : public CodeFacts {
  public:
   static constexpr std::uint64_t kSize = 0x100;
   static constexpr std::uint64_t kInsn = 4;
-  static constexpr std::uint32_t kFirstThread = 0x10000;
+  static constexpr std::uint32_t kFirstThread = kFirstFunction + 0x1000;  // behind the functions of code
 
   CodeVersion follow(trace::SpaceId, std::uint64_t) override { return {}; }
   [[nodiscard]] CodePlace at(std::uint64_t ip) override {

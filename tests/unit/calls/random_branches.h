@@ -28,9 +28,12 @@ inline void run_random(Program& program, std::uint32_t seed, std::size_t branche
   program.code.pads[0x208] = 0x104;
   std::mt19937 random(seed);
   const auto below = [&random](std::uint64_t limit) { return random() % limit; };
+  // One number after the other: compilers call the functions of one expression in different orders.
   const auto address = [&] {
     const std::uint64_t kernel = below(8) == 0 ? kKernel : 0;
-    return kernel + below(24) * GivenCode::kSize + below(4) * GivenCode::kInsn * (below(3) == 0 ? 0 : 1);
+    const std::uint64_t function = below(24) * GivenCode::kSize;
+    const std::uint64_t instruction = below(4) * GivenCode::kInsn;
+    return kernel + function + (below(3) == 0 ? 0 : instruction);
   };
   for (std::size_t i = 0; i < branches; ++i) {
     const std::uint64_t what = below(40);
@@ -45,7 +48,8 @@ inline void run_random(Program& program, std::uint32_t seed, std::size_t branche
     } else if (what == 3 && below(2) == 0) {
       const Owner owner{0, 1, static_cast<std::int64_t>(below(3)), 0};
       if (below(2) == 0) {
-        program.switch_task(address(), address(), owner);
+        const std::uint64_t from = address();
+        program.switch_task(from, address(), owner);
       } else {
         program.machine.on_task_enabled(address(), program.place, owner);
       }
@@ -55,8 +59,9 @@ inline void run_random(Program& program, std::uint32_t seed, std::size_t branche
     } else {
       program.in_tx = below(16) == 0;
       const auto kind = static_cast<flow::BranchKind>(below(17));
-      const bool knows_target = below(16) != 0;
-      program.branch(kind, address(), knows_target ? std::optional(address()) : std::nullopt, 1 + below(3));
+      const std::uint64_t from = address();
+      const auto to = below(16) != 0 ? std::optional(address()) : std::nullopt;
+      program.branch(kind, from, to, 1 + below(3));
     }
   }
 }

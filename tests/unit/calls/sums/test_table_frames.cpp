@@ -13,19 +13,21 @@ namespace {
 using columns::Batch;
 using columns::Column;
 
-constexpr std::uint32_t kFunctions = 0x1100;
+constexpr std::int64_t kThreads = 3;  // of random branches
 constexpr std::int32_t kFiles = 3;
 
-// Functions with the numbers of GivenCode, in a few files.
+// Functions with the numbers of GivenCode, in a few files, and those of threads.
 FunctionTable functions_in_files() {
   FunctionTable table;
-  while (table.size() < kFunctions) {
+  while (table.size() < GivenCode::kFirstThread) {
     const auto number = table.size() - kFirstFunction;
     static_cast<void>(table.number({.entry_ip = number * GivenCode::kSize,
                                     .space = 0,
                                     .file = static_cast<std::int32_t>(number) % kFiles,
                                     .offset = number}));
   }
+  for (std::int64_t thread = 0; thread < kThreads; ++thread)
+    static_cast<void>(table.number({.file = -1, .thread = thread}));
   return table;
 }
 
