@@ -90,6 +90,10 @@ std::string demangle_plain(std::string_view raw_name) {
 }  // namespace
 
 std::string demangle(std::string_view raw_name) {
+  // Mangled names have no spaces: a space begins what is known of a function of an IFUNC.
+  const std::size_t space = raw_name.find(' ');
+  if (space != std::string_view::npos && raw_name.starts_with('_'))
+    return demangle_plain(raw_name.substr(0, space)).append(raw_name.substr(space));
   if (raw_name.ends_with(kStub)) {
     return demangle_plain(raw_name.substr(0, raw_name.size() - kStub.size())) + std::string(kStub);
   }

@@ -8,12 +8,14 @@
 #include <type_traits>
 
 #include "base/system/name_pattern.h"
+#include "image/ifunc_names.h"
 #include "image/image.h"
 #include "image/imports.h"
 #include "symbol/anon_memory.h"
 #include "symbol/debug_modules.h"
 #include "symbol/name_ranges.h"
 #include "symbol/row_views.h"
+#include "symbol/short_name.h"
 #include "symbol/similar_names.h"
 #include "symbol/table.h"
 
@@ -35,7 +37,7 @@ bool matches(const std::string& pattern, const Table& table, std::size_t index) 
   for (const std::string_view one : {table.raw_name(index), name, without_arguments(name)}) {
     if (base::matches_pattern(pattern, std::string(one))) return true;
   }
-  return false;
+  return base::matches_pattern(pattern, short_name(name));
 }
 
 }  // namespace
@@ -68,7 +70,10 @@ class Symbols::Impl {
   }
 
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const {
-    return symbols_of([name](const Table& table) { return table.named(name); });
+    std::vector<Symbol> found = symbols_of([name](const Table& table) { return table.named(name); });
+    if (found.empty()) found = of_variant(name);
+    if (found.empty()) found = symbols_of([name](const Table& table) { return table.named(name, true); });
+    return found;
   }
 
   [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern) const {
@@ -108,8 +113,8 @@ class Symbols::Impl {
     if (size == 0) return {};
     const image::Import found = of.imports.called(base::Bytes(code).first(size), *rva, address);
     if (found.name.empty()) return {};
-    const std::lock_guard lock(import_names_mutex_);
-    return {*import_names_.emplace(found.name).first, found.module};
+    const std::lock_guard lock(made_names_mutex_);
+    return {*made_names_.emplace(found.name).first, found.module};
   }
 
   [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t tsc,
@@ -147,7 +152,7 @@ class Symbols::Impl {
     std::set<std::pair<std::size_t, std::string>> ranked;
     for_each_table([&](const Table& table, std::int32_t, bool) {
       for (std::size_t i = 0; i < table.size(); ++i) {
-        const std::string_view candidate = without_arguments(table.name(i));
+        const std::string candidate = short_name(table.name(i));
         if (const auto rank = similarity(wanted, candidate)) ranked.emplace(*rank, candidate);
         if (ranked.size() > limit) ranked.erase(std::prev(ranked.end()));
       }
@@ -182,6 +187,25 @@ class Symbols::Impl {
     return found;
   }
 
+  // The functions that find() names so, which have one part of the name by their file and the other one by a
+  // debug file: "memcpy (avx_unaligned_erms)".
+  [[nodiscard]] std::vector<Symbol> of_variant(std::string_view name) const {
+    const std::string_view function = without_variant(name);
+    if (function.size() == name.size()) return {};
+    std::set<std::uint64_t> places;
+    for (const Symbol& one : symbols_of([&](const Table& table) { return table.named(function); }))
+      places.insert(one.address);
+    std::vector<Symbol> found = symbols_of([&](const Table& table) {
+      std::vector<std::size_t> indices;
+      for (std::size_t i = 0; i < table.size() && !places.empty(); ++i) {
+        if (image::implementation_name(function, table.raw_name(i), 0) == name) indices.push_back(i);
+      }
+      return indices;
+    });
+    std::erase_if(found, [&](const Symbol& one) { return !places.contains(one.address); });
+    return found;
+  }
+
   // Calls `visit` with each table of symbols and its file; `by_address`: it is by linked address, not by
   // offset in the file.
   template <typename Visit>
@@ -212,11 +236,32 @@ class Symbols::Impl {
     const auto extent = table->find(region.file_offset + (address - region.address));
     std::optional<Symbol> own;
     if (extent && !is_elsewhere(*extent, region)) own = make(*table, *extent, region, size_of(region));
+    const bool is_nameless = own && image::function_of_nameless(own->raw_name);
     const bool is_known = extent && table->has_size(extent->index) && table->has_name(extent->index);
-    if (is_known && !has_pdb(where.file)) return own;
+    if (is_known && !is_nameless && !has_pdb(where.file)) return own;
     const auto found = find_in_debug_file(where, address);
+    if (is_nameless && found && found->address == own->address)
+      return with_variant(*own, *table, *extent, *found);
     const bool is_nearer = found && is_known && own && own->address > found->address;
     return found && !is_nearer ? found : own;
+  }
+
+  // What an IFUNC of a file chooses has the name of the IFUNC, and its own one in a debug file.
+  [[nodiscard]] Symbol with_variant(const Symbol& own, const Table& table, const Table::Extent& extent,
+                                    const Symbol& debug) const {
+    std::string_view function = *image::function_of_nameless(own.raw_name);
+    // Several IFUNCs may choose one function.
+    for (std::size_t i = extent.index; i < table.size() && table.offset(i) == extent.offset; ++i) {
+      const auto other = image::function_of_nameless(table.raw_name(i));
+      if (!other || !image::is_named_after(debug.raw_name, *other)) continue;
+      function = *other;
+      break;
+    }
+    Symbol symbol = debug;
+    const std::string name = demangle(image::implementation_name(function, debug.raw_name, own.address));
+    const std::lock_guard lock(made_names_mutex_);
+    symbol.name = *made_names_.emplace(name).first;
+    return symbol;
   }
 
   // Whether a label that nothing ends begins before the region, in another part of the file.
@@ -338,8 +383,8 @@ class Symbols::Impl {
     image::Imports imports;  // read at the first use, guarded by `once`
   };
   mutable std::vector<ImportsOfFile> imports_;
-  mutable std::mutex import_names_mutex_;
-  mutable std::set<std::string> import_names_;  // of all files, guarded by import_names_mutex_
+  mutable std::mutex made_names_mutex_;
+  mutable std::set<std::string> made_names_;  // that no table has, guarded by made_names_mutex_
   mutable std::once_flag found_imports_;
   mutable bool has_imports_ = false;
 };

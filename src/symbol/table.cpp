@@ -6,6 +6,7 @@
 #include "base/hexadecimal.h"
 #include "base/paths.h"
 #include "image/code_file.h"
+#include "symbol/short_name.h"
 #include "symbol/symbols.h"
 
 namespace ptkit::symbol {
@@ -29,6 +30,17 @@ std::string_view without_return_type(std::string_view name) noexcept {
     if (letter == ' ' && depth == 0) return name.substr(at + 1);
   }
   return name;
+}
+
+// Whether the short form of a whole name is `wanted`, or ends with it.
+bool has_short_name(std::string_view whole, std::string_view wanted, bool by_part) {
+  const std::size_t scope = wanted.rfind("::");
+  if (whole.find(scope == std::string_view::npos ? wanted : wanted.substr(scope + 2)) ==
+      std::string_view::npos)
+    return false;
+  const std::string short_form = short_name(whole);
+  return by_part ? ends_with_part(without_variant(short_form), wanted) || ends_with_part(short_form, wanted)
+                 : short_form == wanted || without_variant(short_form) == wanted;
 }
 
 }  // namespace
@@ -119,13 +131,16 @@ Table::Extent Table::extent(std::size_t index) const noexcept {
   return {index, entry.file_offset, end - entry.file_offset};
 }
 
-std::vector<std::size_t> Table::named(std::string_view name) const {
+std::vector<std::size_t> Table::named(std::string_view name, bool by_part) const {
   std::vector<std::size_t> found;
   const bool is_generated = name.find(kGenerated) != std::string_view::npos;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (!has_name(i) && !is_generated) continue;
-    if (raw_name(i) == name || this->name(i) == name || without_arguments(this->name(i)) == name)
-      found.push_back(i);
+    const std::string_view whole = this->name(i);
+    const bool is_same =
+        !by_part && (raw_name(i) == name || whole == name || without_arguments(whole) == name);
+    // Short names have no letters that the whole ones lack.
+    if (is_same || (whole.size() > name.size() && has_short_name(whole, name, by_part))) found.push_back(i);
   }
   return found;
 }

@@ -33,8 +33,10 @@ class Table {
   // The extent of a symbol. Without a size, it extends to the end of its function, or else to the next
   // symbol, the end of its section if that is known, or the end of the address space.
   [[nodiscard]] Extent extent(std::size_t index) const noexcept;
-  // Indices of the symbols with the raw name, demangled name or demangled name without arguments `name`.
-  [[nodiscard]] std::vector<std::size_t> named(std::string_view name) const;
+  // Indices of the symbols of a name: the raw, demangled or short one, one without arguments, or that of an
+  // IFUNC for the functions that it chooses from. `by_part`: those of whose short name `name` is the last
+  // part.
+  [[nodiscard]] std::vector<std::size_t> named(std::string_view name, bool by_part = false) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   // Whether the file says where a symbol ends: by its size, or by its function's.
@@ -43,6 +45,7 @@ class Table {
   }
   // Whether the name is a symbol's.
   [[nodiscard]] bool has_name(std::size_t index) const noexcept { return !entries_[index].name.empty(); }
+  [[nodiscard]] std::uint64_t offset(std::size_t index) const noexcept { return entries_[index].file_offset; }
   [[nodiscard]] bool has_size(std::size_t index) const noexcept { return entries_[index].size != 0; }
   [[nodiscard]] std::string_view raw_name(std::size_t index) const {
     return has_name(index) ? std::string_view(entries_[index].name) : name(index);

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _LISTED = 5  # modules in a message
 _PATTERN = re.compile(r"[*?\[]")
 _PLACE = re.compile(r"(?P<name>.+)\+(?P<offset>0[xX][0-9a-fA-F]+|[0-9]+)")
+_GENERATED = re.compile(r"(?P<name>[^!]+)!(?P<offset>0[xX][0-9a-fA-F]+)")  # of a function without a symbol
 
 _Symbol = tuple[str, int, int, int, int]  # name, address, size, file, space
 
@@ -74,7 +75,7 @@ class CodeRanges:
         SymbolError
             If there is no such function, or it ends before that address.
         """
-        place = _PLACE.fullmatch(_text(name))
+        place = _PLACE.fullmatch(_text(name)) or _GENERATED.fullmatch(name)
         if place is not None and not self._find(name):
             return self._at(place["name"], int(place["offset"], 0))
         ranges: list[Range] = []
@@ -92,8 +93,15 @@ class CodeRanges:
         return ranges
 
     def _find(self, name: str) -> list[_Symbol]:
+        """Symbols of a name, of a pattern, or of either in a module: ``libc.so.6!malloc``, ``srv2!Srv2*``."""
         found = _core.lookup_symbol(self._session, name)
-        return found or (_core.match_symbols(self._session, name) if _PATTERN.search(name) else [])
+        if not found and _PATTERN.search(name):
+            found = _core.match_symbols(self._session, name)
+        module, mark, rest = name.partition("!")
+        if found or not (module and mark and rest):
+            return found
+        chosen = self._modules(module) or self._modules_by_stem(module)
+        return [one for one in self._find(rest) if one[3] in chosen] if chosen else []
 
     def _at(self, name: str, offset: int) -> list[Range]:
         """The address so many bytes behind the begin of functions; an RVA of a module without such a name."""
@@ -172,6 +180,11 @@ class CodeRanges:
         if found or not _PATTERN.search(name):
             return found
         return {index for index, names in forms.items() if any(fnmatchcase(one, name) for one in names)}
+
+    def _modules_by_stem(self, stem: str) -> set[int]:
+        """The same by names as debuggers of Windows write them: without what follows the first dot."""
+        of = {index: name.split(".")[0] for index, (_, _, name) in self._module_forms().items()}
+        return {index for index, one in of.items() if one.casefold() == stem.casefold()}
 
     def _module_forms(self) -> dict[int, tuple[str, str, str]]:
         """Path and names of each file that is mapped, or a module of a list."""

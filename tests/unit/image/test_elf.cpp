@@ -200,7 +200,7 @@ TEST(ReadSymbols, SortsBestNamesFirstAndDropsDuplicates) {
   const auto symbols = read_symbols(maker.make());
   std::vector<std::string> found;
   for (const auto& symbol : symbols) found.push_back(symbol.name);
-  EXPECT_EQ(found, (std::vector<std::string>{"public_name", "__internal", "weak", "local", "a_label"}));
+  EXPECT_EQ(found, (std::vector<std::string>{"public_name", "weak", "__internal", "local", "a_label"}));
 }
 
 TEST(ReadSymbols, LimitsMemoryOfSharedNames) {
@@ -307,6 +307,81 @@ TEST(ReadSymbols, NamesPltStubsByTheirResolverIn32BitFiles) {
     ASSERT_EQ(found.size(), 2u);
     EXPECT_EQ(found[0].name, "copy@plt");
   }
+}
+
+std::vector<std::string> names_of(const std::vector<trace::SymbolEntry>& symbols) {
+  std::vector<std::string> names;
+  for (const trace::SymbolEntry& one : symbols) names.push_back(one.name);
+  return names;
+}
+
+// Code at 0x1000: a resolver of 32 bytes, which takes the functions at 0x1020 and 0x1030, and a third one.
+Elf64Maker with_resolver(std::uint16_t type = ET_DYN) {
+  Elf64Maker maker;
+  maker.type = type;
+  ByteVector code(80, 0x90);
+  const ByteVector lea = {0x48, 0x8D, 0x05, 0x19, 0, 0, 0, 0x4C, 0x8D, 0x0D, 0x22, 0, 0, 0, 0xC3};
+  const ByteVector mov = {0xB8, 0x20, 0x10, 0, 0, 0x48, 0xC7, 0xC2, 0x30, 0x10, 0, 0, 0xC3};
+  std::ranges::copy(type == ET_EXEC ? mov : lea, code.begin());
+  maker.add({".text", SHT_PROGBITS, kCodeFlags, 0x1000, code, 0, 16, 0});
+  maker.segments.push_back({PT_LOAD, 0x1000, maker.sections[0].offset, code.size()});
+  return maker;
+}
+
+TEST(ReadSymbols, NamesWhatAnIfuncChooses) {
+  for (const std::uint16_t type : {std::uint16_t{ET_DYN}, std::uint16_t{ET_EXEC}}) {
+    Elf64Maker maker = with_resolver(type);
+    maker.add_symbols(SHT_SYMTAB, {{"copy", 0x1000, 32, STT_GNU_IFUNC},
+                                   {"__copy_avx_erms", 0x1020, 16, STT_FUNC, STB_LOCAL},
+                                   {"__amove_avx_erms", 0x1020, 16, STT_FUNC, STB_LOCAL},
+                                   {"plain", 0x1030, 16, STT_FUNC, STB_LOCAL},
+                                   {"copy_more", 0x1040, 16}});
+    const auto found = read_symbols(maker.make());
+    EXPECT_EQ(names_of(found),
+              (std::vector<std::string>{"copy [resolver]", "copy (avx_erms)", "__amove_avx_erms",
+                                        "__copy_avx_erms", "copy (plain)", "plain", "copy_more"}));
+    EXPECT_EQ(found[1].size, 16u);
+  }
+}
+
+TEST(ReadSymbols, NamesWhatAnIfuncOfAStrippedFileChooses) {
+  Elf64Maker maker = with_resolver();
+  maker.add_symbols(SHT_DYNSYM, {{"copy", 0x1000, 32, STT_GNU_IFUNC}});
+  EXPECT_EQ(names_of(read_symbols(maker.make())),
+            (std::vector<std::string>{"copy [resolver]", "copy (0x1020)", "copy (0x1030)"}));
+}
+
+// All symbols are there: code that no symbol begins at is no function.
+TEST(ReadSymbols, NamesNoCodeInAFunctionThatAResolverTakes) {
+  Elf64Maker maker = with_resolver();
+  maker.add_symbols(SHT_SYMTAB, {{"copy", 0x1000, 32, STT_GNU_IFUNC}, {"f", 0x1020, 48}});
+  EXPECT_EQ(names_of(read_symbols(maker.make())),
+            (std::vector<std::string>{"copy [resolver]", "copy (f)", "f"}));
+}
+
+TEST(ReadSymbols, BoundsTheWorkOfOverlappingResolvers) {
+  Elf64Maker maker = with_resolver();
+  std::vector<test::ElfSymbol> symbols;
+  for (std::uint64_t i = 0; i < 2000; ++i)
+    symbols.push_back({"r" + std::to_string(i), 0x1000, 80, STT_GNU_IFUNC});
+  for (std::uint64_t i = 0; i < 64; ++i)
+    symbols.push_back({"s" + std::to_string(i), 0x1000 + i, 80 - i, STT_GNU_IFUNC});
+  maker.add_symbols(SHT_SYMTAB, symbols);
+  EXPECT_EQ(read_symbols(maker.make()).size(), 2064u);
+}
+
+// The version that programs are linked to today names a function, not the one that comes first.
+TEST(ReadSymbols, PrefersDefaultVersions) {
+  Elf64Maker maker = with_resolver();
+  const auto table = maker.add_symbols(SHT_DYNSYM, {{"afree", 0x1020, 16}, {"free", 0x1020, 16}});
+  ByteVector versions;
+  for (const unsigned one : {0U, 0x8002U, 2U}) test::append(versions, static_cast<std::uint16_t>(one));
+  maker.add({".gnu.version", SHT_GNU_versym, SHF_ALLOC, 0, versions, table, 2, 0});
+  EXPECT_EQ(names_of(read_symbols(maker.make())), (std::vector<std::string>{"free", "afree"}));
+  Elf64Maker with_names = with_resolver();
+  with_names.add_symbols(SHT_SYMTAB,
+                         {{"afree@V_1", 0x1020, 16}, {"free@@V_1", 0x1020, 16}, {"@f@8", 0x1030, 16}});
+  EXPECT_EQ(names_of(read_symbols(with_names.make())), (std::vector<std::string>{"free", "afree", "@f@8"}));
 }
 
 // A thousand stubs of one slot. The slot's name is a third of the file.
