@@ -31,6 +31,10 @@ column has one of these roles:
 * *flag*: a bool column, a bit of `flags`; *run flag*: a bool column, a bit of a run;
 * *derived*: computed from other columns on access.
 
+Counts and lengths of time are int64, so that differences of them are right where they are negative
+(in `blocks`, `instructions` is int32). Points of time (`tsc`), addresses and stream offsets are
+uint64: NumPy makes float64 of a sum of int64 and uint64, so convert one of them first.
+
 Only stored columns are among the default columns. All others can be given in `columns=[...]`, and
 are available if the columns that they are made of were read. A value means something only if the
 flag in "known if" is set; `table.named(...)`, pandas and Arrow have no value elsewhere.

@@ -593,7 +593,7 @@ class Coverage:
         from_ip: NDArray[np.uint64] | None = None,
         to_ip: NDArray[np.uint64] | None = None,
         kind: NDArray[np.uint8] | None = None,
-        count: NDArray[np.uint64] | None = None,
+        count: NDArray[np.int64] | None = None,
     ) -> int: ...
     def errors(self) -> _Columns: ...
     def gaps(self) -> _Columns: ...
@@ -638,7 +638,7 @@ class BlockCounts:
     def add(
         self,
         ip: NDArray[np.uint64],
-        instructions: NDArray[np.uint32],
+        instructions: NDArray[np.int32],
         mode: NDArray[np.uint8],
         space: NDArray[np.uint32],
     ) -> None: ...
@@ -679,7 +679,7 @@ class CallNotes:
     def tree(self, columns: dict[str, NDArray[Any]], rows: int) -> _Columns | None: ...
     def parts(
         self, columns: dict[str, NDArray[Any]], rows: int, more: dict[str, NDArray[np.uint8]], kinds: int
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]: ...
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
     def outermost(
         self, columns: dict[str, NDArray[Any]], rows: int, more: dict[str, NDArray[np.uint8]]
     ) -> NDArray[np.uint8]: ...

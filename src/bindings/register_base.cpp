@@ -208,6 +208,8 @@ py::array read_only_array(columns::CellType type, void* cells, std::size_t rows,
       return typed_array<std::uint32_t>(cells, rows, owner);
     case columns::CellType::I32:
       return typed_array<std::int32_t>(cells, rows, owner);
+    case columns::CellType::I64:
+      return typed_array<std::int64_t>(cells, rows, owner);
     case columns::CellType::U64:
       break;
   }
@@ -224,6 +226,8 @@ py::array uniform_array(columns::CellType type, std::uint64_t value, std::size_t
       return typed_uniform_array<std::uint32_t>(value, rows);
     case columns::CellType::I32:
       return typed_uniform_array<std::int32_t>(value, rows);
+    case columns::CellType::I64:
+      return typed_uniform_array<std::int64_t>(value, rows);
     case columns::CellType::U64:
       break;
   }

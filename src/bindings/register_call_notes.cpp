@@ -99,13 +99,13 @@ py::tuple sum_parts(const FrameNotes& notes, const py::dict& columns, std::size_
     parts = calls::TableFrames(notes, found).parts_of(kind_of, kinds);
   }
   const auto size = static_cast<py::ssize_t>(parts.size());
-  py::array_t<std::uint64_t> counts(size);
-  py::array_t<std::uint64_t> instructions(size);
+  py::array_t<std::int64_t> counts(size);
+  py::array_t<std::int64_t> instructions(size);
   py::array_t<std::int64_t> first(size);
   for (py::ssize_t i = 0; i < size; ++i) {
     const auto& part = parts[static_cast<std::size_t>(i)];
-    counts.mutable_at(i) = part.count;
-    instructions.mutable_at(i) = part.self_instructions;
+    counts.mutable_at(i) = static_cast<std::int64_t>(part.count);
+    instructions.mutable_at(i) = static_cast<std::int64_t>(part.self_instructions);
     first.mutable_at(i) = part.count == 0 ? -1 : static_cast<std::int64_t>(part.first);
   }
   return py::make_tuple(counts, instructions, first);

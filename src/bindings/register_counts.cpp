@@ -31,7 +31,7 @@ class Cells {
 };
 
 void add_blocks(BlockCounts& self, const py::array_t<std::uint64_t>& ips,
-                const py::array_t<std::uint32_t>& instructions, const py::array_t<std::uint8_t>& modes,
+                const py::array_t<std::int32_t>& instructions, const py::array_t<std::uint8_t>& modes,
                 const py::array_t<std::uint32_t>& spaces) {
   const py::ssize_t rows = ips.size();
   if (rows == 0) return;
@@ -41,14 +41,15 @@ void add_blocks(BlockCounts& self, const py::array_t<std::uint64_t>& ips,
   const Cells space(spaces, rows);
   const py::gil_scoped_release nogil;
   for (py::ssize_t row = 0; row < rows; ++row)
-    self.add({ip[row], size[row], space[row], static_cast<insn::ExecMode>(mode[row])});
+    self.add(
+        {ip[row], static_cast<std::uint32_t>(size[row]), space[row], static_cast<insn::ExecMode>(mode[row])});
 }
 
 template <typename T, typename Member>
 py::array_t<T> column_of(const std::vector<InstructionCount>& counts, Member member) {
   py::array_t<T> cells(static_cast<py::ssize_t>(counts.size()));
   T* out = cells.mutable_data();
-  for (const InstructionCount& one : counts) *out++ = one.*member;
+  for (const InstructionCount& one : counts) *out++ = static_cast<T>(one.*member);
   return cells;
 }
 
@@ -63,8 +64,8 @@ py::dict instructions(const BlockCounts& self, const Session& session) {
   columns["ip"] = column_of<std::uint64_t>(counts, &InstructionCount::ip);
   columns["space"] = column_of<std::uint32_t>(counts, &InstructionCount::space);
   columns["size"] = column_of<std::uint8_t>(counts, &InstructionCount::size);
-  columns["count"] = column_of<std::uint64_t>(counts, &InstructionCount::count);
-  columns["instructions"] = column_of<std::uint64_t>(counts, &InstructionCount::instructions);
+  columns["count"] = column_of<std::int64_t>(counts, &InstructionCount::count);
+  columns["instructions"] = column_of<std::int64_t>(counts, &InstructionCount::instructions);
   return columns;
 }
 

@@ -146,7 +146,7 @@ py::tuple edges(Coverage& self, std::span<const aggregate::Edge> (CoverageDecode
   copy_edges(all, {{batch->cells<Column::edges_from_ip>(), all.size()},
                    {batch->cells<Column::edges_to_ip>(), all.size()},
                    {batch->cells<Column::edges_kind>(), all.size()},
-                   {batch->cells<Column::edges_count>(), all.size()}});
+                   {batch->counts<Column::edges_count>(), all.size()}});
   for (std::size_t row = 0; row < all.size(); ++row) {
     batch->put<Column::edges_space>(row, all[row].space);
     batch->put<Column::edges_flags>(row, std::uint8_t{flow::TO_KNOWN});
@@ -173,9 +173,11 @@ std::span<T> cells_of(const py::object& given, const char* what) {
 std::size_t edges_into(Coverage& self, const py::object& from_ip, const py::object& to_ip,
                        const py::object& kind, const py::object& count) {
   const ExclusiveUse use(self.busy, kDecoderInUse);
-  copy_edges(self.decoder->edges(),
-             {cells_of<std::uint64_t>(from_ip, "from_ip"), cells_of<std::uint64_t>(to_ip, "to_ip"),
-              cells_of<std::uint8_t>(kind, "kind"), cells_of<std::uint64_t>(count, "count")});
+  const auto counts = cells_of<std::int64_t>(count, "count");
+  copy_edges(self.decoder->edges(), {cells_of<std::uint64_t>(from_ip, "from_ip"),
+                                     cells_of<std::uint64_t>(to_ip, "to_ip"),
+                                     cells_of<std::uint8_t>(kind, "kind"),
+                                     {reinterpret_cast<std::uint64_t*>(counts.data()), counts.size()}});
   return self.decoder->edges().size();
 }
 

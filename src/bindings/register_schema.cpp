@@ -7,7 +7,7 @@ namespace {
 py::str text(std::string_view view) { return py::str(view.data(), view.size()); }
 
 const char* dtype_of(columns::CellType type) noexcept {
-  constexpr const char* kNames[] = {"uint8", "uint16", "uint32", "uint64", "int32"};
+  constexpr const char* kNames[] = {"uint8", "uint16", "uint32", "uint64", "int32", "int64"};
   return kNames[static_cast<std::size_t>(type)];
 }
 

@@ -144,8 +144,8 @@ void StreamCalls::feed(Batch& rows) {
   const auto* const kind = rows.cells<branches_kind>();
   const auto* const flags = rows.cells<branches_flags>();
   const auto* const offset = rows.cells<branches_offset>();
-  const auto* const instruction = rows.cells<branches_instruction>();
-  const auto* const number = rows.cells<branches_number>();
+  const auto* const instruction = rows.counts<branches_instruction>();
+  const auto* const number = rows.counts<branches_number>();
   const auto* const tsc = rows.cells<branches_tsc>();
   const auto* const tsc_error = rows.cells<branches_tsc_error>();
   const auto place_of = [&](std::size_t row) {

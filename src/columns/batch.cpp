@@ -162,6 +162,7 @@ void Batch::write_value(std::size_t index, std::size_t row, std::size_t count, s
       std::fill_n(reinterpret_cast<std::uint32_t*>(first), count, static_cast<std::uint32_t>(value));
       return;
     case CellType::U64:
+    case CellType::I64:
       std::fill_n(reinterpret_cast<std::uint64_t*>(first), count, value);
       return;
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "columns/cell_runs.h"
@@ -79,24 +80,29 @@ class Batch {
     auto* first = buffers_[index_of(C)].template cells<Cell<C>>();
     return first == nullptr ? nullptr : first + front_;
   }
+  // The cells of a column of counts, as the core counts: without a sign.
   template <Column C>
-  void put(std::size_t row, std::type_identity_t<Cell<C>> value) noexcept {
+  [[nodiscard]] auto* counts() noexcept {
+    return reinterpret_cast<std::make_unsigned_t<Cell<C>>*>(cells<C>());
+  }
+  template <Column C>
+  void put(std::size_t row, std::type_identity_t<CellValue<C>> value) noexcept {
     if (is_uniform(index_of(C)) && !needs_cells(index_of(C), row, static_cast<std::uint64_t>(value))) return;
     if constexpr (may_have_runs(C)) {
       if (has_runs(index_of(C))) return add_cell_run(value, row + 1);
     }
-    if (auto* column = cells<C>()) column[row] = value;
+    if (auto* column = cells<C>()) column[row] = static_cast<Cell<C>>(value);
   }
   // The rows [begin, end), which come after all others, have this value.
   template <Column C>
-  void fill(std::size_t begin, std::size_t end, std::type_identity_t<Cell<C>> value) noexcept {
+  void fill(std::size_t begin, std::size_t end, std::type_identity_t<CellValue<C>> value) noexcept {
     if (begin == end ||
         (is_uniform(index_of(C)) && !needs_cells(index_of(C), begin, static_cast<std::uint64_t>(value))))
       return;
     if constexpr (may_have_runs(C)) {
       if (has_runs(index_of(C))) return add_cell_run(value, end);
     }
-    if (auto* column = cells<C>()) std::fill(column + begin, column + end, value);
+    if (auto* column = cells<C>()) std::fill(column + begin, column + end, static_cast<Cell<C>>(value));
   }
   // Keeps a column with may_have_runs() as runs, if it is selected. Before the first row.
   void keep_runs(Column column) noexcept;

@@ -111,7 +111,7 @@ bool combine_edges(Batch& edges) {
     edge.kind = edges.cells<Column::edges_kind>()[row];
     edge.space = edges.cells<Column::edges_space>()[row];
     edge.to_known = (edges.cells<Column::edges_flags>()[row] & flow::TO_KNOWN) != 0;
-    counters[bins == nullptr ? 0 : bins[row]].add(edge, edges.cells<Column::edges_count>()[row]);
+    counters[bins == nullptr ? 0 : bins[row]].add(edge, edges.counts<Column::edges_count>()[row]);
   }
   edges.drop_front(edges.rows());
   return std::all_of(counters.begin(), counters.end(),

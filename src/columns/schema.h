@@ -103,7 +103,11 @@ struct CellOf;
 template <Column C>
 using Cell = typename CellOf<C>::type;
 
-enum class CellType : std::uint8_t { U8, U16, U32, U64, I32 };
+// The core counts without a sign: what is put into a cell of a count has its unsigned type.
+template <Column C>
+using CellValue = std::conditional_t<std::is_same_v<Cell<C>, std::int64_t>, std::uint64_t, Cell<C>>;
+
+enum class CellType : std::uint8_t { U8, U16, U32, U64, I32, I64 };
 template <typename T>
 [[nodiscard]] constexpr CellType cell_type() noexcept {
   if constexpr (std::is_same_v<T, std::uint8_t>) return CellType::U8;
@@ -111,9 +115,10 @@ template <typename T>
   if constexpr (std::is_same_v<T, std::uint32_t>) return CellType::U32;
   if constexpr (std::is_same_v<T, std::uint64_t>) return CellType::U64;
   if constexpr (std::is_same_v<T, std::int32_t>) return CellType::I32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return CellType::I64;
 }
 [[nodiscard]] constexpr std::size_t cell_size(CellType type) noexcept {
-  constexpr std::array<std::uint8_t, 5> kSizes{1, 2, 4, 8, 4};
+  constexpr std::array<std::uint8_t, 6> kSizes{1, 2, 4, 8, 4, 8};
   return kSizes[static_cast<std::size_t>(type)];
 }
 

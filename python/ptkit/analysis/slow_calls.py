@@ -169,7 +169,7 @@ def _numbers(names: list[str], function: str) -> NDArray[np.intp]:
     return np.array(wanted)
 
 
-def _metric(calls: CallTable, by: str) -> NDArray[np.uint64]:
+def _metric(calls: CallTable, by: str) -> NDArray[np.int64]:
     lengths, known = calls.lengths(by)
     if not known.all():
         raise ConfigError('by="time": the times of some calls are not known; compare by="instructions"')
@@ -177,7 +177,7 @@ def _metric(calls: CallTable, by: str) -> NDArray[np.uint64]:
 
 
 def _choose(
-    metric: NDArray[np.uint64], slow: Choice, fast: Choice
+    metric: NDArray[np.int64], slow: Choice, fast: Choice
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Masks of slow and of fast calls."""
     limit = _limit("fast", metric, fast)
@@ -199,7 +199,7 @@ def _choose(
     return is_slow, is_fast
 
 
-def _limit(name: str, metric: NDArray[np.uint64], choice: Choice) -> int | None:
+def _limit(name: str, metric: NDArray[np.int64], choice: Choice) -> int | None:
     """The metric from which on, or up to which, calls are chosen. None: a mask chooses them."""
     if isinstance(choice, (bool, np.bool_)) or not isinstance(choice, (int, float, np.number)):
         return None
@@ -210,7 +210,7 @@ def _limit(name: str, metric: NDArray[np.uint64], choice: Choice) -> int | None:
     return int(np.quantile(metric, float(choice), method="inverted_cdf"))
 
 
-def _mask(name: str, metric: NDArray[np.uint64], choice: Choice) -> NDArray[np.bool_]:
+def _mask(name: str, metric: NDArray[np.int64], choice: Choice) -> NDArray[np.bool_]:
     mask = np.asarray(choice)
     if mask.dtype != np.bool_ or mask.shape != metric.shape:
         raise ConfigError(

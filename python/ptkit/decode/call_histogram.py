@@ -14,7 +14,7 @@ from ptkit.errors import ConfigError
 __all__ = ["CallHistogram", "histogram"]
 
 _STEPS = (1, 2, 5)
-_LAST = 2**64 - 1
+_LAST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -25,25 +25,25 @@ class CallHistogram:
     ----------
     unit : str
         ``"instructions"`` or ``"TSC ticks"``.
-    limits : numpy.ndarray of uint64, shape (bins + 1,)
+    limits : numpy.ndarray of int64, shape (bins + 1,)
         Bin i has the calls with a length in [limits[i], limits[i + 1]).
-    counts : numpy.ndarray of uint64, shape (bins,)
+    counts : numpy.ndarray of int64, shape (bins,)
         Calls.
-    totals : numpy.ndarray of uint64, shape (bins,)
+    totals : numpy.ndarray of int64, shape (bins,)
         Sums of their lengths, exact.
     unknown : int
         Calls of which the length is not known: they are in no bin.
     """
 
     unit: str
-    limits: NDArray[np.uint64]
-    counts: NDArray[np.uint64]
-    totals: NDArray[np.uint64]
+    limits: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    totals: NDArray[np.int64]
     unknown: int
 
 
 def histogram(
-    lengths: NDArray[np.uint64], unit: str, unknown: int, bins: Sequence[int] | None
+    lengths: NDArray[np.int64], unit: str, unknown: int, bins: Sequence[int] | None
 ) -> CallHistogram:
     """Count lengths in bins; by default between 1, 2, 5, 10, 20, 50 and so on.
 
@@ -60,26 +60,26 @@ def histogram(
             f"{int(limits[0]):,} to {int(limits[-1]):,}"
         )
     places = np.searchsorted(ordered, limits)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(ordered, dtype=np.uint64)])
+    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(ordered, dtype=np.int64)])
     return CallHistogram(
-        unit, limits, np.diff(places).astype(np.uint64), np.diff(sums[places]).astype(np.uint64), unknown
+        unit, limits, np.diff(places).astype(np.int64), np.diff(sums[places]).astype(np.int64), unknown
     )
 
 
-def _usual_limits(ordered: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _usual_limits(ordered: NDArray[np.int64]) -> NDArray[np.int64]:
     """Limits around all lengths, three for each power of ten."""
     if not len(ordered):
-        return np.array([0, 1], np.uint64)
+        return np.array([0, 1], np.int64)
     lowest, highest = int(ordered[0]), int(ordered[-1])
     every = [0, *(step * 10**power for power in range(20) for step in _STEPS)]
     every = [*(one for one in every if one <= _LAST), _LAST]
     first = max(place for place, one in enumerate(every) if one <= lowest)
     last = next(place for place, one in enumerate(every) if one > highest)
-    return np.array(every[first : last + 1], np.uint64)
+    return np.array(every[first : last + 1], np.int64)
 
 
-def _checked(bins: Sequence[int]) -> NDArray[np.uint64]:
+def _checked(bins: Sequence[int]) -> NDArray[np.int64]:
     limits = [int(one) for one in bins]
     if len(limits) < 2 or limits[0] < 0 or limits[-1] > _LAST or any(a >= b for a, b in pairwise(limits)):
-        raise ConfigError("bins: give at least two ascending limits of 64 bits, such as [0, 100, 10_000]")
-    return np.array(limits, np.uint64)
+        raise ConfigError("bins: give at least two ascending limits of 63 bits, such as [0, 100, 10_000]")
+    return np.array(limits, np.int64)

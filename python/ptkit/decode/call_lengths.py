@@ -23,7 +23,7 @@ __all__ = ["CallLengths"]
 class CallLengths(Table):
     """What `CallTable` says of the lengths of its calls."""
 
-    def lengths(self, of: str = "instructions") -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    def lengths(self, of: str = "instructions") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """How long each call is, with all that it called.
 
         Parameters
@@ -34,7 +34,7 @@ class CallLengths(Table):
         Returns
         -------
         tuple of numpy.ndarray, shape (rows,)
-            Lengths (uint64), and which of them are known (bool).
+            Lengths (int64), and which of them are known (bool).
 
         Raises
         ------
@@ -45,7 +45,8 @@ class CallLengths(Table):
         if of == "instructions":
             return np.asarray(self["instructions"]), np.ones(len(self), np.bool_)
         begin, end = np.asarray(self["tsc"]), np.asarray(self["end_tsc"])
-        return end - np.minimum(begin, end), np.asarray(self["time_known"] & self["end_time_known"])
+        known = np.asarray(self["time_known"] & self["end_time_known"])
+        return (end - np.minimum(begin, end)).astype(np.int64), known
 
     def histogram(self, of: str = "instructions", *, bins: Sequence[int] | None = None) -> CallHistogram:
         """Count the calls by their lengths: ``trace.calls(symbol="parse").histogram()``.

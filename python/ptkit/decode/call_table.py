@@ -233,7 +233,7 @@ class CallTable(CallLengths):
 
     def parts(
         self, kinds: NDArray[np.uint8], count: int
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Sums over calls of some kinds and what is above them, by function.
 
         Parameters

@@ -36,8 +36,8 @@ class _Instructions:
     ip: NDArray[np.uint64]
     space: NDArray[np.uint32]
     size: NDArray[np.uint8]
-    count: NDArray[np.uint64]
-    instructions: NDArray[np.uint64]
+    count: NDArray[np.int64]
+    instructions: NDArray[np.int64]
 
     def find(self, ip: NDArray[np.uint64], space: NDArray[np.uint32]) -> _Indices:
         """Return the index of each address, or -1."""
@@ -80,7 +80,7 @@ def _selected(found: dict[str, NDArray[Any]], plan: Plan) -> _Instructions:
     return _Instructions(**found)
 
 
-def _entries(code: _Instructions, line: _Indices, edges: Table) -> NDArray[np.uint64]:
+def _entries(code: _Instructions, line: _Indices, edges: Table) -> NDArray[np.int64]:
     """Return how often a line was executed from each of its instructions on.
 
     Control came to it from another line, or called it, or jumped back within the line (a loop). A return
@@ -96,12 +96,12 @@ def _entries(code: _Instructions, line: _Indices, edges: Table) -> NDArray[np.ui
     source = np.where(returns, before[to], source)
     loops = np.isin(kind, _JUMPS) & (to <= source)
     other = (source < 0) | (line[source] != line[to]) | np.isin(kind, _CALLS) | loops
-    jumped = np.zeros(len(code.ip), np.uint64)
-    entered = np.zeros(len(code.ip), np.uint64)
+    jumped = np.zeros(len(code.ip), np.int64)
+    entered = np.zeros(len(code.ip), np.int64)
     np.add.at(jumped, to, count)
     np.add.at(entered, to[other], count[other])
     straight = code.count - np.minimum(jumped, code.count)
-    return entered + np.where((before < 0) | (line[before] != line), straight, np.uint64(0))
+    return entered + np.where((before < 0) | (line[before] != line), straight, 0)
 
 
 def _lines(plan: Plan, code: _Instructions) -> tuple[_Indices, NDArray[np.int32]]:
@@ -120,8 +120,8 @@ def _lines(plan: Plan, code: _Instructions) -> tuple[_Indices, NDArray[np.int32]
     return numbers, files
 
 
-def _sums(numbers: _Indices, values: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
-    sums = np.zeros(size, np.uint64)
+def _sums(numbers: _Indices, values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    sums = np.zeros(size, np.int64)
     np.add.at(sums, numbers, values)
     return sums
 

@@ -95,7 +95,7 @@ def _frames_of(plan: Plan, events: Table) -> dict[str, NDArray[Any]]:
         of_stream = np.flatnonzero(np.asarray(streams) == stream)
         rows = slice(of_stream[0], of_stream[-1] + 1) if len(of_stream) else slice(0, 0)
         places.append(
-            (np.array(events["instruction"][rows]), np.array(events["offset"][rows]) + np.uint64(1))
+            (events["instruction"][rows].astype(np.uint64), np.array(events["offset"][rows]) + np.uint64(1))
         )
     frames = replace(plan, table="calls", stored=(), selection={}, time=False, raises=False)
     query = call_query(frames)

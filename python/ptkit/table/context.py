@@ -45,7 +45,7 @@ class TableContext:
     to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
     record_streams: frozenset[int] = frozenset()
     annotated: bool = False
-    length_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
+    length_ns: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
     name_inlined: Callable[..., Labels] | None = None
     thread_names: Mapping[int, str] = field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AWAY", "LENGTHS", "length_needs", "length_ns", "running", "running_columns"]
 
-_Ticks: TypeAlias = NDArray[np.uint64]
+_Ticks: TypeAlias = NDArray[np.int64]
 
 #: Columns of the time in which a thread was away, each with another one that ends with ``_error``.
 AWAY = ("untraced", "switched", "lost")
@@ -34,7 +34,7 @@ def running_columns(schema: TableSchema) -> list[Column]:
     """Columns of the time that is left: its least possible value, and what may come in addition."""
     if schema.name not in _WHOLE:
         return []
-    ticks = np.dtype(np.uint64)
+    ticks = np.dtype(np.int64)
     docs = {
         "running": "least possible time that is neither untraced, switched nor lost",
         "running_error": "that time is in [running, running + running_error]",
@@ -56,17 +56,17 @@ def running(table: Table, name: str) -> _Ticks:
         least, most = get["least"], get["most"]
     else:
         begin, end = get["tsc"], get["end_tsc"]
-        least = _less(end, begin + get["tsc_error"])
-        most = _less(end + get["end_tsc_error"], begin)
-    away = sum((get[one] for one in AWAY), np.zeros(1, np.uint64))
-    error = sum((get[f"{one}_error"] for one in AWAY), np.zeros(1, np.uint64))
+        least = _less(end, begin + get["tsc_error"]).astype(np.int64)
+        most = _less(end + get["end_tsc_error"], begin).astype(np.int64)
+    away = sum((get[one] for one in AWAY), np.zeros(1, np.int64))
+    error = sum((get[f"{one}_error"] for one in AWAY), np.zeros(1, np.int64))
     least = _less(least, away + error)
     return least if name == "running" else _less(_less(most, away), least)
 
 
-def _less(some: _Ticks, others: _Ticks) -> _Ticks:
+def _less(some: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
     """Differences, at least 0."""
-    return some - np.minimum(some, others)
+    return np.asarray(some - np.minimum(some, others))
 
 
 def length_ns(table: Table, ticks: _Ticks) -> NDArray[np.int64]:

@@ -56,16 +56,16 @@ class Calls(ABC):
             ``return_ip`` (uint64, address; see ``entry_known``, ``call_known``, ``return_known``),
             ``depth`` (int32), ``how`` (uint8, `ptkit.CallHow`), ``end_how`` (uint8, `ptkit.CallEnd`),
             ``flags`` (uint16, `ptkit.CallFlag`), ``instructions``, ``self_instructions``, ``branches``
-            (uint64), ``tsc``, ``end_tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error``,
+            (int64), ``tsc``, ``end_tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error``,
             ``end_tsc_error`` (uint32, TSC ticks), ``offset``, ``end_offset`` (uint64, stream bytes),
             ``continues`` (uint64, number of a frame; see ``continues_known``), ``untraced``, ``switched``,
-            ``lost`` (uint64, TSC ticks: least possible time in which packets were disabled, another thread
+            ``lost`` (int64, TSC ticks: least possible time in which packets were disabled, another thread
             or stack was executed, control flow is not known), ``untraced_error``, ``switched_error``,
-            ``lost_error`` (uint64, TSC ticks: what may come in addition), ``import_ip`` (uint64, address: of
+            ``lost_error`` (int64, TSC ticks: what may come in addition), ``import_ip`` (uint64, address: of
             the branch through an import slot to a function of which the code is not traced; see
             ``is_import``). Made of them: ``running`` and
             ``running_error``, the rest of the time. On demand: ``function`` (uint32, number of the function
-            in this table), ``instruction``, ``end_instruction`` (uint64, instructions of the stream before
+            in this table), ``instruction``, ``end_instruction`` (int64, instructions of the stream before
             its begin and its end), ``inline_level`` (uint8; of an inlined call, the number of inlined calls
             that ``entry_ip`` is in, up to this one; else 0).
 
@@ -157,16 +157,16 @@ class Calls(ABC):
         -------
         Table
             Ordered by instructions, most first. Columns of shape (rows,):
-            ``function``, ``module`` (str), ``flags`` (uint16, `ptkit.FunctionFlag`), ``count`` (uint64,
+            ``function``, ``module`` (str), ``flags`` (uint16, `ptkit.FunctionFlag`), ``count`` (int64,
             calls: frames of which the begin is in the trace; ``count_exact`` says if it is certain),
-            ``begin_unseen`` (uint64, other frames: open before the trace or a gap, entered elsewhere than at
+            ``begin_unseen`` (int64, other frames: open before the trace or a gap, entered elsewhere than at
             the function's first instruction, or continued from another stream), ``instructions``,
-            ``self_instructions``, ``branches`` (uint64; in recursion, each instruction and branch is counted
-            once), ``least``, ``most`` (uint64, TSC ticks: least and most possible time of all outermost
-            frames), ``p50``, ``p99``, ``max`` (uint64, TSC ticks: median, 99th percentile and maximum of the
+            ``self_instructions``, ``branches`` (int64; in recursion, each instruction and branch is counted
+            once), ``least``, ``most`` (int64, TSC ticks: least and most possible time of all outermost
+            frames), ``p50``, ``p99``, ``max`` (int64, TSC ticks: median, 99th percentile and maximum of the
             times of frames, from begin to end, both at their earliest). p50 and p99 are exact up to 65,536
             frames, then within 1 %: see ``exact``. ``untraced``, ``untraced_error``, ``switched``,
-            ``switched_error``, ``lost``, ``lost_error`` (uint64, TSC ticks): as for `calls`, sums over the
+            ``switched_error``, ``lost``, ``lost_error`` (int64, TSC ticks): as for `calls`, sums over the
             outermost frames. ``p50_ns`` and so on are nanoseconds. Not among the default columns:
             ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32), ``code_tsc`` (uint64, TSC
             ticks: code and names of the space at the first call hold from then on), ``file`` (int32, index
@@ -175,7 +175,7 @@ class Calls(ABC):
             (uint32) of ``entry_ip``.
             With ``by="line"``, ``function``, ``module``, ``source``, ``line``, ``count`` (how often control
             came to the line from another one, or called it), ``instructions`` and ``self_instructions``
-            (uint64, both those of the line alone); ``entry_ip`` is its lowest address that was executed.
+            (int64, both those of the line alone); ``entry_ip`` is its lowest address that was executed.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class Calls(ABC):
             come first. Columns of shape (rows,): ``node``, ``parent`` (uint32, numbers of rows; see
             ``parent_known``), ``depth`` (int32), ``function``, ``module`` (str), ``count``,
             ``begin_unseen`` (as for `functions`), ``instructions``, ``self_instructions``, ``branches``
-            (uint64), ``least``, ``most`` (uint64, TSC ticks), ``flags`` (uint16, `ptkit.FunctionFlag`). Not
+            (int64), ``least``, ``most`` (int64, TSC ticks), ``flags`` (uint16, `ptkit.FunctionFlag`). Not
             among the default columns: ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32),
             ``code_tsc`` (uint64, TSC ticks, as for `functions`), ``file`` (int32, index in
             ``trace.info.files``), ``inline_level`` (uint8; as for `calls`), ``import_ip`` (uint64, address,
@@ -283,7 +283,7 @@ class Calls(ABC):
             ``expected_ip`` (uint64, address; see ``from_known``, ``expected_known``), ``frame`` (uint64,
             number of the frame at the top; see ``frame_known``), ``depth`` (int32), ``flags`` (uint8,
             `ptkit.StackAnomalyFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks),
-            ``offset`` (uint64, stream bytes), ``instruction`` (uint64, instructions of the thread before it).
+            ``offset`` (uint64, stream bytes), ``instruction`` (int64, instructions of the thread before it).
 
         Notes
         -----

@@ -230,14 +230,16 @@ class CoverageDecoder:
         from_ip: NDArray[np.uint64] | None = None,
         to_ip: NDArray[np.uint64] | None = None,
         kind: NDArray[np.uint8] | None = None,
-        count: NDArray[np.uint64] | None = None,
+        count: NDArray[np.int64] | None = None,
     ) -> int:
         """Write edges of the last buffer into arrays that the caller owns, in no particular order.
 
         Parameters
         ----------
-        from_ip, to_ip, count : numpy.ndarray of uint64, optional
+        from_ip, to_ip : numpy.ndarray of uint64, optional
             One-dimensional; as many edges as each one holds are written.
+        count : numpy.ndarray of int64, optional
+            How often each edge was executed.
         kind : numpy.ndarray of uint8, optional
             `ptkit.BranchKind`.
 

@@ -156,7 +156,7 @@ def _edges_of(branches: Table) -> Table:
     keys["flags"] = np.where(to_known, schema.columns["to_known"].mask, 0)
     edges, counts = np.unique(keys, return_counts=True)
     arrays = {name: edges[name].copy() for name in _EDGE}
-    arrays["count"] = counts.astype(np.uint64)
+    arrays["count"] = counts.astype(schema.columns["count"].dtype)
     for array in arrays.values():
         array.flags.writeable = False
     return Table(

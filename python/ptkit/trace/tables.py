@@ -72,7 +72,7 @@ class Tables(Parts):
             ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC ticks: the true time
             lies in [tsc, tsc + tsc_error]), ``tsc_source`` (uint8, `ptkit.TimeSource`),
             ``offset`` (uint64, stream bytes: the packet that decided it).
-            On demand: ``instruction`` and ``number`` (uint64, instructions and branches of the stream before
+            On demand: ``instruction`` and ``number`` (int64, instructions and branches of the stream before
             it), ``tsc_estimate`` (uint64, TSC ticks: a likely time within the interval).
 
         Raises
@@ -104,10 +104,10 @@ class Tables(Parts):
         Table
             Columns of shape (rows,):
             ``ip`` (uint64, address of the first instruction), ``size`` (uint32, bytes), ``instructions``
-            (uint32), ``mode`` (uint8, bits: 16, 32 or 64), ``flags`` (uint8, `ptkit.RowFlag`),
+            (int32), ``mode`` (uint8, bits: 16, 32 or 64), ``flags`` (uint8, `ptkit.RowFlag`),
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
             `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how it ends).
-            On demand: ``instruction`` (uint64, instructions of the stream before it), ``tsc_estimate``
+            On demand: ``instruction`` (int64, instructions of the stream before it), ``tsc_estimate``
             (uint64, TSC ticks: a likely time within the interval).
 
         Raises
@@ -139,7 +139,7 @@ class Tables(Parts):
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
             `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how its block
             ends).
-            On demand: ``instruction`` (uint64, instructions of the stream before it), ``tsc_estimate``
+            On demand: ``instruction`` (int64, instructions of the stream before it), ``tsc_estimate``
             (uint64, TSC ticks: a likely time within the interval).
 
         Raises
@@ -172,7 +172,7 @@ class Tables(Parts):
             `ptkit.EventFlag`),
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
             `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that reports the event),
-            ``instruction`` (uint64, instructions of the stream before the event), ``order`` (uint64, place
+            ``instruction`` (int64, instructions of the stream before the event), ``order`` (uint64, place
             among events, errors and gaps of the stream). On demand: ``tsc_estimate`` (uint64, TSC ticks: a
             likely time within the interval).
 
@@ -210,7 +210,7 @@ class Tables(Parts):
         Table
             Columns of shape (rows,):
             ``from_ip``, ``to_ip`` (uint64, address), ``kind`` (uint8, `ptkit.BranchKind`), ``count``
-            (uint64), ``space`` (uint32, index in ``trace.info.spaces``), ordered by space, from, to and
+            (int64), ``space`` (uint32, index in ``trace.info.spaces``), ordered by space, from, to and
             kind; ``flags`` (uint8, `ptkit.RowFlag`). Branches of which an end is not known are not counted,
             but for calls and jumps through import slots (``to_known`` is False): ``to_symbol`` is the name of
             the function that the slot is for. With ``by``, also ``bin`` (uint32, number of the phase), which
@@ -260,7 +260,7 @@ class Tables(Parts):
             ``argument2`` (uint64, by code: docs/tables.md), ``file`` (int32, index in ``trace.info.files``;
             see ``file_known``),
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
-            `ptkit.TimeSource`), ``instruction``, ``order`` (uint64, as for `events`). ``errors.messages()``
+            `ptkit.TimeSource`), ``instruction``, ``order`` (as for `events`). ``errors.messages()``
             has a sentence with a remedy per row.
 
         Notes
@@ -280,9 +280,9 @@ class Tables(Parts):
             Columns of shape (rows,): ``cause`` (uint8, `ptkit.GapCause`), ``code`` (uint8,
             `ptkit.ErrorCode`, 0 if no error began it), ``begin``, ``end`` (uint64, stream bytes),
             ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``lost_bytes``
-            (uint64, bytes that are missing from the stream, as far as that is known), ``flags`` (uint8,
+            (int64, bytes that are missing from the stream, as far as that is known), ``flags`` (uint8,
             `ptkit.RowFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source``
-            (uint8, `ptkit.TimeSource`), ``instruction``, ``order`` (uint64, as for `events`).
+            (uint8, `ptkit.TimeSource`), ``instruction``, ``order`` (as for `events`).
             ``gaps.messages()`` has
             a sentence per row.
 

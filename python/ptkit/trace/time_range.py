@@ -70,12 +70,12 @@ class TimeScale:
         begin = max(min(low, end - 1_000_000_000), 0)
         return (low, self.ns(low)), (end - begin) / max(self.ns(end) - self.ns(begin), 1)
 
-    def length_ns(self, ticks: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def length_ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Nanoseconds that lengths of time are, given in ticks."""
         if self.to_ns is None:
             raise self._no_clock()
         begin = np.uint64(0 if self.span is None else self.span[0])
-        return np.asarray(self.to_ns(ticks + begin) - self.ns(int(begin)))
+        return np.asarray(self.to_ns(ticks.astype(np.uint64) + begin) - self.ns(int(begin)))
 
     def ticks(self, unit: str, value: float) -> int:
         """The first tick at or after a time.

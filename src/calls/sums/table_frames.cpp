@@ -56,15 +56,15 @@ Frame TableFrames::frame_at(std::size_t row) const noexcept {
   if (rows_.inline_level.first != nullptr) frame.inline_level = rows_.inline_level[row];
   const bool knows_entry = (frame.flags & FRAME_ENTRY) != 0;
   frame.entry_ip = knows_entry ? rows_.entry_ip[row] : notes_.functions().at(frame.function).entry_ip;
-  frame.instructions = rows_.instructions[row];
-  frame.self_instructions = rows_.self_instructions[row];
-  frame.branches = rows_.branches[row];
+  frame.instructions = CallRows::count(rows_.instructions, row);
+  frame.self_instructions = CallRows::count(rows_.self_instructions, row);
+  frame.branches = CallRows::count(rows_.branches, row);
   frame.begin.tsc = rows_.tsc[row];
   frame.begin.tsc_error = rows_.tsc_error[row];
   frame.end.tsc = rows_.end_tsc[row];
   frame.end.tsc_error = rows_.end_tsc_error[row];
-  const auto length = [row](const CellView<std::uint64_t>& least, const CellView<std::uint64_t>& error) {
-    return Length{least[row], least[row] + error[row]};
+  const auto length = [row](const CellView<std::int64_t>& least, const CellView<std::int64_t>& error) {
+    return Length{CallRows::count(least, row), CallRows::count(least, row) + CallRows::count(error, row)};
   };
   frame.away = {length(rows_.untraced, rows_.untraced_error), length(rows_.switched, rows_.switched_error),
                 length(rows_.lost, rows_.lost_error)};
@@ -129,7 +129,7 @@ std::vector<TableFrames::Part> TableFrames::parts_of(const CellView<std::uint8_t
     if (call_of[row] == kNone) continue;
     Part& part = parts[(kind_of[call_of[row]] - 1U) * functions + rows_.function[row]];
     ++part.count;
-    part.self_instructions += rows_.self_instructions[row];
+    part.self_instructions += CallRows::count(rows_.self_instructions, row);
     part.first = std::min(part.first, call_of[row]);
   }
   return parts;

@@ -29,11 +29,17 @@ struct CellView {
 
 struct CallRows {
   std::size_t rows = 0;
-  CellView<std::uint64_t> id, parent, entry_ip, instructions, self_instructions, branches, tsc, end_tsc;
-  CellView<std::uint64_t> untraced, untraced_error, switched, switched_error, lost, lost_error;
+  CellView<std::uint64_t> id, parent, entry_ip, tsc, end_tsc;
+  CellView<std::int64_t> instructions, self_instructions, branches;
+  CellView<std::int64_t> untraced, untraced_error, switched, switched_error, lost, lost_error;
   CellView<std::uint32_t> tsc_error, end_tsc_error, function, space;
   CellView<std::uint16_t> flags;
   CellView<std::uint8_t> how, inline_level;  // tables without inlined calls do not have the latter
+
+  // A count, as the core has it: without a sign.
+  [[nodiscard]] static std::uint64_t count(const CellView<std::int64_t>& cells, std::size_t row) noexcept {
+    return static_cast<std::uint64_t>(cells[row]);
+  }
 };
 
 class TableFrames {

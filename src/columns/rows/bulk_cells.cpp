@@ -40,14 +40,14 @@ void set_columns(flow::BulkRoom& room, Batch& batch) noexcept {
       room.to_ip = batch.cells<Column::branches_to_ip>();
       room.branch = batch.cells<Column::branches_kind>();
       room.flags = batch.cells<Column::branches_flags>();
-      room.instruction = batch.cells<Column::branches_instruction>();
-      room.number = batch.cells<Column::branches_number>();
+      room.instruction = batch.counts<Column::branches_instruction>();
+      room.number = batch.counts<Column::branches_number>();
       return;
     case flow::BulkRows::BLOCKS:
       room.ip = batch.cells<Column::blocks_ip>();
       room.bytes = batch.cells<Column::blocks_size>();
-      room.insns = batch.cells<Column::blocks_instructions>();
-      room.instruction = batch.cells<Column::blocks_instruction>();
+      room.insns = batch.counts<Column::blocks_instructions>();
+      room.instruction = batch.counts<Column::blocks_instruction>();
       return;
     default:
       room.ip = batch.cells<Column::instructions_ip>();
@@ -74,7 +74,7 @@ void fill_constants(Batch& batch, const flow::BulkRoom& room, bool timeless) noe
       if (timeless) fill_no_time<blocks_tsc, blocks_tsc_error, blocks_tsc_source>(batch, begin, end);
       return;
     case TableId::instructions:
-      if (auto* const cells = batch.cells<instructions_instruction>())
+      if (auto* const cells = batch.counts<instructions_instruction>())
         std::iota(cells + begin, cells + end, room.first_instruction);
       batch.fill<instructions_mode>(begin, end, mode);
       batch.fill<instructions_flags>(begin, end, 0);

@@ -56,7 +56,7 @@ void add_row(Batch& batch, const flow::Block& block, const RowCounts& before,
   const std::size_t row = batch.rows();
   batch.put<Column::blocks_ip>(row, block.ip);
   batch.put<Column::blocks_size>(row, block.size);
-  batch.put<Column::blocks_instructions>(row, static_cast<std::uint32_t>(block.insns.size()));
+  batch.put<Column::blocks_instructions>(row, static_cast<std::int32_t>(block.insns.size()));
   batch.put<Column::blocks_mode>(row, static_cast<std::uint8_t>(block.mode));
   batch.put<Column::blocks_flags>(row, with(block.flags, range.known, flow::TIME_KNOWN));
   put_time<Column::blocks_tsc, Column::blocks_tsc_error, Column::blocks_tsc_source>(batch, row, range);
@@ -148,7 +148,7 @@ void add_rows(Batch& batch, const flow::Block& block, InsnSpan span, std::uint64
   if (auto* classes = batch.cells<Column::instructions_cls>()) {
     for (std::size_t i = 0; i < count; ++i) classes[row + i] = static_cast<std::uint8_t>(insns[i].cls);
   }
-  if (auto* cells = batch.cells<Column::instructions_instruction>())
+  if (auto* cells = batch.counts<Column::instructions_instruction>())
     std::iota(cells + row, cells + row + count, before.instructions + span.first);
   const std::size_t end = row + count;
   batch.fill<Column::instructions_mode>(row, end, static_cast<std::uint8_t>(block.mode));

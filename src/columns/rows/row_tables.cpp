@@ -17,7 +17,7 @@ namespace {
 
 template <Column COLUMN>
 void shift(Batch& batch, std::uint64_t by) noexcept {
-  auto* const cells = batch.cells<COLUMN>();
+  auto* const cells = batch.counts<COLUMN>();
   if (cells == nullptr) return;
   for (std::size_t row = 0; row < batch.rows(); ++row) cells[row] += by;
 }

@@ -45,7 +45,7 @@ def test_instruction_column_is_on_demand(loop_trace: Any) -> None:
             getattr(loop_trace, table)()["instruction"]
     branches = loop_trace.branches(columns=["instruction"])
     assert branches.columns == ("instruction",)
-    assert branches["instruction"].dtype == np.uint64
+    assert branches["instruction"].dtype == np.int64
     assert branches.to_pandas()["instruction"].tolist() == branches["instruction"].tolist()
     for side in (branches.errors, branches.gaps):
         assert "tsc_estimate" not in side.columns
@@ -59,7 +59,7 @@ def test_it_counts_the_instructions_before(open_trace: Any, loop: Any, stream: A
     instructions = read(trace, "instructions")
     assert np.array_equal(instructions["instruction"], np.arange(len(instructions)))
     blocks = read(trace, "blocks")
-    counts = blocks["instructions"].astype(np.uint64)
+    counts = blocks["instructions"].astype(np.int64)
     assert np.array_equal(blocks["instruction"], np.cumsum(counts) - counts)
     branches = read(trace, "branches")
     counted = branches["from_known"] & ~np.isin(branches["kind"], NOT_COUNTED)

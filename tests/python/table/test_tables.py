@@ -58,7 +58,7 @@ def test_edges_count_branches(loop_trace: Any, loop: Any) -> None:
     edges = loop_trace.edges()
     rows = list(zip(edges["from_ip"].tolist(), edges["to_ip"].tolist(), edges["count"].tolist(), strict=True))
     assert rows == [(loop.JNZ, loop.BASE, 1000), (loop.JNZ, loop.JMP, 200), (loop.JMP, loop.BASE, 200)]
-    assert edges["count"].dtype == np.uint64
+    assert edges["count"].dtype == np.int64
 
 
 def test_events_keep_their_place_among_instructions(loop_trace: Any) -> None:

@@ -166,13 +166,13 @@ def test_map_index_of_many_edges() -> None:
 def test_edges_go_into_arrays_of_the_caller() -> None:
     decoder = ptkit.CoverageDecoder(LOOP)
     decoder.decode(loop(9))
-    from_ip, count = np.zeros(1, np.uint64), np.zeros(9, np.uint64)
+    from_ip, count = np.zeros(1, np.uint64), np.zeros(9, np.int64)
     kind = np.full(9, 99, np.uint8)
     assert decoder.edges_into(from_ip, count=count, kind=kind) == 2
     assert from_ip[0] == 0x1000
     assert sorted(count.tolist()) == [0] * 7 + [1, 9]
     assert kind.tolist() == [0, 0] + [99] * 7
-    for wrong in (np.zeros(9, np.uint32), np.zeros(9, np.uint64)[::2], [1, 2], np.zeros((3, 3), np.uint64)):
+    for wrong in (np.zeros(9, np.uint64), np.zeros(9, np.int64)[::2], [1, 2], np.zeros((3, 3), np.int64)):
         with pytest.raises(TypeError, match="count must be"):
             decoder.edges_into(count=wrong)  # type: ignore[arg-type]
 

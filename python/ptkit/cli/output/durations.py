@@ -32,7 +32,7 @@ class Durations:
             return _UNKNOWN
         if self._length_ns is None:
             return f"{ticks:,}"
-        return _readable(int(self._length_ns(np.array([ticks], np.uint64))[0]))
+        return _readable(int(self._length_ns(np.array([ticks]))[0]))
 
 
 def _readable(ns: int) -> str:

@@ -119,7 +119,7 @@ def _print_sums(trace: Trace, edges: Table, options: argparse.Namespace) -> None
 
 def _sums(
     edges: Table, *, by_function: bool
-) -> tuple[list[str | None], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+) -> tuple[list[str | None], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Names, and for each pair of them (as indices) the sum of the counts."""
     codes: dict[str | None, int] = {}
     ends = [
@@ -127,7 +127,7 @@ def _sums(
         for end in ("from", "to")
     ]
     pairs, rows = np.unique(ends[0] * len(codes) + ends[1], return_inverse=True)
-    counts = np.zeros(len(pairs), np.uint64)
+    counts = np.zeros(len(pairs), np.int64)
     np.add.at(counts, rows, edges["count"])
     width = max(len(codes), 1)
     return list(codes), pairs // width, pairs % width, counts

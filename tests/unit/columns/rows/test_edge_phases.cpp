@@ -35,7 +35,7 @@ std::vector<Row> rows_of(EdgePhases& edges) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < batch.rows(); ++i) {
     const auto* const bins = batch.cells<Column::edges_bin>();
-    rows.push_back({batch.cells<Column::edges_from_ip>()[i], batch.cells<Column::edges_count>()[i],
+    rows.push_back({batch.cells<Column::edges_from_ip>()[i], batch.counts<Column::edges_count>()[i],
                     bins == nullptr ? 0 : bins[i]});
   }
   return rows;
