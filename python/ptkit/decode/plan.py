@@ -20,7 +20,7 @@ from ptkit.table.derived import derived_of
 if TYPE_CHECKING:
     from ptkit.table import Table, TableContext
 
-_TIMES = {"tsc", "tsc_error", "tsc_source", "tsc_estimate", "time_known", "flags"}
+_TIMES = {"tsc", "tsc_error", "tsc_source", "tsc_estimate", "time_known", "end_time_known", "flags"}
 
 
 class Query(TypedDict, total=False):

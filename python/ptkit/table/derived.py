@@ -19,7 +19,7 @@ from ptkit._core import BranchKind
 from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, uniform
 from ptkit.table.labels import Labels
-from ptkit.table.lengths import LENGTHS, length_needs, length_ns, running, running_columns
+from ptkit.table.lengths import AWAY, LENGTHS, length_needs, length_ns, running, running_columns
 from ptkit.text import is_memory, module_name
 
 if TYPE_CHECKING:
@@ -105,33 +105,31 @@ def _clock_column(table: str, name: str, ticks: str) -> Derived:
 
 def _lengths(schema: TableSchema) -> list[Derived]:
     """Return the running time of frames, and nanoseconds of all lengths of time."""
-    table = schema.name
-    flag = "end_time_known" if table == "calls" else "time_known"
-    found = [_running(table, column, flag) for column in running_columns(schema)]
-    return found + [_length_in_ns(table, name, flag) for name in LENGTHS.get(table, ())]
+    found = [_running(schema, column) for column in running_columns(schema)]
+    return found + [_length_in_ns(schema, name) for name in LENGTHS.get(schema.name, ())]
 
 
-def _running(table: str, column: Column, flag: str) -> Derived:
+def _running(schema: TableSchema, column: Column) -> Derived:
     return Derived(
         column,
-        length_needs(table, column.name),
+        length_needs(schema.name, column.name),
         lambda table: running(table, column.name),
-        lambda table: table[flag],
-        f"`{flag}`",
+        lambda table: table.known(AWAY[0]),
+        f"`{schema.validity[AWAY[0]]}`",
         lambda context: True,
     )
 
 
-def _length_in_ns(table: str, name: str, flag: str) -> Derived:
+def _length_in_ns(schema: TableSchema, name: str) -> Derived:
     def values(table: Table) -> NDArray[np.int64]:
         return length_ns(table, running(table, name) if name == "running" else table._arrays[name])
 
     return Derived(
         _column(f"{name}_ns", np.int64, "ns", f"`{name}` in nanoseconds of the recorder's clock"),
-        length_needs(table, name),
+        length_needs(schema.name, name),
         values,
-        lambda table: table[flag],
-        f"`{flag}`",
+        lambda table: table.known(AWAY[0]),
+        f"`{schema.validity[AWAY[0]]}`",
         lambda context: context.length_ns is not None,
     )
 
