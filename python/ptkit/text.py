@@ -7,6 +7,7 @@ import re
 __all__ = [
     "bracketed",
     "counted",
+    "duration",
     "is_memory",
     "last_part",
     "module_name",
@@ -19,6 +20,7 @@ __all__ = [
 # Surrogates stand for bytes that are no UTF-8 (os.fsdecode), and cannot be printed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _CONTROL_OR_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_TIME_UNITS = (("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000))
 _MOST_SHOWN = 100
 _LONG_WORD = re.compile(r"\S{301,}")
 _MOST_MESSAGE = 2000
@@ -55,6 +57,15 @@ def shortened_message(text: str) -> str:
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """A number and what it counts: ``"1 error"``, ``"0 gaps"``; `nouns`: an irregular plural."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
+def duration(ns: int) -> str:
+    """Nanoseconds in the largest unit that keeps the number above 1: ``"1.28 ms"``."""
+    unit, size = next((one for one in reversed(_TIME_UNITS) if ns >= one[1]), _TIME_UNITS[0])
+    value = ns / size
+    if size == 1 or value >= 100:
+        return f"{value:,.0f} {unit}"
+    return f"{value:.2f} {unit}" if value < 10 else f"{value:.1f} {unit}"
 
 
 def last_part(path: str) -> str:

@@ -100,6 +100,11 @@ class CallComparison:
             f"of {self.calls:,} calls; instructions by function: {first or 'equal'}>"
         )
 
+    def _repr_html_(self) -> str:
+        from ptkit.analysis.comparison_html import comparison_html
+
+        return comparison_html(self)
+
     def example(self, number: int) -> CallTable:
         """The call with this ``id``: a row of `slow` or `fast`."""
         for side in (self.slow, self.fast):

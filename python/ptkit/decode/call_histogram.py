@@ -41,6 +41,11 @@ class CallHistogram:
     totals: NDArray[np.int64]
     unknown: int
 
+    def _repr_html_(self) -> str:
+        from ptkit.decode.histogram_html import histogram_html
+
+        return histogram_html(self)
+
 
 def histogram(
     lengths: NDArray[np.int64], unit: str, unknown: int, bins: Sequence[int] | None

@@ -72,7 +72,7 @@ class CallTable(CallLengths):
     """Frames of `Trace.calls`: a `Table` with sums over its rows.
 
     What is cut out of it, by ``calls[mask]``, ``calls.where(...)`` and so on, has sums over the rows that are
-    left.
+    left. One that was pickled has none: sum up first.
     """
 
     #: Columns that sums are made of.
@@ -98,7 +98,7 @@ class CallTable(CallLengths):
     )
     _FUNCTION = "function"
     _LEVEL = "inline_level"  # of tables with inlined calls
-    _notes: _core.CallNotes
+    _notes: _core.CallNotes | None = None  # None: it was pickled
 
     @classmethod
     def stored(cls, columns: Sequence[str], inlines: bool = False) -> list[str]:
@@ -158,7 +158,7 @@ class CallTable(CallLengths):
         Raises
         ------
         ConfigError
-            If frames are missing; `Trace.functions` decodes them.
+            If frames are missing, or the table was pickled; `Trace.functions` decodes them.
         ColumnError
             If a column that the sums are made of was not asked for, or there is no such column.
 
@@ -171,7 +171,7 @@ class CallTable(CallLengths):
         True
         """
         check_sums(by, tails)
-        rows = self._notes.functions(
+        rows = self._noted("functions").functions(
             self._summed("functions"), len(self), by=by, tails_replaced=tails == "replaced"
         )
         if rows is None:
@@ -198,7 +198,7 @@ class CallTable(CallLengths):
         Raises
         ------
         ConfigError
-            If the caller of a frame is not in the table.
+            If the caller of a frame is not in the table, or the table was pickled.
         ColumnError
             If a column that the sums are made of was not asked for, or there is no such column.
 
@@ -210,7 +210,7 @@ class CallTable(CallLengths):
         >>> int(tree["depth"].max()) < 4
         True
         """
-        rows = self._notes.tree(self._summed("tree"), len(self))
+        rows = self._noted("tree").tree(self._summed("tree"), len(self))
         if rows is None:
             raise ConfigError(
                 "tree: frames lack their callers: select by thread, process, stream, time or depth, not by "
@@ -222,13 +222,13 @@ class CallTable(CallLengths):
 
     def function_names(self) -> list[str]:
         """Name of each function, by the number in column ``function``."""
-        names = from_core("functions", self._notes.names(), context=self._context)
+        names = from_core("functions", self._noted("compare").names(), context=self._context)
         return list(names.named("function"))
 
     def outermost(self, functions: NDArray[np.intp]) -> NDArray[np.intp]:
         """Rows of frames of these functions that have no such frame below."""
         chosen = np.isin(self._arrays[self._FUNCTION], functions).astype(np.uint8)
-        outer = self._notes.outermost(self._summed("compare"), len(self), {"chosen": chosen})
+        outer = self._noted("compare").outermost(self._summed("compare"), len(self), {"chosen": chosen})
         return np.flatnonzero(outer)
 
     def parts(
@@ -248,9 +248,18 @@ class CallTable(CallLengths):
         tuple of numpy.ndarray, shape (count, functions)
             Frames, their own instructions, and the row of the first call that has one (-1: none).
         """
-        found = self._notes.parts(self._summed("compare"), len(self), {"kind": kinds}, count)
+        found = self._noted("compare").parts(self._summed("compare"), len(self), {"kind": kinds}, count)
         counts, instructions, first = found
         return counts.reshape(count, -1), instructions.reshape(count, -1), first.reshape(count, -1)
+
+    def _noted(self, what: str) -> _core.CallNotes:
+        """What the core noted of the frames."""
+        if self._notes is None:
+            raise ConfigError(
+                f"{what}: the calls were pickled, and the sums over them were not: pickle "
+                f"calls.{'tree' if what == 'tree' else 'functions'}() beside them"
+            )
+        return self._notes
 
     def _summed(self, what: str) -> dict[str, NDArray[Any]]:
         """Columns that sums are made of."""

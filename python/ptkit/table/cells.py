@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["contiguous", "held_bytes", "is_uniform", "join", "read_only", "take", "uniform", "where_set"]
+__all__ = [
+    "contiguous",
+    "copied",
+    "held_bytes",
+    "is_uniform",
+    "join",
+    "read_only",
+    "take",
+    "uniform",
+    "where_set",
+]
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -38,6 +48,13 @@ def contiguous(values: NDArray[Any]) -> NDArray[Any]:
     # Zeros that nothing has written take no memory yet.
     made = np.zeros(len(values), values.dtype) if not first else np.full(len(values), first, values.dtype)
     return read_only(made)
+
+
+def copied(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a column in memory of its own."""
+    if is_uniform(values):
+        return uniform(values[0], values.dtype, len(values))
+    return read_only(values.copy())
 
 
 def held_bytes(values: NDArray[Any]) -> int:

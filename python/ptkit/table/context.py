@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ptkit.table.labels import Labels
 
 __all__ = ["TableContext"]
+
+_MANY_TICKS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class TableContext:
         Names of threads, as far as the recorder knew them, by their numbers.
     annotated : bool
         PTW packets are annotations of the recorder (DRAKVUF): PTWEn was 0.
+    kept : mapping of str to sequence of str, or to None
+        Derived columns that the table has as arrays of their own, because it was pickled without its trace.
+        Of a text column, the distinct names; the array has their codes.
+    kept_rate : float or None
+        `ns_per_tick` of the trace, for the same reason.
     """
 
     files: tuple[str, ...] = ()
@@ -48,6 +55,27 @@ class TableContext:
     length_ns: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
     name_inlined: Callable[..., Labels] | None = None
     thread_names: Mapping[int, str] = field(default_factory=dict)
+    kept: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
+    kept_rate: float | None = None
+
+    def ns_per_tick(self) -> float | None:
+        """About how many nanoseconds a TSC tick has; None if the clock is not known."""
+        if self.length_ns is None:
+            return self.kept_rate
+        return float(self.length_ns(np.array([_MANY_TICKS]))[0]) / _MANY_TICKS
+
+    def without_trace(self, kept: Mapping[str, Sequence[str] | None]) -> TableContext:
+        """Return what can be pickled of it, for a table that has these derived columns as arrays."""
+        return replace(
+            self,
+            name_rows=None,
+            name_lines=None,
+            to_ns=None,
+            length_ns=None,
+            name_inlined=None,
+            kept=kept,
+            kept_rate=self.ns_per_tick(),
+        )
 
     def thread_label(self, tid: int) -> str:
         """Name the outermost code of a thread, if no function is known to have it."""

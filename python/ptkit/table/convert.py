@@ -12,6 +12,7 @@ from ptkit import _core, memory
 from ptkit.arguments import names
 from ptkit.schema import schema_of
 from ptkit.table.cells import contiguous
+from ptkit.table.derived import symbol_column
 from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
@@ -33,8 +34,20 @@ _FORMATS = {
 
 
 def shown_names(table: Table, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Columns to convert: those of the table, unless others are asked for."""
-    return table.columns if columns is None else tuple(names("columns", columns))
+    """Columns to convert: those that are asked for, or those of the table.
+
+    A table that no columns were chosen of has the functions of its addresses, too, as they are shown.
+    """
+    if columns is not None:
+        return tuple(names("columns", columns))
+    if not set(table._schema.names("stored")) <= set(table.columns):
+        return table.columns
+    found: dict[str, None] = {}
+    for name in table.columns:
+        found[name] = None
+        if table.column(name).unit == "address" and (symbol := symbol_column(name)) in table:
+            found[symbol] = None
+    return tuple(found)
 
 
 LESS = "choose columns=[...], or convert parts: for part in trace.iter_{}(): part.{}()"
@@ -61,12 +74,12 @@ _Names: TypeAlias = tuple[int, NDArray[np.int32], NDArray[np.uint8]]
 _Field: TypeAlias = tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None, int, _Names | None]
 
 
-def _fields(table: Table, columns: Sequence[str] | None, *, names_of_enums: bool = False) -> list[_Field]:
+def _fields(table: Table, columns: Sequence[str] | None) -> list[_Field]:
     shown = shown_names(table, columns)
     size = len(table) * _arrow_bytes(table, shown)
     memory.ask(f"{table.name}: {len(table):,} rows in Arrow", size, LESS.format(table.name, "to_arrow"))
     bits: dict[str | None, tuple[NDArray[np.uint8] | None, int]] = {}  # by flag: columns may share one
-    return [_field(table, name, bits, names_of_enums=names_of_enums) for name in shown]
+    return [_field(table, name, bits) for name in shown]
 
 
 def _validity(known: NDArray[np.bool_] | None) -> tuple[NDArray[np.uint8] | None, int]:
@@ -75,13 +88,7 @@ def _validity(known: NDArray[np.bool_] | None) -> tuple[NDArray[np.uint8] | None
     return (None, 0) if known is None or nulls == 0 else (_bits(contiguous(known)), nulls)
 
 
-def _field(
-    table: Table,
-    name: str,
-    bits: dict[str | None, tuple[NDArray[np.uint8] | None, int]],
-    *,
-    names_of_enums: bool,
-) -> _Field:
+def _field(table: Table, name: str, bits: dict[str | None, tuple[NDArray[np.uint8] | None, int]]) -> _Field:
     column = table.column(name)
     dictionary = None
     values: NDArray[Any]
@@ -92,7 +99,7 @@ def _field(
         validity, nulls = _validity(made.known())
     else:
         values = contiguous(np.asarray(table[name]))
-        if names_of_enums and column.enum is not None:
+        if column.enum is not None:  # members are numbered from 0 on: a value is its own code
             values = values.view(np.int8)
             dictionary = _dictionary([column.enum(value).name for value in range(len(column.enum))])
         flag = None if column.role == "derived" else table._schema.validity.get(name)
@@ -131,18 +138,16 @@ def arrow_stream(table: Table, columns: Sequence[str] | None) -> Any:
 class _Stream:
     """The capsule protocol around chosen columns."""
 
-    def __init__(self, table: Table, columns: Sequence[str] | None, names_of_enums: bool) -> None:
+    def __init__(self, table: Table, columns: Sequence[str] | None) -> None:
         self._table = table
         self._columns = columns
-        self._names_of_enums = names_of_enums
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        fields = _fields(self._table, self._columns, names_of_enums=self._names_of_enums)
-        return _core.arrow_stream(len(self._table), fields)
+        return arrow_stream(self._table, self._columns)
 
 
-def to_arrow(table: Table, columns: Sequence[str] | None, *, names_of_enums: bool = False) -> pyarrow.Table:
-    """Share a table with pyarrow; values of enumerations are numbers, or dictionaries of their names."""
+def to_arrow(table: Table, columns: Sequence[str] | None) -> pyarrow.Table:
+    """Share a table with pyarrow."""
     import pyarrow
 
-    return pyarrow.table(_Stream(table, columns, names_of_enums))
+    return pyarrow.table(_Stream(table, columns))

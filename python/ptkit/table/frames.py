@@ -84,7 +84,7 @@ def to_pandas(
     memory.ask(f"{table.name}: {len(table):,} rows in pandas", size, LESS.format(table.name, "to_pandas"))
     frame: pandas.DataFrame
     if dtype_backend == "pyarrow":
-        arrow = to_arrow(table, shown, names_of_enums=True)
+        arrow = to_arrow(table, shown)
         frame = arrow.to_pandas(types_mapper=pandas.ArrowDtype)
         return frame.copy() if copy else frame
     masks = _Masks(table, copy)
@@ -143,18 +143,10 @@ def to_polars(table: Table, columns: Sequence[str] | None) -> polars.DataFrame:
     import polars
 
     shown = shown_names(table, columns)
-    arrow = to_arrow(table, shown)
     enums = {name: enum for name in shown if (enum := table.column(name).enum) is not None}
-    codes: Any = polars.from_arrow(arrow, rechunk=False)
-    frame: polars.DataFrame = codes.with_columns(_polars_enum(name, enum) for name, enum in enums.items())
+    found: Any = polars.from_arrow(to_arrow(table, shown), rechunk=False)
+    types = {
+        name: polars.Enum([enum(code).name for code in range(len(enum))]) for name, enum in enums.items()
+    }
+    frame: polars.DataFrame = found.with_columns(polars.col(name).cast(one) for name, one in types.items())
     return frame
-
-
-def _polars_enum(name: str, enum: type[IntEnum]) -> Any:
-    """Numbers as an enumeration of Polars, of which they are the codes."""
-    import polars
-
-    column: Any = polars.col(name)
-    dtype = polars.Enum([enum(value).name for value in range(len(enum))])
-    to = getattr(column.cat, "to", None)  # Polars 1 casts instead
-    return column.cast(dtype) if to is None else to(dtype)

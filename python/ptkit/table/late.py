@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.table.cells import held_bytes, is_uniform, take
+from ptkit.table.cells import copied, held_bytes, is_uniform, take
 
 __all__ = ["Arrays", "LateColumn"]
 
@@ -116,6 +116,10 @@ class Arrays(Mapping[str, NDArray[Any]]):
                 for name, column in self._columns.items()
             }
         )
+
+    def copied(self) -> Arrays:
+        """Return columns that share no memory with these."""
+        return Arrays({name: copied(self[name]) for name in self})
 
     def copied_row_bytes(self) -> int:
         """Bytes of a row where rows are copied."""

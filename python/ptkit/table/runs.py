@@ -52,6 +52,10 @@ class Runs:
         values = self.arrays[name]
         return bool((values == values[:1]).all())
 
+    def copied(self) -> Runs:
+        """Return runs that share no memory with these."""
+        return Runs(self.rows, {name: values.copy() for name, values in self.arrays.items()})
+
     def take(self, index: Any) -> Runs:
         """Runs of the rows that an index (slice, mask or positions) chooses."""
         if isinstance(index, slice) and index.step in (None, 1):

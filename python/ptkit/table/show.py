@@ -2,117 +2,197 @@
 
 from __future__ import annotations
 
-from html import escape
+import shutil
 from typing import TYPE_CHECKING, Any
 
-from ptkit.table.derived import derived_of, symbol_column
+import numpy as np
+
+from ptkit import _core
+from ptkit.schema import Column
+from ptkit.table.derived import symbol_column
+from ptkit.table.html import Cell, html_table
 from ptkit.table.labels import Labels
-from ptkit.text import counted, one_line
+from ptkit.text import counted, duration, one_line
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table
 
 _ENDS = 5  # rows shown at each end
-_NAME_WIDTH = 40
+# Shares of the width: of a name, of one beside an address, and of a message.
+_NAME = 1 / 3
+_PLACE = 1 / 6
+_MESSAGE = 5 / 8
+_SIDES = ("errors", "gaps")
+_BETWEEN = "  "
 
 
-def _cells(table: Table, name: str) -> list[str]:
-    """Every row of a (short) table as text."""
+def _parts(table: Table) -> tuple[list[tuple[int, Table]], int | None]:
+    """What is shown of a table, with the numbers of first rows, and after how many rows some are left out."""
+    if len(table) <= 2 * _ENDS:
+        return [(0, table[:])], None
+    last = len(table) - _ENDS
+    return [(0, table[:_ENDS]), (last, table[last:])], _ENDS
+
+
+def _is_quantity(column: Column) -> bool:
+    """Whether values are counts or sizes, no numbers of things."""
+    is_count = column.dtype == np.int64 or column.name == "instructions"
+    return column.enum is None and (is_count or column.unit in ("bytes", "TSC ticks", "ns"))
+
+
+def _is_length(column: Column) -> bool:
+    """Whether values are lengths of time in ticks, no points of time."""
+    return column.unit == "TSC ticks" and column.dtype != np.uint64
+
+
+def _texts(table: Table, name: str) -> list[str]:
+    """Every row of a (short) table as text, but for names of addresses."""
     column = table.column(name)
     values: list[Any] = table.named(name)
-    if column.unit == "address":
-        places = _places(table, symbol_column(name))
-        return [_address(value, place) for value, place in zip(values, places, strict=True)]
-    if name == "flags":
-        return [f"{value:#x}" for value in values]
-    return ["-" if value is None else str(value) for value in values]
+    form = "{}"
+    if column.unit == "address" or name == "flags":
+        form = "{:#x}"
+    elif _is_quantity(column):
+        form = "{:,}"
+    return ["-" if value is None else one_line(form.format(value)) for value in values]
 
 
-def _places(table: Table, symbol: str) -> list[str | None]:
+def _places(table: Table, name: str) -> list[str | None]:
     """Functions and offsets in them; None also where the columns that this needs were not read."""
-    derived = derived_of(table.name)
-    if symbol not in derived:  # of mappings
+    symbol = symbol_column(name)
+    if table.column(name).unit != "address" or not table._can_make(symbol):
         return [None] * len(table)
-    if not derived[symbol].offered(table._context) or not table._has_read(derived[symbol].needs):
-        return [None] * len(table)
-    names, offsets = derived[symbol].values(table), derived[f"{symbol}_offset"].values(table)
+    names, offsets = table._derived_values(symbol), table._derived_values(f"{symbol}_offset")
     assert isinstance(names, Labels)
     assert not isinstance(offsets, Labels)
-    rows = zip(names.texts(), offsets, strict=True)
-    return [f"{name}+{offset:#x}" if name and offset else name for name, offset in rows]
+    known = table.known(name)
+    rows = zip(names.texts(), offsets, np.ones(len(table), np.bool_) if known is None else known, strict=True)
+    return [
+        one_line(f"{name}+{offset:#x}" if offset else name) if name and has_ip else None
+        for name, offset, has_ip in rows
+    ]
 
 
-def _address(value: int | None, symbol: str | None) -> str:
-    if value is None:
-        return "-"
-    if not symbol:
-        return f"{value:#x}"
-    return f"{value:#x} {symbol if len(symbol) <= _NAME_WIDTH else symbol[: _NAME_WIDTH - 3] + '...'}"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: max(most - 3, 0)] + "..."
 
 
-def _shown(table: Table) -> tuple[list[str], list[list[str]], int | None]:
-    """Header, rows of cells, and after how many of them rows are left out."""
-    cut = len(table) > 2 * _ENDS
-    parts = [table[:_ENDS], table[len(table) - _ENDS :]] if cut else [table[:]]
-    header = ["", *table.columns]
-    rows: list[list[str]] = []
-    for part, first in zip(parts, (0, len(table) - _ENDS), strict=False):
-        cells = [[str(first + i) for i in range(len(part))]]
-        cells += [_cells(part, name) for name in table.columns]
-        if table.name in ("errors", "gaps") and len(part):
-            cells.append(part.messages() if _has_messages(part) else [""] * len(part))
-        rows += [[one_line(cell) for cell in row] for row in zip(*cells, strict=True)]
-    if table.name in ("errors", "gaps"):
-        header.append("message")
-    return header, rows, _ENDS if cut else None
+def _messages(table: Table) -> list[str]:
+    has_columns = set(table._schema.names("stored")) <= set(table.columns)
+    return table.messages() if has_columns and len(table) else [""] * len(table)
 
 
-def _has_messages(table: Table) -> bool:
-    return set(table._schema.names("stored")) <= set(table.columns)
-
-
-def _footer(table: Table) -> str:
+def _footer(table: Table, shown: int | None = None) -> str:
     text = f"{table.name}: {counted(len(table), 'row')} x {counted(len(table.columns), 'column')}"
-    for side in ("errors", "gaps"):
+    if shown is not None:
+        text += f", {shown} shown"
+    for side in _SIDES:
         rows = getattr(table, side)
         if rows is not None and len(rows):
             text += f", {len(rows):,} {side if len(rows) > 1 else side[:-1]}"
     return text
 
 
-def as_text(table: Table) -> str:
-    """Like pandas: aligned columns, head and tail."""
-    header, rows, cut = _shown(table)
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    left = [i for i, name in enumerate(header) if name == "message"]
+def as_text(table: Table, width: int | None = None) -> str:
+    """Like pandas: aligned columns, head and tail, and as many columns as fit the terminal."""
+    width = shutil.get_terminal_size().columns if width is None else width
+    parts, cut = _parts(table)
+    room = width
+    columns = [[""] + [str(first + row) for first, part in parts for row in range(len(part))]]
+    messages: list[str] = []
+    if table.name in _SIDES:
+        messages = [one_line(text) for _, part in parts for text in _messages(part)]
+        room -= min(max(map(len, ["message", *messages])), int(width * _MESSAGE)) + len(_BETWEEN)
+    used = len(columns[0][-1])
+    for name in table.columns:
+        cells = [name, *_with_places(parts, name, width)]
+        longest = max(map(len, cells))
+        is_last = len(columns) == len(table.columns)
+        rest = 0 if is_last else len(_BETWEEN) + len("...")
+        if len(columns) > 1 and used + len(_BETWEEN) + longest + rest > room:
+            break
+        used += len(_BETWEEN) + longest
+        columns.append(cells)
+    shown = len(columns) - 1
+    lacks = shown < len(table.columns)
+    if lacks:
+        columns.append(["..."] * len(columns[0]))
+        used += len(_BETWEEN) + len("...")
+    left = -1
+    if table.name in _SIDES:
+        left = len(columns)
+        columns.append(["message", *(_cut(text, width - used - len(_BETWEEN)) for text in messages)])
+    footer = _footer(table, shown if lacks else None)
+    if messages and columns[-1][1:] != messages:
+        footer += "; messages() has the whole texts"
+    return "\n".join([*_aligned(columns, left, cut), f"[{footer}]"])
 
-    def line(cells: list[str]) -> str:
-        padded = (
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        return "  ".join(padded).rstrip()
 
-    lines = [line(header), *map(line, rows)]
+def _with_places(parts: list[tuple[int, Table]], name: str, width: int) -> list[str]:
+    """Cells of a column: addresses with functions, long texts cut."""
+    most, most_beside = int(width * _NAME), int(width * _PLACE)
+    cells = []
+    for _, part in parts:
+        places = _places(part, name)
+        if part.column(name).dtype == np.dtype(object):
+            cells += [_cut(text, most) for text in _texts(part, name)]
+        else:
+            rows = zip(_texts(part, name), places, strict=True)
+            cells += [f"{text} {_cut(place, most_beside)}" if place else text for text, place in rows]
+    return cells
+
+
+def _aligned(columns: list[list[str]], left: int, cut: int | None) -> list[str]:
+    """Lines of columns; column number `left` is aligned on the left."""
+    widths = [max(map(len, cells)) for cells in columns]
+    rows = [list(row) for row in zip(*columns, strict=True)]
     if cut is not None:
-        lines.insert(1 + cut, line(["..." for _ in header]))
-    return "\n".join([*lines, f"[{_footer(table)}]"])
+        rows.insert(1 + cut, ["..."] * len(columns))
+    return [
+        _BETWEEN.join(
+            cell.ljust(width) if number == left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def as_html(table: Table) -> str:
-    """Build the same table for a notebook."""
-    header, rows, cut = _shown(table)
+    """Build the same table for a notebook, with all columns, and times in units."""
+    parts, cut = _parts(table)
+    rate = table._context.ns_per_tick()
+    heads = [Cell("")]
+    columns = [[Cell(str(first + row)) for first, part in parts for row in range(len(part))]]
+    for name in table.columns:
+        column = table.column(name)
+        is_time = rate is not None and _is_length(column)
+        unit = column.unit if _is_quantity(column) and not is_time else ""
+        is_text = column.dtype == np.dtype(object) or column.enum is not None or column.unit == "address"
+        heads.append(Cell(name, title=column.doc, unit=unit, is_text=is_text))
+        columns.append([cell for _, part in parts for cell in _html_cells(part, name, rate, is_text)])
+    if table.name in _SIDES:
+        heads.append(Cell("message", is_text=True))
+        columns.append([Cell(text, is_text=True) for _, part in parts for text in _messages(part)])
+    return html_table(heads, list(zip(*columns, strict=True)), _footer(table), cut=cut)
 
-    def line(cells: list[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-    body = [line(row, "td") for row in rows]
-    if cut is not None:
-        body.insert(cut, line(["..." for _ in header], "td"))
-    return (
-        '<table class="ptkit"><thead>'
-        + line(header, "th")
-        + "</thead><tbody>"
-        + "".join(body)
-        + f"</tbody></table><p>{escape(_footer(table))}</p>"
-    )
+def _html_cells(table: Table, name: str, rate: float | None, is_text: bool) -> list[Cell]:
+    column, texts = table.column(name), _texts(table, name)
+    if rate is not None and _is_length(column):
+        values = table.named(name)
+        return [
+            Cell(text) if ticks is None else Cell(duration(round(ticks * rate)), title=f"{text} TSC ticks")
+            for text, ticks in zip(texts, values, strict=True)
+        ]
+    if name == "flags":
+        return [
+            Cell(text, title=_flag_names(column, value))
+            for text, value in zip(texts, np.asarray(table[name]).tolist(), strict=True)
+        ]
+    rows = zip(texts, _places(table, name), strict=True)
+    return [Cell(f"{text} {place}" if place else text, is_text=is_text) for text, place in rows]
+
+
+def _flag_names(column: Column, value: int) -> str:
+    flags = getattr(_core, column.unit, ())
+    return ", ".join(flag.name for flag in flags if flag.value & value)

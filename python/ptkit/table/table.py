@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core, memory
+from ptkit.arguments import integer
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, join, read_only, where_set
 from ptkit.table.column_array import column_array
 from ptkit.table.context import TableContext
 from ptkit.table.derived import Derived, derived_of
+from ptkit.table.forms import TableForms
 from ptkit.table.labels import Labels
 from ptkit.table.late import Arrays
+from ptkit.table.pickled import from_arrays, kept_columns, packed, unpacked
 from ptkit.table.runs import Runs
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
     from typing_extensions import Self
 
 __all__ = ["Table", "concatenate"]
 
+_MOST_ROWS = 2**48
 _INDEX_BYTES = 16  # for each row that is copied, while its run is looked up
 
 
-class Table:
+class Table(TableForms):
     """Named columns of equal length, in memory that the core filled.
 
     ``table["from_ip"]`` is a read-only NumPy array, ``len(table)`` the number of rows, ``table[10:20]`` and
@@ -118,7 +120,9 @@ class Table:
             names.update(dict.fromkeys(self._schema.names("run", "run flag")))
         if "flags" in self._columns:
             names.update(dict.fromkeys(self._schema.names("flag")))
-        for name, derived in derived_of(self.name).items():
+        for name in derived_of(self.name):
+            derived = self._derived(name)
+            assert derived is not None
             if derived.offered(self._context) and names.keys() >= set(derived.needs):
                 names[name] = None
         return tuple(names)
@@ -316,11 +320,21 @@ class Table:
         return all(name in self._arrays or name in runs for name in names)
 
     def _derived(self, name: str) -> Derived | None:
-        return derived_of(self.name).get(name)
+        found = derived_of(self.name).get(name)
+        return found if found is None or name not in self._context.kept else from_arrays(found)
 
     def _derived_values(self, name: str) -> NDArray[Any] | Labels:
         """Make a derived column that is available."""
-        return derived_of(self.name)[name].values(self)
+        derived = self._derived(name)
+        assert derived is not None
+        return derived.values(self)
+
+    def _can_make(self, name: str) -> bool:
+        """Whether a derived column can be made, available or not."""
+        derived = self._derived(name)
+        if derived is None or not derived.offered(self._context):
+            return False
+        return name in self._context.kept or self._has_read(derived.needs)
 
     def known(self, name: str) -> NDArray[np.bool_] | None:
         """Which values of a column mean something.
@@ -406,136 +420,135 @@ class Table:
             mask &= matching(values, column, wanted)
         return self[mask]
 
-    def messages(self) -> list[str]:
-        """A line of text per row of an errors, gaps, events or packets table.
-
-        Errors and gaps: what happened, where, and what to do. Events and packets: in the manner of
-        libipt's ptxed and ptdump.
-
-        Raises
-        ------
-        ConfigError
-            If it is another table.
-        ColumnError
-            If a column that the text is made of was not asked for.
-        OutOfMemoryError
-            If the texts of so many rows take more memory than is free.
-        """
-        return self._messages()
-
-    def _messages(self, *, rva: bool = False) -> list[str]:
-        """Make `messages`; `rva`: with module and RVA of addresses."""
-        from ptkit.table import messages
-
-        self._ask(f"messages of {self._rows:,} rows", self._rows * messages.ROW_BYTES)
-        if self.name == "errors":
-            return messages.error_messages(self, self._context.files, self._context.record_streams, rva=rva)
-        if self.name == "gaps":
-            return messages.gap_messages(self, self._context.record_streams, rva=rva)
-        if self.name == "events":
-            return messages.event_messages(self, rva=rva)
-        if self.name == "packets":
-            return messages.packet_messages(self)
-        raise ConfigError(f"{self.name} has no messages: errors, gaps, events and packets have")
-
-    # Tables of other packages.
-
-    def to_pandas(
-        self,
-        columns: Sequence[str] | None = None,
-        *,
-        copy: bool = False,
-        dtype_backend: str = "numpy_nullable",
-    ) -> pandas.DataFrame:
-        """View as a DataFrame of pandas that shares the table's memory.
+    def head(self, count: int = 5) -> Self:
+        """The first rows.
 
         Parameters
         ----------
-        columns : sequence of str, optional
-            Any of `available`; `columns` of the table by default.
-        copy : bool
-            Copy all columns, so that the frame can be written. Without it, the frame's columns are read-only
-            views: pandas raises ValueError where a value is assigned in place.
-        dtype_backend : str
-            ``"numpy_nullable"``: columns of which values may be unknown are nullable integers, also where all
-            are known. ``"pyarrow"``: all columns are of pandas.ArrowDtype.
+        count : int
+            How many at most.
+        """
+        return self[: integer("count", count, 0, _MOST_ROWS)]
+
+    def sort(self, *columns: str, descending: bool | Sequence[bool] = False) -> Self:
+        """The same rows in the order of one or several columns.
+
+        Parameters
+        ----------
+        *columns : str
+            One or several of `available`: rows that are equal in the first one are ordered by the second one,
+            and so on.
+        descending : bool or sequence of bool
+            Largest first: for all columns, or for each.
 
         Returns
         -------
-        pandas.DataFrame
-            Enumerations and names are categoricals (with pyarrow: dictionaries).
+        Table
+            A copy. Rows that are equal in all columns keep their order. Rows of which a value is not known
+            come last. Enumerations are ordered by number, as `docs/tables.md` lists them.
 
         Raises
         ------
         ColumnError
             If there is no such column, or it was not asked for.
         ConfigError
-            If `dtype_backend` is neither.
+            If no column is given, or `descending` has not one value for each.
         OutOfMemoryError
-            If masks, columns that are made on access, or copies take more memory than is free.
+            If the copy takes more memory than is free.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> functions = ptkit.record(["true"]).functions()
+        >>> slowest = functions.sort("p99", descending=True).head(10)
+        >>> by_file = functions.sort("module", "self_instructions", descending=[False, True])
         """
-        from ptkit.table.frames import to_pandas
+        from ptkit.table.order import order_of
 
-        return to_pandas(self, columns, copy=copy, dtype_backend=dtype_backend)
+        return self[order_of(self, columns, descending)]
 
-    def to_polars(self, columns: Sequence[str] | None = None) -> polars.DataFrame:
-        """View as a DataFrame of Polars; enumerations become polars.Enum, names polars.Categorical.
+    def nlargest(self, count: int, columns: str | Sequence[str]) -> Self:
+        """The rows with the largest values, largest first: the same as `sort` and `head`.
 
         Parameters
         ----------
-        columns : sequence of str, optional
-            Any of `available`; `columns` of the table by default.
+        count : int
+            How many at most.
+        columns : str or sequence of str
+            As for `sort`.
 
-        Returns
-        -------
-        polars.DataFrame
+        Raises
+        ------
+        ColumnError, ConfigError, OutOfMemoryError
+            As for `sort`.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> edges = ptkit.record(["true"]).edges()
+        >>> bool(edges.nlargest(1, "count")["count"][0] == edges["count"].max())
+        True
         """
-        from ptkit.table.frames import to_polars
+        from ptkit.table.order import order_of
 
-        return to_polars(self, columns)
+        count = integer("count", count, 0, _MOST_ROWS)
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        return self[order_of(self, names, True)[:count]]
 
-    def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
-        """Share with pyarrow: names as dictionaries of strings; values that are not known are null.
+    # Copies.
 
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Any of `available`; `columns` of the table by default.
+    def __copy__(self) -> Self:
+        return self._rows_of(slice(None), self.errors, self.gaps)
 
-        Returns
-        -------
-        pyarrow.Table
-        """
-        from ptkit.table.convert import to_arrow
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._part(
+            self._rows,
+            self._arrays.copied(),
+            None if self._runs is None else self._runs.copied(),
+            columns=self._columns,
+            errors=deepcopy(self.errors, memo),
+            gaps=deepcopy(self.gaps, memo),
+        )
 
-        return to_arrow(self, columns)
+    def __reduce__(self) -> tuple[Any, ...]:
+        made, kept = kept_columns(self)
+        shown = {"flags", *self._columns} & set(self._arrays) - set(made)
+        arrays = {name: self._arrays[name] for name in self._arrays if name in shown} | made
+        return _unpickled, (
+            type(self),
+            self.name,
+            self._rows,
+            {name: packed(values) for name, values in arrays.items()},
+            self._runs,
+            self._columns,
+            self._context.without_trace(kept),
+            self.errors,
+            self.gaps,
+        )
 
-    def __arrow_c_schema__(self) -> Any:
-        from ptkit.table.convert import arrow_capsules
 
-        return arrow_capsules(self[:0], None)[0]
-
-    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        from ptkit.table.convert import arrow_capsules
-
-        return arrow_capsules(self, None)
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        from ptkit.table.convert import arrow_stream
-
-        return arrow_stream(self, None)
-
-    # In a terminal and in a notebook.
-
-    def __repr__(self) -> str:
-        from ptkit.table.show import as_text
-
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from ptkit.table.show import as_html
-
-        return as_html(self)
+def _unpickled(
+    kind: type[Table],
+    name: str,
+    rows: int,
+    arrays: Mapping[str, Any],
+    runs: Runs | None,
+    columns: Sequence[str],
+    context: TableContext,
+    errors: Table | None,
+    gaps: Table | None,
+) -> Table:
+    columns_of_rows = {name: unpacked(stored) for name, stored in arrays.items()}
+    return kind(
+        schema_of(name),
+        rows,
+        columns_of_rows,
+        runs,
+        columns=columns,
+        context=context,
+        errors=errors,
+        gaps=gaps,
+    )
 
 
 def concatenate(tables: Sequence[Table]) -> Table:

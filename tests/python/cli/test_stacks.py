@@ -16,7 +16,7 @@ from test_json import ROWS, assert_fits
 import ptkit
 from ptkit.cli import frames, main, stacks
 from ptkit.cli.output import colours
-from ptkit.cli.output.durations import _readable
+from ptkit.text import duration
 
 FIB_CALLS = 3 * 67 + 6 * 5  # of tests/programs/calls.c
 
@@ -304,8 +304,8 @@ def test_names_keep_their_begin_and_their_end() -> None:
 
 def test_durations_have_three_digits() -> None:
     texts = {0: "0 ns", 999: "999 ns", 1234: "1.23 us", 56_789: "56.8 us", 123_456_789: "123 ms"}
-    assert {ns: _readable(ns) for ns in texts} == texts
-    assert _readable(3600 * 10**9) == "3,600 s"
+    assert {ns: duration(ns) for ns in texts} == texts
+    assert duration(3600 * 10**9) == "3,600 s"
 
 
 def test_limits_count_calls_of_all_streams(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from make_tables_doc import ROOT
@@ -22,7 +25,12 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "polars": lambda table: table.to_polars(),
     "arrow": lambda table: table.to_arrow(),
     "capsule": lambda table: table.__arrow_c_stream__(),
+    "rows": np.asarray,
+    "sort": lambda table: table.sort(table.columns[0], descending=True),
     "where": lambda table: table.where(**{table.columns[0]: table[table.columns[0]][:1]}),
+    "pickle": lambda table: pickle.loads(pickle.dumps(table)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
 }
 
 
@@ -53,9 +61,12 @@ def test_each_column_alone(name: str, form: str, ask: Callable[..., Any]) -> Non
         assert one.columns == (column,)
         assert one.named(column) == ask(name, [column, *_flags(whole)]).named(column)
         try:
-            FORMS[form](one)
+            found = FORMS[form](one)
         except Exception as error:
             raise AssertionError(f"{name}: {column} alone, as {form}: {error}") from error
+        if form in ("copy", "deepcopy", "pickle"):
+            assert found.columns == (column,)
+            assert found.named(column) == one.named(column), column
 
 
 def _flags(table: Any) -> list[str]:

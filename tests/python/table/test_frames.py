@@ -42,11 +42,9 @@ def test_dtypes_do_not_depend_on_the_data(pandas: Any, loop_trace: Any, packets_
         (known, known[:0]),
         (loop_trace.branches(), loop_trace.branches()[:0]),
     ):
-        assert one.to_pandas().dtypes.to_dict() == other.to_pandas().dtypes.to_dict()
-        assert (
-            one.to_pandas(dtype_backend="pyarrow").dtypes.to_dict()
-            == other.to_pandas(dtype_backend="pyarrow").dtypes.to_dict()
-        )
+        for backend in ("numpy_nullable", "pyarrow"):
+            frames = [table.to_pandas(table.columns, dtype_backend=backend) for table in (one, other)]
+            assert frames[0].dtypes.to_dict() == frames[1].dtypes.to_dict()
 
 
 @pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
@@ -152,3 +150,66 @@ def test_polars(loop_trace: Any, packets_table: Any) -> None:
     assert changed["offset"].to_list() == [1] * len(table)
     assert frame["offset"].to_list() == table["offset"].tolist()
     assert polars.DataFrame(table).columns == list(table.columns)
+
+
+def test_names_are_those_that_are_shown(pandas: Any, clocked: Any) -> None:
+    for table, names in (
+        (clocked.branches(), ["from_symbol", "to_symbol"]),
+        (clocked.calls(), ["entry_symbol", "call_symbol", "return_symbol"]),
+        (clocked.edges(), ["from_symbol", "to_symbol"]),
+    ):
+        frame = table.to_pandas()
+        assert [name for name in frame.columns if name not in table.columns][: len(names)] == names
+        for name in names:
+            assert list(frame.columns).index(name) == list(frame.columns).index(f"{name[:-6]}ip") + 1
+            assert [None if one is pandas.NA or one != one else one for one in frame[name]] == table.named(
+                name
+            )
+        assert any(one == "again" for one in frame[names[0]])
+        chosen = list(table.columns[:2])
+        assert list(table.to_pandas(chosen).columns) == list(table[chosen].to_pandas().columns) == chosen
+        pytest.importorskip("pyarrow")
+        assert table.to_arrow().column_names == list(frame.columns)
+
+
+def test_constructor_takes_rows(pandas: Any, clocked: Any, packets_table: Any) -> None:
+    for table in (clocked.functions(), clocked.branches()[:50], packets_table):
+        frame = pandas.DataFrame(table)
+        assert list(frame.columns) == list(table.to_pandas().columns)
+        assert len(frame) == len(table)
+        for name in frame.columns:
+            found = [None if one is pandas.NA or one != one else one for one in frame[name].tolist()]
+            assert found == table.named(name), name
+    assert pandas.DataFrame(clocked.functions())["count"].dtype == np.int64
+
+
+def test_constructor_keeps_all_digits(pandas: Any, packets_table: Any) -> None:
+    frame = pandas.DataFrame(packets_table)
+    assert frame["ip"].tolist() == [0xFFFFF80685389310, pandas.NA]
+    assert frame["kind"].tolist() == ["TIP_PGE", "PAD"]
+
+
+def test_arrays_of_rows(clocked: Any) -> None:
+    functions = clocked.functions()
+    rows = np.asarray(functions)
+    assert rows.dtype == object
+    assert rows.shape == (len(functions),)
+    assert rows[0].instructions == functions["instructions"][0]
+    assert [row.function for row in rows] == functions.named("function")
+    with pytest.raises(
+        ConfigError, match="no array of float64: the columns of functions have several dtypes"
+    ):
+        np.asarray(functions, dtype=float)
+    with pytest.raises(ValueError, match="copy=False"):
+        functions.__array__(copy=False)
+
+
+def test_enumerations_are_names_in_arrow(clocked: Any) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    for table in (clocked.branches(), clocked.calls(), clocked.gaps, clocked.packets()):
+        for arrow in (table.to_arrow(), pyarrow.table(table), pyarrow.record_batch(table)):
+            for name in table.columns:
+                if table.column(name).enum is not None:
+                    kind = arrow.schema.field(name).type
+                    assert kind == pyarrow.dictionary(pyarrow.int8(), pyarrow.string())
+                    assert arrow.column(name).to_pylist() == table.named(name)

@@ -227,7 +227,8 @@ def test_context_switches_separate_threads(loop: Any) -> None:
         assert len(chosen) == int(((rows["tid"] == 12) & rows["tid_known"]).sum())
 
 
-def test_repr_shows_head_and_tail(loop_trace: Any) -> None:
+def test_repr_shows_head_and_tail(loop_trace: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     text = repr(loop_trace.branches())
     assert "0x1002" in text
     assert "COND" in text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptkit.text import duration
 from ptkit.trace import Trace
 
-_UNITS = (("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000))
 _UNKNOWN = "-"
 
 
@@ -32,16 +32,4 @@ class Durations:
             return _UNKNOWN
         if self._length_ns is None:
             return f"{ticks:,}"
-        return _readable(int(self._length_ns(np.array([ticks]))[0]))
-
-
-def _readable(ns: int) -> str:
-    """Nanoseconds in the largest unit that keeps the number above 1."""
-    unit, size = next(
-        (one for one in reversed(_UNITS) if ns >= one[1]),
-        _UNITS[0],
-    )
-    value = ns / size
-    if size == 1 or value >= 100:
-        return f"{value:,.0f} {unit}"
-    return f"{value:.2f} {unit}" if value < 10 else f"{value:.1f} {unit}"
+        return duration(int(self._length_ns(np.array([ticks]))[0]))

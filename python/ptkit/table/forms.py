@@ -1,0 +1,181 @@
+"""What becomes of a table elsewhere: in pandas, Polars and Arrow, in a terminal, in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from ptkit.table.table import Table
+
+__all__ = ["TableForms"]
+
+
+class TableForms:
+    """What `Table` is converted to, and how it is shown."""
+
+    @property
+    def _table(self) -> Table:
+        return cast("Table", self)
+
+    def messages(self) -> list[str]:
+        """A line of text per row of an errors, gaps, events or packets table.
+
+        Errors and gaps: what happened, where, and what to do. Events and packets: in the manner of
+        libipt's ptxed and ptdump.
+
+        Raises
+        ------
+        ConfigError
+            If it is another table.
+        ColumnError
+            If a column that the text is made of was not asked for.
+        OutOfMemoryError
+            If the texts of so many rows take more memory than is free.
+        """
+        return self._messages()
+
+    def _messages(self, *, rva: bool = False) -> list[str]:
+        """Make `messages`; `rva`: with module and RVA of addresses."""
+        from ptkit.table import messages
+
+        table = self._table
+        table._ask(f"messages of {len(table):,} rows", len(table) * messages.ROW_BYTES)
+        if table.name == "errors":
+            return messages.error_messages(
+                table, table._context.files, table._context.record_streams, rva=rva
+            )
+        if table.name == "gaps":
+            return messages.gap_messages(table, table._context.record_streams, rva=rva)
+        if table.name == "events":
+            return messages.event_messages(table, rva=rva)
+        if table.name == "packets":
+            return messages.packet_messages(table)
+        raise ConfigError(f"{table.name} has no messages: errors, gaps, events and packets have")
+
+    # Tables of other packages.
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+        """One object per row, with the columns that `to_pandas` has as attributes.
+
+        It is there for `pandas.DataFrame(table)`, which takes rows. `to_pandas` is faster, and keeps dtypes
+        and the columns of a table without rows. Enumerations are names; what is not known is None, or
+        pandas.NA where pandas is imported. A column, ``table["count"]``, is an array of numbers.
+
+        Raises
+        ------
+        ConfigError
+            If another dtype than object is asked for.
+        """
+        from ptkit.table.row_objects import row_objects
+
+        return row_objects(self._table, dtype, copy)
+
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        copy: bool = False,
+        dtype_backend: str = "numpy_nullable",
+    ) -> pandas.DataFrame:
+        """View as a DataFrame of pandas that shares the table's memory.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Any of `available`. By default `columns` of the table; if none were chosen of it, also the names
+            of functions beside addresses: ``from_symbol``, ``entry_symbol`` and so on.
+        copy : bool
+            Copy all columns, so that the frame can be written. Without it, the frame's columns are read-only
+            views: pandas raises ValueError where a value is assigned in place.
+        dtype_backend : str
+            ``"numpy_nullable"``: columns of which values may be unknown are nullable integers, also where all
+            are known. ``"pyarrow"``: all columns are of pandas.ArrowDtype.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Enumerations and names are categoricals (with pyarrow: dictionaries).
+
+        Raises
+        ------
+        ColumnError
+            If there is no such column, or it was not asked for.
+        ConfigError
+            If `dtype_backend` is neither.
+        OutOfMemoryError
+            If masks, columns that are made on access, or copies take more memory than is free.
+        """
+        from ptkit.table.frames import to_pandas
+
+        return to_pandas(self._table, columns, copy=copy, dtype_backend=dtype_backend)
+
+    def to_polars(self, columns: Sequence[str] | None = None) -> polars.DataFrame:
+        """View as a DataFrame of Polars; enumerations become polars.Enum, names polars.Categorical.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Any of `available`. By default `columns` of the table; if none were chosen of it, also the names
+            of functions beside addresses: ``from_symbol``, ``entry_symbol`` and so on.
+
+        Returns
+        -------
+        polars.DataFrame
+        """
+        from ptkit.table.frames import to_polars
+
+        return to_polars(self._table, columns)
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
+        """Share with pyarrow: enumerations and names as dictionaries of strings; what is not known is null.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Any of `available`. By default `columns` of the table; if none were chosen of it, also the names
+            of functions beside addresses: ``from_symbol``, ``entry_symbol`` and so on.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        from ptkit.table.convert import to_arrow
+
+        return to_arrow(self._table, columns)
+
+    def __arrow_c_schema__(self) -> Any:
+        from ptkit.table.convert import arrow_capsules
+
+        return arrow_capsules(self._table[:0], None)[0]
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        from ptkit.table.convert import arrow_capsules
+
+        return arrow_capsules(self._table, None)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        from ptkit.table.convert import arrow_stream
+
+        return arrow_stream(self._table, None)
+
+    # In a terminal and in a notebook.
+
+    def __repr__(self) -> str:
+        from ptkit.table.show import as_text
+
+        return as_text(self._table)
+
+    def _repr_html_(self) -> str:
+        from ptkit.table.show import as_html
+
+        return as_html(self._table)
