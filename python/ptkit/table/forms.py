@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from matplotlib.axes import Axes
 
     from ptkit.table.table import Table
 
@@ -168,7 +169,40 @@ class TableForms:
 
         return arrow_stream(self._table, None)
 
-    # In a terminal and in a notebook.
+    # In a picture, in a terminal and in a notebook.
+
+    def plot(self, ax: Axes | None = None, *, count: int = 14) -> Axes:
+        """Draw the functions with most instructions of their own, by matplotlib.
+
+        Tables of functions have this picture, also by file (``by="module"``); `Trace.plot` draws a trace.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default in a new figure.
+        count : int
+            How many functions at most.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        UnsupportedError
+            If matplotlib is missing.
+        ConfigError
+            If it is another table, or lacks the columns.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> ptkit.record(["true"]).functions().plot(count=5).get_title("left")
+        'Hottest functions, without what they call'
+        """
+        from ptkit.table.plot import plot_functions
+
+        return plot_functions(self._table, ax, count)
 
     def __repr__(self) -> str:
         from ptkit.table.show import as_text

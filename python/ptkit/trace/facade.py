@@ -27,6 +27,7 @@ from ptkit.trace.debug_files import DebugFiles, debug_folders
 from ptkit.trace.index import IndexInfo
 from ptkit.trace.moments import Moments
 from ptkit.trace.names import Names
+from ptkit.trace.plots import Plots
 from ptkit.trace.ranges import CodeRanges
 from ptkit.trace.saving import save
 from ptkit.trace.slice import Slice
@@ -59,7 +60,7 @@ def _look(segments: CodeSegments, filter: SuspectedFilter, debug_files: DebugFil
     debug_files.look()
 
 
-class Trace(Code, Tables, Comparing, Moments):
+class Trace(Code, Tables, Comparing, Moments, Plots):
     """A recording: its streams, its code, and its tables.
 
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from ptkit import decode as _decode
 from ptkit.decode import Query
 from ptkit.trace.calls import Calls
+from ptkit.trace.plots import Plots
 from ptkit.trace.tables import Tables
 
 if TYPE_CHECKING:
     from ptkit.trace.facade import Trace
 
 
-class View(Tables, Calls):
+class View(Tables, Calls, Plots):
     """The tables of a trace between two times, or those that touch some code.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the
