@@ -35,6 +35,9 @@ _SUMS = (
     "most",
 )
 _OF_FUNCTIONS = (
+    "p50_instructions",
+    "p99_instructions",
+    "max_instructions",
     "p50",
     "p99",
     "max",

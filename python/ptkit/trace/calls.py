@@ -163,16 +163,17 @@ class Calls(ABC):
             the function's first instruction, or continued from another stream), ``instructions``,
             ``self_instructions``, ``branches`` (int64; in recursion, each instruction and branch is counted
             once), ``least``, ``most`` (int64, TSC ticks: least and most possible time of all outermost
-            frames), ``p50``, ``p99``, ``max`` (int64, TSC ticks: median, 99th percentile and maximum of the
-            times of frames, from begin to end, both at their earliest). p50 and p99 are exact up to 65,536
-            frames, then within 1 %: see ``exact``. ``untraced``, ``untraced_error``, ``switched``,
-            ``switched_error``, ``lost``, ``lost_error`` (int64, TSC ticks): as for `calls`, sums over the
-            outermost frames. ``p50_ns`` and so on are nanoseconds. Not among the default columns:
-            ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32), ``code_tsc`` (uint64, TSC
-            ticks: code and names of the space at the first call hold from then on), ``file`` (int32, index
-            in ``trace.info.files``), ``inline_level`` (uint8; as for `calls`), ``import_ip`` (uint64,
-            address, of a branch through the import slot; see ``is_import``), ``source`` (str) and ``line``
-            (uint32) of ``entry_ip``.
+            frames), ``p50_instructions``, ``p99_instructions``, ``max_instructions`` (int64: median, 99th
+            percentile and maximum of the instructions of frames, with what they called), ``p50``, ``p99``,
+            ``max`` (int64, TSC ticks: the same of their times, from begin to end, both at their earliest).
+            p50 and p99 are exact up to 65,536 frames, then within 1 %: see ``exact``. ``untraced``,
+            ``untraced_error``, ``switched``, ``switched_error``, ``lost``, ``lost_error`` (int64, TSC
+            ticks): as for `calls`, sums over the outermost frames. ``p50_ns`` and so on are nanoseconds. Not
+            among the default columns: ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32),
+            ``code_tsc`` (uint64, TSC ticks: code and names of the space at the first call hold from then on),
+            ``file`` (int32, index in ``trace.info.files``), ``inline_level`` (uint8; as for `calls`),
+            ``import_ip`` (uint64, address, of a branch through the import slot; see ``is_import``),
+            ``source`` (str) and ``line`` (uint32) of ``entry_ip``.
             With ``by="line"``, ``function``, ``module``, ``source``, ``line``, ``count`` (how often control
             came to the line from another one, or called it), ``instructions`` and ``self_instructions``
             (int64, both those of the line alone); ``entry_ip`` is its lowest address that was executed.

@@ -59,6 +59,7 @@ void Totals::add(const Frame& frame) {
   self_instructions += frame.self_instructions;
   instructions += frame.new_instructions;
   branches += frame.new_branches;
+  if (!frame.is_rest()) lengths.add(frame.instructions);
   if ((frame.flags & FRAME_TIME_KNOWN) == 0 || (frame.flags & FRAME_END_TIME_KNOWN) == 0) return;
   time_known = true;
   if (!frame.is_rest()) durations.add(frame.end.tsc - std::min(frame.begin.tsc, frame.end.tsc));
@@ -82,6 +83,7 @@ void Totals::add_all(const Totals& others) {
   away.add(others.away);
   time_known = time_known || others.time_known;
   durations.add_all(others.durations);
+  lengths.add_all(others.lengths);
 }
 
 void FunctionTotals::on_frame(const Frame& frame, const Owner& owner) {
@@ -93,7 +95,7 @@ void FunctionTotals::on_frame(const Frame& frame, const Owner& owner) {
 
 std::uint64_t FunctionTotals::bytes() const noexcept {
   std::uint64_t sum = totals_.capacity() * sizeof(Totals) + groups_.bytes();
-  for (const Totals& totals : totals_) sum += totals.durations.bytes();
+  for (const Totals& totals : totals_) sum += totals.durations.bytes() + totals.lengths.bytes();
   return sum;
 }
 
@@ -135,7 +137,7 @@ std::unique_ptr<columns::Batch> FunctionTotals::rows(columns::ColumnMask mask) {
       flags &= ~unsigned{columns::FUNCTION_ENTRY_KNOWN};
       batch->put<functions_entry_ip>(row, 0);
     }
-    if (totals.durations.exact()) flags |= columns::FUNCTION_EXACT;
+    if (totals.durations.exact() && totals.lengths.exact()) flags |= columns::FUNCTION_EXACT;
     if (totals.time_known) flags |= columns::FUNCTION_TIME_KNOWN;
     if (totals.count_exact) flags |= columns::FUNCTION_COUNT_EXACT;
     batch->put<functions_flags>(row, static_cast<std::uint16_t>(flags));
@@ -146,6 +148,9 @@ std::unique_ptr<columns::Batch> FunctionTotals::rows(columns::ColumnMask mask) {
     batch->put<functions_branches>(row, totals.branches);
     batch->put<functions_least>(row, totals.least);
     batch->put<functions_most>(row, totals.most);
+    batch->put<functions_p50_instructions>(row, totals.lengths.quantile(50));
+    batch->put<functions_p99_instructions>(row, totals.lengths.quantile(99));
+    batch->put<functions_max_instructions>(row, totals.lengths.max());
     batch->put<functions_p50>(row, totals.durations.quantile(50));
     batch->put<functions_p99>(row, totals.durations.quantile(99));
     batch->put<functions_max>(row, totals.durations.max());

@@ -11,7 +11,7 @@
 #include "calls/frame_rows.h"
 #include "calls/stack/frame.h"
 #include "calls/stack/frame_groups.h"
-#include "calls/sums/durations.h"
+#include "calls/sums/quantiles.h"
 #include "columns/batch.h"
 
 namespace ptkit::calls {
@@ -28,7 +28,8 @@ struct Totals {
   bool has_frames = false;
   bool time_known = false;
   bool count_exact = true;
-  Durations durations;
+  Quantiles durations;  // TSC ticks
+  Quantiles lengths;    // instructions
 
   void add(const Frame& frame);
   void add_all(const Totals& others);

@@ -109,6 +109,11 @@ def test_functions_are_sums_over_frames(trace: Any, calls: Any) -> None:
         assert functions["instructions"][row] == outermost["instructions"].sum()
         assert functions["branches"][row] == outermost["branches"].sum()
         assert functions["module"][row] == "calls"
+        lengths = np.sort(frames["instructions"])
+        for percent in (50, 99):
+            rank = -(-len(lengths) * percent // 100)
+            assert functions[f"p{percent}_instructions"][row] == lengths[rank - 1]
+        assert functions["max_instructions"][row] == lengths[-1]
         if functions["time_known"][row]:
             times = np.sort(frames["end_tsc"] - frames["tsc"])
             assert functions["max"][row] == times[-1]

@@ -126,7 +126,8 @@ TEST_P(TableFramesBy, SumUpRandomBranches) {
     const auto found = frames.functions(GetParam(), Tails::NESTED, columns::kAllColumns);
     const auto expected = all.rows(columns::kAllColumns);
     expect_equal<functions_file, functions_count, functions_instructions, functions_self_instructions,
-                 functions_branches>(*found, *expected);
+                 functions_branches, functions_p50_instructions, functions_p99_instructions,
+                 functions_max_instructions>(*found, *expected);
   }
 }
 
@@ -181,7 +182,7 @@ TEST(TableFrames, EndAtJumpsOfReplacedTailCalls) {
       TableFrames(rows.notes, rows.view()).functions(By::FUNCTION, Tails::REPLACED, columns::kAllColumns);
   const auto expected = all.rows(columns::kAllColumns);
   expect_equal<functions_entry_ip, functions_count, functions_instructions, functions_self_instructions,
-               functions_branches>(*found, *expected);
+               functions_branches, functions_p50_instructions, functions_max_instructions>(*found, *expected);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Quantiles of the times of one function's frames: exact for few, within 1 % for many.
+// Quantiles of the lengths of one function's frames, in TSC ticks or instructions: exact for few, within 1 %
+// for many.
 #pragma once
 
 #include <algorithm>
@@ -9,18 +10,18 @@
 
 namespace ptkit::calls {
 
-class Durations {
+class Quantiles {
  public:
   static constexpr std::size_t kMostExact = std::size_t{1} << 16U;
 
-  void add(std::uint64_t ticks) {
-    max_ = std::max(max_, ticks);
+  void add(std::uint64_t length) {
+    max_ = std::max(max_, length);
     ++count_;
-    if (buckets_.empty() && values_.size() < kMostExact) return values_.push_back(ticks);
+    if (buckets_.empty() && values_.size() < kMostExact) return values_.push_back(length);
     if (buckets_.empty()) use_buckets();
-    ++buckets_[bucket_of(ticks)];
+    ++buckets_[bucket_of(length)];
   }
-  void add_all(const Durations& others) {
+  void add_all(const Quantiles& others) {
     if (others.buckets_.empty()) {
       for (const std::uint64_t one : others.values_) add(one);
       return;

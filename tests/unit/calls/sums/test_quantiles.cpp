@@ -1,0 +1,60 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "calls/sums/quantiles.h"
+
+namespace ptkit::calls {
+namespace {
+
+std::uint64_t exact_quantile(std::vector<std::uint64_t> values, unsigned percent) {
+  std::sort(values.begin(), values.end());
+  const std::size_t rank = (values.size() * percent + 99) / 100;
+  return values[std::max<std::size_t>(rank, 1) - 1];
+}
+
+TEST(Quantiles, AreExactForFewValues) {
+  Quantiles quantiles;
+  std::vector<std::uint64_t> values;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1001; ++i) {
+    values.push_back(random() >> (random() % 64));
+    quantiles.add(values.back());
+    EXPECT_EQ(quantiles.quantile(50), exact_quantile(values, 50));
+    EXPECT_EQ(quantiles.quantile(99), exact_quantile(values, 99));
+  }
+  EXPECT_TRUE(quantiles.exact());
+  EXPECT_EQ(quantiles.max(), *std::max_element(values.begin(), values.end()));
+}
+
+TEST(Quantiles, AreWithinOnePercentForMany) {
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    Quantiles quantiles;
+    Quantiles others;
+    std::vector<std::uint64_t> values;
+    std::mt19937_64 random(seed);
+    for (std::size_t i = 0; i < Quantiles::kMostExact * 2; ++i) {
+      values.push_back(random() >> (20 + random() % 40));
+      (i % 3 == 0 ? others : quantiles).add(values.back());
+    }
+    quantiles.add_all(others);
+    EXPECT_FALSE(quantiles.exact());
+    EXPECT_EQ(quantiles.count(), values.size());
+    EXPECT_EQ(quantiles.max(), *std::max_element(values.begin(), values.end()));
+    for (const unsigned percent : {1U, 50U, 99U}) {
+      const auto right = static_cast<double>(exact_quantile(values, percent));
+      EXPECT_LE(std::abs(static_cast<double>(quantiles.quantile(percent)) - right), right / 100);
+    }
+  }
+}
+
+TEST(Quantiles, HaveNoQuantileWithoutValues) {
+  Quantiles quantiles;
+  EXPECT_EQ(quantiles.quantile(50), 0U);
+  quantiles.add(UINT64_MAX);
+  EXPECT_EQ(quantiles.quantile(50), UINT64_MAX);
+}
+
+}  // namespace
+}  // namespace ptkit::calls
