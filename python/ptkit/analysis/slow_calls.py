@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptkit.analysis.call_branches import EdgeWork, edge_work
 from ptkit.decode.call_table import CallTable
-from ptkit.errors import ConfigError, SymbolError
+from ptkit.errors import ConfigError
 from ptkit.table import Table
 
 __all__ = ["CallComparison", "CallDifference", "Choice", "compare_calls"]
@@ -20,8 +19,11 @@ __all__ = ["CallComparison", "CallDifference", "Choice", "compare_calls"]
 #: Which calls are slow, or fast: a share, a limit, or a mask.
 Choice: TypeAlias = "float | int | ArrayLike"
 
+_Chosen: TypeAlias = "tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]"
+_Rows = TypeVar("_Rows", CallTable, NDArray[np.intp])
+
 SLOW, FAST = 1, 2
-_NEAR = 5
+_DIGITS = 6  # of a number of calls: a share such as 0.57 is no binary fraction
 _AWAY = {"untraced": "packets disabled", "switched": "other threads", "lost": "control flow lost"}
 
 
@@ -75,6 +77,11 @@ class CallComparison:
         Calls of the function that no other call of it is below.
     slow, fast : CallTable
         Those that are compared.
+    slow_from, fast_to : int
+        Least length of a slow call, and largest one of a fast call: instructions or TSC ticks.
+    left_out : CallTable
+        Calls of one length that are neither slow nor fast: with them, slow calls would be more than the share
+        that was asked for. Empty but for that.
     functions, lines, edges, times : tuple of CallDifference
         Differences with most extra instructions, or ticks, first. ``lines`` is empty without debug
         information. ``times`` has gaps, too.
@@ -87,6 +94,9 @@ class CallComparison:
     calls: int
     slow: CallTable
     fast: CallTable
+    slow_from: int
+    fast_to: int
+    left_out: CallTable
     functions: tuple[CallDifference, ...]
     lines: tuple[CallDifference, ...]
     edges: tuple[CallDifference, ...]
@@ -95,9 +105,11 @@ class CallComparison:
 
     def __repr__(self) -> str:
         first = ", ".join(f"{one.name} {one.extra:+,.0f}" for one in self.functions[:3])
+        unit = "instructions" if self.by == "instructions" else "TSC ticks"
         return (
-            f"<CallComparison of {self.function}(): {len(self.slow):,} slow and {len(self.fast):,} fast "
-            f"of {self.calls:,} calls; instructions by function: {first or 'equal'}>"
+            f"<CallComparison of {self.function}() by {unit}: {len(self.slow):,} slow (from "
+            f"{self.slow_from:,} on) and {len(self.fast):,} fast (up to {self.fast_to:,}) of {self.calls:,} "
+            f"calls; instructions by function: {first or 'equal'}>"
         )
 
     def _repr_html_(self) -> str:
@@ -116,7 +128,7 @@ class CallComparison:
 
 def compare_calls(
     calls: CallTable,
-    function: str,
+    function: NDArray[np.intp],
     *,
     slow: Choice,
     fast: Choice,
@@ -132,16 +144,18 @@ def compare_calls(
     ----------
     calls : CallTable
         All calls of the chosen threads, with ``instruction`` and ``end_instruction``.
+    function : numpy.ndarray of intp
+        Numbers of the function.
     branches : callable
         Parts of the branches of a stream, with the columns of `edge_work`.
     name_ips, name_lines : callable
         Names and source lines of addresses in address spaces.
     """
     names = calls.function_names()
-    rows = calls.outermost(_numbers(names, function))
+    rows = calls.outermost(function)
     found = calls[rows]
     metric = _metric(found, by)
-    is_slow, is_fast = _choose(metric, slow, fast)
+    is_slow, is_fast, is_left_out = _choose(metric, slow, fast, by)
     kinds = np.zeros(len(calls), np.uint8)
     kinds[rows[is_fast]] = FAST
     kinds[rows[is_slow]] = SLOW
@@ -150,28 +164,20 @@ def compare_calls(
     samples = [_spread(side, sample) for side in sides]
     work = edge_work(samples, branches)
     return CallComparison(
-        function=function,
+        function=names[function[0]],
         by=by,
         calls=len(found),
         slow=sides[0],
         fast=sides[1],
+        slow_from=int(metric[is_slow].min()),
+        fast_to=int(metric[is_fast].max()),
+        left_out=found[is_left_out],
         functions=_functions(calls, kinds, sizes, names),
         lines=_lines(work, name_lines),
         edges=_edges(work, name_ips),
         times=_times(sides),
         sampled=(len(samples[0]), len(samples[1])),
     )
-
-
-def _numbers(names: list[str], function: str) -> NDArray[np.intp]:
-    """Numbers of the functions with this name, or with this name before its parameters."""
-    wanted = [number for number, name in enumerate(names) if name == function]
-    wanted = wanted or [number for number, name in enumerate(names) if name.split("(")[0] == function]
-    if not wanted:
-        near = get_close_matches(function, list(dict.fromkeys(names)), _NEAR)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise SymbolError(f"no function {function!r} was called{hint}")
-    return np.array(wanted)
 
 
 def _metric(calls: CallTable, by: str) -> NDArray[np.int64]:
@@ -181,38 +187,67 @@ def _metric(calls: CallTable, by: str) -> NDArray[np.int64]:
     return lengths
 
 
-def _choose(
-    metric: NDArray[np.int64], slow: Choice, fast: Choice
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Masks of slow and of fast calls."""
-    limit = _limit("fast", metric, fast)
-    is_fast = _mask("fast", metric, fast) if limit is None else metric <= limit
-    lowest = _limit("slow", metric, slow)
-    if lowest is None:
-        is_slow = _mask("slow", metric, slow)
+def _choose(metric: NDArray[np.int64], slow: Choice, fast: Choice, by: str) -> _Chosen:
+    """Masks of slow calls, of fast ones, and of those that a share of slow ones leaves out."""
+    longest = _longest(metric, fast)
+    is_fast = _mask("fast", metric, fast) if longest is None else metric <= longest
+    is_left_out = np.zeros(len(metric), np.bool_)
+    if isinstance(slow, (float, np.floating)):
+        above = metric > longest if longest is not None else ~is_left_out
+        is_slow, is_left_out = _slowest(metric, _share("slow", slow), above)
+    elif _is_limit(slow):
+        is_slow = metric >= int(slow)  # type: ignore[arg-type]
     else:
-        # Where most calls take the same, a share of the slow ones is not filled up with fast ones.
-        quickest = None if isinstance(slow, (int, np.integer)) else limit
-        is_slow = metric > quickest if quickest is not None and lowest <= quickest else metric >= lowest
+        is_slow = _mask("slow", metric, slow)
     is_fast = is_fast & ~is_slow
     for name, chosen in (("slow", is_slow), ("fast", is_fast)):
         if not chosen.any():
+            unit = "instructions" if by == "instructions" else "TSC ticks"
             raise ConfigError(
                 f"{name}: none of {len(metric):,} calls is {name}; they take {int(metric.min()):,} to "
-                f"{int(metric.max()):,}"
+                f"{int(metric.max()):,} {unit}: give other shares, or limits"
             )
-    return is_slow, is_fast
+    return is_slow, is_fast, is_left_out
 
 
-def _limit(name: str, metric: NDArray[np.int64], choice: Choice) -> int | None:
-    """The metric from which on, or up to which, calls are chosen. None: a mask chooses them."""
-    if isinstance(choice, (bool, np.bool_)) or not isinstance(choice, (int, float, np.number)):
-        return None
-    if isinstance(choice, (int, np.integer)):
-        return int(choice)
+def _longest(metric: NDArray[np.int64], fast: Choice) -> int | None:
+    """The longest time that a fast call takes. None: a mask chooses them."""
+    if isinstance(fast, (float, np.floating)):
+        return int(np.quantile(metric, _share("fast", fast), method="inverted_cdf"))
+    return int(fast) if _is_limit(fast) else None  # type: ignore[arg-type]
+
+
+def _slowest(
+    metric: NDArray[np.int64], share: float, above: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The longest calls from a share on, and those that would make them more.
+
+    `above`: calls that are longer than fast ones. Where most calls take the same, slow ones are not filled up
+    with them.
+    """
+    most = max(int(round((1 - share) * len(metric), _DIGITS)), 1)
+    none = np.zeros(len(metric), np.bool_)
+    if np.count_nonzero(above) <= most:
+        return above, none
+    limit = np.sort(metric[above])[-most]
+    longer, equal = above & (metric > limit), above & (metric == limit)
+    if np.count_nonzero(longer | equal) <= most:
+        return longer | equal, none
+    if longer.any():
+        return longer, equal
+    # The longest ones all take the same: some of them, from begin to end of the trace.
+    none[_spread(np.flatnonzero(equal), most)] = True
+    return none, equal & ~none
+
+
+def _is_limit(choice: Choice) -> bool:
+    return isinstance(choice, (int, np.integer)) and not isinstance(choice, bool)
+
+
+def _share(name: str, choice: float | np.floating[Any]) -> float:
     if not 0 <= choice <= 1:
         raise ConfigError(f"{name}={choice!r}: a share lies in 0 to 1; give an integer as a limit")
-    return int(np.quantile(metric, float(choice), method="inverted_cdf"))
+    return float(choice)
 
 
 def _mask(name: str, metric: NDArray[np.int64], choice: Choice) -> NDArray[np.bool_]:
@@ -225,11 +260,11 @@ def _mask(name: str, metric: NDArray[np.int64], choice: Choice) -> NDArray[np.bo
     return mask
 
 
-def _spread(side: CallTable, most: int) -> CallTable:
-    """At most so many calls, from begin to end of the trace."""
-    if len(side) <= most:
-        return side
-    return side[np.linspace(0, len(side) - 1, most).astype(np.intp)]
+def _spread(rows: _Rows, most: int) -> _Rows:
+    """At most so many rows, evenly chosen."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
 def _functions(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.decode.call_lengths import CallLengths
+from ptkit.decode.call_names import one_function
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.table import Runs, Table
@@ -17,6 +18,8 @@ from ptkit.table.table import from_core
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from ptkit.decode.scope import Range
 
 __all__ = ["FRAME_VIEWS", "TREE_COLUMNS", "CallTable", "check_frames", "check_sums", "function_columns"]
 
@@ -225,8 +228,20 @@ class CallTable(CallLengths):
 
     def function_names(self) -> list[str]:
         """Name of each function, by the number in column ``function``."""
-        names = from_core("functions", self._noted("compare").names(), context=self._context)
-        return list(names.named("function"))
+        return list(self._function_rows().named("function"))
+
+    def numbers_of(self, name: str, ranges: Sequence[Range]) -> NDArray[np.intp]:
+        """Numbers of the function of a name, or of a pattern, that these calls are of: see `one_function`."""
+        functions = self._function_rows()
+        counts = np.bincount(self._arrays[self._FUNCTION], minlength=len(functions))
+        return one_function(functions, counts, name, ranges)
+
+    def of_function(self, name: str, ranges: Sequence[Range]) -> Self:
+        """The calls of that function."""
+        return self[np.isin(self._arrays[self._FUNCTION], self.numbers_of(name, ranges))]
+
+    def _function_rows(self) -> Table:
+        return from_core("functions", self._noted("compare").names(), context=self._context)
 
     def outermost(self, functions: NDArray[np.intp]) -> NDArray[np.intp]:
         """Rows of frames of these functions that have no such frame below."""

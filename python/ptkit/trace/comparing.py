@@ -15,15 +15,17 @@ from ptkit.arguments import integer
 from ptkit.decode import Query
 from ptkit.decode.call_table import CallTable
 from ptkit.decode.plan import check_choice
-from ptkit.errors import ConfigError
+from ptkit.errors import ConfigError, SymbolError
 from ptkit.trace.calls import Calls
 from ptkit.trace.parts import Parts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ptkit.decode import Range
     from ptkit.table import Table
     from ptkit.trace.names import Names
+    from ptkit.trace.ranges import CodeRanges
 
 _COLUMNS = (*CallTable.SUMMED, "end_how", "instruction", "end_instruction", "stream", "tid")
 _MOST_SAMPLES = 2**20
@@ -34,6 +36,7 @@ class Comparing(Parts, Calls):
     """What `Trace` says of slow calls."""
 
     _names: Names
+    _ranges: CodeRanges
 
     def compare(
         self,
@@ -50,13 +53,16 @@ class Comparing(Parts, Calls):
         Parameters
         ----------
         function : str
-            Name of a function that was called, as `functions` has it; parameters may be left out.
+            Name of a function that was called, as `functions` has it (``"fib (app.py)"``), or what
+            ``symbol=`` takes: a name without parameters or file, or a pattern that one such function matches.
         slow, fast : float, int, or array_like of bool
-            Which calls are compared. A float is a share: ``slow=0.99`` takes the calls from the 99th
-            percentile on, ``fast=0.5`` those up to the median. An integer is a limit in instructions or TSC
-            ticks: at least so many are slow, at most so many are fast. A mask of shape (calls,) chooses among
-            the calls in the order of `calls`, without those above another call of the function. No call is
-            both: a slow one is not fast, and what takes no longer than a share of fast calls is not slow.
+            Which calls are compared. A float is a share: ``slow=0.99`` takes the longest 1 % of the calls at
+            most, but at least one; calls of the same length are left out if they would be more with them.
+            ``fast=0.5`` takes those up to the median, and all that are as long as it. An integer is a limit
+            in instructions or TSC ticks: at least so many are slow, at most so many are fast. A mask of shape
+            (calls,) chooses among the calls in the order of `calls`, without those above another call of the
+            function. No call is both: a slow one is not fast, and what takes no longer than fast calls is not
+            in a share of slow ones.
         by : str
             ``"instructions"``, or ``"time"``: from begin to end, both at their earliest, in TSC ticks.
         sample : int
@@ -76,7 +82,8 @@ class Comparing(Parts, Calls):
         SymbolError
             If no such function was called; the message has near names.
         ConfigError
-            If no call is slow, or none is fast, or frames are selected by what they do not have.
+            If several functions match, no call is slow, or none is fast, or frames are selected by what they
+            do not have.
         OutOfMemoryError
             As for `calls`.
 
@@ -94,6 +101,11 @@ class Comparing(Parts, Calls):
         >>> found.functions[0].extra > 0
         True
         """
+        if not isinstance(function, str):
+            raise ConfigError(
+                "compare() takes the name of a function, and compares its slow calls with its fast ones: "
+                f'trace.compare("parse"), not {type(function).__name__}'
+            )
         check_choice("by", by, ("instructions", "time"))
         sample = integer("sample", sample, 0, _MOST_SAMPLES)
         for name in (*_PARTIAL, "columns", "order"):
@@ -108,7 +120,7 @@ class Comparing(Parts, Calls):
 
         return compare_calls(
             calls,
-            function,
+            calls.numbers_of(function, self._ranges_of(function)),
             slow=slow,
             fast=fast,
             by=by,
@@ -117,6 +129,13 @@ class Comparing(Parts, Calls):
             name_ips=self._texts_of,
             name_lines=self._lines_of,
         )
+
+    def _ranges_of(self, function: str) -> list[Range]:
+        """Addresses of a name; none if it is no symbol, as that of an imported function."""
+        try:
+            return self._ranges.of_symbol(function)
+        except SymbolError:
+            return []
 
     def _texts_of(self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]) -> list[str]:
         names = self._names.symbolize(ips, spaces)

@@ -10,6 +10,7 @@ import pytest
 from compiling import build
 
 import ptkit
+from ptkit.analysis.slow_calls import _choose
 
 REQUESTS, EVERY = 5000, 1000
 SLOW = REQUESTS // EVERY
@@ -30,7 +31,7 @@ def handled(trace: Any) -> Any:
 def test_what_slow_calls_do_comes_first(trace: Any, handled: Any, slow: float) -> None:
     found = trace.compare("handle", slow=slow)
     assert (found.function, found.by, found.calls) == ("handle", "instructions", REQUESTS)
-    assert (len(found.slow), len(found.fast)) == (SLOW, REQUESTS - SLOW)
+    assert (len(found.slow), len(found.fast), len(found.left_out)) == (SLOW, REQUESTS - SLOW, 0)
     walk, load = found.functions[:2]
     assert (walk.kind, walk.name, load.name) == ("function", "walk", "load_page")
     walks = trace.calls(symbol="walk")
@@ -43,6 +44,81 @@ def test_what_slow_calls_do_comes_first(trace: Any, handled: Any, slow: float) -
     assert sum(one.extra for one in found.functions) == pytest.approx(whole)
     assert found.example(load.slow_example)["instructions"][0] == handled["instructions"].max()
     assert found.example(walk.fast_example)["instructions"][0] == handled["instructions"].min()
+
+
+@pytest.fixture(scope="module")
+def two_lengths(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("two_lengths")
+    return ptkit.record([str(build("two_lengths", folder, "-O1"))], output=folder / "out.ptk")
+
+
+def test_usual_lengths_are_not_slow(two_lengths: Any) -> None:
+    found = two_lengths.compare("request")
+    requests, heavy = (two_lengths.calls(symbol=name)["instructions"] for name in ("request", "heavy"))
+    lengths = np.unique(requests)
+    assert (len(lengths), len(heavy)) == (3, 5)  # two usual ones
+    assert (found.calls, len(found.slow), len(found.left_out)) == (500, 5, 0)
+    assert (found.fast_to, found.slow_from) == (lengths[0], lengths[2])
+    assert (found.functions[0].name, found.functions[0].slow_count) == ("heavy", 1)
+    assert found.functions[0].extra == heavy.mean()
+    assert f"5 slow (from {lengths[2]:,} on)" in repr(found)
+
+
+def test_calls_of_one_length_do_not_fill_a_share(two_lengths: Any) -> None:
+    found = two_lengths.compare("request", slow=0.9, fast=0.4)
+    requests = np.sort(two_lengths.calls(symbol="request")["instructions"])
+    assert (len(found.slow), len(found.left_out)) == (5, 250 - 5)
+    assert set(found.left_out["instructions"]) == {requests[-6]}
+    assert found.fast_to == requests[0]
+    two = two_lengths.compare("request", slow=0.996)  # of five that take the same
+    assert (len(two.slow), len(two.left_out), two.slow_from) == (2, 3, requests[-1])
+
+
+def test_what_throws_is_slow(tmp_path: Path) -> None:
+    trace = ptkit.record([str(build("throwing", tmp_path, "-O1", "-g"))], output=tmp_path / "out.ptk")
+    found = trace.compare("calc::evaluate")
+    assert (found.calls, len(found.slow), len(found.fast)) == (500, 5, len(found.fast))
+    assert found.function == "calc::evaluate(int)"
+    thrown = {one.name: one for one in found.functions}
+    assert (thrown["__cxa_throw"].slow_count, thrown["__cxa_throw"].fast_count) == (1, 0)
+    calls = trace.calls()
+    unwinder = np.asarray(calls["entry_module"] == "libgcc_s.so.1")
+    in_unwinder = sum(one.extra for name, one in thrown.items() if "Unwind" in name or "libgcc" in name)
+    assert 0 < in_unwinder <= calls["self_instructions"][unwinder].sum() / 5
+
+
+@pytest.mark.parametrize(
+    ("lengths", "slow", "expected"),
+    [
+        ([1] * 495 + [9] * 5, 0.99, [9] * 5),
+        ([1] * 198 + [7, 9], 0.99, [7, 9]),
+        ([1] * 98 + [7, 7], 0.99, [7]),  # one of both
+        ([1] * 49 + [9], 0.99, [9]),  # at least one
+        ([1] * 90 + [5] * 8 + [6, 7], 0.95, [6, 7]),
+        ([1] * 90 + [5] * 8 + [6, 7], 0.9, [5] * 8 + [6, 7]),
+        ([*range(100)], 0.43, [*range(50, 100)]),  # those up to the median are fast
+        ([*range(1000)], 0.93, [*range(930, 1000)]),  # 1 - 0.93 is 0.06999999999999995
+        ([*range(10)], 1.0, [9]),
+    ],
+)
+def test_a_share_is_the_most_that_is_slow(lengths: list[int], slow: float, expected: list[int]) -> None:
+    metric = np.random.default_rng(1).permutation(np.array(lengths, np.uint64))
+    is_slow, is_fast, left_out = _choose(metric, slow, 0.5, "instructions")
+    assert sorted(metric[is_slow].tolist()) == expected
+    assert not (is_slow & is_fast).any()
+    assert len(set(metric[left_out].tolist())) <= 1
+
+
+def test_patterns_are_of_one_function(two_lengths: Any) -> None:
+    assert two_lengths.compare("req*t").function == "request"
+    with pytest.raises(
+        ptkit.ConfigError, match="is 2 functions that were called: give one of 'request', 'heavy'"
+    ):
+        two_lengths.compare("[hr]e[aq][vu]*")
+    with pytest.raises(ptkit.SymbolError, match=r"no function 'nothing\*' was called"):
+        two_lengths.compare("nothing*")
+    with pytest.raises(ptkit.ConfigError, match="takes the name of a function"):
+        two_lengths.compare(two_lengths)
 
 
 def test_lines_and_edges_have_the_extra_instructions(trace: Any) -> None:

@@ -1,0 +1,86 @@
+"""The one function among called ones that a name or a pattern is of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.errors import ConfigError, SymbolError
+from ptkit.text import shortened
+
+if TYPE_CHECKING:
+    from ptkit.decode.scope import Range
+    from ptkit.table import Table
+
+__all__ = ["one_function"]
+
+_NEAR = 5
+
+
+def one_function(
+    functions: Table, counts: NDArray[np.int64], name: str, ranges: Sequence[Range]
+) -> NDArray[np.intp]:
+    """Numbers of the function of a name: the same one in several files, or in several versions, has several.
+
+    Parameters
+    ----------
+    functions : Table
+        A row for each number.
+    counts : numpy.ndarray of int64, shape (functions,)
+        Frames of each; 0: it was not called.
+    name : str
+        The name as `functions` has it, or what ``symbol=`` takes.
+    ranges : sequence of Range
+        Where symbols of that name lie.
+
+    Raises
+    ------
+    SymbolError
+        If no such function was called; the message has near names.
+    ConfigError
+        If functions of several names were; the message has them.
+    """
+    called = np.flatnonzero(counts)
+    names = dict(zip(called.tolist(), _names(functions[called]), strict=True))
+    found = [number for number, one in names.items() if one == name]
+    found = found or [number for number, one in names.items() if one.split("(")[0] == name]
+    if not found:
+        within = _within(functions, ranges)
+        found = [number for number in names if within[number]]
+    if not found:
+        near = get_close_matches(name, list(dict.fromkeys(names.values())), _NEAR)
+        hint = f"; did you mean {' or '.join(repr(shortened(one)) for one in near)}?" if near else ""
+        raise SymbolError(f"no function {name!r} was called{hint}")
+    _check_one(name, [(names[number], int(counts[number])) for number in found])
+    return np.array(found, np.intp)
+
+
+def _names(functions: Table) -> list[str]:
+    return [name or "[unknown]" for name in functions.named("function")]
+
+
+def _within(functions: Table, ranges: Sequence[Range]) -> NDArray[np.bool_]:
+    """Which functions have their entry in one of the ranges."""
+    entries, spaces = functions["entry_ip"], functions["space"]
+    found = np.zeros(len(functions), np.bool_)
+    for first, last, space in ranges:
+        inside = (entries >= first) & (entries <= last)
+        found |= inside if space is None else inside & (spaces == space)
+    return np.asarray(found & functions["entry_known"])
+
+
+def _check_one(name: str, found: list[tuple[str, int]]) -> None:
+    """Refuse several names; those that were called most come first in the message."""
+    counts: dict[str, int] = {}
+    for one, count in found:
+        counts[one] = counts.get(one, 0) + count
+    if len(counts) <= 1:
+        return
+    most = sorted(counts, key=lambda one: -counts[one])
+    listed = ", ".join(repr(shortened(one)) for one in most[:_NEAR])
+    more = f" and {len(most) - _NEAR} more" if len(most) > _NEAR else ""
+    raise ConfigError(f"{name!r} is {len(counts):,} functions that were called: give one of {listed}{more}")
