@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from ptkit import _core
@@ -252,6 +253,12 @@ def _stored(table: str, needed: set[str]) -> tuple[str, ...]:
     )
 
 
+def _arguments_of(method: Callable[..., Any] | None) -> list[str]:
+    """Names of all arguments: those of its own, and those of each query."""
+    own = list(signature(method).parameters.values())[1:] if callable(method) else []  # without self
+    return [*(one.name for one in own if one.kind != one.VAR_KEYWORD), *Query.__annotations__]
+
+
 def plan_of(
     opened: OpenTrace,
     context: TableContext,
@@ -264,8 +271,11 @@ def plan_of(
     bound: Query | None = None,
     after: Callable[[], None] = _nothing,
     met: Callable[[Table], None] = _ignore,
+    method: Callable[..., Any] | None = None,
 ) -> Plan:
     """Check a query of all rows, or of the rows of `bound`, and plan what the core computes.
+
+    `method`: what was called with the query, for messages.
 
     Raises
     ------
@@ -275,7 +285,7 @@ def plan_of(
     unknown = sorted(set(query) - set(Query.__annotations__))
     if unknown:
         raise TypeError(
-            f"{table}() has no argument {unknown[0]!r}; there are {', '.join(Query.__annotations__)}"
+            f"{table}() has no argument {unknown[0]!r}; there are {', '.join(_arguments_of(method))}"
         )
     if query.get("kind") is not None and table not in ("branches", "edges", "events"):
         raise ConfigError(f"kind selects branches, edges and events, not {table}")

@@ -190,6 +190,7 @@ class Trace(Code, Tables, Comparing, Moments, Plots):
             bound=bound,
             after=self._look,
             met=self._suspected.of_query(),
+            method=getattr(type(self), table, None),
             **more,
         )
 
