@@ -26,7 +26,7 @@ from ptkit.trace.moments import overlap_others
 __all__ = ["print_around"]
 
 _ROWS = 65536
-_DEFAULT_WINDOW = 1e-6  # seconds
+_DEFAULT_WINDOW = ("1", "us")
 _DEFAULT_TICKS = 1000  # where the clock is not known
 _LEAST_COLUMN = 28  # of a thread
 _MOST_THREADS = 8
@@ -97,12 +97,11 @@ def print_around(trace: Trace, options: argparse.Namespace, chosen: dict[str, An
 
 def _window(trace: Trace, moment: selection.Moment) -> int:
     """Half the length of the window in ticks."""
-    first = trace._times.span[0] if trace._times.span is not None else 0
     if moment is None:
-        known = trace._times.knows_seconds
-        return trace._times.ticks("seconds", _DEFAULT_WINDOW) - first if known else _DEFAULT_TICKS
-    ticks = selection.tick(trace, moment, "--window")
-    return ticks - first if moment[1] else ticks
+        if not trace._times.knows_seconds:
+            return _DEFAULT_TICKS
+        moment = _DEFAULT_WINDOW
+    return selection.length(trace, moment, "--window")
 
 
 def _moments(

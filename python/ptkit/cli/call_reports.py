@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import argparse
 import json
-from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from ptkit.analysis.slow_calls import CallComparison, CallDifference
-from ptkit.cli import common
+from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted
-from ptkit.cli.output.durations import Durations
+from ptkit.cli.output.durations import Durations, readable
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say, say_lines
 from ptkit.cli.parser import Rare
-from ptkit.cli.stacks import decoding, fit, line_width, note, report
+from ptkit.cli.stacks import call_command, decoding, fit, line_width, note, report
+from ptkit.decode.call_histogram import CallHistogram, histogram
 from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
+from ptkit.info import EMULATOR
 from ptkit.table import Table
 from ptkit.text import counted
 from ptkit.trace import Trace
 
-__all__ = ["add_call_options", "print_call_report"]
+__all__ = ["add_call_options", "add_measure", "measure_of", "print_call_report"]
 
 _BAR = 40  # columns of the longest bar
 _EXAMPLES = 3
@@ -37,38 +38,70 @@ def add_call_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("calls of one function")
     what = group.add_mutually_exclusive_group()
     what.add_argument(
-        "--histogram", metavar="NAME", help="print how long the calls of a function are, and the slowest ones"
+        "--histogram",
+        metavar="NAME",
+        help="print how long the calls of a function are, and the slowest ones; NAME as of --symbol",
     )
     what.add_argument(
-        "--slow", metavar="NAME", help="print what slow calls of a function did that fast ones did not"
-    )
-    group.add_argument(
-        "--of",
-        choices=("instructions", "time"),
-        default="instructions",
-        help="what calls are measured by (default: instructions)",
+        "--slow",
+        metavar="NAME",
+        help="print what slow calls of a function did that fast ones did not; NAME as of --symbol",
     )
     group.add_argument(
         "--slow-from",
         metavar="X",
         type=_choice,
         default=0.99,
-        help=Rare("slow calls: a share (99%%, the default, is the slowest 1%%), or a least number"),
+        help=Rare(
+            "slow calls: a share (99%%, the default: the slowest 1%% at most), or the least length: "
+            "instructions, or with --of time 50us or TSC ticks"
+        ),
     )
     group.add_argument(
         "--fast-to",
         metavar="X",
         type=_choice,
         default=0.5,
-        help=Rare("fast calls: a share (default: 50%%), or a largest number"),
+        help=Rare("fast calls: a share (default: 50%%), or the largest length"),
     )
 
 
-def _choice(text: str) -> float | int:
-    """Read a share in per cent, or a number of instructions or ticks."""
+def add_measure(parser: argparse.ArgumentParser) -> None:
+    """Add ``--of``."""
+    parser.add_argument(
+        "--of",
+        choices=("instructions", "time"),
+        help="what p50, p99, max, --histogram and --slow are of (default: time if the recording's times are "
+        "real; else, and for --slow, instructions)",
+    )
+
+
+def measure_of(trace: Trace, options: argparse.Namespace) -> str:
+    """What calls are measured by, if the options do not say it: time where that is real."""
+    if options.of is not None:
+        return str(options.of)
+    is_real = trace._times.span is not None and trace.info.recording.get("backend") != EMULATOR
+    return "time" if is_real else "instructions"
+
+
+def _choice(text: str) -> float | int | tuple[str, str]:
+    """Read a share in per cent, a number of instructions or ticks, or a length of time."""
     if text.endswith("%"):
         return common.share(text)
+    if text[-1:] == "s":
+        return selection.moment(text)
     return common.number()(text)
+
+
+def _limit(trace: Trace, options: argparse.Namespace, name: str) -> float | int:
+    """A share, or a limit in instructions or ticks."""
+    given: float | int | tuple[str, str] = getattr(options, name)
+    if not isinstance(given, tuple):
+        return given
+    option = f"--{name.replace('_', '-')}"
+    if options.of != "time":
+        raise ConfigError(f"{option} {''.join(given)} is a time: compare by --of time, or give instructions")
+    return selection.length(trace, given, option)
 
 
 def print_call_report(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
@@ -77,63 +110,65 @@ def print_call_report(trace: Trace, options: argparse.Namespace, chosen: dict[st
 
 
 def _histogram(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
+    name, of = options.histogram, measure_of(trace, options)
     with decoding(trace):
-        calls = trace.calls(frames=options.frames, **chosen | {"symbol": options.histogram})
-    found = calls.histogram(options.of)
-    bins = [
-        {"begin": begin, "end": end, "count": count, "total": total}
-        for begin, end, count, total in zip(
-            found.limits[:-1].tolist(),
-            found.limits[1:].tolist(),
-            found.counts.tolist(),
-            found.totals.tolist(),
-            strict=True,
-        )
-    ]
+        calls = trace.calls(frames=options.frames, **chosen | {"symbol": name})
+    if len(calls):
+        calls = calls.of_function(name, trace._ranges.of_symbol(name))
+    found = calls.histogram(of)
     if options.json:
-        _print_json(trace, "call_histogram", [{"unit": found.unit, **one} for one in bins])
+        _print_json(trace, "call_histogram", [{"unit": found.unit, **one} for one in _bins(found)])
     elif len(calls):
-        _print_bins(trace, bins, options)
-        _print_examples(trace, calls.slowest(_EXAMPLES, options.of), options)
+        _print_bins(trace, calls, found)
+        _print_examples(trace, calls.slowest(_EXAMPLES, of), options)
     if found.unknown:
         note(options, f"{counted(found.unknown, 'call')} without known times: not among these")
     report(trace, options, len(calls), _losses(calls))
     return 0
 
 
-def _print_bins(trace: Trace, bins: list[dict[str, int]], options: argparse.Namespace) -> None:
+def _bins(found: CallHistogram) -> list[dict[str, int]]:
+    columns = (found.limits[:-1], found.limits[1:], found.counts, found.totals)
+    names = ("begin", "end", "count", "total")
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _print_bins(trace: Trace, calls: CallTable, found: CallHistogram) -> None:
     """Print a line for each bin, with a bar for its calls."""
-    durations = Durations(trace)
-    by_time = options.of == "time"
+    by_time = found.unit != "instructions"
+    in_ns = by_time and trace._times.knows_seconds
+    if in_ns:  # with limits that are round
+        lengths, known = calls.lengths("time")
+        ns = trace._times.length_ns(lengths[known]).astype(np.uint64)
+        found = histogram(ns, "ns", found.unknown, None)
+    bins = _bins(found)
     total = max(sum(one["total"] for one in bins), 1)
     most = max((one["count"] for one in bins), default=1)
-    unit = durations.unit if by_time else ""
-    print_heading(f"{'from' + unit:>15} {'calls':>12} {'of all':>6}  {options.of}")
+    unit = Durations(trace).unit if by_time else ""
+    print_heading(f"{'from' + unit:>15} {'calls':>12} {'of all':>6}  {'time' if by_time else 'instructions'}")
     for one in bins:
-        begin = durations.text(one["begin"]) if by_time else f"{one['begin']:,}"
+        begin = readable(one["begin"]) if in_ns else f"{one['begin']:,}"
         bar = "#" * -(-one["count"] * _BAR // most)
         say_painted(f"{begin:>15} {one['count']:12,} {one['total'] / total:6.1%}  ", (bar, "note"))
 
 
 def _print_examples(trace: Trace, calls: Table, options: argparse.Namespace) -> None:
-    """Print calls, each with the command that prints its branches."""
+    """Print calls, each with the command that prints the calls inside."""
     durations = Durations(trace)
-    names = ("id", "instructions", "tsc", "end_tsc", "end_tsc_error", "stream", "tid")
-    for number, instructions, begin, end, error, stream, tid in zip(*map(calls.named, names), strict=True):
+    names = ("id", "instructions", "tsc", "end_tsc")
+    for number, instructions, begin, end in zip(*map(calls.named, names), strict=True):
         ticks = None if begin is None or end is None else max(end - begin, 0)
         say(f"call {number}: {instructions:,} instructions, {durations.text(ticks)}")
-        if ticks is not None:
-            thread = "" if tid is None else f" --tid {tid}"
-            where = f"--stream {stream}{thread} --time {begin}-{end + error + 1}"
-            say(f"  ptkit branches {quote(options.path)} {where}")
+        say(f"  {call_command(options, number)}")
 
 
 def _slow(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
     if options.frames != "native":
         raise ConfigError("--slow: compares native frames, so that --frames says nothing of it")
-    slow, fast = options.slow_from, options.fast_to
+    slow, fast = (_limit(trace, options, name) for name in ("slow_from", "fast_to"))
     with decoding(trace):
-        found = trace.compare(options.slow, slow=slow, fast=fast, by=options.of, **chosen)
+        found = trace.compare(options.slow, slow=slow, fast=fast, by=options.of or "instructions", **chosen)
     parts = [found.functions, found.lines, found.edges, found.times]
     if options.json:
         rows = [_members(one) for part in parts for one in _bounded(part, options)]
@@ -163,13 +198,18 @@ def _members(one: CallDifference) -> dict[str, Any]:
 
 
 def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Namespace) -> None:
-    lengths = [np.asarray(side.lengths(found.by)[0]) for side in (found.slow, found.fast)]
-    unit = "instructions" if found.by == "instructions" else "TSC ticks"
+    durations, of = Durations(trace), found.by
     say(
-        f"{found.function}: {found.calls:,} calls; {len(found.slow):,} slow ones, "
-        f"{int(lengths[0].min()):,} {unit} or more; {len(found.fast):,} fast ones, "
-        f"{int(lengths[1].max()):,} or fewer"
+        f"{found.function}: {counted(found.calls, 'call')}; {counted(len(found.slow), 'slow one')}, "
+        f"{durations.length(found.slow_from, of)} or more; {counted(len(found.fast), 'fast one')}, "
+        f"{durations.length(found.fast_to, of)} or {'fewer' if of == 'instructions' else 'less'}"
     )
+    if len(found.left_out):
+        length = durations.length(int(found.left_out.lengths(of)[0][0]), of)
+        say(
+            f"left out: {counted(len(found.left_out), 'call')} of {length}, with which slow ones were more "
+            "than their share (--slow-from)"
+        )
     width = line_width()
     for part in (found.functions, found.lines, found.edges):
         shown = _bounded(part, options)

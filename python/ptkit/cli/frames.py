@@ -15,12 +15,21 @@ from ptkit.cli.output.progress import progress
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.stacks import entry_names
 from ptkit.decode import Query
+from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.table.table import concatenate
 from ptkit.text import is_memory
 from ptkit.trace import Trace
 
-__all__ = ["FRAME_COLUMNS", "Smallest", "Window", "first_frames", "frame_names", "slowest_frames"]
+__all__ = [
+    "FRAME_COLUMNS",
+    "Smallest",
+    "Window",
+    "first_frames",
+    "frame_names",
+    "frames_of_call",
+    "slowest_frames",
+]
 
 #: Columns that a printed call is made of.
 FRAME_COLUMNS = [
@@ -149,6 +158,56 @@ def first_frames(
         above = {name: value for name, value in chosen.items() if name not in OUTER}
         for part in tops.with_those_above(_parts(trace, columns, above), depth):
             kept.add(part, np.asarray(part["id"]))
+    return _window(trace, kept, columns, chosen, counted=counted)
+
+
+def frames_of_call(
+    trace: Trace,
+    number: int,
+    lines: int | None,
+    columns: list[str],
+    chosen: dict[str, Any],
+    *,
+    depth: int | None,
+    folds: bool,
+    losses: Losses,
+) -> tuple[int, Window]:
+    """A call with all that it called, and its stream.
+
+    Parameters
+    ----------
+    number : int
+        Of the call in ``trace.calls()`` of the chosen streams and threads.
+    trace, lines, columns, chosen, depth, folds, losses
+        As for `first_frames`; `chosen` selects no functions and no time.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such call.
+    """
+    most = None if lines is None else lines * (_FRAMES_PER_LINE if folds else 1)
+    before = 0  # calls of the streams before
+    for stream in trace._scope.streams(Query(**chosen)):  # type: ignore[typeddict-item]
+        here = chosen | {"stream": stream}
+        tops, count = OuterFrames(1), 0
+        for part in losses.counted(_parts(trace, ["id", "depth", "end_offset", "tid"], here)):
+            count += len(part)
+            found = part[np.asarray(part["id"]) == number - before]
+            if len(found):
+                tops.add(found)
+                kept = Smallest(most)
+                for above in tops.with_those_above(_parts(trace, columns, here), depth):
+                    kept.add(above, np.asarray(above["id"]))
+                return stream, _window(trace, kept, columns, here, counted=True)
+        before += count
+    there_are = f"they are 0 to {before - 1:,}" if before else "there are none"
+    raise ConfigError(f"no call has the number {number:,} here: {there_are}")
+
+
+def _window(
+    trace: Trace, kept: Smallest, columns: list[str], chosen: dict[str, Any], *, counted: bool
+) -> Window:
     rows = kept.rows()
     return Window(_no_frames(trace, columns, chosen) if rows is None else rows, kept.count, counted)
 

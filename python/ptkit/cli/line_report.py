@@ -26,13 +26,18 @@ _COLUMNS = ("function", "module", "source", "line", "entry_ip", "count", "self_i
 
 def print_line_report(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
     """Print the lines with most instructions, or in the order that was asked for."""
-    if options.sort == "max" or options.tails != "nested" or options.frames != "native":
+    if (
+        options.sort in ("p50", "p99", "max", "unseen")
+        or options.tails != "nested"
+        or options.frames != "native"
+    ):
         raise ConfigError(
-            "--by line: lines have no calls, so that --sort max, --tails and --frames say nothing of them"
+            "--by line: lines have no calls, so that --tails, --frames and --sort unseen, p50, p99 and max "
+            "say nothing of them"
         )
     with decoding(trace):
         lines = trace.functions("line", columns=_COLUMNS, **chosen)
-    if options.sort == "count":
+    if options.sort == "calls":
         lines = lines[np.argsort(~lines["count"], kind="stable")]
     elif options.sort == "name":
         order = sorted(range(len(lines)), key=lambda row: _place(lines, row))

@@ -21,6 +21,8 @@ from ptkit.trace import Trace
 
 _ROWS = 65536
 _REPEATED = ("stream", "tid", "pid", "space", "cr3", "cpu", "ip", "symbol", "module", "kind")
+#: What selects streams and threads; their first calls have the number 0.
+OWNERS = ("stream", "cpu", "tid", "pid", "space", "cr3")
 _TICKS = r"0[xX][0-9a-fA-F_]+|0[bBoO][0-7_]+|[0-9][0-9_]*"
 _NUMBER = r"0[xX][0-9a-fA-F_]+|[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _MOMENT = rf"({_NUMBER})(s|ms|us|ns|%|)"
@@ -188,6 +190,13 @@ def tick(trace: Trace, moment: tuple[str, str], option: str) -> int:
             raise ConfigError(f"{option}: {text}% is more than 100%")
         return trace._times.ticks("percent", value)
     return trace._times.ticks("seconds", value * _SECONDS[unit])
+
+
+def length(trace: Trace, moment: tuple[str, str], option: str) -> int:
+    """Turn a length of time into TSC ticks; errors as of `tick`."""
+    ticks = tick(trace, moment, option)
+    first = trace._times.span[0] if trace._times.span is not None else 0
+    return ticks - first if moment[1] else ticks
 
 
 def chosen_streams(trace: Trace, options: argparse.Namespace) -> list[int]:

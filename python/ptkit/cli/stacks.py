@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -26,6 +27,7 @@ __all__ = [
     "add_bound",
     "add_frames_option",
     "add_inlines",
+    "call_command",
     "call_counts",
     "decoding",
     "entry_names",
@@ -89,10 +91,27 @@ def add_frames_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def report(trace: Trace, options: argparse.Namespace, rows: int, losses: Losses) -> None:
-    """Say that nothing was selected, what the times are good for, and what was not decoded."""
+def call_command(options: argparse.Namespace, number: int, stream: int | None = None) -> str:
+    """The command that prints a call with all that it called.
+
+    `number`: among the calls of the streams and threads that were chosen; with `stream`, of that one alone.
+    """
+    words = ["ptkit", "calls", options.path]
+    owners = selection.OWNERS if stream is None else selection.OWNERS[1:]
+    for name in owners:
+        given = getattr(options, name, None) or ()
+        words += [word for one in given for word in (f"--{name}", hex(one) if name == "cr3" else str(one))]
+    words += [] if stream is None else ["--stream", str(stream)]
+    words += ["--inlines"] if getattr(options, "inlines", False) else []
+    return shlex.join([*words, "--id", str(number)])
+
+
+def report(
+    trace: Trace, options: argparse.Namespace, rows: int, losses: Losses, *, times: bool = True
+) -> None:
+    """Say that nothing was selected, what printed `times` are good for, and what was not decoded."""
     selection.report_no_rows(trace, options, rows)
-    if rows and trace.info.recording.get("backend") == EMULATOR:
+    if rows and times and trace.info.recording.get("backend") == EMULATOR:
         note(options, EMULATED_TIMES)
     if rows and (losses.errors or losses.gaps):
         note(options, "call stacks end at gaps: counts, instructions and times are at least what is printed")

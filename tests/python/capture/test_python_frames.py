@@ -143,3 +143,28 @@ def test_without_python_names(tmp_path: Path) -> None:
             view(frames="python")
     with pytest.raises(ptkit.ConfigError, match="native"):
         trace.functions(frames="interpreted")
+
+
+@pytest.fixture(scope="module")
+def slow_each(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A recording of Python functions of which each 100th call is slow."""
+    folder = tmp_path_factory.mktemp("slow_each")
+    argv = [has_perf("3.12"), "-I", "-S", "-B", "-X", "perf", SCRIPT.with_name("slow_each.py")]
+    trace = ptkit.record(argv, output=folder / "out.ptk", backend="emulator", quiet=True)
+    (Path("/tmp") / f"perf-{trace.streams[0].pid}.map").unlink(missing_ok=True)
+    return str(folder / "out.ptk")
+
+
+def test_slow_calls_of_a_python_function(slow_each: str, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = ptkit.open(slow_each)
+    found = trace.compare("handle")
+    assert (found.function, found.calls, len(found.slow)) == ("handle (slow_each.py)", 500, 5)
+    load = next(one for one in found.functions if one.name == "load (slow_each.py)")
+    assert (load.slow_count, load.fast_count) == (1, 0)
+    assert trace.compare("handle (slow_each.py)").functions == found.functions
+    for option in ("--slow", "--histogram"):
+        assert main(["functions", slow_each, option, "handle"]) == 0
+        first = capsys.readouterr().out.splitlines()[0]
+        assert first.startswith("handle (slow_each.py): 500 calls; 5 slow") or first.split()[1] == "495"
+        assert main(["functions", slow_each, option, "handle*(slow_each.py)"]) == 2
+        assert "'handle (slow_each.py)', 'handle_all (slow_each.py)'" in capsys.readouterr().err

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from compiling import build
 from test_json import ROWS, assert_fits
 
 import ptkit
-from ptkit.cli import frames, main, stacks
+from ptkit.cli import call_reports, frames, main, stacks
 from ptkit.cli.output import colours
 from ptkit.text import duration
 
@@ -55,7 +56,7 @@ def test_functions_are_bounded_and_sorted(
     lines, errors = printed(capsys, "functions", recording)
     assert len(lines) == 20
     assert f"{count - 20:,} more lines: --all prints them" in errors
-    assert "compare instructions, not durations" in errors
+    assert "compare instructions, not durations" not in errors  # there are none
     shares = [float(line.split("%")[0]) for line in lines]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] > 0
@@ -66,13 +67,33 @@ def test_functions_are_bounded_and_sorted(
 
 
 def test_functions_are_sorted_by_each_column(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
-    columns = {"self": "self_instructions", "instructions": "instructions", "count": "count", "max": "max"}
-    for name, column in columns.items():
+    headings = {"self": "self_instructions", "total": "instructions", "calls": "count"}
+    headings |= {name: f"{name}_instructions" for name in ("p50", "p99", "max")}  # times are emulated
+    columns = {"instructions": "instructions", "count": "count"}
+    for name, column in (headings | columns).items():
         values = [row[column] for row in rows(capsys, "functions", recording, "--sort", name)[1:]]
-        numbers = [int(value, 0) if isinstance(value, str) else value for value in values]
-        assert numbers == sorted(numbers, reverse=True)
+        assert values == sorted(values, reverse=True)
+        assert len(set(values)) > 2
+    by_time = [
+        row["max"] for row in rows(capsys, "functions", recording, "--sort", "max", "--of", "time")[1:]
+    ]
+    assert by_time == sorted(by_time, reverse=True)
     names = [row["function"] for row in rows(capsys, "functions", recording, "--sort", "name")[1:]]
     assert names == sorted(names)
+
+
+def test_lengths_of_calls_are_instructions_where_times_are_emulated(
+    recording: str, trace: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["p50_instructions", "p99_instructions", "max_instructions"]
+    (expected,) = zip(*(trace.functions(symbol="fib").named(name) for name in names), strict=True)
+    ((line,), _) = printed(capsys, "functions", recording, "--symbol", "fib")
+    assert tuple(int(cell.replace(",", "")) for cell in line.split()[3:6]) == expected
+    ((line,), errors) = printed(capsys, "functions", recording, "--symbol", "fib", "--of", "time")
+    assert line.split()[4] in ("ns", "us", "ms")
+    assert "compare instructions, not durations" in errors
+    monkeypatch.setattr(call_reports, "EMULATOR", "another back end")  # of which times are real
+    assert printed(capsys, "functions", recording, "--symbol", "fib")[0] == [line]
 
 
 def test_selected_functions_have_numbers_instead_of_shares(
@@ -188,7 +209,7 @@ def test_calls_are_bounded(
     assert printed(capsys, "calls", recording)[0] == lines
 
 
-def test_slowest_calls_lead_to_their_branches(
+def test_slowest_calls_lead_to_what_they_called(
     recording: str, trace: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines, _ = printed(capsys, "calls", recording, "--symbol", "fib", "--slowest", "4")
@@ -196,9 +217,48 @@ def test_slowest_calls_lead_to_their_branches(
     most = sorted(trace.calls(symbol="fib").named("instructions"), reverse=True)[:4]
     assert [int(line.split()[0].replace(",", "")) for line in lines[::2]] == most
     command = lines[1].split()
-    assert command[:2] == ["ptkit", "branches"]
-    branches, _ = printed(capsys, *command[1:])
-    assert any("fib" in line for line in branches)
+    assert command[:2] == ["ptkit", "calls"]
+    inside, _ = printed(capsys, *command[1:])
+    assert int(inside[0].split()[2].replace(",", "")) == most[0]
+    assert {line.partition(" | ")[2].split("(")[0].strip() for line in inside} <= {"fib", "}"}
+
+
+def test_a_call_by_its_number(
+    recording: str, trace: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = trace.calls()
+    number = int(calls.where(entry_symbol="guarded")["id"][1])
+    inside = rows(capsys, "calls", recording, "--id", str(number), "--all")[1:]
+    assert inside[0]["id"] == number
+    parents = {number: None}
+    for row in inside[1:]:
+        assert row["parent"] in parents
+        parents[row["id"]] = row["parent"]
+    assert sum(row["self_instructions"] for row in inside) == calls["instructions"][calls["id"] == number][0]
+    direct = np.asarray(calls["parent"] == number) & calls["parent_known"]
+    shallow = rows(capsys, "calls", recording, "--id", str(number), "--depth", "2")[1:]
+    assert [row["id"] for row in shallow[1:]] == calls["id"][direct].tolist() != []
+    assert main(["calls", recording, "--id", str(len(calls))]) == 2
+    assert f"they are 0 to {len(calls) - 1:,}" in capsys.readouterr().err
+    for words in (["--symbol", "fib"], ["--time", "0%-1%"], ["--slowest", "1"]):
+        assert main(["calls", recording, "--id", "1", *words]) == 2
+        assert f"--id does not go with {words[0]}" in capsys.readouterr().err
+
+
+def test_numbers_of_calls_go_on_from_stream_to_stream(
+    spaces: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ptkit, "open", lambda *_, **__: spaces)
+    calls = spaces.calls()
+    ids, streams = calls["id"].tolist(), calls["stream"].tolist()
+    assert len(set(streams)) == 3
+    for number, stream in zip(ids, streams, strict=True):
+        (row,) = rows(capsys, "calls", "ignored", "--id", str(number), "--depth", "1")[1:]
+        assert row["stream"] == stream
+        assert row["instructions"] == calls["instructions"][ids.index(number)]
+        first = min(one for one, owner in zip(ids, streams, strict=True) if owner == stream)
+        words = ["--stream", str(stream), "--id", str(number - first), "--depth", "1"]
+        assert rows(capsys, "calls", "ignored", *words)[1:] == [row]
 
 
 def test_tree_has_contexts_above_a_share(
@@ -339,7 +399,7 @@ def test_slow_calls_are_compared(slow: str, capsys: pytest.CaptureFixture[str]) 
     assert [lines[heads[0] + row].split()[-1] for row in (1, 2)] == ["walk", "load_page"]
     assert "slow.c:" in lines[heads[1] + 1]
     assert "walk" in lines[heads[2] + 1]
-    commands = [line for line in lines if line.startswith("  ptkit branches ")]
+    commands = [line for line in lines if line.startswith("  ptkit calls ")]
     assert len(commands) == 2
     assert "load_page" in "\n".join(printed(capsys, *commands[0].split()[1:])[0])
     assert "load_page" not in "\n".join(printed(capsys, *commands[1].split()[1:])[0])
@@ -370,7 +430,23 @@ def test_calls_are_counted_by_length(slow: str, capsys: pytest.CaptureFixture[st
     assert [int(line.split()[1].replace(",", "")) for line in bins] == [one["count"] for one in found]
     assert [line.split()[0] for line in lines[len(found) :]] == ["call", "ptkit"] * 3
     by_time, _ = printed(capsys, "functions", slow, "--histogram", "handle", "--of", "time")
-    assert any(line.split()[1] in ("ns", "us", "ms") for line in by_time)
+    lengths = [line[:15].strip() for line in by_time if "%" in line]
+    assert {"0 ns", "1.00 us", "2.00 us", "5.00 us"} <= set(lengths)  # round, and no ticks
+    header, *found = rows(capsys, "functions", slow, "--histogram", "handle", "--of", "time")
+    assert {one["unit"] for one in found} == {"TSC ticks"}
+
+
+def test_limits_of_slow_calls_are_times(slow: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["functions", slow, "--slow", "handle", "--of", "time", "--top", "1"]
+    lines, _ = printed(capsys, *words, "--slow-from", "1us", "--fast-to", "500ns")
+    found = re.match(r"handle: 5,000 calls; ([0-9,]+) slow ones, ([0-9.]+ [um]s) or more; ", lines[0])
+    assert found is not None
+    trace = ptkit.open(slow)
+    lengths = trace._times.length_ns(trace.calls(symbol="handle").lengths("time")[0])
+    assert int(found[1].replace(",", "")) == (lengths >= 1000).sum()
+    assert found[2] == readable(int(lengths[lengths >= 1000].min()))
+    assert main(["functions", slow, "--slow", "handle", "--slow-from", "1us"]) == 2
+    assert "--slow-from 1us is a time: compare by --of time" in capsys.readouterr().err
 
 
 def test_colours_are_for_terminals(

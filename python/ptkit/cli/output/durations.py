@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptkit.text import duration
+from ptkit.text import counted, duration
 from ptkit.trace import Trace
 
 _UNKNOWN = "-"
@@ -33,3 +33,9 @@ class Durations:
         if self._length_ns is None:
             return f"{ticks:,}"
         return duration(int(self._length_ns(np.array([ticks]))[0]))
+
+    def length(self, amount: int, of: str) -> str:
+        """A length of a call with its unit, `of` instructions or time."""
+        if of == "instructions":
+            return counted(amount, "instruction")
+        return self.text(amount) if self._length_ns is not None else counted(amount, "TSC tick")

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from shlex import quote
 from typing import Any
 
 from ptkit.cli import common, selection
 from ptkit.cli.around import print_around
 from ptkit.cli.call_lines import CallLines
-from ptkit.cli.frames import FRAME_COLUMNS, Window, first_frames, frame_names, slowest_frames
+from ptkit.cli.frames import (
+    FRAME_COLUMNS,
+    Window,
+    first_frames,
+    frame_names,
+    frames_of_call,
+    slowest_frames,
+)
+from ptkit.cli.outer_frames import OUTER
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
-from ptkit.cli.stacks import add_bound, add_inlines, fit, line_width, note, report
+from ptkit.cli.stacks import add_bound, add_inlines, call_command, fit, line_width, note, report
 from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.text import counted
@@ -25,13 +32,14 @@ DESCRIPTION = """\
 Prints calls in the order of entry, callees indented below their caller: duration, instructions, name. Calls
 in a row that did the same are one line, "x 37", with the sums of all. A comment says how a call began or
 ended unless that was a call and a return. With a selection by name, address or file, those calls and what is
-below them are printed. With --around, what each thread was in at that time stands side by side, and what
-it called and left around it; "~": the line of another thread may have come first. Call stacks are rebuilt
-from the branches (docs/calls.md)."""
+below them are printed; with --id, one call and what it called. With --around, what each thread was in at that
+time stands side by side, and what it called and left around it; "~": the line of another thread may have come
+first. Call stacks are rebuilt from the branches (docs/calls.md)."""
 EXAMPLES = """examples:
   ptkit calls sort.ptk --depth 8
   ptkit calls sort.ptk --symbol qsort --limit 50
   ptkit calls sort.ptk --slowest 10 --symbol malloc
+  ptkit calls sort.ptk --id 100 --depth 3
   ptkit calls sort.ptk --around 50% --window 10us
   ptkit calls sort.ptk --limit 1000 --json"""
 
@@ -54,7 +62,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--slowest",
         metavar="N",
         type=common.number(2**20, 1),
-        help="print the N calls with most instructions instead, and the commands that print their branches",
+        help="print the N calls with most instructions instead, and the commands that print what they called",
     )
     form.add_argument(
         "--around",
@@ -62,6 +70,13 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         type=selection.moment,
         help="print the open functions of each thread at a time side by side, and the calls around it: s, "
         "ms, us or ns from the start of the trace, %% of its span, or TSC ticks",
+    )
+    parser.add_argument(
+        "--id",
+        metavar="N",
+        type=common.number(2**63 - 1),
+        help="print one call and what it called; N is its id in trace.calls() of the streams and threads "
+        "that are chosen, and with --stream that of --json",
     )
     parser.add_argument(
         "--window",
@@ -81,6 +96,10 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--window goes with --around TIME")
     if options.inlines and options.around is not None:
         raise ConfigError("--inlines does not go with --around")
+    if options.id is not None:
+        given = [name for name in (*OUTER, "time", "slowest", "around") if getattr(options, name) is not None]
+        if given:
+            raise ConfigError(f"--id does not go with --{given[0]}: it is one call, and what it called")
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     if options.inlines:
@@ -117,22 +136,20 @@ def _print_streams(
     losses: Losses,
 ) -> int:
     """Print the calls of one stream after the other, until the limit; how many there are."""
-    streams = selection.chosen_streams(trace, options)
     left = None if options.all else options.limit
     lines = CallLines(Durations(trace), line_width())
     rows = 0
+    how = {"depth": options.depth, "folds": form is None, "losses": losses}
+    if options.id is None:
+        streams = selection.chosen_streams(trace, options)
+    else:
+        stream, call = frames_of_call(trace, options.id, left, columns, chosen, **how)
+        streams = [stream]
     if form is None:
         print_heading(lines.heading)
     for index, stream in enumerate(streams):
-        window = first_frames(
-            trace,
-            left,
-            columns,
-            chosen | {"stream": stream},
-            depth=options.depth,
-            folds=form is None,
-            losses=losses,
-        )
+        here = chosen | {"stream": stream}
+        window = call if options.id is not None else first_frames(trace, left, columns, here, **how)
         rows += window.count
         if not window.count:
             continue
@@ -162,19 +179,16 @@ def _is_cut(options: argparse.Namespace, window: Window, covered: int, streams: 
 
 
 def _print_slowest(trace: Trace, frames: Table, options: argparse.Namespace) -> None:
-    """Print a line for each call, and below it the command that prints its branches."""
+    """Print a line for each call, and below it the command that prints what it called."""
     durations, width = Durations(trace), line_width()
     print_heading(
-        f"{'instructions':>14} {'duration' + durations.unit:>12}  {'tid':>7}  function, and its branches"
+        f"{'instructions':>14} {'duration' + durations.unit:>12}  {'tid':>7}  function, and what it called"
     )
-    names = ("instructions", "tsc", "end_tsc", "end_tsc_error", "stream", "tid")
-    for instructions, begin, end, error, stream, tid, name in zip(
+    names = ("id", "instructions", "tsc", "end_tsc", "stream", "tid")
+    for number, instructions, begin, end, stream, tid, name in zip(
         *map(frames.named, names), frame_names(frames, rva=options.rva), strict=True
     ):
         ticks = None if begin is None or end is None else max(end - begin, 0)
         line = f"{instructions:14,} {durations.text(ticks):>12}  {'-' if tid is None else tid:>7}  "
         say(f"{line}{fit(name, len(line), width)}")
-        if ticks is not None:
-            thread = "" if tid is None else f" --tid {tid}"
-            where = f"--stream {stream}{thread} --time {begin}-{end + error + 1}"
-            say(f"{'':>14} {'':>12}  ptkit branches {quote(options.path)} {where}")
+        say(f"{'':>14} {'':>12}  {call_command(options, number, stream)}")

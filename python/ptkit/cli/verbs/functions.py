@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.cli import common, selection
-from ptkit.cli.call_reports import add_call_options, print_call_report
+from ptkit.cli.call_reports import add_call_options, add_measure, measure_of, print_call_report
 from ptkit.cli.line_report import print_line_report
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted, share_colour
@@ -38,11 +38,13 @@ from ptkit.trace import Trace
 DESCRIPTION = """\
 Prints one line per function: how many of the instructions it executed itself, and with what it called; how
 often it was called (unseen: frames of which the begin is not in the trace); the median, 99th percentile and
-maximum of the times of its calls. Call stacks are rebuilt from the branches (docs/calls.md). Where functions
-are selected by name, address, file or time, instructions are numbers instead of shares."""
+maximum of its calls, in time, or in instructions where times are an emulator's (--of). Call stacks are
+rebuilt from the branches (docs/calls.md). Where functions are selected by name, address, file or time,
+instructions are numbers instead of shares."""
 EXAMPLES = """examples:
   ptkit functions sort.ptk
-  ptkit functions sort.ptk --sort count --top 50
+  ptkit functions sort.ptk --sort calls --top 50
+  ptkit functions sort.ptk --sort p99 --of instructions
   ptkit functions sort.ptk --by module
   ptkit functions sort.ptk --by line --top 50
   ptkit functions sort.ptk --inlines
@@ -52,13 +54,20 @@ EXAMPLES = """examples:
   ptkit functions sort.ptk --symbol 'mem*' --all --json"""
 
 _TOP = 20
+# By the headings of columns.
 _SORTS = {
     "self": "self_instructions",
-    "instructions": "instructions",
-    "count": "count",
+    "total": "instructions",
+    "calls": "count",
+    "unseen": "begin_unseen",
+    "p50": "p50",
+    "p99": "p99",
     "max": "max",
     "name": "function",
 }
+# Names of columns, and a heading of --by line.
+_OTHER_SORTS = {"instructions": "total", "count": "calls", "times": "calls"}
+_LENGTHS = ("p50", "p99", "max")
 # Selections after which the sum of what is printed is not all that the streams executed.
 _NARROWING = ("ip", "symbol", "module", "time")
 
@@ -70,7 +79,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     common.add_open_options(parser)
     add_bound(parser, "--top", _TOP, "print the first N functions only (default: {})", "print all functions")
     parser.add_argument(
-        "--sort", choices=tuple(_SORTS), help="what comes first (default: self; with --imports: count)"
+        "--sort",
+        type=lambda name: _OTHER_SORTS.get(name, name),
+        choices=tuple(_SORTS),
+        help="what comes first (default: self; with --imports: calls)",
     )
     parser.add_argument(
         "--by",
@@ -93,6 +105,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="imported functions of which the code is not traced only, those that were called most first",
     )
+    add_measure(parser)
     add_call_options(parser)
     common.add_rva_option(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then functions (docs/json.md)")
@@ -125,19 +138,20 @@ def run(options: argparse.Namespace) -> int:
             **chosen,
         )
     if options.imports and options.sort is None:
-        options.sort = "count"
-    order = _order(functions, options)
+        options.sort = "calls"
+    of = measure_of(trace, options)
+    order = _order(functions, options, of)
     shown = functions[order if options.all else order[: options.top]]
     if options.json:
         print_sums_json(trace, shown)
     else:
-        _print(trace, functions, shown, options)
+        _print(trace, functions, shown, options, of)
     if len(shown) < len(functions):
         more = counted(len(functions) - len(shown), "more line")
         note(options, f"{more}: --all prints them, --top N the first N")
     losses = Losses()
     losses.count(functions)
-    report(trace, options, len(functions), losses)
+    report(trace, options, len(functions), losses, times=options.json or of == "time")
     report_counts(options, shown)
     return 0
 
@@ -152,9 +166,15 @@ def _columns(by: str, inlines: bool) -> list[str]:
     return ["module", *stored] if by == "module" else ["function", "module", *stored]
 
 
-def _order(functions: Table, options: argparse.Namespace) -> NDArray[np.intp]:
+def _length_column(name: str, of: str) -> str:
+    return name if of == "time" else f"{name}_instructions"
+
+
+def _order(functions: Table, options: argparse.Namespace, of: str) -> NDArray[np.intp]:
     """Rows in the order in which they are printed."""
     column = _SORTS[options.sort or "self"]
+    if column in _LENGTHS:
+        column = _length_column(column, of)
     if options.sort == "name":
         name = "module" if options.by == "module" else column
         names = np.array([name or "" for name in functions.named(name)], str)
@@ -166,24 +186,27 @@ def _order(functions: Table, options: argparse.Namespace) -> NDArray[np.intp]:
     return np.argsort(~values, kind="stable")  # most first, ties as they are
 
 
-def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Namespace) -> None:
-    """Print a line for each function."""
+def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Namespace, of: str) -> None:
+    """Print a line for each function; lengths of calls are `of` instructions or time."""
     durations, width = Durations(trace), line_width()
     narrowed = any(getattr(options, name, None) for name in _NARROWING)
     total = max(int(functions["self_instructions"].sum()), 1)
     work = ("self_instructions", "instructions")
     counts = call_counts(shown)
+    by_time = of == "time"
+    lengths = [shown.named(_length_column(name, of)) for name in _LENGTHS]
     cells = [
         *([_amount(value, None if narrowed else total) for value in shown[name].tolist()] for name in work),
         *(column for _, column in counts),
-        *([durations.text(ticks) for ticks in shown.named(name)] for name in ("p50", "p99", "max")),
+        *([durations.text(one) if by_time else f"{one:,}" for one in column] for column in lengths),
     ]
-    times = (f"{name}{durations.unit}" for name in ("p50", "p99", "max"))
-    heads = ["self", "total", *(head for head, _ in counts), *times]
+    unit = durations.unit if by_time else ""
+    heads = ["self", "total", *(head for head, _ in counts), *(f"{name}{unit}" for name in _LENGTHS)]
     widths = [max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
     names = _names(shown, options.by, rva=options.rva)
     shares = [[amount / total for amount in shown[name].tolist()] for name in work]
     what = {"function": "function", "entry": "address and function", "module": "file"}[options.by]
+    what += "" if by_time else " (p50, p99, max: instructions)"
     print_heading(f"{' '.join(map(str.rjust, heads, widths))}  {what}")
     used = sum(widths) + len(widths) + 1
     for row, name in enumerate(names):
