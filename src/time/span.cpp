@@ -49,21 +49,69 @@ std::optional<std::uint64_t> first_tsc(base::Bytes bytes, const packet::Errata& 
   return std::nullopt;
 }
 
-// Offset of the last PSB+ with a TSC packet before the next PSB.
-std::optional<std::uint64_t> last_timed_psb(base::Bytes bytes, const packet::Errata& errata) {
+// A row may be of the packet: it is outside of PSB+, and not about time alone.
+bool has_row(const packet::Packet& packet) noexcept {
+  if ((packet.flags & packet::Packet::IN_PSB) != 0) return false;
+  switch (packet.kind) {
+    case PacketKind::PAD:
+    case PacketKind::PSB:
+    case PacketKind::PSBEND:
+    case PacketKind::TSC:
+    case PacketKind::TMA:
+    case PacketKind::MTC:
+    case PacketKind::CYC:
+    case PacketKind::CBR:
+    case PacketKind::INVALID:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// Offset of the last packet that has_row().
+std::optional<std::uint64_t> last_row(base::Bytes bytes, const packet::Errata& errata) noexcept {
+  packet::PacketDecoder decoder(bytes, {}, errata);
+  packet::Packet packet;
+  std::optional<std::uint64_t> found;
+  for (;;) {
+    const auto status = decoder.next(packet);
+    if (status == base::Status::END_OF_STREAM) return found;
+    if (status != base::Status::OK && decoder.sync_forward() != base::Status::OK) return found;
+    if (status == base::Status::OK && has_row(packet)) found = packet.offset;
+  }
+}
+
+// What the last time is found by. Offsets.
+struct Tail {
+  std::uint64_t psb = 0;  // PSB+ with a TSC packet before the next PSB
+  std::uint64_t row = 0;  // last packet that has_row() from there on; else the last byte
+};
+
+// Nullopt: no PSB+ has a time, or packets with rows are only before the first one that has.
+std::optional<Tail> last_rows(base::Bytes bytes, const packet::Errata& errata, bool is_whole) {
   std::vector<std::uint64_t> places;
   for (std::uint64_t at = packet::find_psb(bytes, 0); at < bytes.size();
        at = packet::find_psb(bytes, at + 1)) {
     places.push_back(at);
   }
+  std::optional<std::uint64_t> row;
+  std::optional<std::uint64_t> timed;
   std::uint64_t end = bytes.size();
   for (auto place = places.rbegin(); place != places.rend(); end = *place++) {
-    if (first_tsc(bytes.subspan(*place, end - *place), errata)) return *place;
+    const base::Bytes part = bytes.subspan(*place, end - *place);
+    if (!row) {
+      if (const auto found = last_row(part, errata)) row = *place + *found;
+    }
+    if (!first_tsc(part, errata)) continue;
+    if (row) return Tail{*place, *row};
+    if (!timed) timed = *place;
   }
+  if (timed && is_whole) return Tail{*timed, bytes.size() - 1};
   return std::nullopt;
 }
 
-std::uint64_t last_time(base::Bytes tail, std::uint64_t begin, const trace::Stream& stream,
+// Of the packet at an offset of `tail`, which begins at `begin`; if that is not known, of the last packet.
+std::uint64_t last_time(base::Bytes tail, std::uint64_t begin, std::uint64_t row, const trace::Stream& stream,
                         const trace::Clock& clock, const packet::Errata& errata) {
   std::vector<trace::KnownLoss> losses;
   for (trace::KnownLoss loss : stream.losses) {
@@ -72,6 +120,7 @@ std::uint64_t last_time(base::Bytes tail, std::uint64_t begin, const trace::Stre
     losses.push_back(loss);
   }
   TimeTrack track(tail, clock, errata, losses);
+  if (const auto time = track.at(row, row); time.known) return time.tsc;
   const std::uint64_t end = tail.size() - 1;
   return track.at(end, end).tsc;
 }
@@ -88,8 +137,10 @@ std::optional<TimeSpan> span_of_packets(const trace::Stream& stream, const trace
   if (!first) return std::nullopt;
   for (std::uint64_t look = std::min(most, kFirstSize);; look = std::min(most, look * kGrowth)) {
     const base::Bytes tail = stream.data.part(size - look, size);
-    if (const auto psb = last_timed_psb(tail, errata)) {
-      const std::uint64_t last = last_time(tail.subspan(*psb), size - look + *psb, stream, clock, errata);
+    if (const auto found = last_rows(tail, errata, look == most)) {
+      const auto [psb, row] = *found;
+      const std::uint64_t last =
+          last_time(tail.subspan(psb), size - look + psb, row - psb, stream, clock, errata);
       return TimeSpan{*first, std::max(*first, last)};
     }
     if (look == most) return std::nullopt;

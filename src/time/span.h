@@ -21,9 +21,10 @@ struct TimeSpan {
 // period.
 inline constexpr std::uint64_t kSpanSearchBytes = std::uint64_t{64} << 20U;
 
-// Time of the first TSC packet, and estimated time of the last packet, from the last PSB+ with a TSC packet
-// on. For branch records: the first and the last known time. None if there is no such packet or time within
-// kSpanSearchBytes of either end.
+// Time of the first TSC packet, and estimated time of the last packet with a row (timing packets, CBR and
+// PSB+ have none: recorders write them long after a thread has ended), from the last PSB+ with a TSC packet
+// before it on. Of a stream without such packets: of the last one. For branch records: the first and the last
+// known time. None if there is no such packet or time within kSpanSearchBytes of either end.
 [[nodiscard]] std::optional<TimeSpan> span_of(const trace::Stream& stream, const trace::Clock& clock,
                                               const packet::Errata& errata);
 

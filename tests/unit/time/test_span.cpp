@@ -132,6 +132,29 @@ TEST(TimeSpan, SkipsPsbsWithoutTsc) {
   EXPECT_EQ(span_of(bytes), (TimeSpan{500, 900}));
 }
 
+// Recorders write PSB+ and timing packets for threads that ended long before.
+TEST(TimeSpan, EndsAtTheLastRow) {
+  std::vector<std::uint8_t> bytes;
+  const auto put_psb_plus = [&bytes](std::uint64_t tsc) {
+    put_psb(bytes);
+    put_tsc(bytes, tsc);
+    bytes.insert(bytes.end(), {0x02, 0x03, 30, 0, 0x99, 0x01, 0x02, 0x23});  // CBR, MODE.Exec, PSBEND
+  };
+  put_psb_plus(100);
+  bytes.push_back(0x06);  // TNT
+  put_tsc(bytes, 200);
+  bytes.insert(bytes.end(), {0x02, 0x03, 30, 0});
+  put_psb_plus(300);
+  EXPECT_EQ(span_of(bytes), (TimeSpan{100, 100}));
+  bytes.push_back(0x06);
+  EXPECT_EQ(span_of(bytes), (TimeSpan{100, 300}));
+  for (std::uint64_t i = 0; i < 5000; ++i) put_psb_plus(400 + i);  // beyond the first search range
+  EXPECT_EQ(span_of(bytes), (TimeSpan{100, 300}));
+  put_psb(bytes);  // without a time: that of the PSB+ before holds
+  bytes.insert(bytes.end(), {0x02, 0x23, 0x06});
+  EXPECT_EQ(span_of(bytes), (TimeSpan{100, 5399}));
+}
+
 TEST(TimeSpan, IsNoneWithoutTsc) {
   EXPECT_FALSE(span_of({}).has_value());
   EXPECT_FALSE(span_of(std::vector<std::uint8_t>(1000, 0)).has_value());
