@@ -116,6 +116,18 @@ py::tuple name_inlined(const Session& self, const Array<std::uint64_t>& ips,
   return py::make_tuple(filled.codes, names);
 }
 
+py::array_t<std::uint8_t> inline_levels(const Session& self, const Array<std::uint64_t>& ips,
+                                        const Array<std::uint32_t>& spaces) {
+  const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, std::nullopt);
+  py::array_t<std::uint8_t> levels(ips.size());
+  const std::span<std::uint8_t> out(levels.mutable_data(), static_cast<std::size_t>(levels.size()));
+  {
+    const py::gil_scoped_release nogil;
+    symbol::find_inline_levels(lines_of(self), *self.image, addresses, out);
+  }
+  return levels;
+}
+
 py::list source_frames(const Session& self, const Array<std::uint64_t>& ips,
                        const Array<std::uint32_t>& spaces, const std::optional<Times>& times) {
   const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
@@ -254,6 +266,8 @@ void register_symbols(py::module_& module) {
              "Functions of rows' inlined calls: (codes, names); code -1: no name.");
   module.def("name_lines", &name_lines, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              py::arg("times") = py::none(), "Source lines of rows: (codes, lines, files); code -1: none.");
+  module.def("inline_levels", &inline_levels, py::arg("session"), py::arg("ips"), py::arg("spaces"),
+             "Number of inlined calls that each address is in.");
   module.def("source_frames", &source_frames, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              py::arg("times") = py::none(), "(function, file, line) of each function at the one address.");
   module.def(

@@ -102,11 +102,12 @@ bool DebugModules::has_pdb(std::int32_t file) const {
 const source::SourceInfo* DebugModules::lines_of(std::int32_t file) const {
   Module* const module = module_of(file);
   if (module == nullptr) return nullptr;
-  std::call_once(module->lines_once, [&] { find_lines(*module); });
+  std::call_once(module->lines_once,
+                 [&] { find_lines(*module, bundle_->files[static_cast<std::size_t>(file)].path); });
   return module->lines;
 }
 
-void DebugModules::find_lines(Module& module) const {
+void DebugModules::find_lines(Module& module, const std::string& path) const {
   if (module.pdb) {
     const auto tables = module.pdb->tables();
     for (const trace::Warning& problem : tables->problems) report(problem);
@@ -126,6 +127,7 @@ void DebugModules::find_lines(Module& module) const {
     watched_.push_back({info, one->path(), false, false});
     return;
   }
+  if (module.files.is_rebuilt) report(trace::warn(trace::WarningCode::DEBUG_PROGRAM_DIFFERS).at(path));
 }
 
 std::optional<std::uint64_t> DebugModules::linked_address(std::int32_t region_index,

@@ -48,7 +48,7 @@ class DebugModules {
   [[nodiscard]] Module* module_of(std::int32_t file) const;
   void find_files(Module& module, const trace::ImageFile& file) const;
   [[nodiscard]] std::vector<trace::SymbolEntry> names_in_pdb(const Module& module) const;
-  void find_lines(Module& module) const;
+  void find_lines(Module& module, const std::string& path) const;
   void report(trace::Warning problem) const;
 
   std::shared_ptr<const trace::TraceBundle> bundle_;

@@ -190,6 +190,20 @@ std::vector<std::string> name_inlined(const SourceLines& lines, const image::Ima
   return demangled;
 }
 
+void find_inline_levels(const SourceLines& lines, const image::Image& image, const RowAddresses& rows,
+                        std::span<std::uint8_t> levels) {
+  static_assert(source::kMostLevels <= UINT8_MAX);
+  RowViews views(image);
+  for (std::size_t row = 0; row < rows.ips.size(); ++row) {
+    const RowTimes times = times_of(rows, row);
+    const std::uint64_t ip = rows.ips[row];
+    const image::CodeView& first = views.at(rows.spaces[row], times.first);
+    const image::CodeView* const at = views.with_code(first, times, ip);
+    const image::Provenance where = file_at(image, at != nullptr ? *at : first, ip);
+    levels[row] = static_cast<std::uint8_t>(lines.levels_at(where, ip));
+  }
+}
+
 std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols,
                                    const image::Image& image, const RowAddresses& rows) {
   const RowTimes times = times_of(rows, 0);

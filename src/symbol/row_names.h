@@ -45,6 +45,9 @@ struct RowCodes {
 [[nodiscard]] std::vector<std::string> name_inlined(const SourceLines& lines, const image::Image& image,
                                                     const RowAddresses& rows,
                                                     std::span<const std::uint8_t> levels, RowCodes out);
+// How many inlined calls each row's address is in: the level of the innermost one.
+void find_inline_levels(const SourceLines& lines, const image::Image& image, const RowAddresses& rows,
+                        std::span<std::uint8_t> levels);
 // The functions at the address of the first row; see SourceLines::frames_at().
 [[nodiscard]] std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols,
                                                  const image::Image& image, const RowAddresses& rows);

@@ -24,6 +24,14 @@ std::string_view SourceLines::inlined_at(const image::Provenance& where, std::ui
   return level < frames.size() ? frames[frames.size() - 1 - level].function : std::string_view{};
 }
 
+std::uint32_t SourceLines::levels_at(const image::Provenance& where, std::uint64_t address) const {
+  const source::SourceInfo* const lines = modules_->lines_of(where.file);
+  const auto linked = modules_->linked_address(where.region, address);
+  if (lines == nullptr || !linked) return 0;
+  const std::uint32_t call = lines->inlined_at(*linked).call;
+  return call == source::InlinedCall::kNone ? 0 : lines->inlined_call(call).level;
+}
+
 std::vector<SourceFrame> SourceLines::frames_at(const image::Image& image, const image::CodeView& view,
                                                 const Symbols& symbols, std::uint64_t address) const {
   const image::Provenance where = file_at(image, view, address);

@@ -28,6 +28,8 @@ class SourceLines {
   // not known.
   [[nodiscard]] std::string_view inlined_at(const image::Provenance& where, std::uint64_t address,
                                             std::uint32_t level) const;
+  // The number of inlined calls that an address is in.
+  [[nodiscard]] std::uint32_t levels_at(const image::Provenance& where, std::uint64_t address) const;
   // The functions at an address, the innermost one first. If the debug information has no name of the
   // outermost one, it gets the one in `symbols`.
   [[nodiscard]] std::vector<SourceFrame> frames_at(const image::Image& image, const image::CodeView& view,

@@ -12,7 +12,7 @@ from ptkit.analysis.slow_calls import CallComparison, CallDifference
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted
-from ptkit.cli.output.durations import Durations, readable
+from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say, say_lines
@@ -23,7 +23,7 @@ from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
 from ptkit.info import EMULATOR
 from ptkit.table import Table
-from ptkit.text import counted
+from ptkit.text import counted, duration
 from ptkit.trace import Trace
 
 __all__ = ["add_call_options", "add_measure", "measure_of", "print_call_report"]
@@ -148,7 +148,7 @@ def _print_bins(trace: Trace, calls: CallTable, found: CallHistogram) -> None:
     unit = Durations(trace).unit if by_time else ""
     print_heading(f"{'from' + unit:>15} {'calls':>12} {'of all':>6}  {'time' if by_time else 'instructions'}")
     for one in bins:
-        begin = readable(one["begin"]) if in_ns else f"{one['begin']:,}"
+        begin = duration(one["begin"]) if in_ns else f"{one['begin']:,}"
         bar = "#" * -(-one["count"] * _BAR // most)
         say_painted(f"{begin:>15} {one['count']:12,} {one['total'] / total:6.1%}  ", (bar, "note"))
 

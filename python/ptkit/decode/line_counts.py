@@ -104,8 +104,37 @@ def _entries(code: _Instructions, line: _Indices, edges: Table) -> NDArray[np.in
     return entered + np.where((before < 0) | (line[before] != line), straight, 0)
 
 
-def _lines(plan: Plan, code: _Instructions) -> tuple[_Indices, NDArray[np.int32]]:
-    """Number the lines of instructions, without a known line their functions; and return their files."""
+@dataclass(frozen=True)
+class _Owners:
+    """The functions of instructions: inlined ones where the code is of inlined calls."""
+
+    number: _Indices
+    level: NDArray[np.uint8]  # inlined calls that the instruction is in
+
+    def first_of_lines(self, line: _Indices, code: _Instructions) -> _Indices:
+        """The first instruction of each line that is of the function with most instructions of the line."""
+        functions = int(self.number.max(initial=0)) + 1
+        pairs, first, pair = np.unique(line * functions + self.number, return_index=True, return_inverse=True)
+        work = _sums(pair, code.instructions, len(pairs))
+        order = np.lexsort((first, ~work, pairs // functions))
+        _, most = np.unique((pairs // functions)[order], return_index=True)
+        found: _Indices = first[order[most]]
+        return found
+
+
+def _owners(plan: Plan, code: _Instructions, symbols: NDArray[np.int32]) -> _Owners:
+    levels = _core.inline_levels(plan.session, code.ip, code.space)
+    inlined, _ = _core.name_inlined(plan.session, code.ip, code.space, None, None, levels)
+    levels[inlined < 0] = 0
+    others = int(symbols.max(initial=-1)) + 2  # behind functions, and code that no function has
+    return _Owners(np.where(inlined >= 0, inlined + others, symbols + 1).astype(np.int64), levels)
+
+
+def _lines(plan: Plan, code: _Instructions) -> tuple[_Indices, NDArray[np.int32], NDArray[np.int32]]:
+    """Number the lines of instructions, without a known line their functions.
+
+    Returns the numbers, the files, and the functions that have a symbol.
+    """
     sources, lines, _ = _core.name_lines(plan.session, code.ip, code.space, None)
     files, _ = _core.name_files(plan.session, code.ip, code.space, None, None, False, False)
     symbols, _, _ = _core.name_symbols(plan.session, code.ip, code.space, None, None, False, False)
@@ -117,7 +146,7 @@ def _lines(plan: Plan, code: _Instructions) -> tuple[_Indices, NDArray[np.int32]
         is_new[1:] |= key[order][1:] != key[order][:-1]
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.cumsum(is_new)
-    return numbers, files
+    return numbers, files, symbols
 
 
 def _sums(numbers: _Indices, values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -143,20 +172,22 @@ def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
     """
     counted = _count_blocks(iterate(blocks, _ROWS, reuse=True))
     code = _selected(counted.instructions(plan.session), blocks)
-    line, files = _lines(plan, code)
+    line, files, symbols = _lines(plan, code)
     lines = int(line.max()) + 1 if len(line) else 0
     instructions = _sums(line, code.instructions, lines)
     branches = read(edges)
     entries = _sums(line, _entries(code, line, branches), lines)
     order = np.argsort(instructions, kind="stable")[::-1]
-    _, first = np.unique(line, return_index=True)
-    first = first[order]
-    known = schema_of("functions").columns["entry_known"].mask
+    owners = _owners(plan, code, symbols)
+    first = owners.first_of_lines(line, code)[order]
+    columns = schema_of("functions").columns
+    known, inlined = columns["entry_known"].mask, columns["is_inlined"].mask
     arrays: dict[str, NDArray[Any]] = {
         "entry_ip": code.ip[first],
         "space": code.space[first],
         "file": files[first].astype(np.int32),
-        "flags": np.full(lines, known, schema_of("functions").columns["flags"].dtype),
+        "inline_level": owners.level[first],
+        "flags": np.where(owners.level[first] > 0, known | inlined, known).astype(columns["flags"].dtype),
         "count": entries[order],
         "instructions": instructions[order],
         "self_instructions": instructions[order],

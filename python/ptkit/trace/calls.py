@@ -176,7 +176,9 @@ class Calls(ABC):
             ``source`` (str) and ``line`` (uint32) of ``entry_ip``.
             With ``by="line"``, ``function``, ``module``, ``source``, ``line``, ``count`` (how often control
             came to the line from another one, or called it), ``instructions`` and ``self_instructions``
-            (int64, both those of the line alone); ``entry_ip`` is its lowest address that was executed.
+            (int64, both those of the line alone). Function is the one with most of these instructions, an
+            inlined one (``is_inlined``) where the code is of inlined calls; ``entry_ip`` is its lowest
+            address on the line that was executed.
 
         Raises
         ------

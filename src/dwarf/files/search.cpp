@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 
 #include "dwarf/files/debuginfod.h"
 #include "image/elf_file.h"
@@ -74,23 +76,35 @@ std::vector<std::string> by_link(const std::string& name, const std::string& pro
   return paths;
 }
 
-std::shared_ptr<const SharedFile> program_of(const trace::ImageFile& file) {
+bool has_section(const image::ElfFile& elf, std::initializer_list<std::string_view> names) {
+  return std::ranges::any_of(elf.sections(), [&](const auto& section) {
+    return std::ranges::find(names, section.name) != names.end();
+  });
+}
+
+// Programs without debug information, as most of a system, would have no lines anyway.
+bool has_debug_information(const SharedFile& file) {
+  const auto elf = image::ElfFile::open(file.bytes());
+  return elf.ok() && has_section(elf.value(), {".debug_info", ".zdebug_info"});
+}
+
+void find_program(DebugFiles& found, const trace::ImageFile& file) {
   if (!file.build_id.empty() && file.path.starts_with('/')) {
     auto here = shared_file(file.path);
-    if (here && here->build_id() == file.build_id) return here;
+    if (here && here->build_id() == file.build_id) {
+      found.program = std::move(here);
+      return;
+    }
+    found.is_rebuilt = here && !here->build_id().empty() && has_debug_information(*here);
   }
-  if (file.contents.size() == 0) return nullptr;
-  return std::make_shared<const SharedFile>(file.path, file.contents);
+  if (file.contents.size() != 0) found.program = std::make_shared<const SharedFile>(file.path, file.contents);
 }
 
 // Whether it is worth asking a server.
 bool lacks_debug_information(const SharedFile* program) {
   if (program == nullptr) return true;
   const auto elf = image::ElfFile::open(program->bytes());
-  return elf.ok() && std::ranges::none_of(elf.value().sections(), [](const auto& section) {
-           return section.name == ".debug_info" || section.name == ".zdebug_info" ||
-                  section.name == ".symtab";
-         });
+  return elf.ok() && !has_section(elf.value(), {".debug_info", ".zdebug_info", ".symtab"});
 }
 
 // Whether a file with the name in a link is the right one.
@@ -103,7 +117,7 @@ bool is_debug_file(const SharedFile& found, const std::string& build_id, const D
 
 DebugFiles find_debug_files(const trace::ImageFile& file, const Folders& folders) {
   DebugFiles found;
-  found.program = program_of(file);
+  find_program(found, file);
   if (file.debug.size() != 0) {
     found.debug = std::make_shared<const SharedFile>(file.path, file.debug);
     return found;

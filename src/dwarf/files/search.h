@@ -14,6 +14,7 @@ struct DebugFiles {
   std::shared_ptr<const SharedFile> program;  // the file that was mapped; null: not on this machine
   std::shared_ptr<const SharedFile> debug;    // its separate debug file; null: none
   std::string other;                          // path of a file that would be, but is of another build
+  bool is_rebuilt = false;  // a program of another build, with debug information, is at the path
 };
 
 // The program is the file at its path if that has the recorded build-id, or else the contents that the bundle

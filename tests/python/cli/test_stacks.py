@@ -444,7 +444,7 @@ def test_limits_of_slow_calls_are_times(slow: str, capsys: pytest.CaptureFixture
     trace = ptkit.open(slow)
     lengths = trace._times.length_ns(trace.calls(symbol="handle").lengths("time")[0])
     assert int(found[1].replace(",", "")) == (lengths >= 1000).sum()
-    assert found[2] == readable(int(lengths[lengths >= 1000].min()))
+    assert found[2] == duration(int(lengths[lengths >= 1000].min()))
     assert main(["functions", slow, "--slow", "handle", "--slow-from", "1us"]) == 2
     assert "--slow-from 1us is a time: compare by --of time" in capsys.readouterr().err
 

@@ -302,3 +302,24 @@ def test_recordings_get_names_from_debug_files(program: Path, tmp_path: Path) ->
     rows = trace.branches(symbol="hidden")
     assert "hidden" in rows["from_symbol"].tolist()
     assert {3, 5, 6, 7} & set(trace.lines(rows["from_ip"], space=rows["space"]).line.tolist())
+
+
+def test_a_program_that_was_built_anew_is_said(program: Path, tmp_path: Path) -> None:
+    ptkit.record([program], output=tmp_path / "split.ptk", quiet=True)
+    kept = tmp_path / "kept.ptk"
+    ptkit.record([program], output=kept, quiet=True, with_debug=True)
+    source = tmp_path / "split.c"
+    assert "split.c" in str(ptkit.open(tmp_path / "split.ptk").functions("line")["source"].tolist())
+    source.write_text(SOURCE.replace("hidden(3)", "hidden(30000)"))
+    compiled(program, "-g", "-O2", "-Wl,--build-id", source)
+    trace = ptkit.open(tmp_path / "split.ptk")
+    assert "hidden" in trace.functions()["function"].tolist()  # no word where lines are not asked for
+    with warned("DEBUG_PROGRAM_DIFFERS", str(program)):
+        lines = trace.functions("line", module="split")
+    assert not any(lines["source"].tolist())
+    assert len(of_code(trace.info.warnings, "DEBUG_PROGRAM_DIFFERS")) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "split.c" in str(ptkit.open(kept).functions("line", module="split")["source"].tolist())
+        program.unlink()
+        ptkit.open(tmp_path / "split.ptk").functions("line", module="split")

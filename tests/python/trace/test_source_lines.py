@@ -216,3 +216,34 @@ def test_instructions_of_lines_add_up_to_the_trace(filters: Any, tmp_path: Path)
     stubs = {name for name in lines["function"].tolist() if name is not None and name.endswith("@plt")}
     assert "getenv@plt" in stubs
     assert not stubs & set(trace.functions()["function"].tolist())
+
+
+COUNTED = """\
+volatile unsigned sink;
+static inline __attribute__((always_inline)) unsigned hashed(unsigned x) {
+  for (int i = 0; i < 4; ++i) x = x * 31 + (x >> 3);
+  return x;
+}
+template <unsigned N> __attribute__((noinline)) void add(unsigned n) { while (n--) sink += N; }
+__attribute__((noinline)) void find(unsigned n) { sink = hashed(n); }
+__attribute__((noinline)) void rehash(unsigned n) { while (n--) sink = hashed(n); }
+int main(void) { find(3); rehash(100); add<1>(3); add<2>(100); return 0; }
+"""
+
+
+def test_lines_have_the_function_that_executed_most_of_them(tmp_path: Path) -> None:
+    (tmp_path / "counted.cpp").write_text(COUNTED)
+    program = compiled(tmp_path / "counted", "-g", "-O1", tmp_path / "counted.cpp")
+    trace = ptkit.record([str(program)], output=tmp_path / "counted.ptk")
+    columns = ["function", "line", "source", "entry_ip", "is_inlined", "self_instructions"]
+    lines = trace.functions("line", columns=columns)
+    own = lines[[source == str(tmp_path / "counted.cpp") for source in lines["source"].tolist()]]
+    names = dict(zip(own["line"].tolist(), own.named("function"), strict=True))
+    assert names[3] == "hashed"  # in find(), which is lowest, and in rehash()
+    assert own["is_inlined"][own["line"] == 3].all()
+    assert names[6] == "void add<2u>(unsigned int)"
+    assert not own["is_inlined"][own["line"] == 6].any()
+    at = trace.lines(own["entry_ip"])
+    assert at.line.tolist() == own["line"].tolist()
+    whole = trace.functions(columns=["self_instructions"])["self_instructions"].sum()
+    assert lines["self_instructions"].sum() == whole

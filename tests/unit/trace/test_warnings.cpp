@@ -219,6 +219,7 @@ const std::vector<Case>& cases() {
     {WarningCode::PDB_PART_UNREADABLE, {"a.pdb", "source lines", "it is cut"}, "The PDB a.pdb is used without its source lines: it is cut."},
     {WarningCode::PDB_DIFFERS, {"a.pdb", "aa-1", "bb-1"}, "The PDB a.pdb has GUID and age aa-1 and the module bb-1: it is of another build and is not used."},
     {WarningCode::DEBUG_PART_MISSING, {"aa"}, "The debug information refers to aa (.gnu_debugaltlink), which is not there or of another build: source lines are missing."},
+    {WarningCode::DEBUG_PROGRAM_DIFFERS, {}, "The program at this path was built anew since it was recorded (its build-id differs): source lines and inlined functions are missing."},
     {WarningCode::DEBUG_SPLIT_MISSING, {"aa"}, "The debug information refers to aa (split DWARF), which is not there or of another build: inlined functions are missing."},
     {WarningCode::FILES_OUTSIDE, {"aa"}, "The recording alone led to files outside of its folder: aa. `ptkit redact` does not copy these files."},
     {WarningCode::FILES_LEFT_OUT, {"aa"}, "Code and names of files outside of the recording's folder were left out: aa."},
