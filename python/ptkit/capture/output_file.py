@@ -79,6 +79,11 @@ class OutputFile:
             ) from None
         self._kept = True
 
+    @property
+    def earlier(self) -> Path | None:
+        """Where an earlier recording is now."""
+        return self._old if self._kept else None
+
     def restore_earlier(self) -> None:
         """Undo `keep_earlier` where nothing was recorded."""
         if self._kept and not self._path.exists():

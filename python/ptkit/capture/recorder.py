@@ -82,6 +82,7 @@ class BundleRecorder:
         self._plan = plan_of(argv, options)
         self._temporary = output is None
         self._output = b"" if output is None else path_of("output", output)
+        self._earlier: Path | None = None
         self._core: _Core | None = None
         self._started = False
         self._may_go = threading.Event()
@@ -115,6 +116,7 @@ class BundleRecorder:
         file = OutputFile(self._output, force=self._plan.force)
         try:
             file.keep_earlier()
+            self._earlier = file.earlier
             core = _core_of(self._plan.backend, {**self._plan.arguments, "output": self._output})
             self._core = core
             threading.Thread(target=self._work, args=(core,), name="ptkit recorder").start()
@@ -327,6 +329,7 @@ class BundleRecorder:
             raise ConfigError("the recording has not ended: call wait() or stop(), or leave the `with` block")
         return Recording(
             path=Path(os.fsdecode(self._output)),
+            earlier=self._earlier,
             backend=self._plan.backend,
             reason=self._plan.reason,
             seconds=round(self._seconds, 6),

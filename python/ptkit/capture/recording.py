@@ -19,6 +19,8 @@ class Recording(os.PathLike[str]):
     ----------
     path : pathlib.Path
         The bundle.
+    earlier : pathlib.Path or None
+        The recording that was at this path before: it was renamed.
     exit_status : int
         Of the program; 128 + signal if it was killed.
     backend : str
@@ -66,6 +68,7 @@ class Recording(os.PathLike[str]):
     interrupted: bool = False
     limited: bool = False
     unmatched: int = 0
+    earlier: Path | None = None
     warnings: list[TraceWarning] = field(default_factory=list)
 
     def __fspath__(self) -> str:

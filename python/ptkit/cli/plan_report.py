@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import console, say
 from ptkit.planning import Estimate, RecordingPlan
 from ptkit.planning.advice import rate_text, size_text
 from ptkit.planning.estimates import DEFAULT_BUFFER
@@ -29,13 +29,11 @@ def plan_document(plan: RecordingPlan) -> dict[str, Any]:
 
 def print_plan(plan: RecordingPlan) -> None:
     """Print a plan on standard output."""
-    from rich.console import Console
-
-    console = Console()
-    for line in _lines(plan, console.width):
+    screen = console()
+    for line in _lines(plan, screen.width):
         say(line)
-    console.print(_table(plan))
-    for line in _recommended(plan, console.width):
+    screen.print(_table(plan))
+    for line in _recommended(plan, screen.width):
         say(line)
 
 

@@ -36,7 +36,8 @@ def test_an_earlier_recording_is_kept(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "trace.ptk"
     (tmp_path / "trace.ptk.old").write_bytes(b"still older")
     path.write_bytes(content)
-    prepare(path)
+    file = prepare(path)
+    assert file.earlier == tmp_path / "trace.ptk.old"
     assert not path.exists()
     assert (tmp_path / "trace.ptk.old").read_bytes() == content
 
@@ -46,6 +47,7 @@ def test_a_recording_that_fails_brings_the_earlier_one_back(tmp_path: Path) -> N
     path.write_bytes(BUNDLE)
     file = prepare(path)
     file.restore_earlier()
+    assert file.earlier is None
     assert path.read_bytes() == BUNDLE
     assert not (tmp_path / "trace.ptk.old").exists()
     file = prepare(path)

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from codecs import lookup
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from io import BufferedWriter
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ptkit.system import widen_pipe
 from ptkit.text import one_line, plain
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_LONG_LINE = 1000  # columns
 _PIPE_BYTES = 1 << 20  # what an unprivileged process may ask for, unless the administrator has changed it
+
+
+def console() -> Console:
+    """A console of rich; in a pipe, lines are as long as they are."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _LONG_LINE)
 
 
 def say(text: object, *, errors: bool = False) -> None:

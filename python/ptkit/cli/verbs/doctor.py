@@ -10,7 +10,7 @@ import ptkit
 from ptkit import _core
 from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import console, say
 from ptkit.cli.signals import ending_signals
 from ptkit.errors import ConfigError
 
@@ -141,7 +141,6 @@ def _list_backends(options: argparse.Namespace) -> int:
             },
         )
         return 0
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title="Recording")
@@ -151,12 +150,12 @@ def _list_backends(options: argparse.Namespace) -> int:
         for one in (backend, *backend.others):
             name = one.name if one is backend else f"  --{one.records.replace('_', '-')}"
             table.add_row(name, "yes" if one.available else "no", one.detail, one.remedy)
-    console = Console()
-    console.print(f"`ptkit record` uses: {best or 'nothing, as no back end works here'}")
-    console.print(table)
+    screen = console()
+    screen.print(f"`ptkit record` uses: {best or 'nothing, as no back end works here'}")
+    screen.print(table)
     for line in here.describe():
         print(line)
-    console.print(f"decoders: {', '.join(engines)}")
+    screen.print(f"decoders: {', '.join(engines)}")
     for sentence in place:
         say(f"ptkit doctor: warning: {sentence}", errors=True)
     return 0

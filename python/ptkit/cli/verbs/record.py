@@ -333,7 +333,8 @@ def _report(recording: Recording, options: argparse.Namespace) -> None:
             say(f"ptkit: warning: {warning}", errors=True)
     if options.json:
         # Standard output belongs to the program.
-        members = asdict(recording) | {"path": str(recording.path)}
+        earlier = None if recording.earlier is None else str(recording.earlier)
+        members = asdict(recording) | {"path": str(recording.path), "earlier": earlier}
         print_document("record", members, errors=True)
     elif not options.quiet:
         by_trigger = bool(options.trigger) and recording.instructions < (options.max_instructions or 2**63)
@@ -360,4 +361,5 @@ def _summary(recording: Recording, *, by_trigger: bool) -> str:
         parts.append("stopped by trigger" if by_trigger else "limit reached")
     backend = EMULATED_TIMES if recording.backend == EMULATOR else f"backend {recording.backend}"
     why = "; `ptkit doctor` says what other back ends need" if recording.reason else ""
-    return f"{recording.path}: {', '.join(parts)} ({backend}{why})"
+    earlier = "" if recording.earlier is None else f"; the earlier recording is {recording.earlier} now"
+    return f"{recording.path}: {', '.join(parts)} ({backend}{why}){earlier}"
