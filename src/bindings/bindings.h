@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -64,6 +65,8 @@ struct Session {
   std::shared_ptr<const symbol::DebugModules> debug;  // null: only what the bundle has
   std::unique_ptr<symbol::SourceLines> lines;
   std::shared_ptr<columns::StreamFacts> facts;
+  // Bytes of streams that all readers decoded, and the builder of an index.
+  std::shared_ptr<std::atomic<std::uint64_t>> decoded = std::make_shared<std::atomic<std::uint64_t>>(0);
 };
 
 // An index, and the bytes of its file.

@@ -37,6 +37,7 @@ columns::TableReader::Input reader_input(std::shared_ptr<Session> session, ReadO
   input.decoder = make_decoder_factory(options.engine, session, flow);
   input.threads = options.threads;
   input.go_on = SignalWatch();
+  input.decoded = session->decoded;
   input.cut = options.engine == "ptkit";
   if (!options.ticks) input.facts = session->facts;  // with ticks there are more events
   return input;

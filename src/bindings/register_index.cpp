@@ -35,8 +35,8 @@ std::vector<std::uint8_t> build_bytes(const std::shared_ptr<Session>& session,
       make = [&decoder, i](flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
                            bool speculative) { return decoder(i, sink, track, from, speculative); };
     }
-    index::StreamBuilder builder(
-        {bundle, bundle.streams[i], options.errata, std::move(make), segment, threads, cancelled});
+    index::StreamBuilder builder({bundle, bundle.streams[i], options.errata, std::move(make), segment,
+                                  threads, cancelled, session->decoded.get()});
     auto built = builder.build();
     if (!built) return {};
     streams.push_back(std::move(*built));

@@ -142,6 +142,9 @@ void register_session(py::module_& module) {
       .def_property_readonly(
           "kept_instructions", [](const Session& self) { return self.code_caches->idle().decoded; },
           "Decoded instructions that the next decoders of this session need not decode again.")
+      .def_property_readonly(
+          "decoded_bytes", [](const Session& self) { return self.decoded->load(std::memory_order_relaxed); },
+          "Bytes of streams that were decoded so far, also while another thread decodes.")
       .def_property_readonly("code_bits", &code_bits,
                              "16, 32 and 64: widths of the code that our decoders have met so far.")
       .def_property_readonly(

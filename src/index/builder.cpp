@@ -262,7 +262,9 @@ void StreamBuilder::add(Done done) {
   built_.contents.push_back(std::move(content));
   psb_ends_.push_back(psb_end);
   oldest_.push_back(done.sink->oldest());
-  position_ = done.at_stream_end ? bytes_.size() : done.end.packets.position;
+  const std::uint64_t end = done.at_stream_end ? bytes_.size() : done.end.packets.position;
+  if (input_.decoded != nullptr)
+    input_.decoded->fetch_add(end - std::min(segment.begin, end), std::memory_order_relaxed);
 }
 
 void StreamBuilder::add_times() {

@@ -27,14 +27,12 @@ class StreamBuilder {
     std::size_t segment = kSegment;
     std::size_t threads = 1;
     const std::atomic<bool>& cancelled;
+    std::atomic<std::uint64_t>* decoded = nullptr;  // rises by the bytes that are decoded; may be null
   };
   explicit StreamBuilder(Input input);
 
   // Empty if cancelled. std::bad_alloc may pass.
   [[nodiscard]] std::optional<BuiltStream> build();
-
-  // Number of decoded bytes; from any thread.
-  [[nodiscard]] std::uint64_t position() const noexcept { return position_.load(std::memory_order_relaxed); }
 
  private:
   // A decoded segment.
@@ -72,7 +70,6 @@ class StreamBuilder {
   Input input_;
   base::Bytes bytes_;
   std::vector<std::uint64_t> psbs_{0};  // approximate starts of segments; the last one is kNoPsb
-  std::atomic<std::uint64_t> position_{0};
 
   std::unique_ptr<time::TimeTrack> like_;  // without queries; null: code and thread do not depend on time
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from ptkit.cli import selection
 from ptkit.cli.frames import FRAME_COLUMNS, Smallest, frame_names
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows, json_columns
-from ptkit.cli.output.progress import progress
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
 from ptkit.cli.stacks import fit, indentation, line_width, note
+from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.text import counted, shortened
 from ptkit.trace import Trace
@@ -28,6 +30,7 @@ __all__ = ["print_around"]
 _ROWS = 65536
 _DEFAULT_WINDOW = ("1", "us")
 _DEFAULT_TICKS = 1000  # where the clock is not known
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _LEAST_COLUMN = 28  # of a thread
 _MOST_THREADS = 8
 _TIME_COLUMN = 14
@@ -76,7 +79,7 @@ class _Line:
 
 def print_around(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any], losses: Losses) -> int:
     """Print the open functions of each thread at a time, and the calls around it; how many threads."""
-    time = selection.tick(trace, options.around, "--around")
+    time = _time(trace, options)
     window = _window(trace, options.window)
     low, high = max(time - window, 0), min(time + window, _LAST_TSC - 1)
     trace._times.check(low, high + 1, "--around takes s, ms, us, ns and %, too: --around 10ms")
@@ -93,6 +96,21 @@ def print_around(trace: Trace, options: argparse.Namespace, chosen: dict[str, An
     elif moments:
         _print_side_by_side(trace, moments, time, (low, high), options, limit)
     return len(moments)
+
+
+def _time(trace: Trace, options: argparse.Namespace) -> int:
+    """The time in ticks, by the clock that it is given by."""
+    if options.clock is None:
+        return selection.tick(trace, options.around, "--around")
+    number, unit = options.around
+    if unit == "%":
+        raise ConfigError(f"--clock {options.clock}: {number}% is no time of a clock: give s, ms, us or ns")
+    try:
+        ns = int(Decimal(number.replace(",", "")) * _NANOSECONDS[unit or "ns"])
+    except InvalidOperation:
+        raise ConfigError(f"--around {number}: times of --clock {options.clock} are decimal") from None
+    first, _ = trace._clocks.intervals([ns], options.clock)
+    return int(first[0])
 
 
 def _window(trace: Trace, moment: selection.Moment) -> int:
@@ -121,12 +139,11 @@ def _moments(
     kept = {stream: Smallest(limit) for stream in rows}
     columns = list(dict.fromkeys([*FRAME_COLUMNS, *columns]))
     low, high = window
-    with progress(trace, "decoding", streams=list(streams)) as shown:
+    with decoding(trace, streams=streams):
         query = {"stream": list(streams), "columns": columns, "time": (low, high + 1)}
         for part in losses.counted(trace.iter_calls(rows=_ROWS, **query)):  # type: ignore[arg-type]
             if not len(part):  # errors and gaps alone
                 continue
-            shown(int(part["end_offset"][-1]))
             order = np.argsort(part["id"], kind="stable")
             for stream in np.unique(part["stream"]).tolist():
                 if stream in rows:
@@ -213,9 +230,9 @@ def _print_side_by_side(
     fitting = _MOST_THREADS if width is None else max((width - _TIME_COLUMN) // (_LEAST_COLUMN + 3), 1)
     # Those that did something come first where not all fit.
     active = sorted(moments, key=lambda one: (one.count == 0, one.stream))[:fitting]
-    shown = sorted(active, key=lambda one: one.stream)
+    shown = sorted(active, key=lambda one: (trace.streams[one.stream].tid or 0, one.stream))
     column = None if width is None else (width - _TIME_COLUMN) // max(len(shown), 1) - 3
-    table = _Columns(column)
+    table = _Columns(None if column is None else column * len(shown))
     table.add("", [_title(trace, one) for one in shown])
     for level in range(max((len(one.open) for one in shown), default=0)):
         cells = [_open_cell(one, level, column) for one in shown]
@@ -227,7 +244,7 @@ def _print_side_by_side(
         offset = durations.text(abs(line.low - time))
         sign = "-" if line.low < time else "+"
         cells = [""] * len(shown)
-        indent = indentation(line.depth, 0, column)
+        indent = _indent(line.depth, column)
         cells[line.column] = f"{indent}{'>' if line.begins else '<'} {line.name}"
         table.add(f"{'~' if unordered else ''}{sign}{offset}", cells)
     table.print()
@@ -254,7 +271,14 @@ def _open_cell(one: _Moment, level: int, column: int | None) -> str:
         return ""
     is_last = level + 1 == len(one.open)
     mark = " ?" if is_last and not one.at["innermost"][0] else ""
-    return f"{indentation(level, 0, column)}{one.open[level]}{mark}"
+    return f"{_indent(level, column)}{one.open[level]}{mark}"
+
+
+def _indent(level: int, column: int | None) -> str:
+    """Blanks before a name: half as many in a narrow column, so that more is left of names."""
+    blanks = indentation(level, 0, column)
+    is_wide = column is None or column >= 2 * _LEAST_COLUMN
+    return blanks if is_wide or blanks.strip() else blanks[: len(blanks) // 2]
 
 
 def _lines(shown: list[_Moment], window: tuple[int, int], *, rva: bool) -> list[_Line]:
@@ -300,19 +324,33 @@ def _in_order(lines: list[_Line]) -> list[tuple[_Line, bool]]:
 
 
 class _Columns:
-    """Prints lines of columns; `width`: the most that a column may have, None: names are whole."""
+    """Prints lines of columns; `width`: what they may have together, None: names are whole."""
 
     def __init__(self, width: int | None) -> None:
         self._width = width
         self._lines: list[tuple[str, list[str]]] = []
 
     def add(self, head: str, cells: list[str]) -> None:
-        """Add a line; cells are cut where they are too wide."""
-        self._lines.append((head, [fit(cell, 0, self._width) for cell in cells]))
+        """Add a line."""
+        self._lines.append((head, cells))
 
     def print(self) -> None:
-        """Print the lines; columns are as wide as their widest cell."""
+        """Print the lines; columns are as wide as their widest cell, and the widest ones are cut."""
         widths = [max(map(len, column)) for column in zip(*(cells for _, cells in self._lines), strict=True)]
+        if self._width is not None:
+            widths = _within(widths, self._width)
         for head, cells in self._lines:
-            texts = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+            texts = [fit(cell, 0, width).ljust(width) for cell, width in zip(cells, widths, strict=True)]
             say(f"{head:>{_TIME_COLUMN}} | {' | '.join(texts)}".rstrip())
+
+
+def _within(widths: Sequence[int], most: int) -> list[int]:
+    """Widths of columns that are `most` together; what narrow ones do not need is left to the others."""
+    found = list(widths)
+    left = most
+    for count, place in zip(
+        range(len(found), 0, -1), sorted(range(len(found)), key=found.__getitem__), strict=True
+    ):
+        found[place] = min(found[place], left // count)
+        left -= found[place]
+    return found

@@ -14,10 +14,11 @@ from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say, say_lines
 from ptkit.cli.parser import Rare
-from ptkit.cli.stacks import call_command, decoding, fit, line_width, note, report
+from ptkit.cli.stacks import call_command, fit, line_width, note, report
 from ptkit.decode.call_histogram import CallHistogram, histogram
 from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
@@ -111,7 +112,7 @@ def print_call_report(trace: Trace, options: argparse.Namespace, chosen: dict[st
 
 def _histogram(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
     name, of = options.histogram, measure_of(trace, options)
-    with decoding(trace):
+    with decoding(trace, streams=selection.chosen_streams(trace, options)):
         calls = trace.calls(frames=options.frames, **chosen | {"symbol": name})
     if len(calls):
         calls = calls.of_function(name, trace._ranges.of_symbol(name))
@@ -119,7 +120,7 @@ def _histogram(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]
     if options.json:
         _print_json(trace, "call_histogram", [{"unit": found.unit, **one} for one in _bins(found)])
     elif len(calls):
-        _print_bins(trace, calls, found)
+        _print_bins(trace, calls, found, options)
         _print_examples(trace, calls.slowest(_EXAMPLES, of), options)
     if found.unknown:
         note(options, f"{counted(found.unknown, 'call')} without known times: not among these")
@@ -134,7 +135,7 @@ def _bins(found: CallHistogram) -> list[dict[str, int]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _print_bins(trace: Trace, calls: CallTable, found: CallHistogram) -> None:
+def _print_bins(trace: Trace, calls: CallTable, found: CallHistogram, options: argparse.Namespace) -> None:
     """Print a line for each bin, with a bar for its calls."""
     by_time = found.unit != "instructions"
     in_ns = by_time and trace._times.knows_seconds
@@ -146,7 +147,9 @@ def _print_bins(trace: Trace, calls: CallTable, found: CallHistogram) -> None:
     total = max(sum(one["total"] for one in bins), 1)
     most = max((one["count"] for one in bins), default=1)
     unit = Durations(trace).unit if by_time else ""
-    print_heading(f"{'from' + unit:>15} {'calls':>12} {'of all':>6}  {'time' if by_time else 'instructions'}")
+    print_heading(
+        options, f"{'from' + unit:>15} {'calls':>12} {'of all':>6}  {'time' if by_time else 'instructions'}"
+    )
     for one in bins:
         begin = duration(one["begin"]) if in_ns else f"{one['begin']:,}"
         bar = "#" * -(-one["count"] * _BAR // most)
@@ -167,7 +170,8 @@ def _slow(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> 
     if options.frames != "native":
         raise ConfigError("--slow: compares native frames, so that --frames says nothing of it")
     slow, fast = (_limit(trace, options, name) for name in ("slow_from", "fast_to"))
-    with decoding(trace):
+    streams = selection.chosen_streams(trace, options)
+    with decoding(trace, streams=streams, passes=2):  # calls, and branches of some
         found = trace.compare(options.slow, slow=slow, fast=fast, by=options.of or "instructions", **chosen)
     parts = [found.functions, found.lines, found.edges, found.times]
     if options.json:
@@ -189,7 +193,7 @@ def _bounded(part: tuple[CallDifference, ...], options: argparse.Namespace) -> t
     """Those that are printed: with more instructions, or ticks, in slow calls."""
     if options.all:
         return part
-    return tuple(one for one in part if one.extra > 0)[: options.top]
+    return tuple(one for one in part if one.extra > 0)[: options.limit]
 
 
 def _members(one: CallDifference) -> dict[str, Any]:

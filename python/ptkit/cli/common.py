@@ -272,6 +272,15 @@ def add_json_option(parser: argparse.ArgumentParser, help: str = "print JSON") -
     parser.add_argument("--json", action="store_true", help=help)
 
 
+def add_header_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--no-header`` of verbs that print rows."""
+    parser.add_argument(
+        "--no-header",
+        action="store_true",
+        help="leave out the names of columns; they go to standard error if standard output is no terminal",
+    )
+
+
 def add_rva_option(parser: argparse._ActionsContainer) -> None:
     """Add ``--rva`` of verbs that print addresses."""
     parser.add_argument(
@@ -305,7 +314,8 @@ def add_status_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_rows_json_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json`` of the verbs that print tables."""
+    """Add ``--json`` of the verbs that print tables, and ``--no-header`` of their lines."""
+    add_header_option(parser)
     add_json_option(
         parser,
         "one JSON object on each line: a header, then rows; errors and gaps stand at their place. The "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ptkit._core import CallHow
 from ptkit.cli.outer_frames import OUTER, OuterFrames
-from ptkit.cli.output.progress import progress
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.stacks import entry_names
 from ptkit.decode import Query
@@ -46,7 +46,6 @@ FRAME_COLUMNS = [
     "tsc_error",
     "end_tsc",
     "end_tsc_error",
-    "end_offset",
     "stream",
     "tid",
     "space",
@@ -152,7 +151,7 @@ def first_frames(
             kept.add(found, np.asarray(found["id"]))
     else:
         tops = OuterFrames(None if most is None else max(most, _ROWS))
-        for part in losses.counted(_parts(trace, ["id", "depth", "end_offset", "tid"], chosen)):
+        for part in losses.counted(_parts(trace, ["id", "depth", "tid"], chosen)):
             tops.add(part)
         counted = not tops.left_out
         above = {name: value for name, value in chosen.items() if name not in OUTER}
@@ -191,7 +190,7 @@ def frames_of_call(
     for stream in trace._scope.streams(Query(**chosen)):  # type: ignore[typeddict-item]
         here = chosen | {"stream": stream}
         tops, count = OuterFrames(1), 0
-        for part in losses.counted(_parts(trace, ["id", "depth", "end_offset", "tid"], here)):
+        for part in losses.counted(_parts(trace, ["id", "depth", "tid"], here)):
             count += len(part)
             found = part[np.asarray(part["id"]) == number - before]
             if len(found):
@@ -220,12 +219,9 @@ def _no_frames(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Tabl
 def _parts(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Iterator[Table]:
     """Selected frames in the order in which they end, with progress."""
     streams = list(trace._scope.streams(Query(**chosen)))  # type: ignore[typeddict-item]
-    for stream in streams:
-        with progress(trace, "decoding", streams=[stream]) as at:
-            for part in trace.iter_calls(rows=_ROWS, columns=columns, **chosen | {"stream": stream}):
-                if len(part):
-                    at(int(part["end_offset"][-1]))
-                yield part
+    with decoding(trace, streams=streams):
+        for stream in streams:
+            yield from trace.iter_calls(rows=_ROWS, columns=columns, **chosen | {"stream": stream})
 
 
 def frame_names(frames: Table, *, rva: bool = False) -> list[str]:

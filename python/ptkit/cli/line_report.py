@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ptkit.cli import selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted, share_colour
 from ptkit.cli.output.json_rows import JsonRows
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say_lines
-from ptkit.cli.stacks import decoding, fit, line_width, note, report, shown_name
+from ptkit.cli.stacks import fit, line_width, note, report, shown_name
 from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.text import counted, module_name
@@ -35,21 +37,22 @@ def print_line_report(trace: Trace, options: argparse.Namespace, chosen: dict[st
             "--by line: lines have no calls, so that --tails, --frames and --sort unseen, p50, p99 and max "
             "say nothing of them"
         )
-    with decoding(trace):
+    streams = selection.chosen_streams(trace, options)
+    with decoding(trace, streams=streams, passes=2):  # blocks and edges
         lines = trace.functions("line", columns=_COLUMNS, **chosen)
     if options.sort == "calls":
         lines = lines[np.argsort(~lines["count"], kind="stable")]
     elif options.sort == "name":
         order = sorted(range(len(lines)), key=lambda row: _place(lines, row))
         lines = lines[np.array(order, np.intp)]
-    shown = lines if options.all else lines[: options.top]
+    shown = lines if options.all else lines[: options.limit]
     if options.json:
         _print_json(trace, shown)
     else:
-        _print(lines, shown)
+        _print(lines, shown, options)
     if len(shown) < len(lines):
         more = counted(len(lines) - len(shown), "more line")
-        note(options, f"{more}: --all prints them, --top N the first N")
+        note(options, f"{more}: --all prints them, --limit N the first N")
     losses = Losses()
     losses.count(lines)
     report(trace, options, len(lines), losses)
@@ -62,7 +65,7 @@ def _place(lines: Table, row: int) -> tuple[str, int, str]:
     return source or "", int(lines["line"][row]), function or ""
 
 
-def _print(lines: Table, shown: Table) -> None:
+def _print(lines: Table, shown: Table, options: argparse.Namespace) -> None:
     """Print a line for each source line."""
     total = max(int(lines["self_instructions"].sum()), 1)
     own, counts = shown["self_instructions"].tolist(), shown["count"].tolist()
@@ -72,7 +75,7 @@ def _print(lines: Table, shown: Table) -> None:
     ]
     heads = ["self", "instructions", "times"]
     widths = [max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
-    print_heading(f"{' '.join(map(str.rjust, heads, widths))}  source line and function")
+    print_heading(options, f"{' '.join(map(str.rjust, heads, widths))}  source line and function")
     used, width = sum(widths) + len(widths) + 1, line_width()
     for row, name in enumerate(_names(shown)):
         texts = [f"{column[row]:>{wide}} " for column, wide in zip(cells, widths, strict=True)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from ptkit.cli import selection
-from ptkit.cli.output.clock import Clock
+from ptkit.cli.output.clock import Clock, print_heading
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.positions import row_positions
@@ -21,8 +21,9 @@ __all__ = ["Lines", "begin_rows", "every_part", "notes_of", "print_rows"]
 class Lines(Protocol):
     """Prints the rows of a table as text."""
 
-    def print_heading(self) -> None:
-        """Print the names of the columns."""
+    @property
+    def heading(self) -> str:
+        """Names of the columns."""
 
     def print_part(self, part: Table, *, merged: bool, sides: bool) -> None:
         """Print rows; `sides`: with errors and gaps at their place."""
@@ -68,7 +69,7 @@ def print_rows(
     if options.json:
         form.print_header()
     else:
-        lines.print_heading()
+        print_heading(options, lines.heading)
     for stream, parts in selection.passes(trace, options, read, columns, chosen):
         if budget.spent:
             break

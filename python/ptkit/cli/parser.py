@@ -14,6 +14,9 @@ __all__ = ["EXIT_INTERRUPTED", "EXIT_USAGE", "Parser", "Rare"]
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
+# Options that other tools have for what is another word here.
+_SAME = {"--top": "--limit"}
+
 
 class Rare(str):
     """The help of an option that few people need: ``--help`` leaves the option out, ``--help-all`` has it."""
@@ -126,6 +129,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    """The known name that is nearest, as a question."""
-    near = get_close_matches(name, list(known), 1)
+    """The known name that means the same, or is nearest, as a question."""
+    known = list(known)
+    if _SAME.get(name) in known:
+        return f"; did you mean {_SAME[name]}?"
+    near = get_close_matches(name, known, 1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -10,7 +10,7 @@ from typing import Any
 from ptkit.cli.addresses import address, place
 from ptkit.cli.common import LAST_32, cpu_numbers, number
 from ptkit.cli.output.line_writer import LineWriter
-from ptkit.cli.output.progress import progress, watched
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.terminal import say
 from ptkit.cli.output.time_order import in_time_order
 from ptkit.decode import Query
@@ -107,6 +107,15 @@ def add_choice_options(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_direction_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--taken`` and ``--not-taken``."""
+    direction = parser.add_mutually_exclusive_group()
+    direction.add_argument("--taken", action="store_true", help="taken branches only")
+    direction.add_argument(
+        "--not-taken", action="store_true", help="conditional branches that fell through only"
+    )
+
+
 def add_stream_option(parser: argparse._ActionsContainer) -> None:
     """Add ``--stream``."""
     parser.add_argument(
@@ -157,8 +166,10 @@ def selection(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
     interval = getattr(options, "time", None)
     if interval is not None:
         chosen["time"] = _ticks(trace, interval)
+    if getattr(options, "taken", False) or getattr(options, "not_taken", False):
+        chosen["taken"] = options.taken
     # The plan says what is wrong before anything is printed.
-    table = "branches" if "kind" in chosen and options.verb != "events" else "events"
+    table = "branches" if {"kind", "taken"} & chosen.keys() and options.verb != "events" else "events"
     trace._plan(table, Query(**chosen))  # type: ignore[typeddict-item]
     return chosen
 
@@ -212,21 +223,32 @@ def passes(
     read: Callable[..., Iterator[Table]],
     columns: list[str],
     chosen: dict[str, Any],
+    *,
+    decodes: int = 1,
 ) -> Iterator[tuple[int | None, Iterator[Table]]]:
     """Parts of the selected rows: of one stream after the other, or (stream None) of all, merged by time.
 
     A part is valid until the next one is asked for. Parts of merged streams have either rows, or errors and
-    gaps.
+    gaps. `decodes`: how often the streams are decoded until all is printed.
     """
     streams = chosen_streams(trace, options)
-    if options.order == "time" and len(streams) > 1:
-        parts = read(rows=_ROWS, columns=columns, order="time", **chosen)
-        yield None, in_time_order(parts)
-        return
-    for stream in streams:
-        with progress(trace, "decoding", streams=[stream]) as at:
+    with decoding(trace, streams=streams, passes=decodes) as before_rows:
+        if options.order == "time" and len(streams) > 1:
+            parts = read(rows=_ROWS, columns=columns, order="time", **chosen)
+            yield None, _announced(in_time_order(parts), before_rows)
+            return
+        for stream in streams:
+            if len(trace.streams) > 1:
+                before_rows()  # a heading comes
             parts = read(rows=_ROWS, reuse=True, columns=columns, **chosen | {"stream": stream})
-            yield stream, watched(parts, at)
+            yield stream, _announced(parts, before_rows)
+
+
+def _announced(parts: Iterator[Table], before_rows: Callable[[], None]) -> Iterator[Table]:
+    """Pass parts on, and call before each."""
+    for part in parts:
+        before_rows()
+        yield part
 
 
 def print_stream_heading(trace: Trace, stream: int | None) -> None:

@@ -8,14 +8,11 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import PurePath
+from collections.abc import Iterable
 
 from ptkit.cli import common, selection
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter
-from ptkit.cli.output.progress import notices
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
 from ptkit.decode.call_table import FRAME_VIEWS
@@ -29,7 +26,6 @@ __all__ = [
     "add_inlines",
     "call_command",
     "call_counts",
-    "decoding",
     "entry_names",
     "fit",
     "indentation",
@@ -48,11 +44,11 @@ _CUT = "..."
 _NAMES_OF_JIT_CODE = re.compile(r"perf-[0-9]+\.map|jit-[0-9]+\.dump")
 
 
-def add_bound(parser: argparse.ArgumentParser, name: str, default: int, text: str, all_text: str) -> None:
-    """Add an option for how many lines are printed, and ``--all``; `text` has the default as ``{}``."""
+def add_bound(parser: argparse.ArgumentParser, default: int, text: str, all_text: str) -> None:
+    """Add ``--limit``, how many lines are printed, and ``--all``; `text` has the default as ``{}``."""
     bound = parser.add_mutually_exclusive_group()
     bound.add_argument(
-        name, metavar="N", type=common.number(first=1), default=default, help=text.format(default)
+        "--limit", metavar="N", type=common.number(first=1), default=default, help=text.format(default)
     )
     bound.add_argument("--all", action="store_true", help=all_text)
 
@@ -69,15 +65,6 @@ def add_inlines(parser: argparse.ArgumentParser) -> None:
 def note(options: argparse.Namespace, text: str) -> None:
     """Print a note on standard error."""
     say(f"ptkit {options.verb}: note: {text}", errors=True)
-
-
-@contextmanager
-def decoding(trace: Trace) -> Iterator[None]:
-    """Say on a terminal's standard error that the trace is decoded, while the core does it at one go."""
-    with notices() as show:
-        size = sum(stream.size for stream in trace.streams)
-        show(f"decoding {PurePath(trace.source).name or trace.source} ({size / 1e6:,.1f} MB)")
-        yield
 
 
 def add_frames_option(parser: argparse.ArgumentParser) -> None:

@@ -244,6 +244,7 @@ TableReader::Step TableReader::step(std::size_t rows) {
     row_track_.reset();
     bytes_before_ += stream_->data.size();
   }
+  count_bytes();
   return sink_.out_of_memory() ? Step::NO_MEMORY : check_budget();
 }
 
@@ -297,6 +298,13 @@ void TableReader::expect_rows() {
   if (done == 0 || sink_.main()->rows() < kSliceRows / 8) return;
   sink_.main()->expect(
       static_cast<std::size_t>(rows * static_cast<double>(bytes_total_) / static_cast<double>(done)));
+}
+
+void TableReader::count_bytes() noexcept {
+  const std::uint64_t done = bytes_done();
+  if (input_.decoded == nullptr || done <= bytes_counted_) return;
+  input_.decoded->fetch_add(done - bytes_counted_, std::memory_order_relaxed);
+  bytes_counted_ = done;
 }
 
 TableReader::Step TableReader::check_budget() {

@@ -49,6 +49,8 @@ class TableReader {
     // Called every few milliseconds within a packet that takes long; false cancels. From the threads that
     // decode. May be empty.
     std::function<bool()> go_on;
+    // Rises by the bytes of streams that are decoded, for progress. Null: they are not counted.
+    std::shared_ptr<std::atomic<std::uint64_t>> decoded;
   };
   TableReader(Input input, const Request& request);
 
@@ -119,6 +121,7 @@ class TableReader {
   [[nodiscard]] std::size_t rows_so_far() noexcept { return window_.rows() + sink_.main()->rows(); }
   [[nodiscard]] bool reads_all_rows() const noexcept;
   [[nodiscard]] Step check_budget();
+  void count_bytes() noexcept;
   [[nodiscard]] bool can_cut(const trace::Stream& stream) const noexcept;
 
   Input input_;
@@ -136,7 +139,8 @@ class TableReader {
   bool source_attaches_ = false;  // source_ attaches parts itself
   bool finished_ = false;
   std::uint64_t bytes_before_ = 0;
-  std::size_t rows_before_ = 0;  // of the main table, at the start of the stream
+  std::uint64_t bytes_counted_ = 0;  // in input_.decoded
+  std::size_t rows_before_ = 0;      // of the main table, at the start of the stream
   std::uint64_t bytes_total_ = 0;
 };
 

@@ -11,7 +11,7 @@ from compiling import build
 from test_json import ROWS, assert_fits
 
 import ptkit
-from ptkit.cli import main
+from ptkit.cli import around, main
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_threads_stand_side_by_side(recording: str, moment: int, capsys: pytest.
     found = trace.at_times([moment], clock="tsc")
     titles = [title.strip() for title in columns[1:]]
     streams = [next(i for i, one in enumerate(trace.streams) if one.name == title) for title in titles]
-    assert streams == sorted(set(streams))
+    assert streams == sorted(set(streams), key=lambda one: trace.streams[one].tid)
     assert len({len(line.split("|")) for line in lines if line.count("|") == len(columns) - 1}) == 1
     opened = [line for line in lines[1:] if not line[:14].strip() or line[:14].strip() == "open"]
     frames = trace.calls()
@@ -88,6 +88,44 @@ def test_times_have_units(recording: str, capsys: pytest.CaptureFixture[str]) ->
     assert one[0].count("|") == 1
 
 
+def test_times_of_a_log(recording: str, moment: int, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = ptkit.open(recording)
+    sample = trace.info.recording
+    ns = trace._times.ns(moment) - trace._times.ns(sample["clocks_tsc"])
+    for clock in ("monotonic", "realtime"):
+        time = ns + sample[f"clocks_{clock}_ns"]
+        texts = [str(time), f"{time // 10**9}.{time % 10**9:09}s"]
+        rows = []
+        for text in texts:
+            words = ["calls", recording, "--around", text, "--clock", clock, "--json", "--limit", "1"]
+            rows.append([json.loads(line) for line in printed(capsys, *words)[0]])
+        assert rows[0] == rows[1]
+        found = {int(row["tsc"], 0) for row in rows[0] if row["table"] == "at_times"}
+        (ticks,) = found
+        assert trace._times.ns(ticks) == trace._times.ns(moment)
+    assert main(["calls", recording, "--around", "5%", "--clock", "realtime"]) == 2
+    assert "5% is no time of a clock" in capsys.readouterr().err
+
+
+def test_columns_share_a_terminal() -> None:
+    assert around._within([10, 90, 20], 60) == [10, 30, 20]
+    assert around._within([40, 90, 50], 60) == [20, 20, 20]
+    assert around._within([10, 20], 60) == [10, 20]
+    assert around._within([], 60) == []
+
+
+def test_names_of_threads_that_share_a_terminal(
+    recording: str, moment: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["calls", recording, "--around", str(moment), "--window", "1000000000", "--limit", "60"]
+    monkeypatch.setattr(around, "line_width", lambda: 80)
+    lines, _ = printed(capsys, *words)
+    assert max(map(len, lines)) <= 80
+    assert lines[0].count("|") == 2
+    shown = [cell.strip() for line in lines[1:] for cell in line.split("|")[1:] if cell.strip()]
+    assert sum("..." in name for name in shown) * 10 < len(shown)
+
+
 def test_json_has_the_place_and_the_calls(
     recording: str, moment: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,6 +144,7 @@ def test_json_has_the_place_and_the_calls(
     ("words", "text"),
     [
         (["--window", "5"], "--window goes with --around"),
+        (["--clock", "realtime"], "--clock goes with --around"),
         (["--around", "soon"], "'soon' is not a time"),
         (["--around", "1.5"], "is not a time"),
         (["--around", "200%"], "--around: 200% is more than 100%"),

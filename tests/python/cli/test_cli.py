@@ -66,7 +66,7 @@ def test_packets_as_json(stream: list[str], capsys: pytest.CaptureFixture[str]) 
 def test_packets_with_branches_show_the_branches_of_each(
     stream: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, out, err = run(capsys, "packets", "--branches", *stream)
+    status, out, err = run(capsys, "packets", "--branches", "--no-header", *stream)
     assert status == 0, err
     assert err == ""
     assert [line.split() for line in out.splitlines()[2:]] == [
@@ -175,7 +175,10 @@ def test_doctor_lists_back_ends(capsys: pytest.CaptureFixture[str]) -> None:
     assert "step" in [backend["name"] for backend in report["backends"]]
     for backend in report["backends"]:
         assert backend["available"] or backend["remedy"]
-    assert run(capsys, "doctor")[0] == 0
+    status, out, _ = run(capsys, "doctor")
+    assert status == 0
+    for backend in report["backends"]:  # in a pipe, each has one line
+        assert any(backend["name"] in line and backend["detail"] in line for line in out.splitlines())
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -266,7 +269,7 @@ def test_wrong_words_name_the_nearest(
 
 
 @pytest.mark.parametrize("verb", ["packets", "branches", "instructions"])
-@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize("options", [["--no-header"], ["--json"]])
 def test_head_ends_a_verb(verb: str, options: list[str], tmp_path: Path) -> None:
     """Many more rows than a pipe holds: without its reader, the verb ends, and says nothing."""
     stream = STREAM[:-2] + b"\xaa" * 4_000_000
@@ -345,7 +348,7 @@ def test_an_error_names_the_option_that_was_given(
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "raw.pt"
     path.write_bytes(STREAM * 20000)
-    process = _start("packets", "--processor", "6/142/9", str(path))
+    process = _start("packets", "--no-header", "--processor", "6/142/9", str(path))
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.readline()
@@ -573,6 +576,20 @@ def test_tsc_hz_gives_nanoseconds(stream: list[str], capsys: pytest.CaptureFixtu
     assert json.loads(out)["tsc_hz"] == 2_000_000_000
 
 
+def test_record_says_where_an_earlier_recording_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "echo.ptk"
+    words = ["record", "-o", str(path), "--", "true"]
+    assert "earlier" not in run(capsys, *words)[2]
+    status, _, errors = run(capsys, *words)
+    assert status == 0
+    assert errors.endswith(f"; the earlier recording is {path}.old now\n")
+    said = json.loads(run(capsys, "record", "--json", *words[1:])[2])
+    assert said["earlier"] == f"{path}.old"
+    assert ptkit.open(said["earlier"]).info.streams
+
+
 def test_record_leaves_standard_output_to_the_program(tmp_path: Path) -> None:
     if not any(one.name == "step" and one.available for one in capture.probe()):
         pytest.skip("no single stepping here")
@@ -605,6 +622,50 @@ def test_progress_on_a_terminal(verb: str, tmp_path: Path) -> None:
     assert "%" not in shown.rsplit("\x1b[K", 1)[1]
     # What takes no time shows none.
     assert "%" not in python_on_a_terminal(["-c", code.replace("INTERVAL = 0", "INTERVAL = 1000")])
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["functions", "tree", "edges", "index", "calls --slowest 1", "branches --ip 0x10", "export -o out"],
+)
+def test_progress_of_decoding_on_a_terminal(verb: str, tmp_path: Path) -> None:
+    path = tmp_path / "raw.pt"
+    path.write_bytes(STREAM * 100_000)
+    (tmp_path / "code.bin").write_bytes(CODE)
+    name, *options = verb.split()
+    words = [name, str(path), *options, "--processor", "6/142/9", "--code", f"{tmp_path}/code.bin@0x1000"]
+    if name == "export":
+        words[words.index("out")] = str(tmp_path / "out")
+        words += ["--format", "offsets"]
+    code = (
+        "from ptkit.cli import main\n"
+        "from ptkit.cli.output import progress\n"
+        "progress.PROGRESS_DELAY, progress.PROGRESS_INTERVAL = 0, 0.001\n"
+        f"main({words!r})\n"
+    )
+    shown = python_on_a_terminal(["-c", code])
+    what = {"index": "indexing", "export": "exporting"}.get(name, "decoding")
+    found = re.findall(rf"{what} raw.pt \(2.7 MB\): (\d+)%, \d+ s(, \d+ s left)?", shown)
+    shares = [int(share) for share, _ in found]
+    assert shares == sorted(shares)
+    assert 0 < max(shares) <= 100
+    assert any(left for _, left in found)
+    assert "%, " not in shown.rsplit("\x1b[K", 1)[1]
+
+
+def test_progress_ends_before_rows_on_the_same_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "raw.pt"
+    path.write_bytes(STREAM * 1000)
+    code = (
+        "from ptkit.cli import main\n"
+        "from ptkit.cli.output import progress\n"
+        "progress.PROGRESS_DELAY, progress.PROGRESS_INTERVAL = 0, 0.001\n"
+        f"main({['packets', str(path), '--processor', '6/142/9']!r})\n"
+    )
+    shown = python_on_a_terminal(["-c", code])
+    lines = shown.rsplit("\x1b[K", 1)[-1].splitlines()
+    assert "decoding" not in "".join(lines)
+    assert sum(line.split()[1:] == ["psb"] for line in lines) == 1000
 
 
 RECORDING = """

@@ -50,10 +50,10 @@ def test_edges_are_the_most_frequent_first(
     counts = [int(line.split()[0]) for line in lines]
     assert counts == sorted(counts, reverse=True)
     assert sum(counts) == 70
-    assert printed(capsys, "edges", *recording, "--top", "1") == lines[:1]
-    (bare,) = printed(capsys, "edges", *recording, "--top", "1", "--no-symbols")
+    assert printed(capsys, "edges", *recording, "--limit", "1") == lines[:1]
+    (bare,) = printed(capsys, "edges", *recording, "--limit", "1", "--no-symbols")
     assert "driver" not in bare
-    (offsets,) = printed(capsys, "edges", *recording, "--top", "1", "--file-offsets")
+    (offsets,) = printed(capsys, "edges", *recording, "--limit", "1", "--file-offsets")
     assert offsets.endswith("[driver.sys]+0x202 -> [driver.sys]+0x200")
     assert len(printed(capsys, "edges", *recording, "--kind", "jump_indirect")) == 1
 
@@ -82,7 +82,7 @@ def test_sums_tell_names_apart(
 def test_edges_as_json_are_rows_of_the_table(
     recording: list[str], loop: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    header, row = map(json.loads, printed(capsys, "edges", *recording, "--top", "1", "--json"))
+    header, row = map(json.loads, printed(capsys, "edges", *recording, "--limit", "1", "--json"))
     assert header["rows"] == "edges"
     assert row["from_ip"] == hex(loop.JNZ)
     assert (row["kind"], row["count"], row["from_module"]) == ("COND", 50, "driver.sys")

@@ -63,7 +63,7 @@ def test_functions_are_bounded_and_sorted(
     everything, errors = printed(capsys, "functions", recording, "--all", "--sort", "name")
     assert len(everything) == count
     assert "more line" not in errors
-    assert len(printed(capsys, "functions", recording, "--top", "3")[0]) == 3
+    assert len(printed(capsys, "functions", recording, "--limit", "3")[0]) == 3
 
 
 def test_functions_are_sorted_by_each_column(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +131,7 @@ def test_lines_are_those_of_functions_by_line(
     assert "--by line" in capsys.readouterr().err
     with pytest.raises(ptkit.ConfigError, match="tails"):
         trace.functions("line", tails="replaced")
-    header, *some = rows(capsys, "functions", recording, "--by", "line", "--sort", "name", "--top", "5")
+    header, *some = rows(capsys, "functions", recording, "--by", "line", "--sort", "name", "--limit", "5")
     assert header["rows"] == "source_lines"
     assert len(some) == 5
     for row in some:
@@ -391,7 +391,7 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_slow_calls_are_compared(slow: str, capsys: pytest.CaptureFixture[str]) -> None:
-    lines, errors = printed(capsys, "functions", slow, "--slow", "handle", "--top", "3")
+    lines, errors = printed(capsys, "functions", slow, "--slow", "handle", "--limit", "3")
     assert lines[0].startswith("handle: 5,000 calls; 5 slow ones, ")
     assert "4,995 fast ones" in lines[0]
     heads = [row for row, line in enumerate(lines) if line.lstrip().startswith("extra ")]
@@ -437,7 +437,7 @@ def test_calls_are_counted_by_length(slow: str, capsys: pytest.CaptureFixture[st
 
 
 def test_limits_of_slow_calls_are_times(slow: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["functions", slow, "--slow", "handle", "--of", "time", "--top", "1"]
+    words = ["functions", slow, "--slow", "handle", "--of", "time", "--limit", "1"]
     lines, _ = printed(capsys, *words, "--slow-from", "1us", "--fast-to", "500ns")
     found = re.match(r"handle: 5,000 calls; ([0-9,]+) slow ones, ([0-9.]+ [um]s) or more; ", lines[0])
     assert found is not None

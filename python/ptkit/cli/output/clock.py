@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from typing import Any
 
 import numpy as np
 
 from ptkit.cli.output.line_writer import LineWriter
+from ptkit.cli.output.terminal import say
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -55,7 +57,10 @@ class Clock:
         writer.values(times, form, known=np.asarray(part["time_known"]), unknown=unknown, **options)
 
 
-def print_heading(text: str) -> None:
-    """Print names of what stands in the lines that follow, if standard output is a terminal."""
-    if sys.stdout.isatty():
-        print(text)
+def print_heading(options: argparse.Namespace, text: str) -> None:
+    """Print names of what stands in the lines that follow.
+
+    They go to standard error where standard output is no terminal, so that a pipe or a file has rows alone.
+    """
+    if not options.no_header:
+        say(text.rstrip(), errors=not sys.stdout.isatty())

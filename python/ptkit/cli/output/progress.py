@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 from ptkit.system import is_raw
-from ptkit.table import Table
 from ptkit.trace import Trace
 
 if TYPE_CHECKING:
+    from ptkit import _core
     from ptkit.capture import recording
 
 PROGRESS_DELAY = 0.5  # seconds before the first line of progress
 PROGRESS_INTERVAL = 0.1
 RECORDING_DELAY = 1.0
 RECORDING_INTERVAL = 1.0
+_LEAST_SHARE = 0.01  # from which on the time left is estimated
 
 
 class Progress:
@@ -41,23 +43,51 @@ class Progress:
         self._total = max(size * passes, 1)
         self._begin = time.monotonic()
         self._next = self._begin + PROGRESS_DELAY
+        self._lock = Lock()  # rows and the line share a terminal
+        self._ended = False
         self.shown = False
 
     def at(self, done: int) -> None:
         """Say how many bytes are done; draws a few times a second only."""
         now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + PROGRESS_INTERVAL
-        self.shown = True
-        share = min(done / self._total, 1)
-        text = f"{self._what}: {share:.0%}, {now - self._begin:,.0f} s"
-        _draw(text)
+        with self._lock:
+            if now < self._next or self._ended:
+                return
+            self._next = now + PROGRESS_INTERVAL
+            self.shown = True
+            _draw(f"{self._what}: {_how_far(min(done / self._total, 1), now - self._begin)}")
 
-    def clear(self) -> None:
-        """Remove the line."""
-        if self.shown:
-            _draw("")
+    def end(self) -> None:
+        """Remove the line, and draw none any more."""
+        with self._lock:
+            self._ended = True
+            if self.shown:
+                _draw("")
+                self.shown = False
+
+
+def _how_far(share: float, seconds: float) -> str:
+    left = f", {seconds / share * (1 - share):,.0f} s left" if share >= _LEAST_SHARE else ""
+    return f"{share:.0%}, {seconds:,.0f} s{left}"
+
+
+@contextmanager
+def _followed(session: _core.Session, line: Progress) -> Iterator[None]:
+    """Draw a line while the core decodes, which may take long without a row."""
+    begin, stop = session.decoded_bytes, Event()
+
+    def follow() -> None:
+        while not stop.wait(PROGRESS_INTERVAL):
+            line.at(session.decoded_bytes - begin)
+
+    thread = Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        line.end()
 
 
 class RecordingLine:
@@ -114,27 +144,38 @@ def _draw(text: str) -> None:
 
 @contextmanager
 def progress(
-    trace: Trace, what: str, *, streams: Sequence[int], passes: int = 1, prints_rows: bool = True
+    trace: Trace, what: str, *, streams: Sequence[int], passes: int = 1
 ) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal's standard error how far decoding is, if it takes long.
+    """Show on a terminal's standard error how far work is that the core does not count, if it takes long.
 
     Yields a function that takes the number of bytes that are done, over all passes through the streams.
-    Verbs that print rows show nothing if the rows go to a terminal too.
     """
-    if not sys.stderr.isatty() or (prints_rows and sys.stdout.isatty()):
+    if not sys.stderr.isatty():
         yield lambda done: None
         return
-    size = sum(trace.streams[stream].size for stream in streams)
-    line = Progress(f"{what} {PurePath(trace.source).name or trace.source}", size, passes)
+    line = _line(trace, what, streams, passes)
     try:
         yield line.at
     finally:
-        line.clear()
+        line.end()
 
 
-def watched(parts: Iterable[Table], at: Callable[[int], None], before: int = 0) -> Iterator[Table]:
-    """Pass parts with a column ``offset`` on, and report how far they are in the stream."""
-    for part in parts:
-        if len(part):
-            at(before + int(part["offset"][-1]))
-        yield part
+@contextmanager
+def decoding(
+    trace: Trace, *, what: str = "decoding", streams: Sequence[int] | None = None, passes: int = 1
+) -> Iterator[Callable[[], None]]:
+    """Show there how far the core's decoding of streams is, by default of all; also where no row comes.
+
+    Yields a function to call before rows are printed: the line ends there if they go to the same terminal.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    line = _line(trace, what, range(len(trace.streams)) if streams is None else streams, passes)
+    with _followed(trace.opened.session, line):
+        yield line.end if sys.stdout.isatty() else lambda: None
+
+
+def _line(trace: Trace, what: str, streams: Sequence[int], passes: int) -> Progress:
+    size = sum(trace.streams[stream].size for stream in streams)
+    return Progress(f"{what} {PurePath(trace.source).name or trace.source}", size, passes)

@@ -7,7 +7,7 @@ import argparse
 from ptkit._core import BranchKind
 from ptkit.cli import common, selection
 from ptkit.cli.listing import begin_rows, notes_of, print_rows
-from ptkit.cli.output.clock import Clock, print_heading
+from ptkit.cli.output.clock import Clock
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter, labels_of
 from ptkit.table import Table
@@ -35,11 +35,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     selection.add_selection_options(parser)
     common.add_open_options(parser)
-    direction = parser.add_mutually_exclusive_group()
-    direction.add_argument("--taken", action="store_true", help="taken branches only")
-    direction.add_argument(
-        "--not-taken", action="store_true", help="conditional branches that fell through only"
-    )
+    selection.add_direction_options(parser)
     parser.add_argument(
         "--kind",
         type=common.kind(BranchKind),
@@ -56,9 +52,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the branches stream by stream, or merged by time."""
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
-    narrowed = bool(chosen.keys() - {"stream", "cpu", "kind"})
-    if options.taken or options.not_taken:
-        chosen["taken"] = options.taken
+    narrowed = bool(chosen.keys() - {"stream", "cpu", "kind", "taken"})
     lines = _Lines(trace, options)
     columns = json_columns("branches") if options.json else _COLUMNS
     form = JsonRows(trace, "branches", symbols=not options.no_symbols)
@@ -76,10 +70,12 @@ class _Lines:
         self._clock = Clock(trace, options.time_unit)
         self._writer = LineWriter(trace, common.line_names(options, symbols=not options.no_symbols))
 
-    def print_heading(self) -> None:
+    @property
+    def heading(self) -> str:
+        """Names of the columns."""
         names = "  names" if self._names else ""
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
-        print_heading(f"{owner}{self._clock.heading:>16}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
+        return f"{owner}{self._clock.heading:>16}  {'from':<16}    {'to':<16}  {'kind':<13}{names}"
 
     def print_part(self, part: Table, *, merged: bool, sides: bool) -> None:
         """Print branches; `sides`: with errors and gaps at their place."""

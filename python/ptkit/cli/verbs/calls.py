@@ -52,7 +52,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     selection.add_choice_options(group)
     common.add_open_options(parser)
     all_text = "print all calls: their number decides the memory"
-    add_bound(parser, "--limit", _LIMIT, "print N calls at most (default: {})", all_text)
+    add_bound(parser, _LIMIT, "print N calls at most (default: {})", all_text)
     add_inlines(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
@@ -79,12 +79,19 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "that are chosen, and with --stream that of --json",
     )
     parser.add_argument(
+        "--clock",
+        choices=("monotonic", "realtime"),
+        help="with --around: TIME is of CLOCK_MONOTONIC or CLOCK_REALTIME, as in a log: 81234.567890s, or a "
+        "number of nanoseconds",
+    )
+    parser.add_argument(
         "--window",
         metavar="LENGTH",
         type=selection.moment,
         help="with --around: calls up to so long before and after it (default: 1us)",
     )
     common.add_rva_option(parser)
+    common.add_header_option(parser)
     common.add_json_option(
         parser, "one JSON object on each line: a header, then calls, none folded (docs/json.md)"
     )
@@ -94,6 +101,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the calls stream by stream, or the slowest of all."""
     if options.window is not None and options.around is None:
         raise ConfigError("--window goes with --around TIME")
+    if options.clock is not None and options.around is None:
+        raise ConfigError("--clock goes with --around TIME")
     if options.inlines and options.around is not None:
         raise ConfigError("--inlines does not go with --around")
     if options.id is not None:
@@ -146,7 +155,7 @@ def _print_streams(
         stream, call = frames_of_call(trace, options.id, left, columns, chosen, **how)
         streams = [stream]
     if form is None:
-        print_heading(lines.heading)
+        print_heading(options, lines.heading)
     for index, stream in enumerate(streams):
         here = chosen | {"stream": stream}
         window = call if options.id is not None else first_frames(trace, left, columns, here, **how)
@@ -182,7 +191,8 @@ def _print_slowest(trace: Trace, frames: Table, options: argparse.Namespace) -> 
     """Print a line for each call, and below it the command that prints what it called."""
     durations, width = Durations(trace), line_width()
     print_heading(
-        f"{'instructions':>14} {'duration' + durations.unit:>12}  {'tid':>7}  function, and what it called"
+        options,
+        f"{'instructions':>14} {'duration' + durations.unit:>12}  {'tid':>7}  function, and what it called",
     )
     names = ("id", "instructions", "tsc", "end_tsc", "stream", "tid")
     for number, instructions, begin, end, stream, tid, name in zip(

@@ -13,6 +13,7 @@ from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter, labels_of
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say, say_lines
 from ptkit.errors import ConfigError
@@ -24,8 +25,8 @@ Prints one line per edge: how often a branch went from its address to its target
 --by function or module, counts of all branches from one function, or file, to another are added up; branches
 within it, too. An edge is of one address space; --by adds up those of all."""
 EXAMPLES = """examples:
-  ptkit edges sort.ptk --top 10
-  ptkit edges sort.ptk --by function --top 20
+  ptkit edges sort.ptk --limit 10
+  ptkit edges sort.ptk --by function --limit 20
   ptkit edges sort.ptk --by module
   ptkit edges sort.ptk --kind CALL_INDIRECT --module libc.so.6 --json"""
 
@@ -44,20 +45,21 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="branches of this kind only: CALL, RETURN, ...; may be repeated",
     )
     common.add_open_options(parser)
+    selection.add_direction_options(parser)
     parser.add_argument(
-        "--top", metavar="N", type=common.number(first=1), help="print the N most frequent ones only"
+        "--limit", metavar="N", type=common.number(first=1), help="print the N most frequent ones only"
     )
     parser.add_argument(
         "--by", choices=("function", "module"), help="add up counts from one function, or file, to another"
     )
     parser.add_argument("--no-symbols", action="store_true", help="print addresses without names")
     common.add_place_options(parser)
+    common.add_header_option(parser)
     common.add_json_option(
         parser,
         'one JSON object on each line: a header, then edges; with --by, members "from", "to" and "count" '
         "(docs/json.md)",
     )
-    parser.set_defaults(limit=None)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,11 +68,13 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--rva does not go with --by: names of functions and modules have no address")
     trace = common.open_trace(options)
     losses = Losses()
-    edges = losses.count(trace.edges(**selection.selection(trace, options)))
+    chosen = selection.selection(trace, options)
+    with decoding(trace, streams=selection.chosen_streams(trace, options)):
+        edges = losses.count(trace.edges(**chosen))
     if options.by is not None:
         _print_sums(trace, edges, options)
     else:
-        first = np.argsort(edges["count"], kind="stable")[::-1][: options.top]
+        first = np.argsort(edges["count"], kind="stable")[::-1][: options.limit]
         _print_edges(trace, edges[first], options)
     selection.report_no_rows(trace, options, len(edges))
     losses.report(options.path)
@@ -85,7 +89,7 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
         return
     has_names = options.rva or not options.no_symbols
     names = "  names" if has_names else ""
-    print_heading(f"{'count':>15}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
+    print_heading(options, f"{'count':>15}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
     writer = LineWriter(trace, common.line_names(options, symbols=not options.no_symbols))
     writer.begin(edges)
     writer.number("count", "decimal", width=15)
@@ -103,7 +107,7 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
 def _print_sums(trace: Trace, edges: Table, options: argparse.Namespace) -> None:
     """Print counts from name to name."""
     names, sources, targets, counts = _sums(edges, by_function=options.by == "function")
-    first = np.argsort(counts, kind="stable")[::-1][: options.top].tolist()
+    first = np.argsort(counts, kind="stable")[::-1][: options.limit].tolist()
     rows = [(int(counts[i]), names[sources[i]], names[targets[i]]) for i in first]
     if options.json:
         JsonRows(trace, "edge_sums").print_header()
@@ -112,7 +116,7 @@ def _print_sums(trace: Trace, edges: Table, options: argparse.Namespace) -> None
             for count, source, target in rows
         )
         return
-    print_heading(f"{'count':>15}  {options.by}s")
+    print_heading(options, f"{'count':>15}  {options.by}s")
     for count, source, target in rows:
         say(f"{count:15}  {source or '?'} -> {target or '?'}")
 

@@ -10,7 +10,7 @@ from typing import Any
 from ptkit._core import EventFlag, EventKind
 from ptkit.cli import common, selection
 from ptkit.cli.listing import begin_rows, every_part, notes_of, print_rows
-from ptkit.cli.output.clock import Clock, print_heading
+from ptkit.cli.output.clock import Clock
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.terminal import line_of
@@ -97,9 +97,11 @@ class _Lines:
         self._writer = LineWriter(trace, common.line_names(options))
         self._rva = options.rva
 
-    def print_heading(self) -> None:
+    @property
+    def heading(self) -> str:
+        """Names of the columns."""
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
-        print_heading(f"{owner}{self._clock.heading:>16}  event")
+        return f"{owner}{self._clock.heading:>16}  event"
 
     def print_part(self, part: Table, *, merged: bool, sides: bool) -> None:
         """Print events; `sides`: with errors and gaps at their place."""

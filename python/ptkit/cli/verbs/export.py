@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
 from ptkit.cli import common, selection
 from ptkit.cli.output.json_values import print_document
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.terminal import say
 from ptkit.errors import ConfigError
 from ptkit.trace import Trace
@@ -79,7 +81,9 @@ def run(options: argparse.Namespace) -> int:
     if options.to == "perf.data":
         common.check_output(options)
     trace = common.open_trace(options)
-    written = trace.export(options.output, options.to, **_more(trace, options))
+    more = _more(trace, options)
+    with decoding(trace, what="exporting") if options.to in _OF_BLOCKS else nullcontext():
+        written = trace.export(options.output, options.to, **more)
     if options.json:
         print_document("export", asdict(written))
         return 0

@@ -13,13 +13,13 @@ from ptkit.cli.line_report import print_line_report
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted, share_colour
 from ptkit.cli.output.durations import Durations
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.stacks import (
     add_bound,
     add_frames_option,
     add_inlines,
     call_counts,
-    decoding,
     entry_names,
     fit,
     line_width,
@@ -43,17 +43,17 @@ rebuilt from the branches (docs/calls.md). Where functions are selected by name,
 instructions are numbers instead of shares."""
 EXAMPLES = """examples:
   ptkit functions sort.ptk
-  ptkit functions sort.ptk --sort calls --top 50
+  ptkit functions sort.ptk --sort calls --limit 50
   ptkit functions sort.ptk --sort p99 --of instructions
   ptkit functions sort.ptk --by module
-  ptkit functions sort.ptk --by line --top 50
+  ptkit functions sort.ptk --by line --limit 50
   ptkit functions sort.ptk --inlines
   ptkit functions sort.ptk --imports
   ptkit functions sort.ptk --histogram malloc
-  ptkit functions sort.ptk --slow malloc --top 5
+  ptkit functions sort.ptk --slow malloc --limit 5
   ptkit functions sort.ptk --symbol 'mem*' --all --json"""
 
-_TOP = 20
+_LIMIT = 20
 # By the headings of columns.
 _SORTS = {
     "self": "self_instructions",
@@ -77,7 +77,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which calls", "Repeated options add up.")
     selection.add_choice_options(group)
     common.add_open_options(parser)
-    add_bound(parser, "--top", _TOP, "print the first N functions only (default: {})", "print all functions")
+    add_bound(parser, _LIMIT, "print the first N functions only (default: {})", "print all functions")
     parser.add_argument(
         "--sort",
         type=lambda name: _OTHER_SORTS.get(name, name),
@@ -108,8 +108,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_measure(parser)
     add_call_options(parser)
     common.add_rva_option(parser)
+    common.add_header_option(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then functions (docs/json.md)")
-    parser.set_defaults(limit=None)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
         return print_call_report(trace, options, chosen)
     if options.by == "line":
         return print_line_report(trace, options, chosen)
-    with decoding(trace):
+    with decoding(trace, streams=selection.chosen_streams(trace, options)):
         columns = _columns(options.by, options.inlines)
         functions = trace.functions(
             options.by,
@@ -141,14 +141,14 @@ def run(options: argparse.Namespace) -> int:
         options.sort = "calls"
     of = measure_of(trace, options)
     order = _order(functions, options, of)
-    shown = functions[order if options.all else order[: options.top]]
+    shown = functions[order if options.all else order[: options.limit]]
     if options.json:
         print_sums_json(trace, shown)
     else:
         _print(trace, functions, shown, options, of)
     if len(shown) < len(functions):
         more = counted(len(functions) - len(shown), "more line")
-        note(options, f"{more}: --all prints them, --top N the first N")
+        note(options, f"{more}: --all prints them, --limit N the first N")
     losses = Losses()
     losses.count(functions)
     report(trace, options, len(functions), losses, times=options.json or of == "time")
@@ -207,7 +207,7 @@ def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Names
     shares = [[amount / total for amount in shown[name].tolist()] for name in work]
     what = {"function": "function", "entry": "address and function", "module": "file"}[options.by]
     what += "" if by_time else " (p50, p99, max: instructions)"
-    print_heading(f"{' '.join(map(str.rjust, heads, widths))}  {what}")
+    print_heading(options, f"{' '.join(map(str.rjust, heads, widths))}  {what}")
     used = sum(widths) + len(widths) + 1
     for row, name in enumerate(names):
         texts = [f"{column[row]:>{wide}} " for column, wide in zip(cells, widths, strict=True)]

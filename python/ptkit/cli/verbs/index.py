@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
+from ptkit.cli.output.progress import decoding
 from ptkit.errors import ConfigError
 from ptkit.system import STANDARD_INPUT
 from ptkit.text import counted
@@ -33,7 +34,9 @@ def run(options: argparse.Namespace) -> int:
     """Write the index, unless there is a good one."""
     if options.path == STANDARD_INPUT and options.output is None:
         raise ConfigError("standard input has no path: say by -o FILE where to write the index")
-    made = common.open_trace(options, index=False).index(options.output)
+    trace = common.open_trace(options, index=False)
+    with decoding(trace, what="indexing"):
+        made = trace.index(options.output)
     if options.json:
         print_document("index", asdict(made))
     else:

@@ -8,7 +8,7 @@ from ptkit.cli import common
 from ptkit.cli.addresses import note_decimals
 from ptkit.cli.output.json_documents import info_document
 from ptkit.cli.output.json_values import print_document
-from ptkit.cli.output.progress import progress, watched
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses, side_texts
 from ptkit.cli.output.terminal import say, say_text
 from ptkit.table import Table
@@ -60,17 +60,15 @@ def _counts(trace: Trace, *, rva: bool) -> tuple[dict[str, int], list[str]]:
     counts = dict.fromkeys(("branches", "instructions", "events", "errors", "gaps"), 0)
     tables = (trace.iter_branches, trace.iter_instructions, trace.iter_events)
     everything = range(len(trace.streams))
-    before = 0
     shown: list[str] = []
-    with progress(trace, "decoding", streams=everything, passes=len(tables), prints_rows=False) as at:
+    with decoding(trace, passes=len(tables)):
         for name, table in zip(counts, tables, strict=False):
             losses, shown = Losses(), []
             for stream in everything:
                 parts = losses.counted(table(rows=_ROWS, columns=["offset"], reuse=True, stream=stream))
-                for part in watched(parts, at, before):
+                for part in parts:
                     counts[name] += len(part)
                     shown += _lines(part, stream, _SHOWN - len(shown), rva=rva)
-                before += trace.streams[stream].size
             counts["errors"], counts["gaps"] = losses.errors, losses.gaps
     left = counts["errors"] + counts["gaps"] - len(shown)
     return counts, [*shown, f"... and {left:,} more"] if left else shown

@@ -69,9 +69,13 @@ def run(options: argparse.Namespace) -> int:
         form = _json_lines(made, bare=options.no_inst, raw=options.raw)
         made.print_header()
     else:
-        lines.print_heading()
+        print_heading(options, lines.heading)
     losses, budget, rows = Losses(), Budget(options.limit), 0
-    for stream, parts in selection.passes(trace, options, trace.iter_instructions, columns, chosen):
+    has_events = not (options.no_events or narrowed)
+    decodes = 2 if has_events and options.order == "stream" else 1
+    for stream, parts in selection.passes(
+        trace, options, trace.iter_instructions, columns, chosen, decodes=decodes
+    ):
         if budget.spent:
             break
         counted = losses.counted(budget.cut(parts))
@@ -82,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
             rows += _print_merged(form, counted, sides=None if narrowed else sides)
         else:
             hidden = 0 if options.status else EventFlag.STATUS
-            notes = iter(()) if options.no_events or narrowed else _notes(trace, stream, texts, hidden)
+            notes = _notes(trace, stream, texts, hidden) if has_events else iter(())
             rows += _print_stream(form, counted, notes)
     selection.report_no_rows(trace, options, rows)
     losses.report(options.path)
@@ -101,11 +105,13 @@ class _Lines:
         self._rva = options.rva
         self._writer = LineWriter(trace, common.line_names(options, symbols=not options.no_inst))
 
-    def print_heading(self) -> None:
+    @property
+    def heading(self) -> str:
+        """Names of the columns."""
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
         time = f"{self._clock.heading:>16}  " if self._clock else ""
         raw = f"{'bytes':<24} " if self._style == "raw" else ""
-        print_heading(f"{owner}{time}{'address':<16}  {raw}{'instruction':<44} symbol")
+        return f"{owner}{time}{'address':<16}  {raw}{'instruction':<44} symbol"
 
     def print_part(self, part: Table, notes: _Notes) -> None:
         """Print instructions, and notes before rows of the part."""

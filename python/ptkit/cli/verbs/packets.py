@@ -68,8 +68,12 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         form.print_header()
     else:
-        lines.print_heading()
-    for stream, parts in selection.passes(trace, options, trace.iter_packets, _columns(options), chosen):
+        print_heading(options, lines.heading)
+    decodes = 2 if options.branches else 1
+    columns = _columns(options)
+    for stream, parts in selection.passes(
+        trace, options, trace.iter_packets, columns, chosen, decodes=decodes
+    ):
         if budget.spent:
             break
         if not options.json:
@@ -120,10 +124,12 @@ class _Lines:
         self._clock = Clock(trace, options.time_unit) if timed else None
         self._writer = LineWriter(trace, common.line_names(options, symbols=options.branches))
 
-    def print_heading(self) -> None:
+    @property
+    def heading(self) -> str:
+        """Names of the columns."""
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
         time = f"  {self._clock.heading}" if self._clock else ""
-        print_heading(f"{owner}{'offset':<16}  {'packet':<10} {'payload':<24}{time}")
+        return f"{owner}{'offset':<16}  {'packet':<10} {'payload':<24}{time}"
 
     def print_part(self, part: Table) -> None:
         """Print packets, errors and gaps."""

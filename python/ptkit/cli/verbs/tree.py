@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted, share_colour
+from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.stacks import (
     add_frames_option,
     add_inlines,
     call_counts,
-    decoding,
     entry_names,
     fit,
     indentation,
@@ -64,6 +64,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_frames_option(parser)
     add_inlines(parser)
     common.add_rva_option(parser)
+    common.add_header_option(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then contexts (docs/json.md)")
     parser.set_defaults(limit=None)
 
@@ -72,13 +73,13 @@ def run(options: argparse.Namespace) -> int:
     """Print the contexts, callers before their callees."""
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
-    with decoding(trace):
+    with decoding(trace, streams=selection.chosen_streams(trace, options)):
         tree = trace.call_tree(frames=options.frames, inlines=options.inlines, columns=_COLUMNS, **chosen)
     shown = tree[_kept(tree, options)]
     if options.json:
         print_sums_json(trace, shown)
     else:
-        _print(tree, shown, rva=options.rva)
+        _print(tree, shown, options)
     if len(shown) < len(tree):
         note(options, f"{counted(len(tree) - len(shown), 'more context')}: {_remedy(options)}")
     losses = Losses()
@@ -116,18 +117,20 @@ def _aligned(head: str, texts: list[str]) -> list[str]:
     return [text.rjust(wide) for text in [head, *texts]]
 
 
-def _print(tree: Table, shown: Table, *, rva: bool) -> None:
+def _print(tree: Table, shown: Table, options: argparse.Namespace) -> None:
     """Print a line for each context, indented."""
     total, width = _total(tree), line_width()
     cells = [_aligned(head, texts) for head, texts in call_counts(shown)]
     head, *counts = (" ".join(row) for row in zip(*cells, strict=True))
-    print_heading(f" total   self {head}  function")
+    print_heading(options, f" total   self {head}  function")
     first = int(tree["depth"].min()) if len(tree) else 0
     columns = (shown[name].tolist() for name in ("instructions", "self_instructions", "depth"))
     inlined = shown["is_inlined"].tolist()
     functions = shown.named("function")
     names = (
-        entry_names(functions, shown) if rva else map(shown_name, functions, shown.named("module"), inlined)
+        entry_names(functions, shown)
+        if options.rva
+        else map(shown_name, functions, shown.named("module"), inlined)
     )
     for count, whole, own, depth, name in zip(counts, *columns, names, strict=True):
         shares = [(f"{share:6.1%} ", share_colour(share)) for share in (whole / total, own / total)]

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
 
     trace = common.open_trace(options)
     streams = selection.chosen_streams(trace, options)
-    with progress(trace, "verifying", streams=streams, passes=verification.PASSES, prints_rows=False) as at:
+    with progress(trace, "verifying", streams=streams, passes=verification.PASSES) as at:
         report = verification.verify(trace, streams=streams, progress=at)
     if options.json:
         print_document("verify", verify_document(report))
