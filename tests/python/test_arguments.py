@@ -215,3 +215,15 @@ def test_the_core_takes_spaces() -> None:
     bundle = _core.Bundle()
     assert bundle.add_space(pid=5, cr3=0x1000) == 1
     assert bundle.spaces == [(None, None), (5, 0x1000)]
+
+
+def test_an_unknown_argument_names_those_of_the_method(loop: Any, open_trace: Any) -> None:
+    trace = open_trace(loop.stream(1))
+    for method, own in (
+        (trace.functions, "by, frames, tails"),
+        (trace.edges, "by, bins"),
+        (trace.blocks, ""),
+    ):
+        name = method.__name__
+        with pytest.raises(TypeError, match=rf"{name}\(\) has no argument 'top'; there are {own}.*columns, "):
+            method(top=5)
