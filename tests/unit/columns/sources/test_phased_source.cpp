@@ -39,7 +39,7 @@ struct Branches {
       rows.push_back({batch.cells<Column::branches_from_ip>()[i], batch.cells<Column::branches_to_ip>()[i],
                       batch.runs()[run].space, batch.cells<Column::branches_kind>()[i],
                       (flags & flow::TIME_KNOWN) != 0, batch.cells<Column::branches_tsc>()[i],
-                      batch.cells<Column::branches_instruction>()[i]});
+                      batch.counts<Column::branches_instruction>()[i]});
     }
   }
 
@@ -148,7 +148,7 @@ void expect_phases(const Bundle& bundle, std::uint64_t seed) {
 std::uint64_t edges_of(const Bundle& bundle) {
   const Table table = read(bundle, request_of(TableId::edges, false), {});
   std::uint64_t all = 0;
-  for (std::size_t i = 0; i < table.rows->rows(); ++i) all += table.rows->cells<Column::edges_count>()[i];
+  for (std::size_t i = 0; i < table.rows->rows(); ++i) all += table.rows->counts<Column::edges_count>()[i];
   return all;
 }
 
