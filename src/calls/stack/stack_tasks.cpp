@@ -65,6 +65,7 @@ void StackMachine::on_task_switch(const Step& step, const Owner& owner) {
 
 // What is above the scheduler has returned while packets were disabled, and others have been called.
 void StackMachine::on_task_enabled(std::uint64_t ip, const Place& at, const Owner& owner) {
+  decide_open();
   end_run(at);
   begin_run(ip, at);
   on_owner(owner, at);
