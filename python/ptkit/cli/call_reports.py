@@ -141,7 +141,7 @@ def _print_bins(trace: Trace, calls: CallTable, found: CallHistogram, options: a
     in_ns = by_time and trace._times.knows_seconds
     if in_ns:  # with limits that are round
         lengths, known = calls.lengths("time")
-        ns = trace._times.length_ns(lengths[known]).astype(np.uint64)
+        ns = trace._times.length_ns(lengths[known])
         found = histogram(ns, "ns", found.unknown, None)
     bins = _bins(found)
     total = max(sum(one["total"] for one in bins), 1)
