@@ -45,16 +45,16 @@ file); offsets count from the begin of the function, from the load address of th
 (`module_offset`: the RVA, as IDA, Ghidra, WinDbg and addr2line count), or in the file
 (`file_offset`). `time_ns` is there if the trace knows its clock; see [time.md](time.md).
 
-`to_pandas()`, `to_polars()`, `to_arrow()` and whatever takes Arrow's capsules (Polars, DuckDB) get
-enumerations and names as text: categoricals in pandas, dictionaries of strings in Arrow. A table of
-which no columns were chosen has the functions of its addresses there, too, beside them
-(`from_symbol`, `entry_symbol`), as they are shown in a terminal. `pandas.DataFrame(table)` works row
-by row: it is slow, and finds dtypes anew.
+`to_pandas()`, `to_polars()`, `to_arrow()` and whatever takes Arrow's capsules (Polars, DuckDB)
+get enumerations and names as text: categoricals in pandas, dictionaries of strings in Arrow. A
+table of which no columns were chosen has the functions of its addresses there, too, beside them
+(`from_symbol`, `entry_symbol`), as they are shown in a terminal. `pandas.DataFrame(table)` works
+row by row: it is slow, and finds dtypes anew.
 
 A pickled table has the derived columns that its trace could make (names, times) as columns of its
 own, so that it means the same in another process or after years; take the columns that you need
-first, `table[["from_symbol", "kind"]]`. Sums over `calls` are not pickled. `copy.copy(table)` shares
-memory, `copy.deepcopy(table)` does not.
+first, `table[["from_symbol", "kind"]]`. Sums over `calls` are not pickled. `copy.copy(table)`
+shares memory, `copy.deepcopy(table)` does not.
 
 `table.sort("module", "p99", descending=[False, True])`, `table.head(10)` and `table.nlargest(10,
 "count")` are tables. A terminal shows as many columns as fit; notebooks show all, with times in

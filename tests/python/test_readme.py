@@ -68,7 +68,7 @@ def test_shell_lines_of_the_readme_run(folder: Path) -> None:
 
 
 def test_questions(folder: Path) -> None:
-    (folder / "readme.py").write_text(_block("import numpy as np\nimport ptkit\n\ntrace = ptkit.record"))
+    (folder / "readme.py").write_text(_block("import ptkit\n\ntrace = ptkit.record"))
     printed = _shell(f"{sys.executable} -W error::SyntaxWarning readme.py", folder)
     assert re.search(r"from_symbol +to_symbol", printed)
     assert "self_instructions" in printed

@@ -260,8 +260,8 @@ class Tables(Parts):
             ``argument2`` (uint64, by code: docs/tables.md), ``file`` (int32, index in ``trace.info.files``;
             see ``file_known``),
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
-            `ptkit.TimeSource`), ``instruction``, ``order`` (as for `events`). ``errors.messages()``
-            has a sentence with a remedy per row.
+            `ptkit.TimeSource`), ``instruction`` (int64), ``order`` (uint64; both as for `events`).
+            ``errors.messages()`` has a sentence with a remedy per row.
 
         Notes
         -----
@@ -282,9 +282,8 @@ class Tables(Parts):
             ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``lost_bytes``
             (int64, bytes that are missing from the stream, as far as that is known), ``flags`` (uint8,
             `ptkit.RowFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source``
-            (uint8, `ptkit.TimeSource`), ``instruction``, ``order`` (as for `events`).
-            ``gaps.messages()`` has
-            a sentence per row.
+            (uint8, `ptkit.TimeSource`), ``instruction`` (int64), ``order`` (uint64; both as for `events`).
+            ``gaps.messages()`` has a sentence per row.
 
         Notes
         -----
