@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 10> kOf = {"virtual thunk to ",
                                                   "TLS init function for ",
                                                   "TLS wrapper function for "};
 
-// Operators whose names have brackets or can be followed by them, longest first.
+// Operators with brackets in their names or behind them; of those that begin alike, the longer one first.
 constexpr std::array<std::string_view, 12> kOperators = {"<=>", "<<=", ">>=", "->*", "<<", ">>",
                                                          "<=",  ">=",  "->",  "()",  "<",  ">"};
 

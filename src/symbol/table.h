@@ -34,8 +34,7 @@ class Table {
   // symbol, the end of its section if that is known, or the end of the address space.
   [[nodiscard]] Extent extent(std::size_t index) const noexcept;
   // Indices of the symbols of a name: the raw, demangled or short one, one without arguments, or that of an
-  // IFUNC for the functions that it chooses from. `by_part`: those of whose short name `name` is the last
-  // part.
+  // IFUNC for the functions that it chooses from. `by_part`: those with short names that end with the name.
   [[nodiscard]] std::vector<std::size_t> named(std::string_view name, bool by_part = false) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }

@@ -6,8 +6,6 @@ import argparse
 import json
 from typing import Any
 
-import numpy as np
-
 from ptkit.analysis.slow_calls import CallComparison, CallDifference
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
