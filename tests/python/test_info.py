@@ -145,7 +145,7 @@ def test_info_shows_what_was_not_decoded(
 ) -> None:
     path = tmp_path / "raw.pt"
     path.write_bytes(loop.stream(2))
-    _, out, err = run(capsys, "branches", str(path), "--processor", "6/142/9")
+    _, out, err = run(capsys, "branches", str(path), "--no-header", "--processor", "6/142/9")
     assert f"1 error and 1 gap: not everything could be decoded (ptkit info --decode {path} " in err[0]
     _, shown, _ = run(capsys, "info", "--decode", str(path), "--processor", "6/142/9")
     assert [line for line in shown if line.startswith("stream 0: [")] == [

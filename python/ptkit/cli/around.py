@@ -277,8 +277,9 @@ def _open_cell(one: _Moment, level: int, column: int | None) -> str:
 def _indent(level: int, column: int | None) -> str:
     """Blanks before a name: half as many in a narrow column, so that more is left of names."""
     blanks = indentation(level, 0, column)
-    is_wide = column is None or column >= 2 * _LEAST_COLUMN
-    return blanks if is_wide or blanks.strip() else blanks[: len(blanks) // 2]
+    if column is None or column >= 2 * _LEAST_COLUMN:
+        return blanks
+    return blanks.lstrip().rjust(len(blanks) // 2)
 
 
 def _lines(shown: list[_Moment], window: tuple[int, int], *, rva: bool) -> list[_Line]:
