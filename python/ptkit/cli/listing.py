@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from ptkit.cli import selection
-from ptkit.cli.output.clock import Clock, print_heading
+from ptkit.cli.output.clock import Clock, Heading
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.positions import row_positions
@@ -66,16 +66,15 @@ def print_rows(
         Leaves out rows of the parts.
     """
     losses, budget, rows = Losses(), Budget(options.limit), 0
+    heading = Heading(options, lines.heading)
     if options.json:
         form.print_header()
-    else:
-        print_heading(options, lines.heading)
     for stream, parts in selection.passes(trace, options, read, columns, chosen):
         if budget.spent:
             break
         if not options.json:
             selection.print_stream_heading(trace, stream)
-        for part in losses.counted(budget.cut(kept(parts))):
+        for part in heading.before(losses.counted(budget.cut(kept(parts)))):
             rows += len(part)
             if options.json:
                 form.print(part, sides=sides)

@@ -167,7 +167,8 @@ def test_names_cannot_command_the_terminal(tmp_path: Path, capsys: pytest.Captur
     assert "\\x1b]0;mine\\x07file" in out + err
 
 
-def test_doctor_lists_back_ends(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_lists_back_ends(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     status, out, _ = run(capsys, "doctor", "--json")
     assert status == 0
     report = json.loads(out)

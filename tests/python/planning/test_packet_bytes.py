@@ -44,35 +44,35 @@ def mtc(counter: int) -> bytes:
 
 @pytest.fixture
 def stream(packets: Any) -> bytes:
-    """54 bytes in the first millisecond, 15 in the second, 8 in the third."""
+    """54 bytes in the first millisecond, 15 in the second, 9 in the third."""
     first = packets.tnt("1") * 3 + packets.tip(0x1000) * 2 + cyc(7) + mtc(7) + mtc(8)
     second = packets.tsc(2500) + packets.tnt("0") * 5 + packets.OVF
-    return psb_group(packets, 1000) + first + second + packets.tsc(3999)
+    return psb_group(packets, 1000) + first + second + packets.tsc(3999) + packets.tnt("1")
 
 
 def test_groups_have_the_bytes_of_their_packets(stream: bytes) -> None:
     found = count_bytes(trace_of(stream), 0.001, MILLISECOND, 4096)
-    assert found.groups == {"TNT": 8, "TIP": 18, "CYC": 1, "MTC": 4, "TSC": 16, "PSB+": 28, "other": 2}
-    assert found.total == len(stream) == 77
+    assert found.groups == {"TNT": 9, "TIP": 18, "CYC": 1, "MTC": 4, "TSC": 16, "PSB+": 28, "other": 2}
+    assert found.total == len(stream) == 78
 
 
 def test_windows_are_of_the_time_stamp_counter(stream: bytes) -> None:
     found = count_bytes(trace_of(stream, stream), 0.001, MILLISECOND, 4096)
-    assert found.windows.sum(axis=(2, 3)).tolist() == [[54, 15, 8]] * 2
+    assert found.windows.sum(axis=(2, 3)).tolist() == [[54, 15, 9]] * 2
     assert found.overflows.tolist() == [[0, 1, 0]] * 2
     assert found.seconds == pytest.approx(0.003)
 
 
 def test_a_recording_longer_than_its_trace_has_empty_windows(stream: bytes) -> None:
     found = count_bytes(trace_of(stream), 0.010, MILLISECOND, 4096)
-    assert found.windows.sum(axis=(2, 3)).tolist() == [[54, 15, 8, 0, 0, 0, 0, 0, 0, 0]]
+    assert found.windows.sum(axis=(2, 3)).tolist() == [[54, 15, 9, 0, 0, 0, 0, 0, 0, 0]]
     ended = count_bytes(trace_of(stream), 0.010, MILLISECOND, 4096, complete=True)
     assert ended.windows.shape[1] == 3
 
 
 def test_without_a_known_clock_the_trace_takes_the_whole_recording(stream: bytes) -> None:
     found = count_bytes(trace_of(stream, tsc_hz=None), 0.030, 0.010, 4096)
-    assert found.windows.sum(axis=(2, 3)).tolist() == [[54, 15, 8]]
+    assert found.windows.sum(axis=(2, 3)).tolist() == [[54, 15, 9]]
 
 
 def test_frequency_of_perf_time() -> None:

@@ -159,6 +159,9 @@ def test_html_of_a_comparison() -> None:
         calls=1000,
         slow=[0] * 10,  # type: ignore[arg-type]
         fast=[0] * 500,  # type: ignore[arg-type]
+        slow_from=900,
+        fast_to=700,
+        left_out=[],  # type: ignore[arg-type]
         functions=(some,) * 12,
         lines=(),
         edges=(),

@@ -261,7 +261,7 @@ def test_verbs_that_decode_take_the_base(bundle: Any, verb: str, capsys: pytest.
 
 def test_the_command_line_warns_once(bundle: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(bundle(16, base=0))
-    assert main(["branches", path]) == 0
+    assert main(["branches", "--no-header", path]) == 0
     out, err = capsys.readouterr()
     assert "effective addresses" not in out
     assert err.count("ptkit: warning:") == err.count("\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,32 @@ class Clock:
         writer.values(times, form, known=np.asarray(part["time_known"]), unknown=unknown, **options)
 
 
-def print_heading(options: argparse.Namespace, text: str) -> None:
-    """Print names of what stands in the lines that follow.
+class Heading:
+    """Names of what stands in lines, printed once before them.
 
-    They go to standard error where standard output is no terminal, so that a pipe or a file has rows alone.
+    They go to standard error where standard output is no terminal, so that a pipe or a file has rows alone;
+    then they come with the first row, if there is one. JSON has none.
     """
-    if not options.no_header:
-        say(text.rstrip(), errors=not sys.stdout.isatty())
+
+    def __init__(self, options: argparse.Namespace, text: str) -> None:
+        self._text = "" if options.no_header or options.json else text.rstrip()
+        if sys.stdout.isatty():
+            self.print()
+
+    def print(self) -> None:
+        """Print it, if it has not been printed yet."""
+        if self._text:
+            say(self._text, errors=not sys.stdout.isatty())
+        self._text = ""
+
+    def before(self, parts: Iterable[Table]) -> Iterator[Table]:
+        """Print it before the first row of parts."""
+        for part in parts:
+            if len(part):
+                self.print()
+            yield part
+
+
+def print_heading(options: argparse.Namespace, text: str) -> None:
+    """Print names of what stands in the lines that follow; see `Heading`."""
+    Heading(options, text).print()

@@ -17,7 +17,7 @@ from ptkit.cli.frames import (
     slowest_frames,
 )
 from ptkit.cli.outer_frames import OUTER
-from ptkit.cli.output.clock import print_heading
+from ptkit.cli.output.clock import Heading, print_heading
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.rows import Losses
@@ -154,8 +154,7 @@ def _print_streams(
     else:
         stream, call = frames_of_call(trace, options.id, left, columns, chosen, **how)
         streams = [stream]
-    if form is None:
-        print_heading(options, lines.heading)
+    heading = Heading(options, lines.heading)
     for index, stream in enumerate(streams):
         here = chosen | {"stream": stream}
         window = call if options.id is not None else first_frames(trace, left, columns, here, **how)
@@ -167,6 +166,7 @@ def _print_streams(
             form.print_lines(shown, [])
             printed, covered = len(shown), len(shown)
         else:
+            heading.print()
             selection.print_stream_heading(trace, stream)
             printed, covered = lines.print(window.frames, frame_names(window.frames, rva=options.rva), left)
         if left is not None:

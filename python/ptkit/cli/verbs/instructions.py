@@ -11,7 +11,7 @@ import numpy as np
 
 from ptkit._core import EventFlag
 from ptkit.cli import common, selection
-from ptkit.cli.output.clock import Clock, print_heading
+from ptkit.cli.output.clock import Clock, Heading
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
@@ -68,8 +68,7 @@ def run(options: argparse.Namespace) -> int:
         columns, texts = json_columns("instructions"), made.lines
         form = _json_lines(made, bare=options.no_inst, raw=options.raw)
         made.print_header()
-    else:
-        print_heading(options, lines.heading)
+    heading = Heading(options, lines.heading)
     losses, budget, rows = Losses(), Budget(options.limit), 0
     has_events = not (options.no_events or narrowed)
     decodes = 2 if has_events and options.order == "stream" else 1
@@ -78,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     ):
         if budget.spent:
             break
-        counted = losses.counted(budget.cut(parts))
+        counted = heading.before(losses.counted(budget.cut(parts)))
         if not options.json:
             selection.print_stream_heading(trace, stream)
         if stream is None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ptkit import PacketKind
 from ptkit.cli import common, selection
-from ptkit.cli.output.clock import Clock, print_heading
+from ptkit.cli.output.clock import Clock, Heading
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.packet_branches import PacketBranches
@@ -65,10 +65,9 @@ def run(options: argparse.Namespace) -> int:
     lines = _Lines(trace, options)
     losses, budget, rows = Losses(), Budget(options.limit), 0
     form = JsonRows(trace, "packets")
+    heading = Heading(options, lines.heading)
     if options.json:
         form.print_header()
-    else:
-        print_heading(options, lines.heading)
     decodes = 2 if options.branches else 1
     columns = _columns(options)
     for stream, parts in selection.passes(
@@ -83,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
             of_stream = chosen | {"stream": stream}
             names = common.line_names(options)
             branches = PacketBranches(trace, losses, of_stream, names, rva=options.rva)
-        for part in budget.cut(parts):
+        for part in heading.before(budget.cut(parts)):
             rows += len(part)
             if branches is not None:
                 lines.print_with_branches(part, branches)
