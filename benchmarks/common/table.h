@@ -84,7 +84,7 @@ class Session {
     using columns::Column;
     Digest digest;
     for (std::size_t row = 0; row < batch.rows(); ++row) {
-      const std::uint64_t count = batch.cells<Column::edges_count>()[row];
+      const std::uint64_t count = batch.counts<Column::edges_count>()[row];
       outcome.rows += count;
       digest.add(batch.cells<Column::edges_from_ip>()[row]);
       digest.add(batch.cells<Column::edges_to_ip>()[row]);
