@@ -7,7 +7,6 @@
 #include "formats/symbols/place.h"
 #include "symbol/anon_memory.h"
 #include "symbol/row_names.h"
-#include "symbol/short_name.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -273,14 +272,6 @@ void register_symbols(py::module_& module) {
   module.def(
       "has_imports", [](const Session& self) { return self.symbols->has_imports(); }, py::arg("session"));
   module.def("mappings", &mappings, py::arg("session"), "Columns of the table of mappings, but flags.");
-  module.def(
-      "short_names",
-      [](const std::vector<std::string>& names) {
-        py::list shorter;
-        for (const std::string& name : names) shorter.append(text_of(symbol::short_name(name)));
-        return shorter;
-      },
-      py::arg("names"), "Names without arguments of templates, parameters and return types.");
   module.def(
       "lookup_symbol",
       [](const Session& self, const std::string& name) { return symbol_rows(self.symbols->lookup(name)); },

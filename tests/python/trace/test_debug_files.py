@@ -72,6 +72,33 @@ def split(program: Path, debug: Path, *flags: str) -> None:
     tool("objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program)
 
 
+IFUNC = """\
+static int __copy_fast(int a) { return a + 1; }
+static int other(int a) { return a + 2; }
+int flag;
+static int (*choose(void))(int) { return flag ? __copy_fast : other; }
+int copy(int) __attribute__((ifunc("choose")));
+"""
+
+
+def test_what_an_ifunc_chooses_has_both_names(tmp_path: Path, opened: Any) -> None:
+    source = tmp_path / "chosen.c"
+    source.write_text(IFUNC)
+    library = compiled(tmp_path / "chosen.so", "-g", "-O1", "-shared", "-fPIC", "-Wl,--build-id", source)
+    wanted = ["copy (fast)", "copy (other)"]
+    whole = sorted(opened(library).symbols("copy"))
+    assert [name for name, *_ in whole] == wanted
+    split(library, tmp_path / ".debug" / "chosen.so.debug")
+    trace = opened(library)
+    assert trace.symbolize([address for _, address, _ in whole]) == wanted
+    for name, address, _ in whole:
+        assert [found for _, found, _ in trace.symbols(name)] == [address]
+    (tmp_path / ".debug" / "chosen.so.debug").unlink()
+    nameless = sorted(opened(library).symbols("copy"), key=lambda one: one[1])
+    addresses = sorted(address for _, address, _ in whole)
+    assert [name for name, *_ in nameless] == [f"copy ({address - BASE:#x})" for address in addresses]
+
+
 def assert_found(trace: Any, hidden: int) -> None:
     """Names and lines of the function are known."""
     with warnings.catch_warnings():

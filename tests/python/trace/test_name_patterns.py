@@ -34,6 +34,15 @@ def test_patterns_of_functions(named: Any, loop: Any) -> None:
         named.branches(symbol="b*")
 
 
+def test_functions_of_modules(named: Any, loop: Any) -> None:
+    everything = {loop.BASE, loop.JNZ, loop.JMP}
+    for name in ("loop.out!again", "loop!again", "LOOP!again", "l*.out!ag*"):
+        assert _ips(named, symbol=name) == everything, name
+    for name in ("other!again", "loop.out!other", "!again", "loop.out!"):
+        with pytest.raises(ptkit.SymbolError, match="no symbol"):
+            named.branches(symbol=name)
+
+
 def test_places_in_functions(named: Any, loop: Any) -> None:
     assert _ips(named, symbol="again+0x2") == {loop.JNZ}
     assert _ips(named, symbol=["again+4", "again+0x0"]) == {loop.JMP, loop.BASE}
@@ -51,6 +60,7 @@ def test_places_in_modules_are_rvas(loop: Any, open_trace: Any, tmp_path: Path) 
     assert label == "[driver.sys]+0x1002"
     assert _ips(trace, symbol=label) == {loop.JNZ}
     assert _ips(trace, symbol="driver.sys+0x1004") == {loop.JMP}
+    assert _ips(trace, symbol="driver.sys!0x1004") == {loop.JMP}  # as functions without a name are printed
     assert _ips(trace, symbol="[driv*]+0x1004") == {loop.JMP}
     with pytest.raises(ptkit.SymbolError, match=r"\[driver.sys\]\+0x999999: the file has no code there"):
         trace.branches(symbol="[driver.sys]+0x999999")

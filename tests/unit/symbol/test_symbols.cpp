@@ -70,6 +70,38 @@ TEST(SymbolsMatching, ComparesRawAndDemangledNames) {
   EXPECT_EQ(names("ba"), (Names{}));
 }
 
+// ns::Map<int>::put(int), ns::Map<long>::put(int), and put(int).
+TEST(SymbolsLookup, TakesShortNamesAndTheirLastParts) {
+  const Symbols symbols(bundle_of({{"_ZN2ns3MapIiE3putEi", 0x2010, 0x10},
+                                   {"_ZN2ns3MapIlE3putEi", 0x2020, 0x10},
+                                   {"_Z3puti", 0x2030, 8}}));
+  const auto places = [&](const char* name) {
+    std::vector<std::uint64_t> found;
+    for (const Symbol& symbol : symbols.lookup(name)) found.push_back(symbol.address);
+    return found;
+  };
+  using Places = std::vector<std::uint64_t>;
+  EXPECT_EQ(places("ns::Map::put"), (Places{0x7000'0010, 0x7000'0020}));
+  EXPECT_EQ(places("Map::put"), (Places{0x7000'0010, 0x7000'0020}));
+  EXPECT_EQ(places("ns::Map<long>::put"), (Places{0x7000'0020}));
+  EXPECT_EQ(places("put"), (Places{0x7000'0030}));  // a function of just this name comes first
+  EXPECT_EQ(places("ap::put"), (Places{}));
+  EXPECT_EQ(symbols.matching("ns::*::put").size(), 2u);
+}
+
+TEST(SymbolsLookup, TakesTheNameOfAnIfunc) {
+  const Symbols symbols(bundle_of({{"copy [resolver]", 0x2010, 0x10},
+                                   {"copy (avx)", 0x2020, 0x10},
+                                   {"__copy_avx", 0x2020, 0x10},
+                                   {"copy (0x30)", 0x2030, 0}}));
+  EXPECT_EQ(name_at(symbols, 0x7000'0020), "copy (avx)");
+  ASSERT_EQ(symbols.lookup("copy").size(), 2u);
+  EXPECT_EQ(symbols.lookup("copy")[0].address, 0x7000'0020u);
+  EXPECT_EQ(symbols.lookup("copy")[1].address, 0x7000'0030u);
+  EXPECT_EQ(symbols.lookup("__copy_avx").size(), 1u);
+  EXPECT_EQ(symbols.lookup("copy [resolver]").size(), 1u);
+}
+
 TEST(SymbolsFind, LabelsExtendToTheNextSymbol) {
   const Symbols symbols(
       bundle_of({{"early", 0x1000, 0}, {"label", 0x2010, 0}, {"sized", 0x2020, 4}, {"last", 0x2030, 0}}));
