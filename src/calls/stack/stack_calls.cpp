@@ -207,7 +207,10 @@ void StackMachine::enter_stub_as_function(const Place& after) {
 
 // A jump to the entry of another function.
 void StackMachine::tail(const Step& step, const EdgeFacts& edge, const Place& after, bool is_certain) {
-  if (edge.is(CODE_RETURN)) return;  // the return of the function that jumps
+  if (edge.is(CODE_RETURN)) {  // the return of the function that jumps
+    thread_->returning = after.branches;
+    return;
+  }
   if (!edge.is(CODE_STUB)) return push_tail(step, edge, after, is_certain);
   Stub stub;
   if (!is_certain) stub.frame.doubt();

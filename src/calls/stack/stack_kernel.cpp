@@ -236,6 +236,12 @@ void StackMachine::go_on_at(const Step& step, const Place& place) {
     return end_call(ip, place);
   }
   const CodePlace code = facts_.at(ip);
+  if (thread_->returning != 0 && thread_->returning == place.branches) {  // by a thunk that is not traced
+    stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
+    stack().pop_chain(EndHow::RETURN, place);
+    if (stack().empty())
+      return code.is(CODE_ENTRY) ? enter_from_untraced(ip, place) : ensure_frame(ip, place);
+  }
   if (!code.is(CODE_KNOWN) || code.function == stack().top().function) return;
   if (code.is(CODE_ENTRY)) return enter_from_untraced(ip, place);
   if (go_below(step, place, false)) return;

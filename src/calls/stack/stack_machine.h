@@ -150,6 +150,7 @@ class StackMachine {
     std::optional<Owner> executed;     // exec() ends frames of this one where the kernel returns
     Off off = Off::NONE;
     std::uint64_t async_ip = 0;
+    std::uint64_t returning = 0;  // branches up to a jump to a thunk that returns; 0: there was none
     // Counts of the thread: those of the stream less those of other threads.
     std::uint64_t instructions = 0;
     std::uint64_t branches = 0;

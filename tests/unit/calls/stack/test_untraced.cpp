@@ -66,6 +66,29 @@ TEST(UntracedCode, CallsBack) {
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
+// Of a function in a kernel, the filter has no more than its own code: neither callers nor return thunks.
+TEST(UntracedCode, ReturnsByAThunkThatIsNotTraced) {
+  constexpr std::uint64_t kThunk = 0x9000;
+  Program program;
+  program.code.flags[kThunk] = CODE_RETURN;
+  for (int i = 0; i < 3; ++i) {
+    program.enable(kF);
+    program.call(kF + 0x10, kG);
+    program.jump(kG + 0x10, kThunk);
+    program.machine.on_disabled(program.place);
+    program.enable(kF + 0x14);
+    program.jump(kF + 0x20, kThunk);
+    program.machine.on_disabled(program.place);
+  }
+  program.finish(0);
+  ASSERT_EQ(program.frames.frames.size(), 6U);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+  for (const Frame& frame : program.frames.frames) {
+    EXPECT_EQ(frame.depth, frame.entry_ip == kF ? 0 : 1);
+    EXPECT_TRUE(frame.is_call());
+  }
+}
+
 TEST(UntracedCode, ThatDidNotCallIsAnAnomaly) {
   Program program;
   program.call(kMain + 0x10, kF);
