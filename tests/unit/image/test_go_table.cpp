@@ -174,7 +174,7 @@ TEST(GoTables, TakeLittleTimeForRepeatedParts) {
   const ByteVector bytes(std::size_t{1} << 20U);
   LoadedProgram program;
   for (std::uint64_t i = 0; i < 20'000; ++i) program.parts.push_back({"", i << 20U, 0, bytes, false});
-  EXPECT_LT(formats::test::seconds_of([&] { EXPECT_TRUE(read_go_functions(program).empty()); }), 1.0);
+  EXPECT_LT(ptkit::test::seconds_of([&] { EXPECT_TRUE(read_go_functions(program).empty()); }), 1.0);
 }
 
 // Headers of which each begins a table of as many functions as fit.
@@ -186,7 +186,7 @@ TEST(GoTables, TakeLittleTimeForManyHeaders) {
     test::put(bytes, at + 8, 0x8'0000, 8);
   }
   program.parts.push_back({".gopclntab", 0x1000, 0, bytes, false});
-  EXPECT_LT(formats::test::seconds_of([&] { EXPECT_TRUE(read_go_functions(program).empty()); }), 2.0);
+  EXPECT_LT(ptkit::test::seconds_of([&] { EXPECT_TRUE(read_go_functions(program).empty()); }), 2.0);
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST(CodeView, MemoryIsLinearInRegions) {
   }
   const Image image = image_of(std::move(code));
   int wrong = 0;
-  const double seconds = formats::test::seconds_of([&] {
+  const double seconds = ptkit::test::seconds_of([&] {
     for (std::uint64_t i = 0; i < kFunctions; ++i) {
       const CodeView& view = image.view(1, i + 1);
       const Bytes bytes = read(view, 0x10000 + (i * 7919 % (kFunctions / 2)) * 16 + 3, 2);
@@ -155,7 +155,7 @@ TEST(CodeView, IgnoresRegionsOfOtherSpaces) {
   }
   const Image image = image_of(std::move(code));
   std::size_t wrong = 0;
-  const double seconds = formats::test::seconds_of([&] {
+  const double seconds = ptkit::test::seconds_of([&] {
     for (std::uint64_t space = 1; space <= kSpaces; ++space) {
       const auto found = image.view(static_cast<SpaceId>(space), 5).provenance(0x5004).region;
       wrong += found == static_cast<std::int32_t>((space - 1) * 20 + 4) ? 0 : 1;

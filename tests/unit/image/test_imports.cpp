@@ -216,7 +216,7 @@ TEST(Imports, TakeLittleTimeForRepeatedRelocations) {
   file.insert(file.end(), all.begin(), all.end());
   const auto row = all.begin() + static_cast<std::ptrdiff_t>(number * sizeof(Elf64_Shdr));
   for (std::size_t i = before; i < kSections; ++i) file.insert(file.end(), row, row + sizeof(Elf64_Shdr));
-  EXPECT_LT(formats::test::seconds_of([&] { static_cast<void>(Imports(file)); }), 5.0);
+  EXPECT_LT(ptkit::test::seconds_of([&] { static_cast<void>(Imports(file)); }), 5.0);
 }
 
 }  // namespace

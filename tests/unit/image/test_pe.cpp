@@ -250,7 +250,7 @@ TEST(Pe, ManySectionsAreFast) {
     put_symbol(bytes, symbols + i * std::size_t{18}, 4, i % kBytes, kSections);
   put(bytes, bytes.size() + 4, std::string("name") + '\0');
   std::size_t found = 0;
-  EXPECT_LT(formats::test::seconds_of([&] { found = read_symbols(bytes).size(); }), 2.0);
+  EXPECT_LT(ptkit::test::seconds_of([&] { found = read_symbols(bytes).size(); }), 2.0);
   EXPECT_EQ(found, std::size_t{kBytes});
 }
 

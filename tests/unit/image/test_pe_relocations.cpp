@@ -131,7 +131,7 @@ TEST(PeRelocations, HostileTablesAreFast) {
     put(file, at + 4, 8, 4);
   }
   const TemporaryFile path(file);
-  const double seconds = formats::test::seconds_of([&] {
+  const double seconds = ptkit::test::seconds_of([&] {
     trace::TraceBundle bundle;
     Placement placement;
     placement.load_address = 0x1000'0000;
@@ -161,7 +161,7 @@ TEST(PeRelocations, ManySectionsOfOnePageAreFast) {
   put(file, begin + 4, kTable, 4);
   for (std::size_t at = begin + 8; at < file.size(); at += 2) put(file, at, entry(3, 1), 2);
   const TemporaryFile path(file);
-  const double seconds = formats::test::seconds_of([&] {
+  const double seconds = ptkit::test::seconds_of([&] {
     trace::TraceBundle bundle;
     Placement placement;
     placement.load_address = 0x1000'0000;

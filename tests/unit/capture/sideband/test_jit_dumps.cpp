@@ -187,7 +187,7 @@ TEST_F(JitDumps, HandlesManyFunctionsAndFiles) {
   std::vector<Step> steps{{10, 0, ""}, {100, 0x5000, scratch_.write("jit-10.dump", contents)}};
   for (std::uint64_t i = 0; i < 4000; ++i)
     steps.push_back({150 + 7 * i, kJitCode + i % 100 * 4096, "/nowhere/" + std::to_string(i % 7)});
-  EXPECT_LT(formats::test::seconds_of([&] { run(steps); }), 20.0);
+  EXPECT_LT(ptkit::test::seconds_of([&] { run(steps); }), 20.0);
   const auto made = std::count_if(bundle_->code.begin(), bundle_->code.end(),
                                   [](const trace::CodeRegion& one) { return one.size == 4; });
   EXPECT_EQ(made, static_cast<std::ptrdiff_t>(kMany));

@@ -144,7 +144,7 @@ TEST_F(SystemProcessesTest, AddsMappingsInLogTime) {
   const auto map_all = [&] {
     for (std::uint64_t i = 0; i < kCount; ++i) map(10 + i, kFirst, 0x10000000 + i * 2 * kPage, "//anon");
   };
-  EXPECT_LT(formats::test::seconds_of(map_all), 2.0);
+  EXPECT_LT(ptkit::test::seconds_of(map_all), 2.0);
 }
 
 // Many short programs, as in a build.
@@ -244,7 +244,7 @@ TEST_F(SystemProcessesTest, ForgetsHiddenMappings) {
   const auto come_and_go = [&] {
     for (std::uint64_t i = 0; i < kTimes; ++i) map(20 + i, kFirst, 0x401000, paths[i % 2]);
   };
-  EXPECT_LT(formats::test::seconds_of(come_and_go), 5.0);
+  EXPECT_LT(ptkit::test::seconds_of(come_and_go), 5.0);
   fork(20'000, kFirst, kFirst + 1, kFirst + 1);
   switch_to(20'001, kFirst + 1, 0xc000);
   const trace::TraceBundle bundle = finish();

@@ -1,9 +1,8 @@
 // Branch records and code to control flow: one thing at a time.
 #include <gtest/gtest.h>
 
-#include <ctime>
-
 #include "record_scene.h"
+#include "unit/support/seconds.h"
 
 namespace ptkit::flow {
 namespace {
@@ -243,9 +242,8 @@ TEST(Records, FailedSearchesAreNotRepeated) {
   RecordScene scene(code);
   for (std::uint64_t i = 0; i < kRecords; ++i)
     scene.add(RecordScene::kCode + (i % 2 == 0 ? 0x18001 : 1), RecordScene::kCode + 2 + i * 2 % 40'000);
-  const std::clock_t begin = std::clock();
-  const Collect rows = scene.decode();
-  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, kMostSeconds);
+  Collect rows;
+  EXPECT_LT(ptkit::test::seconds_of([&] { rows = scene.decode(); }), kMostSeconds);
   EXPECT_EQ(rows.errors.size(), kRecords - 1);
   EXPECT_EQ(rows.branches.size(), kRecords);
 }

@@ -325,7 +325,7 @@ TEST_F(PerfBranches, TakesLessThanQuadraticTimeForManyBuffers) {
     all += test::aux({.tsc = 2 * kMany + tsc}, 24 * i, 24, 1);
     all += test::auxtrace(i, kEach, 0, 24 * i, stored(10 + i, 1));
   }
-  const double seconds = test::seconds_of([&] {
+  const double seconds = ptkit::test::seconds_of([&] {
     const auto bundle = read(test::perf_file(all));
     ASSERT_EQ(bundle.streams.size(), kMany);
     EXPECT_EQ(bundle.streams[7].losses.size(), 2U);
@@ -338,7 +338,7 @@ TEST_F(PerfBranches, TakesLessThanQuadraticTimeForManyAuxRecords) {
   std::string all = store_info();
   for (std::uint32_t i = 0; i < kMany; ++i) all += test::aux({.tsc = 2 * (i + 1)}, 24 * i, 24, 0);
   all += test::auxtrace(0, kEach, 0, 0, stored(10, kMany));
-  const double seconds = test::seconds_of([&] {
+  const double seconds = ptkit::test::seconds_of([&] {
     const auto bundle = read(test::perf_file(all));
     EXPECT_EQ(records(bundle.streams.at(0)).size(), kMany);
   });
@@ -439,7 +439,7 @@ TEST_F(PerfBranches, TakesLessThanQuadraticTimeForManyLosses) {
     all += test::record(9, 2, body.str());
     all += test::event(2, 0, Bytes().add(std::uint64_t{1}, std::uint64_t{5}).str(), {});
   }
-  const double seconds = test::seconds_of([&] {
+  const double seconds = ptkit::test::seconds_of([&] {
     const auto bundle = read(test::perf_file({each}, all, {}));
     ASSERT_EQ(bundle.streams.size(), kMany);
     EXPECT_EQ(bundle.streams[0].losses.size(), 1U);

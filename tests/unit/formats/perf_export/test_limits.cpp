@@ -28,7 +28,7 @@ TEST_F(PerfWriteLimits, TakesLessThanQuadraticTimeForLossesWithoutPsb) {
   bundle.streams[0].data = buffer(all + trace_of(2, 0));
   for (std::size_t i = 1; i <= kMany; ++i)
     bundle.streams[0].losses.push_back({i * 200, base::Status::BUFFER_FULL, 0});
-  EXPECT_LT(test::seconds_of([&] { static_cast<void>(write(bundle)); }), 5.0);
+  EXPECT_LT(ptkit::test::seconds_of([&] { static_cast<void>(write(bundle)); }), 5.0);
   EXPECT_EQ(records(perf::AUX).size(), kMany + 1);
   const auto chunks = records(perf::AUXTRACE);
   ASSERT_EQ(chunks.size(), kMany + 1);
@@ -118,7 +118,7 @@ TEST_F(PerfWriteLimits, TakesLessThanQuadraticTimeForProcesses) {
     bundle.code.push_back(region(0x7000, "abcd", 0, 0, 0x1000));
     bundle.code.back().space = static_cast<trace::SpaceId>(bundle.spaces.size() - 2);
   }
-  EXPECT_LT(test::seconds_of([&] { static_cast<void>(write(bundle)); }), 5.0);
+  EXPECT_LT(ptkit::test::seconds_of([&] { static_cast<void>(write(bundle)); }), 5.0);
   EXPECT_EQ(records(perf::MMAP2).size(), kMany);
   EXPECT_EQ(records(perf::COMM).size(), 2 * kMany + 1);  // first and later names
 }
@@ -133,7 +133,7 @@ TEST_F(PerfWriteLimits, TakesLessThanQuadraticTimeForKernelSymbols) {
     bundle.code.push_back(region(kKernel + 32 * i, "abcd", 0, 0, 32 * i));
     bundle.code.back().space = trace::kAnySpace;
   }
-  const double seconds = test::seconds_of([&] {
+  const double seconds = ptkit::test::seconds_of([&] {
     const trace::TraceBundle back = write_and_read(bundle);
     ASSERT_EQ(back.files.at(0).symbols.size(), kMany + 1);  // and "_text"
     EXPECT_EQ(back.files[0].symbols[kMany].name, "f59999");
