@@ -1,5 +1,6 @@
-// Measures CPU time. Tests use it to show that an algorithm does not repeat work, and is not quadratic in the size
-// of a file: their limits are far above the time of the algorithm and far below the time of the worse one.
+// Measures CPU time. Tests use it to show that an algorithm does not repeat work, and is not quadratic in the
+// size of a file: their limits are far above the time of the algorithm and far below the time of the worse
+// one.
 #pragma once
 
 #include <ctime>

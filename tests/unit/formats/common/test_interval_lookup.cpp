@@ -43,7 +43,8 @@ TEST(IntervalLookup, TakesLessThanQuadraticTime) {
     ranges.push_back({4 * i, i % 2 == 0 ? 2U : 1'000'000U});
     values.push_back(4 * i + 3);
   }
-  EXPECT_LT(ptkit::test::seconds_of([&] { EXPECT_EQ(lookup_intervals(ranges, values)[0], kNoInterval); }), 5.0);
+  EXPECT_LT(ptkit::test::seconds_of([&] { EXPECT_EQ(lookup_intervals(ranges, values)[0], kNoInterval); }),
+            5.0);
 }
 
 }  // namespace
