@@ -59,6 +59,8 @@ class CallFlag(enum.IntFlag):
     END_TIME_KNOWN = 1024
     UNDECIDED = 2048
     IMPORT = 4096
+    BEGINS_BEFORE = 8192
+    ENDS_AFTER = 16384
 
 class CallHow(enum.IntEnum):
     ROOT = 0
@@ -662,6 +664,9 @@ class CallQuery:
         frames: str = "native",
         inlines: bool = False,
         budget: RowBudget | None = None,
+        window: tuple[int, int] | None = None,
+        window_by: str = "time",
+        select_sides: bool = False,
     ) -> None: ...
     @property
     def refused_bytes(self) -> int: ...

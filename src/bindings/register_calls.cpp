@@ -1,6 +1,7 @@
 // Call stacks: frames as tables, and sums over functions. Reads without the GIL.
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "bindings/bindings.h"
@@ -35,6 +36,7 @@ struct CallQuery {
   calls::FrameView frames_shown = calls::FrameView::NATIVE;
   bool inlines = false;
   std::shared_ptr<columns::RowBudget> budget;
+  std::optional<StreamCalls::Input::Window> window;
 
   [[nodiscard]] std::unique_ptr<StreamCalls> open(std::size_t index, std::size_t own_threads,
                                                   calls::FrameSink& sink, calls::StackWatch* watch = nullptr,
@@ -44,7 +46,7 @@ struct CallQuery {
     return std::make_unique<StreamCalls>(
         StreamCalls::Input{std::move(input), *session->image, *session->recorded_symbols, owners, time,
                            all_branches ? nullptr : session->tail_jumps.get(), tails, by, frames_shown, watch,
-                           inlines ? session->debug.get() : nullptr, budget},
+                           inlines ? session->debug.get() : nullptr, budget, window},
         sink);
   }
   // Large streams are decoded on several threads, one after the other.
@@ -63,7 +65,9 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
                                       const py::dict& selection, const std::string& engine,
                                       const std::string& resync, std::size_t threads, bool time,
                                       bool tails_replaced, const std::string& by, const std::string& frames,
-                                      bool inlines, std::shared_ptr<columns::RowBudget> budget) {
+                                      bool inlines, std::shared_ptr<columns::RowBudget> budget,
+                                      const py::object& window, const std::string& window_by,
+                                      bool select_sides) {
   if (inlines && !session->debug) throw py::value_error("a session without folders for debug files");
   auto query = std::make_shared<CallQuery>();
   query->session = std::move(session);
@@ -80,6 +84,12 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
   if (frames == "mixed") query->frames_shown = calls::FrameView::MIXED;
   query->inlines = inlines;
   query->budget = std::move(budget);
+  if (!window.is_none()) {
+    const auto [begin, end] = window.cast<std::pair<std::uint64_t, std::uint64_t>>();
+    const bool by_time = window_by == "time";
+    query->window = {by_time ? columns::PhasesBy::TIME : columns::PhasesBy::INSTRUCTIONS, begin, end,
+                     !select_sides};
+  }
   for (const auto stream : query->streams)
     query->inputs.push_back(reader_input(query->session, {{stream}, engine, resync, 1, false}));
   return query;
@@ -205,7 +215,8 @@ py::tuple read_functions(const CallQuery& query, const std::vector<std::string>&
 // (contexts, errors, gaps)
 py::tuple read_tree(const CallQuery& query, const std::vector<std::string>& names) {
   std::vector<std::unique_ptr<calls::CallTree>> trees;
-  for (std::size_t i = 0; i < query.streams.size(); ++i) trees.push_back(std::make_unique<calls::CallTree>());
+  for (std::size_t i = 0; i < query.streams.size(); ++i)
+    trees.push_back(std::make_unique<calls::CallTree>(query.frames));
   calls::CallTree all;
   Sides sides;
   Gathered gathered(query);
@@ -343,7 +354,8 @@ void register_calls(py::module_& module) {
       .def(py::init(&make_query), py::arg("session"), py::kw_only(), py::arg("streams"), py::arg("selection"),
            py::arg("engine"), py::arg("resync"), py::arg("threads"), py::arg("time"),
            py::arg("tails_replaced") = false, py::arg("by") = "function", py::arg("frames") = "native",
-           py::arg("inlines") = false, py::arg("budget") = py::none())
+           py::arg("inlines") = false, py::arg("budget") = py::none(), py::arg("window") = py::none(),
+           py::arg("window_by") = "time", py::arg("select_sides") = false)
       .def("calls", &read_calls, py::arg("columns"), "All frames by id, and the anomalies.")
       .def("functions", &read_functions, py::arg("columns"), "Sums over the frames of each group.")
       .def("tree", &read_tree, py::arg("columns"), "Sums over the frames of each calling context.")

@@ -208,6 +208,8 @@ void register_call_flags(py::module_& module) {
       .value("END_TIME_KNOWN", columns::CALL_END_TIME_KNOWN)
       .value("UNDECIDED", columns::CALL_UNDECIDED)
       .value("IMPORT", columns::CALL_IMPORT)
+      .value("BEGINS_BEFORE", columns::CALL_BEGINS_BEFORE)
+      .value("ENDS_AFTER", columns::CALL_ENDS_AFTER)
       .finalize();
   py::native_enum<columns::AnomalyFlag>(
       module, "StackAnomalyFlag", "enum.IntFlag",

@@ -17,7 +17,9 @@ static_assert(std::uint16_t{FRAME_EXACT} == columns::CALL_EXACT && FRAME_PARENT 
               FRAME_BEGIN_SEEN == +columns::CALL_BEGIN_SEEN &&
               FRAME_TIME_KNOWN == +columns::CALL_TIME_KNOWN &&
               FRAME_END_TIME_KNOWN == +columns::CALL_END_TIME_KNOWN &&
-              FRAME_UNDECIDED == +columns::CALL_UNDECIDED && FRAME_IMPORT == +columns::CALL_IMPORT);
+              FRAME_UNDECIDED == +columns::CALL_UNDECIDED && FRAME_IMPORT == +columns::CALL_IMPORT &&
+              FRAME_BEGINS_BEFORE == +columns::CALL_BEGINS_BEFORE &&
+              FRAME_ENDS_AFTER == +columns::CALL_ENDS_AFTER);
 
 void put_row(Batch& batch, std::size_t row, const Frame& frame, std::uint64_t first_id) noexcept {
   using enum Column;
@@ -96,6 +98,7 @@ columns::Run run_of(const Owner& owner, std::uint32_t stream) noexcept {
 }
 
 bool FrameFilter::selects(const Frame& frame, const Owner& owner) const noexcept {
+  if (frame.is_outside) return false;
   if (selection_.by_time) {
     const bool ends_after =
         (frame.flags & FRAME_END_TIME_KNOWN) != 0 && frame.end.tsc >= selection_.tsc_begin;

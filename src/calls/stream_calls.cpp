@@ -25,6 +25,11 @@ constexpr columns::ColumnMask mask_of() noexcept {
   if (time) request.mask |= mask_of<branches_tsc, branches_tsc_error>();
   request.time = time;
   request.marks = true;
+  if (input.window) {
+    request.bins = {input.window->begin, input.window->end};
+    request.phases_by = input.window->by;
+    request.select_sides = !input.window->needs_sides;
+  }
   request.selection = input.selection;
   if (input.inlines != nullptr) {
     request.selection.branches.not_taken = false;
@@ -82,16 +87,19 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
       switches_(machine_, *this),
       moves_(*input.reader.bundle, input.reader.streams.front()),
       follows_switches_(!input.selection.by_context()),
-      budget_(std::move(input.budget)) {
+      budget_(std::move(input.budget)),
+      window_(input.window) {
   machine_.set_watch(watch_);
   machine_.set_moves(&moves_);
   machine_.set_shares_stacks(shares_stacks(input));
+  if (window_) machine_.set_window();
   if (python_) groups_.hide([this](std::uint32_t function) { return python_->hides(function); });
   if (input.inlines != nullptr) {
     inlines_ = std::make_unique<DebugInlines>(input.image, *input.inlines, functions_);
     machine_.set_inlines(inlines_.get());
   }
-  const columns::Request request = request_of(input, input.time || !moves_.empty());
+  const bool by_time = input.window && input.window->by == columns::PhasesBy::TIME;
+  const columns::Request request = request_of(input, input.time || by_time || !moves_.empty());
   reader_ = std::make_unique<columns::TableReader>(std::move(input.reader), request);
 }
 
@@ -122,6 +130,8 @@ StreamCalls::Step StreamCalls::step() {
   if (rows == nullptr) return Step::NO_MEMORY;
   feed(*rows);
   if (!has_room()) return Step::NO_ROOM;
+  const bool is_behind = window_ && !window_->needs_sides && machine_.has_ended();
+  if (is_behind) return Step::END;
   if (!ends) return Step::MORE;
   if (std::exchange(is_held_, false)) pass();
   switches_.finish();
@@ -130,7 +140,7 @@ StreamCalls::Step StreamCalls::step() {
   end.branches = reader_->branches();
   machine_.decide_open();
   if (watch_ != nullptr) watch_->at_end(end, machine_, owner_);
-  machine_.finish(end);
+  if (!machine_.has_ended()) machine_.finish(end);
   if (!has_room()) return Step::NO_ROOM;
   // What its user makes of the frames now is no more to come.
   if (budget_ != nullptr) static_cast<void>(budget_->report_bytes(share_, share_.side_bytes, 0));
@@ -186,6 +196,11 @@ void StreamCalls::feed(Batch& rows) {
     step.flags = flags[row];
     step.kind = static_cast<flow::BranchKind>(kind[row]);
     step.leaves = false;
+    if (row_.kind == columns::MARK_LIMIT) {
+      step.place = place_of_limit(step, row == 0 ? before : place_of(row - 1));
+      pass();
+      continue;
+    }
     if (is_return(row)) {
       is_held_ = row + 1 == rows.rows();
       if (is_held_) return;
@@ -203,7 +218,17 @@ void StreamCalls::pass() {
   }
 }
 
+// The window begins and ends at its own times, unless what was before has none.
+Place StreamCalls::place_of_limit(const calls::Step& limit, const Place& before) const {
+  Place place = limit.place;
+  if (window_->by != columns::PhasesBy::TIME || !before.time_known) return place;
+  place.tsc = limit.to_ip == 0 ? window_->begin : window_->end;
+  place.tsc_error = 0;
+  return place;
+}
+
 void StreamCalls::give(const StreamRow& row) {
+  if (row.kind == columns::MARK_LIMIT) return give_row(row, false, machine_);
   if (watch_ != nullptr) show(row);
   const bool changes_owner = row.owner != owner_;
   owner_ = row.owner;

@@ -32,6 +32,14 @@ class StreamCalls : private TaskSwitches::Taker {
     StackWatch* watch = nullptr;                    // looks at the stack between rows
     const symbol::DebugModules* inlines = nullptr;  // inlined calls have frames; null: they have none
     std::shared_ptr<columns::RowBudget> budget;     // of all streams; null: memory is not checked
+    // Frames are what happens within [begin, end) of these. Null: all of the stream.
+    struct Window {
+      columns::PhasesBy by = columns::PhasesBy::TIME;
+      std::uint64_t begin = 0;
+      std::uint64_t end = UINT64_MAX;
+      bool needs_sides = true;  // errors and gaps behind it, too
+    };
+    std::optional<Window> window = std::nullopt;
   };
   // What `input` refers to, and `sink`, must outlive this.
   StreamCalls(Input input, FrameSink& sink);
@@ -61,6 +69,7 @@ class StreamCalls : private TaskSwitches::Taker {
   [[nodiscard]] bool has_room();
   void pass();
   void give(const StreamRow& row) override;
+  [[nodiscard]] Place place_of_limit(const calls::Step& limit, const Place& before) const;
   void show(const StreamRow& row);
 
   FunctionTable functions_;
@@ -81,6 +90,7 @@ class StreamCalls : private TaskSwitches::Taker {
   bool is_held_ = false;  // it is a return, and waits for the row behind it
   std::shared_ptr<columns::RowBudget> budget_;
   columns::RowBudget::Share share_;
+  std::optional<Input::Window> window_;
 };
 
 }  // namespace ptkit::calls

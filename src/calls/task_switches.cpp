@@ -42,6 +42,9 @@ namespace {
 
 void give_row(const StreamRow& row, bool changes_owner, StackMachine& machine) {
   const Step& step = row.step;
+  if (machine.has_ended()) return;
+  if (row.kind == columns::MARK_LIMIT)
+    return machine.on_limit(static_cast<std::size_t>(step.to_ip), step.place);
   if (row.switches == StreamRow::Switch::RETURN) return machine.on_task_switch(step, row.owner);
   if (row.switches == StreamRow::Switch::ENABLED)
     return machine.on_task_enabled(step.to_ip, step.place, row.owner);
@@ -60,6 +63,8 @@ void give_row(const StreamRow& row, bool changes_owner, StackMachine& machine) {
       return machine.on_owner(row.owner, step.place);
     case columns::MARK_GAP:
       return machine.on_gap(row.before, step.place);
+    case columns::MARK_LIMIT:
+      return;
   }
 }
 

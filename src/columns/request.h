@@ -35,8 +35,8 @@ struct Selection {
   [[nodiscard]] bool by_context() const noexcept { return !pids.empty() || !tids.empty() || !spaces.empty(); }
 };
 
-// What numbers the phases of edges: the earliest time of a branch (TSC ticks), or the instructions of its
-// stream before it, as in the column `instruction`.
+// What numbers the phases of edges, and limits among marks: the earliest time of a branch (TSC ticks), or the
+// instructions of its stream before it, as in the column `instruction`.
 enum class PhasesBy : std::uint8_t { TIME, INSTRUCTIONS };
 
 // Kinds of rows between branches, for Request::marks. They have no branch instruction.
@@ -47,6 +47,7 @@ enum MarkKind : std::uint8_t {
   MARK_STATUS = 131,    // packets are enabled, and control flow is at `to_ip`
   MARK_LEAVE = 132,     // the following rows, if any, are of another thread or space
   MARK_DISABLED = 133,  // packets are disabled
+  MARK_LIMIT = 134,     // the following rows are behind the limit of bins with the number `to_ip`
 };
 
 struct Request {
@@ -63,13 +64,14 @@ struct Request {
   bool offset_runs = false;   // branches, blocks, instructions: keep `offset` as runs, where possible
   Selection selection;
   // Edges: ascending limits of phases, for the column `bin`; then other rows are not selected. Empty: one
-  // phase, that of the selection.
+  // phase, that of the selection. With marks: limits that have a mark of their own.
   std::vector<std::uint64_t> bins;
   PhasesBy phases_by = PhasesBy::TIME;
 
   [[nodiscard]] bool by_instructions() const noexcept {
     return !bins.empty() && phases_by == PhasesBy::INSTRUCTIONS;
   }
+  [[nodiscard]] bool marks_limits() const noexcept { return marks && !bins.empty(); }
 };
 
 // The columns of its table. Only rows with marks have numbers of branches: an index does not know them.

@@ -30,6 +30,8 @@ enum CallFlag : std::uint16_t {
   CALL_END_TIME_KNOWN = 1024,
   CALL_UNDECIDED = 2048,
   CALL_IMPORT = 4096,
+  CALL_BEGINS_BEFORE = 8192,
+  CALL_ENDS_AFTER = 16384,
 };
 enum AnomalyFlag : std::uint8_t {
   ANOMALY_FROM_KNOWN = 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ptkit._core import CallEnd, CallHow
+from ptkit._core import CallEnd, CallFlag, CallHow
 from ptkit.cli.output.colours import say_painted
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.stacks import fit, indentation
@@ -139,16 +139,23 @@ def _merged(calls: list[_Call]) -> list[_Call]:
 
 
 def _calls(frames: Table, names: list[str]) -> Iterator[_Call]:
-    columns = (frames.named(name) for name in ("instructions", "tsc", "end_tsc", "how", "end_how", "exact"))
-    for name, instructions, begin, end, how, end_how, exact in zip(names, *columns, strict=True):
+    columns = (frames.named(name) for name in ("instructions", "tsc", "end_tsc", "how", "end_how"))
+    flags_of = frames["flags"].tolist()
+    for name, instructions, begin, end, how, end_how, flags in zip(names, *columns, flags_of, strict=True):
         ticks = None if begin is None or end is None else max(end - begin, 0)
-        yield _Call(name, _comment(name, CallHow[how], CallEnd[end_how], exact), instructions, ticks)
+        comment = _comment(name, CallHow[how], CallEnd[end_how], CallFlag(flags))
+        yield _Call(name, comment, instructions, ticks)
 
 
-def _comment(name: str, how: CallHow, end_how: CallEnd, exact: bool) -> str:
+def _comment(name: str, how: CallHow, end_how: CallEnd, flags: CallFlag) -> str:
     """How a call began and ended, where that is no call and no return."""
     words = [how.name.lower()] if how in _BEGINS and name not in _UNNAMED else []
-    words += [end_how.name.lower()] if end_how in _ENDS else []
+    words += ["began before"] if CallFlag.BEGINS_BEFORE in flags else []
+    if CallFlag.ENDS_AFTER in flags:
+        words.append("goes on")
+    elif end_how in _ENDS:
+        words.append(end_how.name.lower())
+    exact = CallFlag.EXACT in flags
     if not exact and not words and how != CallHow.ROOT:
         words.append("not exact")
     return f" /* {', '.join(words)} */" if words else ""

@@ -221,7 +221,25 @@ def _parts(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Iterator
     streams = list(trace._scope.streams(Query(**chosen)))  # type: ignore[typeddict-item]
     with decoding(trace, streams=streams):
         for stream in streams:
-            yield from trace.iter_calls(rows=_ROWS, columns=columns, **chosen | {"stream": stream})
+            here = chosen | {"stream": stream}
+            if "frames" in chosen:
+                places = list(dict.fromkeys([*columns, "id", "parent", "depth", "flags"]))
+                yield _in_order_of_ends(trace.calls(columns=places, **here))
+            else:
+                yield from trace.iter_calls(rows=_ROWS, columns=columns, **here)
+
+
+def _in_order_of_ends(calls: Table) -> Table:
+    """A frame that is above another one ends before it; those above it have numbers behind its own."""
+    numbers, depths = np.asarray(calls["id"]), np.asarray(calls["depth"])
+    last = numbers.copy()  # number of the last frame above each, or its own
+    below = np.searchsorted(numbers, np.asarray(calls["parent"]))
+    below = np.where(np.asarray(calls["parent_known"]) & (below < len(numbers)), below, len(numbers))
+    for row in range(len(numbers) - 1, -1, -1):
+        parent = below[row]
+        if parent < row and last[parent] < last[row]:
+            last[parent] = last[row]
+    return calls[np.lexsort((-depths, last))]
 
 
 def frame_names(frames: Table, *, rva: bool = False) -> list[str]:

@@ -107,6 +107,15 @@ def add_choice_options(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_whole_calls(group: argparse._ActionsContainer) -> None:
+    """Add ``--whole-calls``."""
+    group.add_argument(
+        "--whole-calls",
+        action="store_true",
+        help="with --time: calls of which a part lies in it, as a whole (default: what they did within it)",
+    )
+
+
 def add_direction_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--taken`` and ``--not-taken``."""
     direction = parser.add_mutually_exclusive_group()
@@ -171,6 +180,10 @@ def selection(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
     # The plan says what is wrong before anything is printed.
     table = "branches" if {"kind", "taken"} & chosen.keys() and options.verb != "events" else "events"
     trace._plan(table, Query(**chosen))  # type: ignore[typeddict-item]
+    if getattr(options, "whole_calls", False):
+        if interval is None:
+            raise ConfigError("--whole-calls goes with --time: without it, all calls are whole")
+        chosen["whole_calls"] = True
     return chosen
 
 

@@ -90,6 +90,8 @@ def call_command(options: argparse.Namespace, number: int, stream: int | None = 
         words += [word for one in given for word in (f"--{name}", hex(one) if name == "cr3" else str(one))]
     words += [] if stream is None else ["--stream", str(stream)]
     words += ["--inlines"] if getattr(options, "inlines", False) else []
+    frames = getattr(options, "frames", "native")
+    words += [] if frames == "native" else ["--frames", frames]
     return shlex.join([*words, "--id", str(number)])
 
 
@@ -108,14 +110,16 @@ def report(
 def call_counts(sums: Table) -> list[tuple[str, list[str]]]:
     """Columns of calls: heads and cells. A ``~`` marks counts that are not certain.
 
-    Frames of which the begin is not in the trace have a column if there are any.
+    Frames of which the begin is not in the trace have a column if there are any, and those that go on beyond
+    a window of time.
     """
     exact = sums["count_exact"].tolist()
     counts = [f"{'' if sure else '~'}{n:,}" for n, sure in zip(sums["count"].tolist(), exact, strict=True)]
-    unseen = sums["begin_unseen"].tolist()
     columns = [("calls", counts)]
-    if any(unseen):
-        columns.append(("unseen", [f"{n:,}" for n in unseen]))
+    for head, name in (("unseen", "begin_unseen"), ("crossing", "crossing")):
+        others = sums[name].tolist()
+        if any(others):
+            columns.append((head, [f"{n:,}" for n in others]))
     return columns
 
 

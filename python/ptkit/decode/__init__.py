@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptkit.decode.calls import iterate_calls, read_calls, read_functions, read_tree
+from ptkit.decode.calls import Window, iterate_calls, read_calls, read_functions, read_tree, time_window
 from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, read_lines
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.moments import overlapping, read_ptwrites, read_times
@@ -21,6 +21,7 @@ __all__ = [
     "Range",
     "Scope",
     "Settings",
+    "Window",
     "iterate",
     "iterate_calls",
     "overlapping",
@@ -33,4 +34,5 @@ __all__ = [
     "read_times",
     "read_tree",
     "sorted_by_time",
+    "time_window",
 ]

@@ -51,6 +51,8 @@ class CallLengths(Table):
     def histogram(self, of: str = "instructions", *, bins: Sequence[int] | None = None) -> CallHistogram:
         """Count the calls by their lengths: ``trace.calls(symbol="parse").histogram()``.
 
+        Calls that go on beyond a window of time, of which a part is not known, are left out.
+
         Parameters
         ----------
         of : str
@@ -77,6 +79,9 @@ class CallLengths(Table):
         True
         """
         lengths, known = self.lengths(of)
+        if "flags" in self._arrays:
+            whole = ~np.asarray(self["begins_before"] | self["ends_after"])
+            lengths, known = lengths[whole], known[whole]
         unit = "instructions" if of == "instructions" else "TSC ticks"
         return histogram(lengths[known], unit, int(np.count_nonzero(~known)), bins)
 

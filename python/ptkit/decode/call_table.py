@@ -30,6 +30,7 @@ _SUMS = (
     "module",
     "count",
     "begin_unseen",
+    "crossing",
     "instructions",
     "self_instructions",
     "branches",

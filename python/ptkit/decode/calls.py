@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 from ptkit import _core, memory
-from ptkit.arguments import integer
+from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode.call_table import CallTable
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.plan import Plan
@@ -21,6 +21,23 @@ _MOST_ROWS = 2**48 - 1
 _TIMES = {"end_tsc", "end_tsc_error", *LENGTHS["functions"], *(f"{name}_error" for name in AWAY)}
 
 
+@dataclass(frozen=True)
+class Window:
+    """Frames are what happens from `begin` on, before `end`: TSC ticks, or instructions of a stream."""
+
+    by: str  # "time" or "instructions"
+    begin: int
+    end: int
+
+
+def time_window(plan: Plan) -> Window | None:
+    """The window of a query that selects by time."""
+    if "time" not in plan.selection:
+        return None
+    begin, end = plan.selection["time"]
+    return Window("time", begin, end) if begin < end else Window("time", LAST_ADDRESS, LAST_ADDRESS)
+
+
 def call_query(
     plan: Plan,
     *,
@@ -28,15 +45,19 @@ def call_query(
     by: str = "function",
     frames: str = "native",
     inlines: bool = False,
+    window: Window | None = None,
 ) -> _core.CallQuery:
     if plan.limits:
         raise ConfigError(f"offset: {plan.table} are not selected by stream offset; select them by time")
     if plan.raises:
         raise ConfigError('errors="raise": call stacks go on after errors; look at trace.errors')
+    selection = plan.selection
+    if window is not None and window.by == "time":
+        selection = {name: value for name, value in selection.items() if name != "time"}
     query = _core.CallQuery(
         plan.session,
         streams=list(plan.streams),
-        selection=plan.selection,
+        selection=selection,
         engine=plan.settings.engine,
         resync=plan.settings.resync,
         threads=plan.threads,
@@ -46,6 +67,9 @@ def call_query(
         frames=frames,
         inlines=inlines,
         budget=memory.budget(),
+        window=None if window is None else (window.begin, window.end),
+        window_by="time" if window is None else window.by,
+        select_sides=plan.select_sides,
     )
     if frames != "native" and not query.names_python():
         raise ConfigError(
@@ -78,7 +102,9 @@ def _table(plan: Plan, name: str, rows: Any, sides: list[Any]) -> Table:
     return from_core(name, rows, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps)
 
 
-def read_calls(plan: Plan, *, frames: str = "native", inlines: bool = False) -> tuple[CallTable, Table]:
+def read_calls(
+    plan: Plan, *, frames: str = "native", inlines: bool = False, window: Window | None = None
+) -> tuple[CallTable, Table]:
     """Read all frames, and the anomalies. `inlines`: also frames of inlined calls.
 
     Raises
@@ -89,7 +115,7 @@ def read_calls(plan: Plan, *, frames: str = "native", inlines: bool = False) -> 
         If they do not fit into memory.
     """
     stored = CallTable.stored(plan.stored, inlines)
-    query = call_query(plan, frames=frames, inlines=inlines)
+    query = call_query(plan, frames=frames, inlines=inlines, window=window)
     try:
         (rows, anomalies, notes), *sides = query.calls(stored)
     except MemoryError:
@@ -100,7 +126,9 @@ def read_calls(plan: Plan, *, frames: str = "native", inlines: bool = False) -> 
     return CallTable.of(sorted_by_time(calls) if plan.merges else calls, notes), others
 
 
-def iterate_calls(plan: Plan, rows: int, *, inlines: bool = False) -> Iterator[Table]:
+def iterate_calls(
+    plan: Plan, rows: int, *, inlines: bool = False, window: Window | None = None
+) -> Iterator[Table]:
     """Read frames in the order in which they end, in parts of `rows` rows.
 
     Raises
@@ -112,7 +140,7 @@ def iterate_calls(plan: Plan, rows: int, *, inlines: bool = False) -> Iterator[T
     if plan.by_time:
         raise ConfigError('order="time": iter_calls() gives frames as they end; use calls()')
     stored = dict.fromkeys([*plan.stored, *(["inline_level"] if inlines else [])])
-    return _parts(plan, call_query(plan, inlines=inlines), list(stored), rows)
+    return _parts(plan, call_query(plan, inlines=inlines, window=window), list(stored), rows)
 
 
 def _parts(plan: Plan, query: _core.CallQuery, stored: list[str], rows: int) -> Iterator[Table]:
@@ -130,7 +158,15 @@ def _parts(plan: Plan, query: _core.CallQuery, stored: list[str], rows: int) -> 
             return
 
 
-def read_functions(plan: Plan, *, by: str, frames: str, tails_replaced: bool, inlines: bool = False) -> Table:
+def read_functions(
+    plan: Plan,
+    *,
+    by: str,
+    frames: str,
+    tails_replaced: bool,
+    inlines: bool = False,
+    window: Window | None = None,
+) -> Table:
     """Read the frames, and sum them up by function, entry or module.
 
     Raises
@@ -139,7 +175,9 @@ def read_functions(plan: Plan, *, by: str, frames: str, tails_replaced: bool, in
         As for `read_calls`.
     """
     stored = schema_of("functions").names("stored")
-    query = call_query(plan, tails_replaced=tails_replaced, by=by, frames=frames, inlines=inlines)
+    query = call_query(
+        plan, tails_replaced=tails_replaced, by=by, frames=frames, inlines=inlines, window=window
+    )
     try:
         rows, *sides = query.functions(list(stored))
     except MemoryError:
@@ -148,7 +186,7 @@ def read_functions(plan: Plan, *, by: str, frames: str, tails_replaced: bool, in
     return _table(plan, "functions", rows, sides)
 
 
-def read_tree(plan: Plan, *, frames: str, inlines: bool = False) -> Table:
+def read_tree(plan: Plan, *, frames: str, inlines: bool = False, window: Window | None = None) -> Table:
     """Read the frames, and sum them up for each calling context.
 
     Raises
@@ -156,11 +194,8 @@ def read_tree(plan: Plan, *, frames: str, inlines: bool = False) -> Table:
     ConfigError, OutOfMemoryError
         As for `read_calls`.
     """
-    if set(plan.selection) & {"ips", "time"}:
-        calls = replace(plan, table="calls", stored=CallTable.SUMMED, shown=CallTable.SUMMED, by_time=False)
-        return read_calls(calls, frames=frames, inlines=inlines)[0].tree(columns=plan.shown)
     stored = schema_of("call_tree").names("stored")
-    query = call_query(plan, frames=frames, inlines=inlines)
+    query = call_query(plan, frames=frames, inlines=inlines, window=window)
     try:
         rows, *sides = query.tree(list(stored))
     except MemoryError:

@@ -31,7 +31,14 @@ class Calls(ABC):
     @abstractmethod
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan: ...
 
-    def calls(self, *, frames: str = "native", inlines: bool = False, **query: Unpack[Query]) -> CallTable:
+    def calls(
+        self,
+        *,
+        frames: str = "native",
+        inlines: bool = False,
+        whole_calls: bool = False,
+        **query: Unpack[Query],
+    ) -> CallTable:
         """Every frame: one execution of a function, from its call to its end.
 
         Parameters
@@ -42,10 +49,13 @@ class Calls(ABC):
         inlines : bool
             Also frames of inlined functions (`ptkit.CallHow.INLINED`), by the debug information of files;
             see docs/calls.md.
+        whole_calls : bool
+            Where a window of time is asked for, frames are what they did within it: those that
+            ``begins_before`` begin with the window, and those that ``ends_after`` end with it. True: frames
+            of which a part lies in it, as a whole.
         **query
-            See `ptkit.decode.Query`. ``ip``, ``symbol`` and ``module`` select frames by ``entry_ip``,
-            ``time`` those of which a part lies in it. ``offset``, ``kind`` and ``taken`` do not select
-            frames.
+            See `ptkit.decode.Query`. ``ip``, ``symbol`` and ``module`` select frames by ``entry_ip``.
+            ``offset``, ``kind`` and ``taken`` do not select frames.
 
         Returns
         -------
@@ -87,10 +97,15 @@ class Calls(ABC):
         True
         """
         check_frames(frames, flag("inlines", inlines))
-        return self._frames(query, frames, inlines=inlines)[0]
+        return self._frames(query, frames, inlines=inlines, whole=flag("whole_calls", whole_calls))[0]
 
     def iter_calls(
-        self, *, rows: int | None = None, inlines: bool = False, **query: Unpack[Query]
+        self,
+        *,
+        rows: int | None = None,
+        inlines: bool = False,
+        whole_calls: bool = False,
+        **query: Unpack[Query],
     ) -> Iterator[Table]:
         """Frames in the order in which they end, those that are still open last, in parts.
 
@@ -99,6 +114,8 @@ class Calls(ABC):
         rows : int, optional
             Rows of each part, at least 1; the last part may have fewer. By default 1,000,000.
         inlines : bool
+            As for `calls`.
+        whole_calls : bool
             As for `calls`.
         **query
             As for `calls`.
@@ -114,7 +131,9 @@ class Calls(ABC):
         ConfigError, SymbolError, ColumnError
             As for `branches`; also for ``order="time"``.
         """
-        return self._frame_parts(query, _ROWS if rows is None else rows, inlines=flag("inlines", inlines))
+        whole = flag("whole_calls", whole_calls)
+        rows = _ROWS if rows is None else rows
+        return self._frame_parts(query, rows, inlines=flag("inlines", inlines), whole=whole)
 
     def functions(
         self,
@@ -124,6 +143,7 @@ class Calls(ABC):
         tails: str = "nested",
         inlines: bool = False,
         imports: bool = False,
+        whole_calls: bool = False,
         **query: Unpack[Query],
     ) -> Table:
         """Sums over the frames of each function, without a table of frames in memory.
@@ -150,6 +170,9 @@ class Calls(ABC):
             Only imported functions of which the code is not traced (``is_import``), by how often they were
             called. They have no instructions, and the names of the import slots that calls go through. Not
             with ``by="module"`` and ``by="line"``.
+        whole_calls : bool
+            Of a window of time, what ran within it counts. True: all of the frames of which a part lies in
+            it. Not with ``by="line"``.
         **query
             As for `calls`.
 
@@ -160,11 +183,13 @@ class Calls(ABC):
             ``function``, ``module`` (str), ``flags`` (uint16, `ptkit.FunctionFlag`), ``count`` (int64,
             calls: frames of which the begin is in the trace; ``count_exact`` says if it is certain),
             ``begin_unseen`` (int64, other frames: open before the trace or a gap, entered elsewhere than at
-            the function's first instruction, or continued from another stream), ``instructions``,
+            the function's first instruction, or continued from another stream), ``crossing`` (int64, frames
+            that go on beyond the window of time that was asked for), ``instructions``,
             ``self_instructions``, ``branches`` (int64; in recursion, each instruction and branch is counted
             once), ``least``, ``most`` (int64, TSC ticks: least and most possible time of all outermost
             frames), ``p50_instructions``, ``p99_instructions``, ``max_instructions`` (int64: median, 99th
-            percentile and maximum of the instructions of frames, with what they called), ``p50``, ``p99``,
+            percentile and maximum of the instructions of frames, with what they called; none of them is
+            ``crossing``), ``p50``, ``p99``,
             ``max`` (int64, TSC ticks: the same of their times, from begin to end, both at their earliest).
             p50 and p99 are exact up to 65,536 frames, then within 1 %: see ``exact``. ``untraced``,
             ``untraced_error``, ``switched``, ``switched_error``, ``lost``, ``lost_error`` (int64, TSC
@@ -199,7 +224,10 @@ class Calls(ABC):
         """
         check_sums(by, tails, more=("line",))
         check_frames(frames, flag("inlines", inlines))
+        whole = flag("whole_calls", whole_calls)
         if by == "line":
+            if whole:
+                raise ConfigError('whole_calls: lines are counted without calls; leave it out with by="line"')
             if tails != "nested":
                 raise ConfigError('tails: lines are counted without calls; leave it out with by="line"')
             if frames != "native":
@@ -213,10 +241,10 @@ class Calls(ABC):
         if query.get("columns") is None:
             query["columns"] = function_columns(by)
         if not imports:
-            return self._function_sums(query, by=by, frames=frames, tails=tails, inlines=inlines)
+            return self._function_sums(query, by=by, frames=frames, tails=tails, inlines=inlines, whole=whole)
         shown = list(query["columns"] or function_columns(by))
         query["columns"] = list(dict.fromkeys([*shown, "count", "flags"]))
-        sums = self._function_sums(query, by=by, frames=frames, tails=tails, inlines=inlines)
+        sums = self._function_sums(query, by=by, frames=frames, tails=tails, inlines=inlines, whole=whole)
         rows = np.flatnonzero(sums["is_import"])
         return sums[rows[np.argsort(~sums["count"][rows], kind="stable")]][shown]
 
@@ -227,7 +255,14 @@ class Calls(ABC):
         plan = self._plan("functions", {**query, "columns": shown})
         return _decode.read_lines(plan, blocks, edges)
 
-    def call_tree(self, *, frames: str = "native", inlines: bool = False, **query: Unpack[Query]) -> Table:
+    def call_tree(
+        self,
+        *,
+        frames: str = "native",
+        inlines: bool = False,
+        whole_calls: bool = False,
+        **query: Unpack[Query],
+    ) -> Table:
         """Sums over the frames of each calling context: a function, and all its callers.
 
         Parameters
@@ -236,19 +271,21 @@ class Calls(ABC):
             As for `functions`.
         inlines : bool
             Inlined functions are contexts, too; see `functions`.
+        whole_calls : bool
+            As for `functions`.
         **query
-            See `ptkit.decode.Query`. Threads, processes, processors, spaces and streams select frames, and
-            ``time`` those of which a part lies in it.
+            As for `calls`. Where functions are selected, others are left out: what these called is below
+            their callers.
 
         Returns
         -------
         Table
             Callers come before their callees; of the callees of one function, those with most instructions
             come first. Columns of shape (rows,): ``node``, ``parent`` (uint32, numbers of rows; see
-            ``parent_known``), ``depth`` (int32), ``function``, ``module`` (str), ``count``,
-            ``begin_unseen`` (as for `functions`), ``instructions``, ``self_instructions``, ``branches``
-            (int64), ``least``, ``most`` (int64, TSC ticks), ``flags`` (uint16, `ptkit.FunctionFlag`). Not
-            among the default columns: ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32),
+            ``parent_known``), ``depth`` (int32), ``function``, ``module`` (str), ``count``, ``begin_unseen``,
+            ``crossing`` (as for `functions`), ``instructions``, ``self_instructions``, ``branches`` (int64),
+            ``least``, ``most`` (int64, TSC ticks), ``flags`` (uint16, `ptkit.FunctionFlag`). Not among the
+            default columns: ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32),
             ``code_tsc`` (uint64, TSC ticks, as for `functions`), ``file`` (int32, index in
             ``trace.info.files``), ``inline_level`` (uint8; as for `calls`), ``import_ip`` (uint64, address,
             as for `functions`).
@@ -273,7 +310,7 @@ class Calls(ABC):
         if query.get("columns") is None:
             query["columns"] = TREE_COLUMNS
         check_frames(frames, flag("inlines", inlines))
-        return self._tree_sums(query, frames, inlines=inlines)
+        return self._tree_sums(query, frames, inlines=inlines, whole=flag("whole_calls", whole_calls))
 
     @property
     def stack_anomalies(self) -> Table:
@@ -298,17 +335,39 @@ class Calls(ABC):
 
     # What a part of a stream does in another way.
 
-    def _frames(self, query: Query, frames: str, *, inlines: bool = False) -> tuple[CallTable, Table]:
+    def _window(self, plan: _decode.Plan) -> _decode.Window | None:
+        """What frames are cut at."""
+        return _decode.time_window(plan)
+
+    def _frames(
+        self, query: Query, frames: str, *, inlines: bool = False, whole: bool = False
+    ) -> tuple[CallTable, Table]:
         """All frames, and the anomalies."""
-        return _decode.read_calls(self._plan("calls", query), frames=frames, inlines=inlines)
+        plan = self._plan("calls", query)
+        window = None if whole else self._window(plan)
+        return _decode.read_calls(plan, frames=frames, inlines=inlines, window=window)
 
-    def _frame_parts(self, query: Query, rows: int, *, inlines: bool = False) -> Iterator[Table]:
-        return _decode.iterate_calls(self._plan("calls", query), rows, inlines=inlines)
+    def _frame_parts(
+        self, query: Query, rows: int, *, inlines: bool = False, whole: bool = False
+    ) -> Iterator[Table]:
+        plan = self._plan("calls", query)
+        window = None if whole else self._window(plan)
+        return _decode.iterate_calls(plan, rows, inlines=inlines, window=window)
 
-    def _function_sums(self, query: Query, *, by: str, frames: str, tails: str, inlines: bool) -> Table:
+    def _function_sums(
+        self, query: Query, *, by: str, frames: str, tails: str, inlines: bool, whole: bool
+    ) -> Table:
         plan = self._plan("functions", query)
-        replaced = tails == "replaced"
-        return _decode.read_functions(plan, by=by, frames=frames, tails_replaced=replaced, inlines=inlines)
+        return _decode.read_functions(
+            plan,
+            by=by,
+            frames=frames,
+            tails_replaced=tails == "replaced",
+            inlines=inlines,
+            window=None if whole else self._window(plan),
+        )
 
-    def _tree_sums(self, query: Query, frames: str, *, inlines: bool) -> Table:
-        return _decode.read_tree(self._plan("call_tree", query), frames=frames, inlines=inlines)
+    def _tree_sums(self, query: Query, frames: str, *, inlines: bool, whole: bool) -> Table:
+        plan = self._plan("call_tree", query)
+        window = None if whole else self._window(plan)
+        return _decode.read_tree(plan, frames=frames, inlines=inlines, window=window)

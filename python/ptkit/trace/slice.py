@@ -47,8 +47,8 @@ class Slice(Tables, Calls):
     All methods of `Trace` that give tables are there, with the same arguments, and select among the rows of
     the slice, but ``iter_edges``. Instructions, branches and blocks are those that were executed between the
     events; events, errors and gaps those between them, without the two; packets those between their packets.
-    Frames are those of which a part lies between the packets of the events: ``calls``, ``functions`` by
-    function, and ``call_tree`` have them as a whole; there is no ``iter_calls``.
+    Frames are what they did between the events. With ``whole_calls=True``, they are those of which a part
+    lies between the packets of the events, as a whole, and there are sums by function only.
 
     Made by `Trace.slice`.
     """
@@ -91,26 +91,46 @@ class Slice(Tables, Calls):
         place = _PLACES.get(table)
         return {} if place is None else {place: self._limits[place]}
 
-    def _frames(self, query: Query, frames: str, *, inlines: bool = False) -> tuple[CallTable, Table]:
+    def _window(self, plan: _decode.Plan) -> _decode.Window:
+        return _decode.Window("instructions", *self._limits["instruction"])
+
+    def _frames(
+        self, query: Query, frames: str, *, inlines: bool = False, whole: bool = False
+    ) -> tuple[CallTable, Table]:
+        if not whole:
+            return super()._frames(query, frames, inlines=inlines)
         plan = self._plan("calls", query)
         places = ("offset", "end_offset")
-        whole = replace(plan, stored=(*{*plan.stored, *places},))
-        calls, anomalies = _decode.read_calls(whole, frames=frames, inlines=inlines)
+        plan = replace(plan, stored=(*{*plan.stored, *places},))
+        calls, anomalies = _decode.read_calls(plan, frames=frames, inlines=inlines)
         low, high = self._limits["offset"]
         begin, end = (calls._arrays[name] for name in places)
         offset = np.asarray(anomalies["offset"])
         return calls[(begin < high) & (end >= low)], anomalies[(offset >= low) & (offset < high)]
 
-    def _frame_parts(self, query: Query, rows: int, *, inlines: bool = False) -> Iterator[Table]:
-        raise ConfigError("a slice has no iter_calls(): ask calls(), or the trace's iter_calls()")
+    def _frame_parts(
+        self, query: Query, rows: int, *, inlines: bool = False, whole: bool = False
+    ) -> Iterator[Table]:
+        if whole:
+            raise ConfigError("whole_calls: a slice has no iter_calls() of whole calls; ask calls()")
+        return super()._frame_parts(query, rows, inlines=inlines)
 
-    def _function_sums(self, query: Query, *, by: str, frames: str, tails: str, inlines: bool) -> Table:
+    def _function_sums(
+        self, query: Query, *, by: str, frames: str, tails: str, inlines: bool, whole: bool
+    ) -> Table:
+        if not whole:
+            return super()._function_sums(
+                query, by=by, frames=frames, tails=tails, inlines=inlines, whole=False
+            )
         shown = query.pop("columns", None)
-        return self._frames(query, frames, inlines=inlines)[0].functions(by, tails=tails, columns=shown)
+        calls, _ = self._frames(query, frames, inlines=inlines, whole=True)
+        return calls.functions(by, tails=tails, columns=shown)
 
-    def _tree_sums(self, query: Query, frames: str, *, inlines: bool) -> Table:
+    def _tree_sums(self, query: Query, frames: str, *, inlines: bool, whole: bool) -> Table:
+        if not whole:
+            return super()._tree_sums(query, frames, inlines=inlines, whole=False)
         shown = query.pop("columns", None)
-        return self._frames(query, frames, inlines=inlines)[0].tree(columns=shown)
+        return self._frames(query, frames, inlines=inlines, whole=True)[0].tree(columns=shown)
 
     def edges(
         self, *, by: str | None = None, bins: int | Sequence[int] | None = None, **query: Unpack[Query]

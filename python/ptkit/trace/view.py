@@ -19,7 +19,7 @@ class View(Tables, Calls, Plots):
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the
     rows of the view. ``errors`` and ``gaps``, its own and those of its tables, are selected as well. Frames
-    are those of which a part lies in the time, or those of the functions; sums are of whole frames.
+    are what they did within the time, or those of the functions.
 
     Made by `Trace.between` and `Trace.touching`.
     """

@@ -62,6 +62,13 @@ void AwayClock::lose(const Place& last, const Place& place) {
   add(&AwayTime::lost, at(last), at(place));
 }
 
+void AwayClock::sum_up_to(const Place& place) {
+  if (!is_left_ && !is_off_) return;
+  const Since now = at(place);
+  add(is_left_ ? &AwayTime::switched : &AwayTime::untraced, since_, now);
+  since_ = now;
+}
+
 void AwayClock::finish(const Place& place) {
   ended_off_ = is_off_;
   come_back(place);

@@ -54,6 +54,8 @@ class AwayClock {
   // Control flow is known up to `last`, and from `place` on.
   void lose(const Place& last, const Place& place);
   void finish(const Place& place);
+  // The sum has all that was before the place.
+  void sum_up_to(const Place& place);
 
   [[nodiscard]] const AwayTime& sum() const noexcept { return sum_; }
   // The number of what the sum is now, for frames that begin.

@@ -49,6 +49,8 @@ enum FrameFlag : std::uint16_t {
   FRAME_END_TIME_KNOWN = 1024,  // the time of the end is known
   FRAME_UNDECIDED = 2048,       // another frame may have gone on in its place
   FRAME_IMPORT = 4096,          // of an imported function of which the code is not traced
+  FRAME_BEGINS_BEFORE = 8192,   // it began before the window
+  FRAME_ENDS_AFTER = 16384,     // it is open at the window's end
 };
 
 // A place in a stream: counts of what was before it, and the interval of its time.
@@ -90,6 +92,7 @@ struct Frame {
   std::uint16_t flags = 0;
   std::uint8_t inline_level = 0;  // inlined calls that entry_ip is in, up to this one; 0: it is none
   bool is_far = false;            // entered by a far jump or return: the function below it may go on
+  bool is_outside = false;        // it ended before the window
 
   // It has a part of the execution that another frame began.
   [[nodiscard]] bool is_rest() const noexcept {
@@ -97,6 +100,10 @@ struct Frame {
   }
   // Counts as an execution of its function that begins in the trace.
   [[nodiscard]] bool is_call() const noexcept { return !is_rest() && (flags & FRAME_BEGIN_SEEN) != 0; }
+  // It has a part outside of the window.
+  [[nodiscard]] bool crosses() const noexcept {
+    return (flags & (FRAME_BEGINS_BEFORE | FRAME_ENDS_AFTER)) != 0;
+  }
   [[nodiscard]] bool is_begin_unseen() const noexcept {
     return !is_rest() && (flags & FRAME_BEGIN_SEEN) == 0;
   }

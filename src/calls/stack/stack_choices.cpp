@@ -102,7 +102,10 @@ void StackMachine::doubt_marked(const std::vector<Candidate>& frames, const Step
 
 // An input that has waited.
 void StackMachine::apply(const Input& input) {
-  if (input.kind == Input::Kind::ENABLED) {
+  if (has_ended_) return;
+  if (input.kind == Input::Kind::LIMIT) {
+    on_limit(static_cast<std::size_t>(input.step.to_ip), input.step.place);
+  } else if (input.kind == Input::Kind::ENABLED) {
     on_enabled(input.step.to_ip, input.step.place);
   } else if (input.kind == Input::Kind::DISABLED) {
     on_disabled(input.step.place);

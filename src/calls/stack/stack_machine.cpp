@@ -106,7 +106,7 @@ void StackMachine::note(AnomalyKind kind, const Step& step, const Place& place) 
     anomaly.expected_known = (top.flags & FRAME_RETURN) != 0;
     anomaly.expected_ip = top.return_ip;
   }
-  sink_.on_anomaly(anomaly, owner_);
+  if (!ids_.is_before) sink_.on_anomaly(anomaly, owner_);
 }
 
 StackMachine::OpenFrames StackMachine::open_frames() const noexcept {
@@ -205,6 +205,47 @@ void StackMachine::finish(const Place& place) {
     if (shares_stacks_) parked.thread->stack.doubt();  // it may have gone on elsewhere
     end_thread(*parked.thread, place);
   }
+}
+
+void StackMachine::on_limit(std::size_t number, const Place& place) {
+  if (undecided_.is_open()) {
+    Step step;
+    step.place = place;
+    step.to_ip = number;
+    return wait({step, Input::Kind::LIMIT});
+  }
+  if (number == 0) return begin_window(place);
+  ids_.is_ending = true;
+  finish(place);
+  has_ended_ = true;
+}
+
+void StackMachine::begin_window(const Place& place) {
+  if (!left_) pause_run(place);
+  Thread* const current = thread_;
+  const Owner owner = owner_;
+  const Key key = key_;
+  for (auto& [unused, thread] : threads_) {
+    if (thread.get() != current || left_) begin_window_of(*thread, place);
+  }
+  for (Parked& parked : parked_) begin_window_of(*parked.thread, place);
+  thread_ = current;
+  owner_ = owner;
+  key_ = key;
+  if (!left_) stack().begin_window(local(place));
+  ids_.is_before = false;
+}
+
+// Of a thread or a stack that is not executed.
+void StackMachine::begin_window_of(Thread& thread, const Place& place) {
+  thread_ = &thread;
+  owner_ = stack().owner();
+  key_ = {owner_.pid, owner_.tid};
+  if (place.time_known) end_moved(place.tsc);
+  Place begin = place;
+  begin.instructions = thread.instructions;
+  begin.branches = thread.branches;
+  stack().begin_window(begin);
 }
 
 void StackMachine::end_thread(Thread& thread, const Place& place) {

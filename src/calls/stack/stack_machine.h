@@ -92,6 +92,9 @@ class StackMachine {
   // disabled. They are enabled at `ip`.
   void on_task_switch(const Step& step, const Owner& owner);
   void on_task_enabled(std::uint64_t ip, const Place& place, const Owner& owner);
+  // The window that frames are asked for begins (0), or ends (1): then nothing that follows counts.
+  void on_limit(std::size_t number, const Place& place);
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   // Ends all open frames.
   void finish(const Place& place);
 
@@ -101,6 +104,8 @@ class StackMachine {
   // Frames of inlined calls, which need all jumps that are taken. Call it before the first row. `inlines`
   // must outlive this.
   void set_inlines(InlineFacts* inlines) noexcept { inlines_ = inlines; }
+  // Frames are what happens between two limits. Call it before the first row.
+  void set_window() noexcept { ids_.is_before = true; }
   // Null: threads stay in this stream.
   void set_moves(const TaskMoves* moves) noexcept { moves_ = moves; }
   // Stacks may also go on where this machine sees nothing of them: in other streams, in other threads.
@@ -164,7 +169,7 @@ class StackMachine {
   };
   // What waits until a frame is decided on, or the branch to one of several frames.
   struct Input {
-    enum class Kind : std::uint8_t { BRANCH, ENABLED, DISABLED, LONGJMP, SWITCH };
+    enum class Kind : std::uint8_t { BRANCH, ENABLED, DISABLED, LIMIT, LONGJMP, SWITCH };
     Step step;
     Kind kind = Kind::BRANCH;
   };
@@ -223,6 +228,8 @@ class StackMachine {
   void end_thread(Thread& thread, const Place& place);
   void end_parked(Thread& thread, EndHow how, Place end);
   void end_moved(std::uint64_t until);
+  void begin_window(const Place& place);
+  void begin_window_of(Thread& thread, const Place& place);
   void change_program(const Place& place);
   void begin_program(const Place& place);
   void end_program(const Step& step, const Place& after);
@@ -347,6 +354,7 @@ class StackMachine {
   Owner owner_;
   CodeVersion version_;
   bool left_ = false;         // since on_leave()
+  bool has_ended_ = false;    // the window
   bool has_code_ = false;     // facts_ follow the owner's space
   std::uint64_t search_ = 0;  // frames that may still be searched: see return_deeper()
 };

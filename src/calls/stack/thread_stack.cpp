@@ -113,6 +113,8 @@ void ThreadStack::push_below(OpenFrame frame) {
   frame.begin = segment_begin_;
   frame.depth = bottom_depth_ - 1;
   frame.inner_instructions = bare_since_.instructions - segment_begin_.instructions;
+  if (window_.begin.instructions > segment_begin_.instructions)
+    frame.outside_instructions = window_.begin.instructions - segment_begin_.instructions;
   const Use& use = use_of(group_of(frame));
   frame.known_instructions = use.instructions;
   frame.known_branches = use.branches;
@@ -128,12 +130,15 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   frame.call_ip = open.call_ip;
   frame.return_ip = open.return_ip;
   frame.continues = open.continues;
-  frame.instructions = end.instructions - open.begin.instructions;
-  frame.self_instructions = frame.instructions - open.inner_instructions;
-  frame.branches = end.branches - open.begin.branches;
-  frame.begin = open.begin;
+  const bool is_open_before = window_.cuts(open);
+  frame.begin = is_open_before ? window_.begin : open.begin;
+  frame.instructions = end.instructions - frame.begin.instructions;
+  frame.self_instructions =
+      frame.instructions -
+      (std::max(open.inner_instructions, open.outside_instructions) - open.outside_instructions);
+  frame.branches = end.branches - frame.begin.branches;
   frame.end = end;
-  frame.away = away_.since(open.away);
+  frame.away = is_open_before ? away_.sum().without(window_.away) : away_.since(open.away);
   frame.segment = segment_;
   frame.function = open.function;
   frame.group = open.group;
@@ -143,13 +148,20 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   frame.flags = open.flags;
   frame.inline_level = open.inline_level;
   frame.is_far = (open.open & OPEN_FAR) != 0;
-  // Control flow is not known before its first instruction was executed. Imported functions have none in the
-  // trace: the branch to them is their begin.
-  const bool is_cut = how == EndHow::GAP || how == EndHow::END;
+  // A function begins with its first instruction. Imported ones have none in the trace: the branch to them is
+  // their begin.
   const bool has_code = open.function >= kFirstFunction && (open.flags & FRAME_IMPORT) == 0;
+  const bool began_before =
+      is_open_before && !(has_code && open.begin.instructions == window_.begin.instructions);
+  const bool ends_after = ids_.is_ending && how == EndHow::END;
+  if (ends_after) frame.flags |= std::uint16_t{FRAME_ENDS_AFTER};
+  if (began_before)
+    frame.flags = static_cast<std::uint16_t>((frame.flags & ~FRAME_BEGIN_SEEN) | FRAME_BEGINS_BEFORE);
+  // Control flow is not known before its first instruction was executed.
+  const bool is_cut = how == EndHow::GAP || how == EndHow::END;
   if (is_cut && frame.instructions == 0 && has_code && !away_.ended_off())
     frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
-  if (open.begin.time_known) frame.flags |= std::uint16_t{FRAME_TIME_KNOWN};
+  if (frame.begin.time_known) frame.flags |= std::uint16_t{FRAME_TIME_KNOWN};
   if (end.time_known) frame.flags |= std::uint16_t{FRAME_END_TIME_KNOWN};
   if ((open.flags & FRAME_RECURSIVE) == 0) {
     frame.new_instructions = frame.instructions - open.known_instructions;
@@ -159,6 +171,8 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   --use.open;
   use.instructions += frame.new_instructions;
   use.branches += frame.new_branches;
+  frame.is_outside = ids_.is_before || (ends_after && frame.instructions == 0 && has_code && !began_before);
+  if (frame.is_outside) frame.self_instructions = 0;
   sink_.on_frame(frame, owner_);
 }
 
@@ -231,6 +245,24 @@ void ThreadStack::begin_segment(const Place& begin) noexcept {
   segment_away_ = away_.sum();
   away_.begin_again();
   bottom_depth_ = 0;
+}
+
+void ThreadStack::begin_window(const Place& begin) {
+  away_.sum_up_to(begin);
+  window_ = {begin, away_.sum(), ids_.next};
+  std::uint64_t above = begin.instructions;  // where the frame above begins
+  std::size_t inlined = inlined_.size();
+  const auto pass = [&](OpenFrame& frame) {
+    frame.outside_instructions = frame.inner_instructions + begin.instructions - above;
+    frame.known_instructions = frame.known_branches = 0;
+    above = frame.begin.instructions;
+  };
+  for (std::size_t size = frames_.size(); size > 0; --size) {
+    while (inlined > 0 && inlined_[inlined - 1].size == size) pass(inlined_[--inlined].frame);
+    pass(frames_[size - 1]);
+  }
+  for (Use& use : uses_) use.instructions = use.branches = 0;
+  if (frames_.empty()) bare_since_ = begin;
 }
 
 void ThreadStack::mark(std::uint64_t ip) {

@@ -47,7 +47,8 @@ struct OpenFrame {
   std::uint64_t inner_instructions = 0;  // of the frames above that have ended
   std::uint64_t known_instructions = 0;  // of those of the same function
   std::uint64_t known_branches = 0;
-  Place begin;  // with counts of the thread
+  std::uint64_t outside_instructions = 0;  // of inner_instructions: before the window
+  Place begin;                             // with counts of the thread
   std::uint32_t function = kUnknownFunction;
   std::uint32_t group = kUnknownFunction;
   std::int32_t depth = 0;
@@ -82,6 +83,9 @@ struct FrameIds {
   std::uint64_t next = 0;
   std::uint64_t cancelled = UINT64_MAX;  // the lowest one since cancelled() of the machine
   std::uint32_t segment = 0;             // the last one
+  // Of the window that frames are asked for.
+  bool is_before = false;  // it has not begun
+  bool is_ending = false;  // frames that end now go on behind it
 };
 
 class ThreadStack {
@@ -121,6 +125,8 @@ class ThreadStack {
   void return_below(const OpenFrame& caller, const Place& end);
   // The following frames are of other executions: nothing is known of what is below them.
   void begin_segment(const Place& begin) noexcept;
+  // The window begins. Of open frames, what is from here on counts.
+  void begin_window(const Place& begin);
 
   // Notes an address in the top frame that longjmp() may go to.
   void mark(std::uint64_t ip);
@@ -186,6 +192,16 @@ class ThreadStack {
     std::size_t size = 0;  // of frames_: it is above the last one of these
     bool begins = false;   // it began where the call begins
   };
+  // What was before the window, for frames that are open when it begins.
+  struct Window {
+    Place begin;
+    AwayTime away;
+    std::uint64_t ids = 0;  // they are below
+
+    [[nodiscard]] bool cuts(const OpenFrame& frame) const noexcept {
+      return frame.id < ids || frame.begin.instructions < begin.instructions;
+    }
+  };
   [[nodiscard]] bool has_inlined() const noexcept {
     return !inlined_.empty() && inlined_.back().size == frames_.size();
   }
@@ -218,6 +234,7 @@ class ThreadStack {
   std::vector<Mark> marks_;       // by frame, innermost last
   std::vector<Stub> stubs_;       // innermost last
   std::vector<Use> uses_;         // by group
+  Window window_;
   std::uint32_t segment_ = 0;
   Place segment_begin_;
   AwayClock away_;

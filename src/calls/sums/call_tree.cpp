@@ -8,7 +8,7 @@
 
 namespace ptkit::calls {
 
-CallTree::CallTree() : nodes_(1) {}
+CallTree::CallTree(const columns::Selection& selection) : filter_(selection), nodes_(1) {}
 
 CallTree::NodeId CallTree::make_node() {
   if (free_.empty()) {
@@ -24,6 +24,7 @@ CallTree::NodeId CallTree::make_node() {
 void CallTree::add(Node& to, const Node& from) const noexcept {
   to.count += from.count;
   to.begin_unseen += from.begin_unseen;
+  to.crossing += from.crossing;
   to.count_exact = to.count_exact && from.count_exact;
   to.instructions += from.instructions;
   to.self_instructions += from.self_instructions;
@@ -53,7 +54,8 @@ void CallTree::merge(NodeId caller, NodeId node) {
   }
 }
 
-void CallTree::on_frame(const Frame& frame, const Owner&) {
+void CallTree::on_frame(const Frame& frame, const Owner& owner) {
+  if (!filter_.selects(frame, owner)) return on_hidden(frame);
   NodeId node = 0;
   if (const auto open = open_.find(frame.id); open != open_.end()) {
     node = open->second;
@@ -65,6 +67,7 @@ void CallTree::on_frame(const Frame& frame, const Owner&) {
   own.function = frame.function;
   own.count = frame.is_call() ? 1 : 0;
   own.begin_unseen = frame.is_begin_unseen() ? 1 : 0;
+  own.crossing = frame.crosses() && !frame.is_rest() ? 1 : 0;
   own.count_exact = (frame.flags & FRAME_UNDECIDED) == 0;
   own.instructions = frame.instructions;
   own.self_instructions = frame.self_instructions;
@@ -89,7 +92,7 @@ void CallTree::on_hidden(const Frame& frame) {
   if (open == open_.end()) return;
   const NodeId node = open->second;
   open_.erase(open);
-  const NodeId parent = open_node(frame.parent);
+  const NodeId parent = (frame.flags & FRAME_PARENT) != 0 ? open_node(frame.parent) : kTop;
   for (const auto& [unused, callee] : std::exchange(nodes_[node].callees, {})) merge(parent, callee);
   free_.push_back(node);
 }
@@ -201,6 +204,7 @@ std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
     batch->put<call_tree_flags>(row, static_cast<std::uint16_t>(flags));
     batch->put<call_tree_count>(row, node.count);
     batch->put<call_tree_begin_unseen>(row, node.begin_unseen);
+    batch->put<call_tree_crossing>(row, node.crossing);
     batch->put<call_tree_instructions>(row, node.instructions);
     batch->put<call_tree_self_instructions>(row, node.self_instructions);
     batch->put<call_tree_branches>(row, node.branches);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calls/code/function_table.h"
+#include "calls/frame_rows.h"
 #include "calls/stack/frame.h"
 #include "columns/batch.h"
 
@@ -15,10 +16,10 @@ namespace ptkit::calls {
 
 // Frames end before their parents, so the tree is built from its leaves: a frame that ends becomes a node
 // with the nodes of the frames above it, and is merged into its parent's nodes. Memory has the tree, and what
-// is above open frames.
+// is above open frames. A frame that is not selected has no node: what is above it is above its parent.
 class CallTree final : public FrameSink {
  public:
-  CallTree();
+  explicit CallTree(const columns::Selection& selection = {});
 
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly&, const Owner&) override {}
@@ -36,6 +37,7 @@ class CallTree final : public FrameSink {
   struct Node {
     std::uint64_t count = 0;
     std::uint64_t begin_unseen = 0;
+    std::uint64_t crossing = 0;
     std::uint64_t instructions = 0;
     std::uint64_t self_instructions = 0;
     std::uint64_t branches = 0;
@@ -56,6 +58,7 @@ class CallTree final : public FrameSink {
   [[nodiscard]] std::vector<NodeId> sorted_callees(NodeId node) const;
 
   static constexpr NodeId kTop = 0;  // the callees of which are the roots
+  FrameFilter filter_;
   std::vector<Node> nodes_;
   std::vector<NodeId> free_;
   std::unordered_map<std::uint64_t, NodeId> open_;  // by id of a frame that has not ended: has its callees

@@ -55,14 +55,16 @@ void Totals::add(const Frame& frame) {
   has_frames = true;
   if (frame.is_call()) ++count;
   if (frame.is_begin_unseen()) ++begin_unseen;
+  const bool is_whole = !frame.is_rest() && !frame.crosses();
+  if (frame.crosses() && !frame.is_rest()) ++crossing;
   if ((frame.flags & FRAME_UNDECIDED) != 0) count_exact = false;
   self_instructions += frame.self_instructions;
   instructions += frame.new_instructions;
   branches += frame.new_branches;
-  if (!frame.is_rest()) lengths.add(frame.instructions);
+  if (is_whole) lengths.add(frame.instructions);
   if ((frame.flags & FRAME_TIME_KNOWN) == 0 || (frame.flags & FRAME_END_TIME_KNOWN) == 0) return;
   time_known = true;
-  if (!frame.is_rest()) durations.add(frame.end.tsc - std::min(frame.begin.tsc, frame.end.tsc));
+  if (is_whole) durations.add(frame.end.tsc - std::min(frame.begin.tsc, frame.end.tsc));
   if ((frame.flags & FRAME_RECURSIVE) != 0) return;
   const std::uint64_t begun = frame.begin.tsc + frame.begin.tsc_error;
   least += frame.end.tsc - std::min(begun, frame.end.tsc);
@@ -74,6 +76,7 @@ void Totals::add_all(const Totals& others) {
   has_frames = has_frames || others.has_frames;
   count += others.count;
   begin_unseen += others.begin_unseen;
+  crossing += others.crossing;
   count_exact = count_exact && others.count_exact;
   instructions += others.instructions;
   self_instructions += others.self_instructions;
@@ -143,6 +146,7 @@ std::unique_ptr<columns::Batch> FunctionTotals::rows(columns::ColumnMask mask) {
     batch->put<functions_flags>(row, static_cast<std::uint16_t>(flags));
     batch->put<functions_count>(row, totals.count);
     batch->put<functions_begin_unseen>(row, totals.begin_unseen);
+    batch->put<functions_crossing>(row, totals.crossing);
     batch->put<functions_instructions>(row, totals.instructions);
     batch->put<functions_self_instructions>(row, totals.self_instructions);
     batch->put<functions_branches>(row, totals.branches);

@@ -19,6 +19,7 @@ namespace ptkit::calls {
 struct Totals {
   std::uint64_t count = 0;
   std::uint64_t begin_unseen = 0;
+  std::uint64_t crossing = 0;
   std::uint64_t instructions = 0;
   std::uint64_t self_instructions = 0;
   std::uint64_t branches = 0;

@@ -118,10 +118,10 @@ bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
     return false;
   const std::size_t least = input_.segment != 0 ? input_.segment : SpeculativeSource::kSmallestSegment;
   return stream.data.size() >= least * 2 && !request_.selection.by_time && !request_.by_instructions() &&
-         flow::can_speculate(*input_.bundle);
+         !request_.marks_limits() && flow::can_speculate(*input_.bundle);
 }
 
-// Rows that are selected by time.
+// Rows that are selected by time, or have limits of time among them.
 bool TableReader::can_take_phases() const noexcept {
   return sink_.takes_phases() && row_track_ != nullptr && input_.decoder && input_.cut &&
          has_packets(*stream_);

@@ -30,7 +30,10 @@ bool BulkWriter::any() const noexcept {
   return !by_row && request.table != TableId::packets;
 }
 
-bool BulkWriter::takes_phases() const noexcept { return sink_.filter.by_time() && any(); }
+bool BulkWriter::takes_phases() const noexcept {
+  const bool marks_times = sink_.request.marks_limits() && !sink_.request.by_instructions();
+  return (sink_.filter.by_time() || marks_times) && any();
+}
 
 // Whether the selected times have no rows in bulk from there on.
 bool BulkWriter::selects_none_at(std::uint64_t position) const noexcept {
@@ -41,7 +44,9 @@ bool BulkWriter::selects_none_at(std::uint64_t position) const noexcept {
 bool BulkWriter::open(flow::BulkRoom& room) {
   Batch& batch = sink_.tables.table();
   const bool edges_by_time = sink_.filter.by_time() && batch.table() == TableId::edges;
-  if (edges_by_time && (phase_.rows || room.position >= phase_until_)) return false;
+  const bool marks_times = sink_.request.marks_limits() && !sink_.request.by_instructions();
+  if (sink_.request.marks_limits() && !marks_times && !ends_before_limit(room)) return false;
+  if ((edges_by_time || marks_times) && (phase_.rows || room.position >= phase_until_)) return false;
   const bool selects_none = !sink_.filter.selects_context() || selects_none_at(room.position);
   room.kind = selects_none ? flow::BulkRows::NONE : bulk_rows_of(batch.table());
   room.space = sink_.filter.space();
@@ -91,6 +96,17 @@ bool BulkWriter::open_edges(flow::BulkRoom& room) const noexcept {
   if (*next - instructions <= flow::BulkRoom::kSlack) return false;
   room.most_instructions = *next - instructions - flow::BulkRoom::kSlack;
   room.phase = static_cast<std::uint32_t>(next - limits.begin()) - 1;
+  return true;
+}
+
+// Marks of limits by instructions, in the same way.
+bool BulkWriter::ends_before_limit(flow::BulkRoom& room) const noexcept {
+  const auto& limits = sink_.request.bins;
+  const std::uint64_t instructions = sink_.counts.instructions;
+  const auto next = std::lower_bound(limits.begin(), limits.end(), instructions);
+  if (next == limits.end()) return true;
+  if (*next - instructions <= flow::BulkRoom::kSlack) return false;
+  room.most_instructions = *next - instructions - flow::BulkRoom::kSlack;
   return true;
 }
 

@@ -30,7 +30,8 @@ class BulkWriter final : public flow::BulkSink {
 
   // Whether the table has rows in bulk: none of its rows has to be checked alone.
   [[nodiscard]] bool any() const noexcept;
-  // Whether rows are selected by time, and else by nothing that rows in bulk do not have.
+  // Whether rows have phases of time, or are selected by time, and else by nothing that rows in bulk do not
+  // have.
   [[nodiscard]] bool takes_phases() const noexcept;
   // See RowSink::begin_phase().
   void begin_phase(Phase phase, std::uint64_t until) noexcept {
@@ -45,6 +46,7 @@ class BulkWriter final : public flow::BulkSink {
  private:
   [[nodiscard]] bool selects_none_at(std::uint64_t position) const noexcept;
   [[nodiscard]] bool open_edges(flow::BulkRoom& room) const noexcept;
+  [[nodiscard]] bool ends_before_limit(flow::BulkRoom& room) const noexcept;
   void open_events(flow::BulkRoom& room);
   void close_events(const flow::BulkRoom& room);
   void add_timed_events(std::span<const flow::BulkEvent> events);

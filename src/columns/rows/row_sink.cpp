@@ -15,6 +15,7 @@ namespace {
 RowSink::RowSink(const Request& request, const std::atomic<bool>& cancelled)
     : request_(request), cancelled_(cancelled) {
   rows_need_time_ = request.selection.by_time || request.estimate || rows_have_time(tables_.table());
+  if (request.marks_limits()) limits_ = request.bins.size();
 }
 
 void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track,
@@ -22,6 +23,7 @@ void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, tim
   continue_at({}, track);
   stream_ = &stream;
   next_switch_ = 0;
+  next_limit_ = 0;
   run_.stream = index;
   begin_phase(Phase::by_row(), 0);
   if (track != nullptr || request_.estimate) tables_.expect_times();
@@ -94,7 +96,7 @@ void RowSink::on_continued(const flow::Context& context) {
 
 // Adds a row that stands between branches.
 void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64_t to_ip) {
-  if (!filter_.selects_context()) return;
+  if (!filter_.selects_context() && kind != MARK_LIMIT) return;
   Batch& batch = tables_.table();
   const auto range = row_time(place);
   if (!tables_.room_for(batch, 1)) return;
@@ -105,6 +107,19 @@ void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64
   if (kind == MARK_ENABLED || kind == MARK_STATUS) mark.flags = flow::TO_KNOWN;
   mark.in_block = false;
   add_row(batch, mark, counts_, range);
+}
+
+void RowSink::mark_limits(const flow::StreamSpan& place, std::uint64_t instructions) {
+  const RowCounts now = counts_;
+  const bool by_time = !request_.by_instructions();
+  const time::TimeRange range = by_time ? row_time(place) : time::TimeRange{};
+  for (; next_limit_ < limits_; ++next_limit_) {
+    const std::uint64_t limit = request_.bins[next_limit_];
+    if (by_time ? !range.known || range.tsc < limit : limit >= now.instructions + instructions) break;
+    if (!by_time) counts_.instructions = std::max(now.instructions, limit);
+    add_mark(MARK_LIMIT, place, next_limit_);
+  }
+  counts_ = now;
 }
 
 // The thread of a packet follows from its time or offset.
@@ -150,6 +165,7 @@ packet::FilledPackets RowSink::fill_packets(base::Bytes stream, packet::DecoderS
 }
 
 void RowSink::on_block(const flow::Block& block) {
+  pass_limits(block.place, block.insns.size());
   estimates_.pass(block.place, counts_.instructions + block.insns.size());
   if (filter_.selects_context()) {
     if (request_.table == TableId::blocks) put_block(block);
@@ -159,6 +175,7 @@ void RowSink::on_block(const flow::Block& block) {
 }
 
 void RowSink::on_straight_code(const flow::StreamSpan& place, std::uint64_t instructions) {
+  pass_limits(place, instructions);
   estimates_.pass(place, counts_.instructions + instructions);
   counts_.instructions += instructions;
 }
@@ -206,6 +223,7 @@ void RowSink::put_some_instructions(const flow::Block& block, InsnSpan span, std
 }
 
 void RowSink::on_branch(const flow::Branch& branch) {
+  pass_limits(branch.place, 0);
   estimates_.pass(branch.place, counts_.instructions);
   const RowCounts before = counts_;
   ++counts_.branches;

@@ -65,7 +65,7 @@ class RowSink final : public flow::FlowSink {
   // Rows that are selected by time: which those up to a stream offset are. Rows that come one by one, and all
   // rows after it, are selected by their own times. At first: all rows.
   void begin_phase(Phase phase, std::uint64_t until) noexcept { bulk_.begin_phase(phase, until); }
-  // Whether rows are selected by time, and else by nothing that rows in bulk do not have.
+  // See BulkWriter::takes_phases().
   [[nodiscard]] bool takes_phases() const noexcept { return bulk_.takes_phases(); }
 
   // Rows of another sink, with numbers from 0 on; see speculative_source.h.
@@ -121,6 +121,12 @@ class RowSink final : public flow::FlowSink {
   void follow_switches(const packet::Packet& packet, const time::TimeRange& range);
   void estimate_rows(std::size_t rows, std::uint64_t first_retired, const time::TimeRange& range);
   void add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64_t to_ip);
+  // Marks the limits that code of so many instructions, or what happens before it, is behind.
+  void pass_limits(const flow::StreamSpan& place, std::uint64_t instructions) {
+    if (next_limit_ < limits_) [[unlikely]]
+      mark_limits(place, instructions);
+  }
+  void mark_limits(const flow::StreamSpan& place, std::uint64_t instructions);
   void mark_event(const flow::Event& event);
   void put_block(const flow::Block& block);
   void put_instructions(const flow::Block& block);
@@ -147,6 +153,8 @@ class RowSink final : public flow::FlowSink {
   std::size_t next_switch_ = 0;
   Run run_;
   bool rows_need_time_ = true;
+  std::size_t limits_ = 0;  // that have marks
+  std::size_t next_limit_ = 0;
 };
 
 }  // namespace ptkit::columns

@@ -106,7 +106,7 @@ struct BranchRows : std::conditional_t<kMarked, BranchNumbers, NoBranchNumbers> 
   static constexpr bool kEvents = false;
   static constexpr bool kMarks = kMarked;
   static constexpr bool kEdges = false;
-  static constexpr bool kPhases = false;
+  static constexpr bool kPhases = kMarked;
   static constexpr bool kCounts = false;
   explicit BranchRows(const BulkRoom& room)
       : Numbers(room),

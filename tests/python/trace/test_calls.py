@@ -296,14 +296,26 @@ def test_parts_of_a_trace_have_frames_and_sums(trace: Any, calls: Any) -> None:
     part = trace.slice(after=events[first : first + 1], before=events[last : last + 1])
     frames = part.calls()
     assert 0 < len(frames) < len(calls)
+    assert frames["self_instructions"].sum() == len(part.instructions(columns=["cls"]))
+    assert frames["branches"][frames["depth"] == frames["depth"].min()].sum() == len(part.branches())
+    same_sums(part.functions(), frames.functions())
+    same_sums(part.call_tree(), frames.tree())
+    assert part.functions("module")["self_instructions"].sum() == frames["self_instructions"].sum()
+    assert sum(map(len, part.iter_calls())) == len(frames)
+    assert len(part.stack_anomalies) == 0
+
+
+def test_slices_may_have_whole_calls(trace: Any, calls: Any) -> None:
+    events = trace.events(stream=0)
+    first, last = len(events) // 3, 2 * len(events) // 3
+    part = trace.slice(after=events[first : first + 1], before=events[last : last + 1])
     low, high = (int(events["offset"][row]) for row in (first, last))
     inside = (calls["stream"] == 0) & (calls["offset"] < high) & (calls["end_offset"] > low)
-    equal(frames, calls[inside])
-    same_sums(part.functions(), calls[inside].functions())
-    same_sums(part.call_tree(), calls[inside].tree())
-    assert len(part.stack_anomalies) == 0
+    equal(part.calls(whole_calls=True), calls[inside])
+    same_sums(part.functions(whole_calls=True), calls[inside].functions())
+    same_sums(part.call_tree(whole_calls=True), calls[inside].tree())
     with pytest.raises(ptkit.ConfigError, match="iter_calls"):
-        part.iter_calls()
+        part.iter_calls(whole_calls=True)
 
 
 def test_frames_and_sums_know_what_was_not_decoded(trace: Any) -> None:

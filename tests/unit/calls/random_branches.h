@@ -1,6 +1,7 @@
 // Branches, gaps and switches of threads that no program makes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -9,7 +10,15 @@
 
 namespace ptkit::calls {
 
-inline void run_random(Program& program, std::uint32_t seed, std::size_t branches) {
+// A window begins and ends before the rows with these numbers. Nothing follows its end.
+struct RowWindow {
+  std::size_t begin = 0;
+  std::size_t end = SIZE_MAX;
+};
+
+inline void run_random(Program& program, std::uint32_t seed, std::size_t branches,
+                       std::optional<RowWindow> window = std::nullopt) {
+  if (window) program.machine.set_window();
   program.code.flags[0x300] = CODE_STUB;
   program.code.flags[0x400] = CODE_SETJMP;
   program.code.flags[0x500] = CODE_RESOLVER;
@@ -36,6 +45,8 @@ inline void run_random(Program& program, std::uint32_t seed, std::size_t branche
     return kernel + function + (below(3) == 0 ? 0 : instruction);
   };
   for (std::size_t i = 0; i < branches; ++i) {
+    if (window && window->begin == i) program.machine.on_limit(0, program.place);
+    if (window && window->end == i) return program.machine.on_limit(1, program.place);
     const std::uint64_t what = below(40);
     if (what == 0) {
       program.machine.on_gap(program.place, program.place);

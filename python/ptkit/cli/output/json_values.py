@@ -23,6 +23,7 @@ _COUNTS = frozenset(
         "branches",
         "continues",
         "count",
+        "crossing",
         "end_branch",
         "end_instruction",
         "frame",

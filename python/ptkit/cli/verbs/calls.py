@@ -22,7 +22,16 @@ from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
-from ptkit.cli.stacks import add_bound, add_inlines, call_command, fit, line_width, note, report
+from ptkit.cli.stacks import (
+    add_bound,
+    add_frames_option,
+    add_inlines,
+    call_command,
+    fit,
+    line_width,
+    note,
+    report,
+)
 from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.text import counted
@@ -31,10 +40,11 @@ from ptkit.trace import Trace
 DESCRIPTION = """\
 Prints calls in the order of entry, callees indented below their caller: duration, instructions, name. Calls
 in a row that did the same are one line, "x 37", with the sums of all. A comment says how a call began or
-ended unless that was a call and a return. With a selection by name, address or file, those calls and what is
-below them are printed; with --id, one call and what it called. With --around, what each thread was in at that
-time stands side by side, and what it called and left around it; "~": the line of another thread may have come
-first. Call stacks are rebuilt from the branches (docs/calls.md)."""
+ended unless that was a call and a return. With --time, calls are what they did within it. With a selection by
+name, address or file, those calls and what is below them are printed; with --id, one call and what it called.
+With --around, what each thread was in at that time stands side by side, and what it called and left around
+it; "~": the line of another thread may have come first. Call stacks are rebuilt from the branches
+(docs/calls.md)."""
 EXAMPLES = """examples:
   ptkit calls sort.ptk --depth 8
   ptkit calls sort.ptk --symbol qsort --limit 50
@@ -50,9 +60,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     group = parser.add_argument_group("which calls", "Repeated options add up.")
     selection.add_choice_options(group)
+    selection.add_whole_calls(group)
     common.add_open_options(parser)
     all_text = "print all calls: their number decides the memory"
     add_bound(parser, _LIMIT, "print N calls at most (default: {})", all_text)
+    add_frames_option(parser)
     add_inlines(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
@@ -103,8 +115,10 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--window goes with --around TIME")
     if options.clock is not None and options.around is None:
         raise ConfigError("--clock goes with --around TIME")
-    if options.inlines and options.around is not None:
-        raise ConfigError("--inlines does not go with --around")
+    if options.around is not None:
+        for name, given in (("inlines", options.inlines), ("frames", options.frames != "native")):
+            if given:
+                raise ConfigError(f"--{name} does not go with --around")
     if options.id is not None:
         given = [name for name in (*OUTER, "time", "slowest", "around") if getattr(options, name) is not None]
         if given:
@@ -113,6 +127,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = selection.selection(trace, options)
     if options.inlines:
         chosen["inlines"] = True
+    if options.frames != "native":
+        chosen["frames"] = options.frames
     losses = Losses()
     if options.around is not None:
         report(trace, options, print_around(trace, options, chosen, losses), losses)

@@ -40,7 +40,8 @@ Prints one line per function: how many of the instructions it executed itself, a
 often it was called (unseen: frames of which the begin is not in the trace); the median, 99th percentile and
 maximum of its calls, in time, or in instructions where times are an emulator's (--of). Call stacks are
 rebuilt from the branches (docs/calls.md). Where functions are selected by name, address, file or time,
-instructions are numbers instead of shares."""
+instructions are numbers instead of shares. With --time, what ran within it counts (crossing: calls that go on
+beyond it, which percentiles leave out)."""
 EXAMPLES = """examples:
   ptkit functions sort.ptk
   ptkit functions sort.ptk --sort calls --limit 50
@@ -76,6 +77,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     group = parser.add_argument_group("which calls", "Repeated options add up.")
     selection.add_choice_options(group)
+    selection.add_whole_calls(group)
     common.add_open_options(parser)
     add_bound(parser, _LIMIT, "print the first N functions only (default: {})", "print all functions")
     parser.add_argument(
@@ -125,6 +127,8 @@ def run(options: argparse.Namespace) -> int:
     if options.histogram or options.slow:
         return print_call_report(trace, options, chosen)
     if options.by == "line":
+        if options.whole_calls:
+            raise ConfigError("--whole-calls does not go with --by line, which counts no calls")
         return print_line_report(trace, options, chosen)
     with decoding(trace, streams=selection.chosen_streams(trace, options)):
         columns = _columns(options.by, options.inlines)

@@ -33,11 +33,14 @@ from ptkit.text import counted
 DESCRIPTION = """\
 Prints one line per calling context, a function below all its callers: the share of the instructions that it
 executed with what it called, and alone, and how often it was called. Callees stand indented below their
-caller, the one with most instructions first. Contexts with a small share are left out. Call stacks are
-rebuilt from the branches (docs/calls.md)."""
+caller, the one with most instructions first. Contexts with a small share are left out. Where functions are
+selected by name, address or file, others are left out: what these called stands below their callers. With
+--time, what ran within it counts. Call stacks are rebuilt from the branches (docs/calls.md)."""
 EXAMPLES = """examples:
   ptkit tree sort.ptk
   ptkit tree sort.ptk --min 0.1% --depth 12
+  ptkit tree sort.ptk --time 40%-50%
+  ptkit tree sort.ptk --module sort
   ptkit tree sort.ptk --all --json"""
 
 _LEAST = "1%"
@@ -47,7 +50,8 @@ _COLUMNS = (*TREE_COLUMNS, "entry_ip", "entry_module_offset")
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     group = parser.add_argument_group("which contexts", "Repeated options add up.")
-    selection.add_owner_options(group)
+    selection.add_choice_options(group)
+    selection.add_whole_calls(group)
     common.add_open_options(parser)
     bound = parser.add_mutually_exclusive_group()
     bound.add_argument(
@@ -97,7 +101,8 @@ def _remedy(options: argparse.Namespace) -> str:
 
 
 def _total(tree: Table) -> int:
-    return max(int(tree["self_instructions"].sum()), 1)
+    """What the outermost contexts executed with all that they called: callees may be left out."""
+    return max(int(tree["instructions"][~tree["parent_known"]].sum()), 1)
 
 
 def _kept(tree: Table, options: argparse.Namespace) -> NDArray[np.intp]:
