@@ -175,6 +175,7 @@ void StreamCalls::feed(Batch& rows) {
   };
   // Whether packets are disabled where the row before this one leads to.
   const auto ends_code = [&](std::size_t row) {
+    while (row + 1 < rows.rows() && kind[row] == columns::MARK_LIMIT) ++row;
     return kind[row] == columns::MARK_DISABLED && instruction[row] == row_.step.place.instructions + 1;
   };
   const Place before = row_.step.place;

@@ -26,10 +26,14 @@ struct Phase {
   bool rows = true;    // one by one, by their times
   bool counts = true;  // in bulk: false: not at all
   std::size_t number = 0;
+  std::size_t limits = 0;  // that all rows are behind, if they are not counted one by one
 
   [[nodiscard]] static Phase by_row() noexcept { return {}; }
-  [[nodiscard]] static Phase none() noexcept { return {false, false, 0}; }
-  [[nodiscard]] static Phase in_bulk(std::size_t number) noexcept { return {false, true, number}; }
+  [[nodiscard]] static Phase none(std::size_t limits = 0) noexcept { return {false, false, 0, limits}; }
+  [[nodiscard]] static Phase in_bulk(std::size_t number) noexcept {
+    return {false, true, number, number + 1};
+  }
+  [[nodiscard]] bool is_none() const noexcept { return !rows && !counts; }
   bool operator==(const Phase&) const = default;
 };
 

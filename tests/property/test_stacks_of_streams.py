@@ -107,6 +107,25 @@ def survive(data: bytes) -> None:
     assert false_counts(trace) == []
     assert false_instructions(trace) == []
     assert len(trace.stack_anomalies) <= len(trace.branches(columns=["kind"]))
+    assert_windows_add_up(trace, functions)
+
+
+def assert_windows_add_up(trace: Any, functions: Any) -> None:
+    blocks = trace.blocks()
+    times = blocks["tsc"].astype(np.int64)
+    # A damaged TSC may lie anywhere, and time go back.
+    is_within = (trace.info.first_tsc <= times) & (times <= trace.info.last_tsc)
+    if not (blocks["time_known"] & is_within).all() or (np.diff(times) < 0).any():
+        return
+    limits = sorted(set(times[:: max(len(times) // 3, 1)].tolist()))[1:]
+    count = instructions = 0
+    for window in pairwise([None, *limits, None]):
+        part = trace.functions(time=window)
+        count += part["count"].sum()
+        instructions += part["self_instructions"].sum()
+        assert part["self_instructions"].sum() == trace.blocks(time=window)["instructions"].sum()
+    assert instructions == functions["self_instructions"].sum()
+    assert count == functions["count"].sum()
 
 
 @pytest.fixture(scope="module")

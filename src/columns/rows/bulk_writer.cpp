@@ -38,7 +38,7 @@ bool BulkWriter::takes_phases() const noexcept {
 // Whether the selected times have no rows in bulk from there on.
 bool BulkWriter::selects_none_at(std::uint64_t position) const noexcept {
   if (!sink_.filter.by_time()) return false;
-  return sink_.times.track() == nullptr || (phase_ == Phase::none() && position < phase_until_);
+  return sink_.times.track() == nullptr || (phase_.is_none() && position < phase_until_);
 }
 
 bool BulkWriter::open(flow::BulkRoom& room) {
@@ -47,6 +47,7 @@ bool BulkWriter::open(flow::BulkRoom& room) {
   const bool marks_times = sink_.request.marks_limits() && !sink_.request.by_instructions();
   if (sink_.request.marks_limits() && !marks_times && !ends_before_limit(room)) return false;
   if ((edges_by_time || marks_times) && (phase_.rows || room.position >= phase_until_)) return false;
+  if (marks_times && sink_.counts.limits < phase_.limits) return false;
   const bool selects_none = !sink_.filter.selects_context() || selects_none_at(room.position);
   room.kind = selects_none ? flow::BulkRows::NONE : bulk_rows_of(batch.table());
   room.space = sink_.filter.space();

@@ -12,6 +12,7 @@ struct RowCounts {
   std::uint64_t instructions = 0;
   std::uint64_t order = 0;  // events, errors and gaps
   std::uint64_t branches = 0;
+  std::size_t limits = 0;  // that have a mark
 };
 
 // A slice of work: some milliseconds of decoding, after which a waiting thread can act.

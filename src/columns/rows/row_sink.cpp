@@ -23,7 +23,6 @@ void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, tim
   continue_at({}, track);
   stream_ = &stream;
   next_switch_ = 0;
-  next_limit_ = 0;
   run_.stream = index;
   begin_phase(Phase::by_row(), 0);
   if (track != nullptr || request_.estimate) tables_.expect_times();
@@ -96,6 +95,7 @@ void RowSink::on_continued(const flow::Context& context) {
 
 // Adds a row that stands between branches.
 void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64_t to_ip) {
+  if (kind != MARK_LIMIT) pass_limits(place, 0);
   if (!filter_.selects_context() && kind != MARK_LIMIT) return;
   Batch& batch = tables_.table();
   const auto range = row_time(place);
@@ -110,16 +110,16 @@ void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64
 }
 
 void RowSink::mark_limits(const flow::StreamSpan& place, std::uint64_t instructions) {
-  const RowCounts now = counts_;
+  const std::uint64_t now = counts_.instructions;
   const bool by_time = !request_.by_instructions();
   const time::TimeRange range = by_time ? row_time(place) : time::TimeRange{};
-  for (; next_limit_ < limits_; ++next_limit_) {
-    const std::uint64_t limit = request_.bins[next_limit_];
-    if (by_time ? !range.known || range.tsc < limit : limit >= now.instructions + instructions) break;
-    if (!by_time) counts_.instructions = std::max(now.instructions, limit);
-    add_mark(MARK_LIMIT, place, next_limit_);
+  for (; counts_.limits < limits_; ++counts_.limits) {
+    const std::uint64_t limit = request_.bins[counts_.limits];
+    if (by_time ? !range.known || range.tsc < limit : limit >= now + instructions) break;
+    if (!by_time) counts_.instructions = std::max(now, limit);
+    add_mark(MARK_LIMIT, place, counts_.limits);
   }
-  counts_ = now;
+  counts_.instructions = now;
 }
 
 // The thread of a packet follows from its time or offset.

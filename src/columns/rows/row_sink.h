@@ -123,7 +123,7 @@ class RowSink final : public flow::FlowSink {
   void add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64_t to_ip);
   // Marks the limits that code of so many instructions, or what happens before it, is behind.
   void pass_limits(const flow::StreamSpan& place, std::uint64_t instructions) {
-    if (next_limit_ < limits_) [[unlikely]]
+    if (counts_.limits < limits_) [[unlikely]]
       mark_limits(place, instructions);
   }
   void mark_limits(const flow::StreamSpan& place, std::uint64_t instructions);
@@ -153,8 +153,7 @@ class RowSink final : public flow::FlowSink {
   std::size_t next_switch_ = 0;
   Run run_;
   bool rows_need_time_ = true;
-  std::size_t limits_ = 0;  // that have marks
-  std::size_t next_limit_ = 0;
+  std::size_t limits_ = 0;  // that get marks
 };
 
 }  // namespace ptkit::columns

@@ -38,7 +38,8 @@ Phase phase_of(const Part& part, const Part* before, std::span<const std::uint64
   const auto of = [&](std::uint64_t tsc) { return std::upper_bound(limits.begin(), limits.end(), tsc); };
   const auto first = of(least);
   if (first != of(part.limits.most_tsc)) return Phase::by_row();
-  if (first == limits.begin() || first == limits.end()) return Phase::none();
+  if (first == limits.begin() || first == limits.end())
+    return Phase::none(static_cast<std::size_t>(first - limits.begin()));
   return Phase::in_bulk(static_cast<std::size_t>(first - limits.begin() - 1));
 }
 
@@ -71,7 +72,7 @@ std::optional<std::vector<PhaseStretch>> cut_into_phases(base::Bytes stream, tim
 PhasedSource::PhasedSource(std::unique_ptr<flow::FlowDecoder> decoder, std::vector<PhaseStretch> stretches,
                            bool ends, RowSink& sink)
     : decoder_(std::move(decoder)), stretches_(std::move(stretches)), sink_(sink) {
-  while (ends && !stretches_.empty() && stretches_.back().phase == Phase::none()) stretches_.pop_back();
+  while (ends && !stretches_.empty() && stretches_.back().phase.is_none()) stretches_.pop_back();
 }
 
 bool PhasedSource::run() {
@@ -98,7 +99,8 @@ std::unique_ptr<flow::RowSource> phased(std::unique_ptr<flow::FlowDecoder> decod
   std::vector<std::uint64_t> limits = request.bins;
   if (limits.empty() || request.by_instructions())
     limits = {request.selection.tsc_begin, request.selection.tsc_end};
-  const bool ends = request.select_sides || !request.side_tables;
+  const bool needs_end = request.marks_limits();  // the last limit has a mark behind the last phase
+  const bool ends = !needs_end && (request.select_sides || !request.side_tables);
   auto stretches = cut_into_phases(stream.data.bytes(), survey, limits, range.begin, range.end, !ends);
   if (!stretches) stretches = {{range.end, Phase::by_row()}};
   return std::make_unique<PhasedSource>(std::move(decoder), std::move(*stretches), ends, sink);

@@ -218,7 +218,7 @@ def traced(
 
 def test_log_is_what_was_executed(traced: Traced) -> None:
     command = [
-        sys.executable, "-m", "ptkit", "packets", str(traced.stream), "--branches",
+        sys.executable, "-m", "ptkit", "packets", str(traced.stream), "--branches", "--no-header",
         "--processor", "6/158/10", "--image", f"{traced.file}@{BASE:#x}",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=True)
