@@ -105,7 +105,7 @@ bool FrameFilter::selects(const Frame& frame, const Owner& owner) const noexcept
     const bool begins_before = (frame.flags & FRAME_TIME_KNOWN) != 0 && frame.begin.tsc < selection_.tsc_end;
     if (!ends_after || !begins_before) return false;
   }
-  return selection_.ips.empty() || ((frame.flags & FRAME_ENTRY) != 0 && selects_ip(frame.entry_ip, owner));
+  return ips_.empty() || ((frame.flags & FRAME_ENTRY) != 0 && ips_.has(frame.entry_ip, owner.space));
 }
 
 bool FrameFilter::selects(const Anomaly& anomaly, const Owner& owner) const noexcept {
@@ -113,15 +113,8 @@ bool FrameFilter::selects(const Anomaly& anomaly, const Owner& owner) const noex
   if (selection_.by_time &&
       (!place.time_known || place.tsc < selection_.tsc_begin || place.tsc >= selection_.tsc_end))
     return false;
-  return selection_.ips.empty() || selects_ip(anomaly.to_ip, owner) ||
-         (anomaly.from_known && selects_ip(anomaly.from_ip, owner));
-}
-
-bool FrameFilter::selects_ip(std::uint64_t ip, const Owner& owner) const noexcept {
-  return std::any_of(selection_.ips.begin(), selection_.ips.end(), [&](const columns::IpRange& range) {
-    return range.first <= ip && ip <= range.last &&
-           (range.space == columns::kEverySpace || range.space == owner.space);
-  });
+  return ips_.empty() || ips_.has(anomaly.to_ip, owner.space) ||
+         (anomaly.from_known && ips_.has(anomaly.from_ip, owner.space));
 }
 
 FrameTable::FrameTable(const columns::Selection& selection, columns::ColumnMask mask, std::uint32_t stream,

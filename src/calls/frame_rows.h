@@ -10,6 +10,7 @@
 #include "calls/python_frames.h"
 #include "calls/stack/frame.h"
 #include "columns/batch.h"
+#include "columns/ip_set.h"
 #include "columns/request.h"
 
 namespace ptkit::calls {
@@ -23,15 +24,14 @@ void put_row(columns::Batch& batch, std::size_t row, const Frame& frame, std::ui
 // Whether a frame is selected: by its entry, and by its time, of which it has a part.
 class FrameFilter {
  public:
-  explicit FrameFilter(const columns::Selection& selection) : selection_(selection) {}
+  explicit FrameFilter(const columns::Selection& selection) : selection_(selection), ips_(selection.ips) {}
   [[nodiscard]] bool selects(const Frame& frame, const Owner& owner) const noexcept;
   // By the ends of its branch, and by its time.
   [[nodiscard]] bool selects(const Anomaly& anomaly, const Owner& owner) const noexcept;
 
  private:
-  [[nodiscard]] bool selects_ip(std::uint64_t ip, const Owner& owner) const noexcept;
-
   columns::Selection selection_;
+  columns::IpSet ips_;
 };
 
 // Rows of one stream by id. The memory has all frames of the stream, open ones too.

@@ -234,16 +234,18 @@ void Batch::copy_cells(std::size_t row, const Batch& other, std::size_t first, s
   });
 }
 
-void Batch::add_rows_of(std::span<const RowRange> kept, std::size_t end) noexcept {
+std::size_t Batch::move_rows(std::span<const RowRange> kept, std::size_t end) noexcept {
   written_ = std::max(written_, front_ + end);
+  std::size_t to = rows_;
   for (const RowRange& range : kept) {
     const std::size_t count = range.end - range.begin;
-    if (range.begin != rows_) {
+    if (range.begin != to) {
       for_each_stored(
-          [&](std::size_t i) { std::memmove(at(i, rows_), at(i, range.begin), count * size_of(i)); });
+          [&](std::size_t i) { std::memmove(at(i, to), at(i, range.begin), count * size_of(i)); });
     }
-    rows_ += count;
+    to += count;
   }
+  return to;
 }
 
 bool Batch::append_rows(const Batch& other, std::size_t first, std::size_t count) {

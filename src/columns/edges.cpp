@@ -79,6 +79,15 @@ void EdgeCounter::add_sorted(std::vector<Counted> more) {
   ordered_ = std::move(both);
 }
 
+void EdgeCounter::keep_only(const IpSet& ips) {
+  const auto is_outside = [&ips](const auto& counted) {
+    const Edge& edge = counted.first;
+    return !ips.has(edge.from_ip, edge.space) && !(edge.to_known && ips.has(edge.to_ip, edge.space));
+  };
+  std::erase_if(counts_, is_outside);
+  std::erase_if(ordered_, is_outside);
+}
+
 bool EdgeCounter::move_to(Batch& edges, std::uint32_t bin) {
   std::vector<Counted> sorted(counts_.begin(), counts_.end());
   counts_.clear();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "columns/batch.h"
+#include "columns/ip_set.h"
 #include "flow/rows/bulk.h"
 
 namespace ptkit::columns {
@@ -47,6 +48,8 @@ class EdgeCounter {
   // `edges` are sorted, and each occurs once.
   void add_ordered(std::span<const flow::EdgeCount> edges, std::uint32_t space);
   void add_all(const EdgeCounter& others);
+  // Removes the edges that have neither end in the set.
+  void keep_only(const IpSet& ips);
   // Appends the edges of one bin, sorted by space, from, to and kind, and removes them here. False: out of
   // memory.
   [[nodiscard]] bool move_to(Batch& edges, std::uint32_t bin = 0);

@@ -21,6 +21,12 @@ from ptkit.table.derived import derived_of
 if TYPE_CHECKING:
     from ptkit.table import Table, TableContext
 
+# Rows with these columns are selected by address many at a time.
+_SELECTED_BY = {
+    "branches": ("from_ip", "to_ip", "flags"),
+    "blocks": ("ip", "size"),
+    "instructions": ("ip",),
+}
 _TIMES = {"tsc", "tsc_error", "tsc_source", "tsc_estimate", "time_known", "end_time_known", "flags"}
 
 
@@ -309,6 +315,9 @@ def plan_of(
     selection = selection_of(query, scope, table)
     if bound is not None:
         selection = bind(selection, selection_of(bound, scope, table))
+    if "ips" in selection and table in _SELECTED_BY:
+        every = schema_of(table).names("stored", "on demand")
+        stored = tuple(name for name in every if name in {*stored, *_SELECTED_BY[table]})
     runs = set(schema_of(table).names("run", "run flag"))
     plan = Plan(
         session=opened.session,

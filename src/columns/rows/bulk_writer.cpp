@@ -25,9 +25,27 @@ bool BulkWriter::any() const noexcept {
                         sink_.tables.table().wants(Column::branches_number);
   const std::uint64_t events = request.selection.event_kinds & kBulkEvents;
   const bool by_kind = request.table == TableId::events && events != kBulkEvents;
-  const bool by_row =
-      numbered != request.marks || sink_.filter.by_ip() || by_direction || by_kind || request.estimate;
+  const bool by_ip = sink_.filter.by_ip() && !has_ips();
+  const bool by_row = numbered != request.marks || by_ip || by_direction || by_kind || request.estimate;
   return !by_row && request.table != TableId::packets;
+}
+
+// Whether rows in bulk can be selected by address: they have the columns for it, or are counted first.
+bool BulkWriter::has_ips() const noexcept {
+  const Batch& batch = sink_.tables.table();
+  switch (batch.table()) {
+    case TableId::edges:
+      return true;
+    case TableId::branches:
+      return batch.wants(Column::branches_from_ip) && batch.wants(Column::branches_to_ip) &&
+             batch.wants(Column::branches_flags);
+    case TableId::blocks:
+      return batch.wants(Column::blocks_ip) && batch.wants(Column::blocks_size);
+    case TableId::instructions:
+      return batch.wants(Column::instructions_ip);
+    default:
+      return false;
+  }
 }
 
 bool BulkWriter::takes_phases() const noexcept {
@@ -117,7 +135,52 @@ void BulkWriter::open_events(flow::BulkRoom& room) {
   room.limit = std::min(room.limit, room.row + kMostEvents);
 }
 
-void BulkWriter::close(const flow::BulkRoom& room) {
+// Keeps some rows of a pass, and their places.
+template <typename Selects>
+void BulkWriter::keep_rows(flow::BulkRoom& room, const Selects& selects) {
+  Batch& batch = sink_.tables.table();
+  const std::size_t begin = batch.rows();
+  kept_.clear();
+  std::size_t rows = begin;
+  std::size_t row = begin;
+  const auto keep_to = [&](std::size_t end) {
+    for (; row < end; ++row) {
+      if (!selects(row)) continue;
+      if (!kept_.empty() && kept_.back().end == row) {
+        ++kept_.back().end;
+      } else {
+        kept_.push_back({row, row + 1});
+      }
+      ++rows;
+    }
+  };
+  for (std::size_t i = 0; i < room.place_count; ++i) {
+    keep_to(room.places[i].row_end);
+    room.places[i].row_end = rows;
+  }
+  keep_to(room.row);
+  room.row = batch.move_rows(kept_, room.row);
+}
+
+void BulkWriter::keep_selected_ips(flow::BulkRoom& room) {
+  const RowFilter& filter = sink_.filter;
+  switch (room.kind) {
+    case flow::BulkRows::BRANCHES:
+      return keep_rows(room, [&](std::size_t row) {
+        return ((room.flags[row] & flow::FROM_KNOWN) != 0 && filter.selects_ip(room.from_ip[row])) ||
+               ((room.flags[row] & flow::TO_KNOWN) != 0 && filter.selects_ip(room.to_ip[row]));
+      });
+    case flow::BulkRows::BLOCKS:
+      return keep_rows(room, [&](std::size_t row) {
+        return filter.selects_ips(room.ip[row], room.ip[row] + std::max(room.bytes[row], 1U) - 1);
+      });
+    default:
+      return keep_rows(room, [&](std::size_t row) { return filter.selects_ip(room.ip[row]); });
+  }
+}
+
+void BulkWriter::close(const flow::BulkRoom& used) {
+  flow::BulkRoom room = used;
   constexpr std::uint64_t kCheapBytes = 64;  // cost as much as a packet that is decoded alone
   sink_.slice.packets += room.used_bytes / kCheapBytes;
   if (room.kind == flow::BulkRows::EVENTS) return close_events(room);
@@ -129,6 +192,7 @@ void BulkWriter::close(const flow::BulkRoom& room) {
   time::TimeTrack* const track = sink_.times.track();
   const std::size_t begin = batch.rows();
   fill_constants(batch, room, track == nullptr);
+  if (sink_.filter.by_ip()) keep_selected_ips(room);
   const std::span<const flow::PlaceRun> places(room.places, room.place_count);
   batch.add_offsets(places);
   PlaceCells cells = place_cells(batch);

@@ -48,6 +48,10 @@ class BulkWriter final : public flow::BulkSink {
   [[nodiscard]] bool open_edges(flow::BulkRoom& room) const noexcept;
   [[nodiscard]] bool ends_before_limit(flow::BulkRoom& room) const noexcept;
   void open_events(flow::BulkRoom& room);
+  [[nodiscard]] bool has_ips() const noexcept;
+  void keep_selected_ips(flow::BulkRoom& room);
+  template <typename Selects>
+  void keep_rows(flow::BulkRoom& room, const Selects& selects);
   void close_events(const flow::BulkRoom& room);
   void add_timed_events(std::span<const flow::BulkEvent> events);
 
@@ -57,6 +61,7 @@ class BulkWriter final : public flow::BulkSink {
   std::vector<flow::PlaceRun> places_;  // of the rows of a pass
   std::vector<flow::BulkEvent> events_;
   TimeFilter filter_;  // of the rows of a pass
+  std::vector<RowRange> kept_;
 };
 
 }  // namespace ptkit::columns

@@ -48,7 +48,9 @@ void EdgePhases::add_all(const EdgePhases& others) {
 }
 
 bool EdgePhases::move_to(Batch& edges) {
+  const IpSet ips(request_.selection.ips);
   for (std::size_t phase = 0; phase < counters_.size(); ++phase) {
+    if (!ips.empty()) counters_[phase].keep_only(ips);
     if (!counters_[phase].move_to(edges, static_cast<std::uint32_t>(phase))) return false;
   }
   return true;

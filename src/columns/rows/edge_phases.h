@@ -20,7 +20,8 @@ class EdgePhases {
   // Counts of flow::BulkSink::add_edges().
   void add(std::span<const flow::EdgeCount> edges, trace::SpaceId space, std::uint32_t phase);
   void add_all(const EdgePhases& others);
-  // Appends all edges, by phase, and removes them here. False: out of memory.
+  // Appends all edges that are selected by their addresses, by phase, and removes them here. False: out of
+  // memory.
   [[nodiscard]] bool move_to(Batch& edges);
 
  private:

@@ -18,23 +18,19 @@ void RowFilter::follow(const flow::Context& context) noexcept {
                       has_any(selection_.spaces, context.space);
 }
 
-bool RowFilter::selects_ips(std::uint64_t first, std::uint64_t last) const noexcept {
-  const auto& ranges = selection_.ips;
-  if (ranges.empty()) return true;
-  return std::any_of(ranges.begin(), ranges.end(), [=, space = space_](const IpRange& range) {
-    return range.first <= last && first <= range.last && (range.space == kEverySpace || range.space == space);
-  });
-}
-
 bool RowFilter::selects(const packet::Packet& packet) const noexcept {
   if (!context_selected_) return false;
   return !by_ip() || selects_end((packet.flags & packet::Packet::IP_KNOWN) != 0, packet.ip);
 }
 
-bool RowFilter::selects(const flow::Branch& branch) const noexcept {
+bool RowFilter::chooses(const flow::Branch& branch) const noexcept {
   const flow::BranchChoice& choice = selection_.branches;
   const bool tested = choice.jumps != nullptr && (branch.flags & flow::TAKEN) != 0;
-  if (!context_selected_ || !(tested || choice.has(branch.kind, branch.flags))) return false;
+  return context_selected_ && (tested || choice.has(branch.kind, branch.flags));
+}
+
+bool RowFilter::selects(const flow::Branch& branch) const noexcept {
+  if (!chooses(branch)) return false;
   return !by_ip() || selects_end((branch.flags & flow::FROM_KNOWN) != 0, branch.from_ip) ||
          selects_end((branch.flags & flow::TO_KNOWN) != 0, branch.to_ip);
 }

@@ -228,7 +228,9 @@ void RowSink::on_branch(const flow::Branch& branch) {
   const RowCounts before = counts_;
   ++counts_.branches;
   const bool edges = request_.table == TableId::edges;
-  if ((!edges && request_.table != TableId::branches) || !filter_.selects(branch)) return;
+  if (!edges && request_.table != TableId::branches) return;
+  // Edges are selected by their addresses when all are counted.
+  if (edges ? !filter_.chooses(branch) : !filter_.selects(branch)) return;
   const auto range = row_time(branch.place);
   if (!filter_.selects_time(range)) return;
   if (edges) {
