@@ -114,6 +114,7 @@ ABOUT = {
     "stack_anomalies": "`trace.stack_anomalies`: returns and jumps that fit no open frame.",
     "functions": "`trace.functions()`: sums over the frames of each function.",
     "call_tree": "`trace.call_tree()`: sums over the frames of each calling context.",
+    "callers": "`trace.callers()`: sums over the calls of a function for each chain of its callers.",
     "ptwrites": "`trace.ptwrites()`: one row per PTWRITE, with the frame that encloses it "
     "([moments.md](moments.md)).",
     "at_times": "`trace.at_times()`: one row per time and stream ([moments.md](moments.md)).",
@@ -137,7 +138,7 @@ FLAGS = (
     ("ErrorFlag", "Error flags", ("errors",)),
     ("CallFlag", "Call flags", ("calls",)),
     ("StackAnomalyFlag", "Stack anomaly flags", ("stack_anomalies",)),
-    ("FunctionFlag", "Function flags", ("functions", "call_tree")),
+    ("FunctionFlag", "Function flags", ("functions", "call_tree", "callers")),
     ("MomentFlag", "Moment flags", ("ptwrites", "at_times")),
 )
 
@@ -283,7 +284,8 @@ def page() -> str:
         lines = [(str(int(kind)), f"`{kind.name}`", said[kind.name]) for kind in getattr(core, name)]
         parts.append(f"## {heading}\n\n" + table_of(("value", "name", "meaning"), lines))
     for name, heading, tables in FLAGS:
-        said = {mask: doc for table in reversed(tables) for _, mask, doc in schema[table]["derived"]}
+        stored = [table for table in reversed(tables) if table in schema]
+        said = {mask: doc for table in stored for _, mask, doc in schema[table]["derived"]}
         lines = [(str(int(flag)), f"`{flag.name}`", said[int(flag)]) for flag in getattr(core, name)]
         about = "Bits of `flags` of " + ", ".join(tables) + ".\n\n"
         parts.append(f"## {heading}\n\n{about}" + table_of(("bit", "name", "meaning"), lines))

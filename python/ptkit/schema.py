@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 from types import MappingProxyType
@@ -137,8 +137,33 @@ def _mappings() -> TableSchema:
     return TableSchema("mappings", columns, MappingProxyType(_MAPPINGS_KNOWN))
 
 
+# The table of callers: a call tree from the inside out.
+_CALLERS = {
+    "node": "number of the row",
+    "parent": "number of the row of the function that it calls; see parent_known",
+    "depth": "calls from it to the function that was asked for; 0: that function",
+    "parent_known": "it is a caller, not the function that was asked for",
+}
+
+
+def _callers(tree: TableSchema) -> TableSchema:
+    columns = {
+        name: replace(column, doc=_CALLERS.get(name, column.doc)) for name, column in tree.columns.items()
+    }
+    return TableSchema("callers", MappingProxyType(columns), tree.validity)
+
+
 # Tables that no decoder gives.
-_OTHERS = ("mappings", "calls", "stack_anomalies", "functions", "call_tree", "ptwrites", "at_times")
+_OTHERS = (
+    "mappings",
+    "calls",
+    "stack_anomalies",
+    "functions",
+    "call_tree",
+    "callers",
+    "ptwrites",
+    "at_times",
+)
 
 
 # Columns that only call stacks are made of.
@@ -164,6 +189,7 @@ def tables() -> Mapping[str, TableSchema]:
         by_name = MappingProxyType({column.name: column for column in columns})
         result[table] = TableSchema(table, by_name, MappingProxyType(rows["validity"]))
     result["mappings"] = _mappings()
+    result["callers"] = _callers(result["call_tree"])
     return MappingProxyType(result)
 
 

@@ -25,7 +25,7 @@ from ptkit.table import Table
 from ptkit.text import counted, duration
 from ptkit.trace import Trace
 
-__all__ = ["add_call_options", "add_measure", "measure_of", "print_call_report"]
+__all__ = ["add_call_options", "add_measure", "has_real_times", "measure_of", "print_call_report"]
 
 _BAR = 40  # columns of the longest bar
 _EXAMPLES = 3
@@ -79,8 +79,12 @@ def measure_of(trace: Trace, options: argparse.Namespace) -> str:
     """What calls are measured by, if the options do not say it: time where that is real."""
     if options.of is not None:
         return str(options.of)
-    is_real = trace._times.span is not None and trace.info.recording.get("backend") != EMULATOR
-    return "time" if is_real else "instructions"
+    return "time" if has_real_times(trace) else "instructions"
+
+
+def has_real_times(trace: Trace) -> bool:
+    """Whether the trace has times, and they are not an emulator's."""
+    return trace._times.span is not None and trace.info.recording.get("backend") != EMULATOR
 
 
 def _choice(text: str) -> float | int | tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The one function among called ones that a name or a pattern is of."""
+"""The functions among called ones that a name or a pattern is of."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptkit.decode.scope import Range
     from ptkit.table import Table
 
-__all__ = ["one_function"]
+__all__ = ["called_functions", "one_function"]
 
 _NEAR = 5
 
@@ -25,6 +25,23 @@ def one_function(
     functions: Table, counts: NDArray[np.int64], name: str, ranges: Sequence[Range]
 ) -> NDArray[np.intp]:
     """Numbers of the function of a name: the same one in several files, or in several versions, has several.
+
+    Parameters and errors are those of `called_functions`.
+
+    Raises
+    ------
+    ConfigError
+        If functions of several names were called; the message has them.
+    """
+    found = called_functions(functions, counts, name, ranges)
+    _check_one(name, list(zip(_names(functions[found]), counts[found].tolist(), strict=True)))
+    return found
+
+
+def called_functions(
+    functions: Table, counts: NDArray[np.int64], name: str, ranges: Sequence[Range]
+) -> NDArray[np.intp]:
+    """Numbers of the functions of a name, or of a pattern, that were called.
 
     Parameters
     ----------
@@ -41,8 +58,6 @@ def one_function(
     ------
     SymbolError
         If no such function was called; the message has near names.
-    ConfigError
-        If functions of several names were; the message has them.
     """
     called = np.flatnonzero(counts)
     names = dict(zip(called.tolist(), _names(functions[called]), strict=True))
@@ -55,7 +70,6 @@ def one_function(
         near = get_close_matches(name, list(dict.fromkeys(names.values())), _NEAR)
         hint = f"; did you mean {' or '.join(repr(shortened(one)) for one in near)}?" if near else ""
         raise SymbolError(f"no function {name!r} was called{hint}")
-    _check_one(name, [(names[number], int(counts[number])) for number in found])
     return np.array(found, np.intp)
 
 

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptkit import decode as _decode
-from ptkit.arguments import flag
+from ptkit.arguments import flag, integer
 from ptkit.decode import Query
 from ptkit.decode.call_table import TREE_COLUMNS, CallTable, check_frames, check_sums, function_columns
+from ptkit.decode.callers import callers_of
 from ptkit.errors import ConfigError
+from ptkit.schema import schema_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ptkit.decode import Range
     from ptkit.table import Table
 
 _ROWS = 1_000_000
+_MOST_DEPTH = 2**31 - 1
 _OF_LINES = ("function", "module", "source", "line", "count", "instructions", "self_instructions")
 
 
@@ -30,6 +34,10 @@ class Calls(ABC):
 
     @abstractmethod
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan: ...
+
+    @abstractmethod
+    def _ranges_of(self, function: str) -> list[Range]:
+        """Addresses of a name; none if it is no symbol, as that of an imported function."""
 
     def calls(
         self,
@@ -311,6 +319,74 @@ class Calls(ABC):
             query["columns"] = TREE_COLUMNS
         check_frames(frames, flag("inlines", inlines))
         return self._tree_sums(query, frames, inlines=inlines, whole=flag("whole_calls", whole_calls))
+
+    def callers(
+        self,
+        function: str,
+        *,
+        depth: int | None = None,
+        frames: str = "native",
+        inlines: bool = False,
+        **query: Unpack[Query],
+    ) -> Table:
+        """Sums over the calls of a function for each chain of its callers: a call tree from the inside out.
+
+        Parameters
+        ----------
+        function : str
+            Name of a function that was called, as `functions` has it (``"fib (app.py)"``), or what
+            ``symbol=`` takes: a name without parameters or file, or a pattern. Each function of that name has
+            a row of depth 0, with its callers behind it.
+        depth : int, optional
+            The largest depth of rows: so many levels of callers. By default all.
+        frames, inlines
+            As for `call_tree`.
+        **query
+            As for `call_tree`.
+
+        Returns
+        -------
+        Table
+            A function comes before its callers; of the callers of one row, those by which the function
+            executed most instructions come first. Columns of shape (rows,): ``node``, ``parent`` (uint32,
+            numbers of rows: of a caller, the row of what it called; see ``parent_known``), ``depth`` (int32,
+            calls between it and the function), ``function``, ``module`` (str, of the caller), ``count``,
+            ``begin_unseen``, ``instructions``, ``self_instructions``, ``branches`` (int64, all of the
+            function, not of the caller: its calls by this chain of callers, and what it executed in them),
+            ``least``, ``most`` (int64, TSC ticks, the same), ``flags`` (uint16, `ptkit.FunctionFlag`). Not
+            among the default columns: ``entry_ip`` (uint64), ``space`` (uint32), ``code_tsc`` (uint64),
+            ``file`` (int32), ``inline_level`` (uint8), ``import_ip`` (uint64), of the caller, as for
+            `call_tree`.
+
+        Raises
+        ------
+        SymbolError
+            If no such function was called; the message has near names.
+        ConfigError, ColumnError, OutOfMemoryError
+            As for `call_tree`.
+
+        Notes
+        -----
+        A row of depth 0 has the sums that `functions` has. In recursion ``instructions``, ``branches`` and
+        times are those of the outermost calls of each row, so those of callers may be more than the row's
+        that they call. Work grows with the square of the depth of a recursion: ask for a ``depth`` then.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> trace = ptkit.record(["true"])
+        >>> functions = trace.functions()
+        >>> callers = trace.callers(str(functions["function"][0]), depth=2)
+        >>> int(callers["depth"].max()) <= 2
+        True
+        """
+        if not isinstance(function, str):
+            raise ConfigError(f"callers() takes the name of a function, not {type(function).__name__}")
+        depth = None if depth is None else integer("depth", depth, 0, _MOST_DEPTH)
+        shown = query.pop("columns", None) or TREE_COLUMNS
+        query["columns"] = schema_of("call_tree").names("stored")
+        tree = self.call_tree(frames=frames, inlines=inlines, **query)
+        return callers_of(tree, function, self._ranges_of(function), depth)[list(shown)]
 
     @property
     def stack_anomalies(self) -> Table:

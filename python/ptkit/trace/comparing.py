@@ -131,7 +131,6 @@ class Comparing(Parts, Calls):
         )
 
     def _ranges_of(self, function: str) -> list[Range]:
-        """Addresses of a name; none if it is no symbol, as that of an imported function."""
         try:
             return self._ranges.of_symbol(function)
         except SymbolError:

@@ -81,6 +81,9 @@ class Slice(Tables, Calls):
     def _span(self) -> tuple[int, int] | None:
         return self._trace._span()
 
+    def _ranges_of(self, function: str) -> list[_decode.Range]:
+        return self._trace._ranges_of(function)
+
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
         if query.get("stream") not in (None, self._stream):
             raise ConfigError(f"stream={query.get('stream')!r}: the slice is of stream {self._stream}")

@@ -41,5 +41,8 @@ class View(Tables, Calls, Plots):
     def _span(self) -> tuple[int, int] | None:
         return self._trace._span()
 
+    def _ranges_of(self, function: str) -> list[_decode.Range]:
+        return self._trace._ranges_of(function)
+
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
         return self._trace._plan(table, query, self._bound, **more)

@@ -145,6 +145,7 @@ def test_lines_are_those_of_functions_by_line(
         ["functions", "--by", "entry"],
         ["functions", "--by", "module"],
         ["tree", "--all"],
+        ["tree", "--callers", "fib", "--all"],
         ["calls", "--limit", "300"],
         ["calls", "--slowest", "5"],
     ],
@@ -152,6 +153,7 @@ def test_lines_are_those_of_functions_by_line(
 def test_json_fits_the_schema(words: list[str], recording: str, capsys: pytest.CaptureFixture[str]) -> None:
     header, *found = rows(capsys, words[0], recording, *words[1:])
     table = {"functions": "functions", "tree": "call_tree", "calls": "calls"}[words[0]]
+    table = "callers" if "--callers" in words else table
     assert header["rows"] == table
     assert found
     validator = jsonschema.Draft202012Validator(ROWS)
@@ -279,6 +281,32 @@ def test_tree_has_contexts_above_a_share(
     assert main(["tree", recording, "--all", "--json"]) == 0
     nodes = [json.loads(line) for line in capsys.readouterr().out.splitlines()][1:]
     assert [node["node"] for node in nodes] == tree.named("node")
+
+
+def test_callers_stand_below_the_function(
+    recording: str, trace: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    callers = trace.callers("leave")
+    whole = int(callers["instructions"][0])
+    lines, errors = printed(capsys, "tree", recording, "--callers", "leave", "--min", "95%")
+    assert len(lines) == (callers["instructions"] >= 0.95 * whole).sum() < len(callers)
+    assert lines[0].split() == ["100.0%", f"{callers['self_instructions'][0] / whole:.1%}", f"{whole:,}"] + [
+        *(str(callers["count"][0]), "leave", "(calls)")
+    ]
+    assert lines[1].endswith("   guarded (calls)")
+    assert errors.startswith(" total   self instructions calls  function, called by\n")
+    shallow, errors = printed(capsys, "tree", recording, "--callers", "leave", "--depth", "2", "--all")
+    assert len(shallow) == (callers["depth"] < 2).sum()
+    assert "a larger --depth prints deeper ones" in errors
+    both, _ = printed(capsys, "tree", recording, "--callers", "[eo][vd]*", "--depth", "1")
+    assert [line.split()[0] for line in both if line.split()[4] in ("even", "odd")] == ["100.0%"] * 2
+    monkeypatch.setattr(call_reports, "EMULATOR", "another back end")  # of which times are real
+    line, errors = printed(capsys, "tree", recording, "--callers", "leave", "--depth", "1")
+    assert re.search(r" 990 +[0-9.]+ (ns|us|ms) +20  leave", line[0])
+    assert " instructions " in errors
+    assert " least " in errors
+    assert main(["tree", recording, "--callers", "leve"]) == 2
+    assert "no function 'leve' was called; did you mean 'leave'" in capsys.readouterr().err
 
 
 def test_inlined_functions_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

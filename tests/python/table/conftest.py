@@ -26,6 +26,8 @@ def ask(clocked: Any) -> Callable[..., Any]:
             table = getattr(clocked, name)
         elif name == "mappings":
             table = clocked.mappings()
+        elif name == "callers":
+            return clocked.callers("again", columns=columns)
         elif name == "at_times":
             return clocked.at_times([1500, 2500], clock="ns", columns=columns)
         else:

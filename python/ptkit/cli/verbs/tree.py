@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.cli import common, selection
+from ptkit.cli.call_reports import has_real_times
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted, share_colour
+from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.stacks import (
@@ -29,18 +31,21 @@ from ptkit.cli.stacks import (
 from ptkit.decode.call_table import TREE_COLUMNS
 from ptkit.table import Table
 from ptkit.text import counted
+from ptkit.trace import Trace
 
 DESCRIPTION = """\
 Prints one line per calling context, a function below all its callers: the share of the instructions that it
 executed with what it called, and alone, and how often it was called. Callees stand indented below their
 caller, the one with most instructions first. Contexts with a small share are left out. Where functions are
 selected by name, address or file, others are left out: what these called stands below their callers. With
---time, what ran within it counts. Call stacks are rebuilt from the branches (docs/calls.md)."""
+--time, what ran within it counts. With --callers, one function stands above its callers, and each line has
+what that function did in calls by these callers. Call stacks are rebuilt from the branches (docs/calls.md)."""
 EXAMPLES = """examples:
   ptkit tree sort.ptk
   ptkit tree sort.ptk --min 0.1% --depth 12
   ptkit tree sort.ptk --time 40%-50%
   ptkit tree sort.ptk --module sort
+  ptkit tree sort.ptk --callers malloc
   ptkit tree sort.ptk --all --json"""
 
 _LEAST = "1%"
@@ -59,11 +64,18 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         type=common.share,
         default=common.share(_LEAST),
-        help=f"leave out contexts with less than this share of the instructions (default: {_LEAST[:-1]}%%)",
+        help="leave out contexts with less than this share of the instructions, or of those of the function "
+        f"of --callers (default: {_LEAST[:-1]}%%)",
     )
     bound.add_argument("--all", action="store_true", help="print contexts of any share")
     parser.add_argument(
         "--depth", metavar="N", type=common.number(first=1), help="print N levels of callers and callees only"
+    )
+    parser.add_argument(
+        "--callers",
+        metavar="NAME",
+        help="print the callers of a function, and theirs, below it: total and self are shares of what it "
+        "executed; NAME as of --symbol; each function of a pattern has a tree of its own",
     )
     add_frames_option(parser)
     add_inlines(parser)
@@ -77,13 +89,19 @@ def run(options: argparse.Namespace) -> int:
     """Print the contexts, callers before their callees."""
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
+    chosen |= {"frames": options.frames, "inlines": options.inlines, "columns": _COLUMNS}
     with decoding(trace, streams=selection.chosen_streams(trace, options)):
-        tree = trace.call_tree(frames=options.frames, inlines=options.inlines, columns=_COLUMNS, **chosen)
-    shown = tree[_kept(tree, options)]
+        if options.callers is None:
+            tree = trace.call_tree(**chosen)
+        else:
+            tree = trace.callers(options.callers, depth=options.depth, **chosen)
+    wholes = _wholes(tree)
+    kept = _kept(tree, wholes, options)
+    shown = tree[kept]
     if options.json:
         print_sums_json(trace, shown)
     else:
-        _print(tree, shown, options)
+        _print(trace, shown, np.maximum(wholes[kept], 1), options)
     if len(shown) < len(tree):
         note(options, f"{counted(len(tree) - len(shown), 'more context')}: {_remedy(options)}")
     losses = Losses()
@@ -100,16 +118,19 @@ def _remedy(options: argparse.Namespace) -> str:
     return "; ".join(smaller + deeper)
 
 
-def _total(tree: Table) -> int:
-    """What the outermost contexts executed with all that they called: callees may be left out."""
-    return max(int(tree["instructions"][~tree["parent_known"]].sum()), 1)
+def _wholes(tree: Table) -> NDArray[np.int64]:
+    """Instructions that the shares of each row are of: all, or those of the function above its callers."""
+    if tree.name == "call_tree":  # with what was called: callees may be left out
+        return np.full(len(tree), tree["instructions"][~tree["parent_known"]].sum())
+    functions = np.maximum.accumulate(np.where(tree["depth"] == 0, np.arange(len(tree)), 0))
+    return np.asarray(tree["instructions"][functions])
 
 
-def _kept(tree: Table, options: argparse.Namespace) -> NDArray[np.intp]:
-    """Rows that are printed. A caller has at least the instructions of its callee, so it is among them."""
+def _kept(tree: Table, wholes: NDArray[np.int64], options: argparse.Namespace) -> NDArray[np.intp]:
+    """Rows that are printed. A row has at least the instructions of those below it, so it is among them."""
     kept = np.ones(len(tree), np.bool_)
     if not options.all:
-        kept &= np.asarray(tree["instructions"]) >= options.min * _total(tree)
+        kept &= np.asarray(tree["instructions"]) >= options.min * wholes
     if options.depth is not None and len(tree):
         depths = np.asarray(tree["depth"])
         kept &= depths - depths.min() < options.depth
@@ -122,13 +143,14 @@ def _aligned(head: str, texts: list[str]) -> list[str]:
     return [text.rjust(wide) for text in [head, *texts]]
 
 
-def _print(tree: Table, shown: Table, options: argparse.Namespace) -> None:
-    """Print a line for each context, indented."""
-    total, width = _total(tree), line_width()
-    cells = [_aligned(head, texts) for head, texts in call_counts(shown)]
+def _print(trace: Trace, shown: Table, wholes: NDArray[np.int64], options: argparse.Namespace) -> None:
+    """Print a line for each context, indented; `wholes`: what the shares of each are of."""
+    width = line_width()
+    cells = [_aligned(head, texts) for head, texts in (*_amounts(trace, shown), *call_counts(shown))]
     head, *counts = (" ".join(row) for row in zip(*cells, strict=True))
-    print_heading(options, f" total   self {head}  function")
-    first = int(tree["depth"].min()) if len(tree) else 0
+    what = "function" if shown.name == "call_tree" else "function, called by"
+    print_heading(options, f" total   self {head}  {what}")
+    first = int(shown["depth"].min()) if len(shown) else 0
     columns = (shown[name].tolist() for name in ("instructions", "self_instructions", "depth"))
     inlined = shown["is_inlined"].tolist()
     functions = shown.named("function")
@@ -137,9 +159,20 @@ def _print(tree: Table, shown: Table, options: argparse.Namespace) -> None:
         if options.rva
         else map(shown_name, functions, shown.named("module"), inlined)
     )
-    for count, whole, own, depth, name in zip(counts, *columns, names, strict=True):
-        shares = [(f"{share:6.1%} ", share_colour(share)) for share in (whole / total, own / total)]
+    for count, whole, total, own, depth, name in zip(counts, wholes.tolist(), *columns, names, strict=True):
+        shares = [(f"{share:6.1%} ", share_colour(share)) for share in (total / whole, own / whole)]
         begin = f"{count}  "
         used = sum(len(text) for text, _ in shares)
         begin += indentation(depth - first, used + len(begin), width)
         say_painted(*shares, begin, fit(name, used + len(begin), width))
+
+
+def _amounts(trace: Trace, shown: Table) -> list[tuple[str, list[str]]]:
+    """With callers: instructions, and the least possible time if times are real."""
+    if shown.name == "call_tree":
+        return []
+    columns = [("instructions", [f"{one:,}" for one in shown["instructions"].tolist()])]
+    if has_real_times(trace):
+        durations = Durations(trace)
+        columns.append((f"least{durations.unit}", [durations.text(one) for one in shown.named("least")]))
+    return columns
