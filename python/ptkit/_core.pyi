@@ -291,6 +291,7 @@ class StackAnomalyFlag(enum.IntFlag):
     FROM_KNOWN = 1
     FRAME_KNOWN = 2
     EXPECTED_KNOWN = 4
+    NO_CALL_BEFORE = 8
     TIME_KNOWN = 64
 
 class TimeSource(enum.IntEnum):

@@ -217,6 +217,7 @@ void register_call_flags(py::module_& module) {
       .value("FROM_KNOWN", columns::ANOMALY_FROM_KNOWN)
       .value("FRAME_KNOWN", columns::ANOMALY_FRAME_KNOWN)
       .value("EXPECTED_KNOWN", columns::ANOMALY_EXPECTED_KNOWN)
+      .value("NO_CALL_BEFORE", columns::ANOMALY_NO_CALL_BEFORE)
       .value("TIME_KNOWN", columns::ANOMALY_TIME_KNOWN)
       .finalize();
   py::native_enum<columns::FunctionFlag>(

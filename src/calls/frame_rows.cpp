@@ -66,6 +66,7 @@ bool add_row(Batch& batch, const Anomaly& anomaly) noexcept {
   if (anomaly.from_known) flags |= columns::ANOMALY_FROM_KNOWN;
   if (anomaly.frame_known) flags |= columns::ANOMALY_FRAME_KNOWN;
   if (anomaly.expected_known) flags |= columns::ANOMALY_EXPECTED_KNOWN;
+  if (anomaly.no_call_before) flags |= columns::ANOMALY_NO_CALL_BEFORE;
   if (anomaly.place.time_known) flags |= columns::ANOMALY_TIME_KNOWN;
   batch.put<stack_anomalies_kind>(row, static_cast<std::uint8_t>(anomaly.kind));
   batch.put<stack_anomalies_from_ip>(row, anomaly.from_ip);

@@ -37,6 +37,7 @@ enum AnomalyFlag : std::uint8_t {
   ANOMALY_FROM_KNOWN = 1,
   ANOMALY_FRAME_KNOWN = 2,
   ANOMALY_EXPECTED_KNOWN = 4,
+  ANOMALY_NO_CALL_BEFORE = 8,
   ANOMALY_TIME_KNOWN = 64,
 };
 enum MomentFlag : std::uint16_t {

@@ -31,6 +31,7 @@ __all__ = [
     "indentation",
     "line_width",
     "note",
+    "place_names",
     "print_sums_json",
     "report",
     "report_counts",
@@ -169,6 +170,15 @@ def entry_names(names: Iterable[str], rows: Table) -> list[str]:
         name if module is None else f"{module}+{offset:#x} ({name})"
         for name, module, offset in zip(names, *places, strict=True)
     ]
+
+
+def place_names(rows: Table, writer: LineWriter, column: str) -> list[str]:
+    """Names of a column of addresses, or the addresses; empty where they are not known."""
+    writer.begin(rows)
+    writer.address("name", column)
+    names = [line.decode("utf-8", "surrogateescape") for line in writer.lines()]
+    ips = rows.named(column)
+    return ["" if ip is None else name or f"{ip:#x}" for name, ip in zip(names, ips, strict=True)]
 
 
 def print_sums_json(trace: Trace, sums: Table) -> None:

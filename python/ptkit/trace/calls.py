@@ -403,7 +403,9 @@ class Calls(ABC):
 
         Notes
         -----
-        The frame at the top is not exact then; docs/calls.md says what becomes of it.
+        The frame at the top is not exact then, unless a return went to the entry of a function: that is a
+        tail call. ``no_call_before`` says that the target of a return is no return address. docs/calls.md
+        says what becomes of the frames.
         """
         if self._anomalies is None:
             self._anomalies = self._frames(Query(columns=["id", "tsc"]), "native")[1]

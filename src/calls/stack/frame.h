@@ -132,6 +132,7 @@ struct Anomaly {
   bool from_known = false;
   bool frame_known = false;
   bool expected_known = false;
+  bool no_call_before = false;  // no call stands before to_ip, so it is no return address
 };
 
 // The thread and address space of frames.

@@ -98,6 +98,7 @@ void StackMachine::note(AnomalyKind kind, const Step& step, const Place& place) 
   anomaly.from_ip = step.from_ip;
   anomaly.from_known = step.from_known();
   anomaly.to_ip = step.to_ip;
+  anomaly.no_call_before = kind == AnomalyKind::RETURN_ELSEWHERE && !facts_.follows_call(step.to_ip);
   if (!stack().empty()) {
     const OpenFrame& top = stack().top();
     anomaly.frame_known = true;

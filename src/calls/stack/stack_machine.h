@@ -291,7 +291,8 @@ class StackMachine {
   [[nodiscard]] Place take_parked(std::size_t index, const Place& after, std::uint64_t resume_ip);
   [[nodiscard]] Place enter_scheduler(bool for_good, const Place& after);
   [[nodiscard]] Place use_stack(std::unique_ptr<Thread> next, const Place& after, std::uint64_t resume_ip);
-  void return_elsewhere(const Step& step, const Place& after);
+  void return_elsewhere(const Step& step, const Place& after, bool in_stub);
+  [[nodiscard]] bool is_unasked() noexcept;
   [[nodiscard]] bool leave_thunk(const Step& step, const Place& after);
   [[nodiscard]] bool is_thunk(const Step& step, const Place& after);
   [[nodiscard]] bool return_of_stub(const Step& step, const Place& after);

@@ -7,11 +7,12 @@ namespace ptkit::calls {
 
 void StackMachine::on_return(const Step& step, const Place& after) {
   if (stack().empty()) return;
-  if (stack().stub() != nullptr && return_of_stub(step, after)) return;
+  const bool in_stub = stack().stub() != nullptr;
+  if (in_stub && return_of_stub(step, after)) return;
   if (!step.to_known()) return stack().pop_chain(EndHow::RETURN, after);
   if ((stack().top().open & OPEN_SWITCH) != 0) return switch_stack(step, after);
   if (stack().top().returns_to(step.to_ip)) return end_call(step.to_ip, after);
-  return_elsewhere(step, after);
+  return_elsewhere(step, after, in_stub);
 }
 
 // The top frame returns to its caller, which is below it.
@@ -22,7 +23,7 @@ void StackMachine::end_call(std::uint64_t to, const Place& after) {
   if (is_setjmp) stack().mark(to);
 }
 
-void StackMachine::return_elsewhere(const Step& step, const Place& after) {
+void StackMachine::return_elsewhere(const Step& step, const Place& after, bool in_stub) {
   if (leave_thunk(step, after)) return;
   // Unwinding ends with a RET. The address behind a call that does not return may begin a landing pad.
   if (go_below(step, after, true) || leave_stack(step, after)) return;
@@ -40,11 +41,11 @@ void StackMachine::return_elsewhere(const Step& step, const Place& after) {
   }
   if (step.leaves) return return_to_untraced(step, after);
   const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
-  if (is_bottom()) {
-    if (!is_pushed_target(step)) return return_to_unseen(step, after);
-    if (edge.is(EDGE_TAIL)) note(AnomalyKind::RETURN_ELSEWHERE, step, after);
+  if (is_bottom() && !is_pushed_target(step)) return return_to_unseen(step, after);
+  if (edge.is(EDGE_TAIL)) {
+    if (!in_stub && is_unasked()) note(AnomalyKind::RETURN_ELSEWHERE, step, after);
+    return tail(step, edge, after);
   }
-  if (edge.is(EDGE_TAIL)) return tail(step, edge, after);
   if (go_below(step, after, false)) return;
   note(AnomalyKind::RETURN_ELSEWHERE, step, after);
   stack().top().doubt();
@@ -80,6 +81,14 @@ bool StackMachine::is_pushed_target(const Step& step) {
   const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
   const bool stays = edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY);
   return ((first & OPEN_FIRST) != 0 || stays) && !facts_.follows_call(step.to_ip);
+}
+
+// A return of the top frame to the entry of a function goes where no call has asked for it. Resolvers of
+// lazily bound functions, and the kernel where it begins a thread, do so.
+bool StackMachine::is_unasked() noexcept {
+  const OpenFrame& top = stack().top();
+  if ((top.open & (OPEN_RESOLVER | OPEN_TASK_SWITCH)) != 0) return false;
+  return is_bottom() || (top.flags & FRAME_RETURN) != 0;
 }
 
 // An interrupt has frames within the inner call of a thunk, so the call keeps its frame, which ends.

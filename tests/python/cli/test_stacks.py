@@ -283,6 +283,48 @@ def test_tree_has_contexts_above_a_share(
     assert [node["node"] for node in nodes] == tree.named("node")
 
 
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A recording of returns to addresses that no call has put on the stack."""
+    folder = tmp_path_factory.mktemp("chain")
+    ptkit.record([str(build("calls/rop", folder, "-nostdlib", "-static"))], output=folder / "rop.ptk")
+    return str(folder / "rop.ptk")
+
+
+def test_anomalies_are_listed(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines, errors = printed(capsys, "calls", chain, "--anomalies")
+    assert re.search(r"TSC \[ticks\] +tid  kind +from -> to \(\*: no call before it\), expected\n", errors)
+    found = [re.split(r" {2,}", line.strip(), maxsplit=1)[1] for line in lines]
+    places = [("victim", "first"), ("first", "second"), ("second", "third")]
+    for text, (came, went) in zip(found, places, strict=True):
+        pattern = rf"return elsewhere\*  {came}\+0x\w+ -> {went}\S*, expected _start\+0x5"
+        assert re.fullmatch(pattern, text), text
+    assert len(printed(capsys, "calls", chain, "--anomalies", "--symbol", "victim")[0]) == 1
+    few, errors = printed(capsys, "calls", chain, "--anomalies", "--limit", "1")
+    assert few == lines[:1]
+    assert "2 more anomalies: --limit N prints N, --all all" in errors
+    places_of_files, _ = printed(capsys, "calls", chain, "--anomalies", "--rva")
+    assert re.search(r" rop\+0x\w+ \(victim\+0x\w+\) -> rop\+0x\w+ \(first\), ", places_of_files[0])
+    assert main(["calls", chain, "--anomalies", "--id", "1"]) == 2
+    assert "--id does not go with --anomalies" in capsys.readouterr().err
+
+
+def test_anomalies_as_json_have_all_names(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
+    header, *found = rows(capsys, "calls", chain, "--anomalies")
+    assert header["rows"] == "stack_anomalies"
+    assert [row["to_symbol"] for row in found] == ["first", "second", "third"]
+    assert {row["expected_symbol"] for row in found} == {"_start"}
+    assert all("no_call_before" in row["flags"] for row in found)
+    for row in found:
+        assert_fits(ROWS, "stack_anomalies", row)
+
+
+def test_a_program_without_anomalies_has_no_lines(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines, errors = printed(capsys, "calls", recording, "--anomalies")
+    assert lines == []
+    assert "no anomalies: each return went to the return address of an open call" in errors
+
+
 def test_callers_stand_below_the_function(
     recording: str, trace: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,22 @@ def test_pushed_targets_of_the_first_function(tmp_path: Path) -> None:
     check_sums(trace)
 
 
+def test_returns_to_functions_are_anomalies(tmp_path: Path) -> None:
+    program = build("calls/rop", tmp_path, "-nostdlib", "-static")
+    trace = recorded(tmp_path, program)
+    anomalies = trace.stack_anomalies
+    assert set(anomalies["kind"].tolist()) == {StackAnomaly.RETURN_ELSEWHERE}
+    assert anomalies["from_symbol"].tolist() == ["victim", "first", "second"]
+    assert anomalies["to_symbol"].tolist() == ["first", "second", "third"]
+    assert anomalies["no_call_before"].all()
+    assert set(anomalies["expected_symbol"].tolist()) == {"_start"}
+    calls = trace.calls()
+    for name in ("first", "second"):  # tail calls, of which the begin and the end are certain
+        assert calls.where(entry_symbol=name)["how"].tolist() == [CallHow.TAIL]
+    assert row_of(trace.functions(), "victim")["count"] == 1
+    assert calls["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
+
+
 CALLBACK = """
 #include <stdlib.h>
 static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }

@@ -23,7 +23,7 @@ __all__ = ["JsonRows", "json_columns"]
 _NULL = "null"
 _BOOLEANS = [b"false", b"true"]
 _NAMED: frozenset[str] = frozenset(
-    {"ip", "from_ip", "to_ip", "entry_ip"}
+    {"ip", "from_ip", "to_ip", "entry_ip", "expected_ip", "caller_ip"}
 )  # addresses with members for their names
 # The first and the last column of those that many rows have the same values of.
 _GROUPS = {"packets": ("size", "ip"), "branches": ("from_ip", "flags"), "instructions": ("ip", "flags")}

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from ptkit.cli import common, selection
+from ptkit.cli.anomalies import print_anomalies
 from ptkit.cli.around import print_around
 from ptkit.cli.call_lines import CallLines
 from ptkit.cli.frames import (
@@ -43,14 +44,15 @@ in a row that did the same are one line, "x 37", with the sums of all. A comment
 ended unless that was a call and a return. With --time, calls are what they did within it. With a selection by
 name, address or file, those calls and what is below them are printed; with --id, one call and what it called.
 With --around, what each thread was in at that time stands side by side, and what it called and left around
-it; "~": the line of another thread may have come first. Call stacks are rebuilt from the branches
-(docs/calls.md)."""
+it; "~": the line of another thread may have come first. With --anomalies, returns and jumps that fit no open
+call are printed instead. Call stacks are rebuilt from the branches (docs/calls.md)."""
 EXAMPLES = """examples:
   ptkit calls sort.ptk --depth 8
   ptkit calls sort.ptk --symbol qsort --limit 50
   ptkit calls sort.ptk --slowest 10 --symbol malloc
   ptkit calls sort.ptk --id 100 --depth 3
   ptkit calls sort.ptk --around 50% --window 10us
+  ptkit calls sort.ptk --anomalies
   ptkit calls sort.ptk --limit 1000 --json"""
 
 _LIMIT = 200
@@ -82,6 +84,12 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         type=selection.moment,
         help="print the open functions of each thread at a time side by side, and the calls around it: s, "
         "ms, us or ns from the start of the trace, %% of its span, or TSC ticks",
+    )
+    form.add_argument(
+        "--anomalies",
+        action="store_true",
+        help="print returns that go to no return address, and what else fits no open call, instead: time, "
+        "thread, kind, where control came from and went, and the return address of the call",
     )
     parser.add_argument(
         "--id",
@@ -121,6 +129,7 @@ def run(options: argparse.Namespace) -> int:
                 raise ConfigError(f"--{name} does not go with --around")
     if options.id is not None:
         given = [name for name in (*OUTER, "time", "slowest", "around") if getattr(options, name) is not None]
+        given += ["anomalies"] if options.anomalies else []
         if given:
             raise ConfigError(f"--id does not go with --{given[0]}: it is one call, and what it called")
     trace = common.open_trace(options)
@@ -132,6 +141,9 @@ def run(options: argparse.Namespace) -> int:
     losses = Losses()
     if options.around is not None:
         report(trace, options, print_around(trace, options, chosen, losses), losses)
+        return 0
+    if options.anomalies:
+        report(trace, options, print_anomalies(trace, options, chosen, losses), losses, times=False)
         return 0
     if options.json:
         columns = json_columns("calls")

@@ -125,14 +125,40 @@ TEST(StackMachine, ReturnToADeeperFrameSkipsThoseAbove) {
   EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::SKIPPED_FRAMES);
 }
 
-TEST(StackMachine, ReturnToAnEntryIsAJump) {
+TEST(StackMachine, ReturnToAnEntryIsAJumpAndAnAnomaly) {
+  for (const bool may_be_called : {false, true}) {
+    Program program;
+    if (!may_be_called) program.code.not_behind_calls = {kG};
+    program.call(kMain + 0x10, kF);
+    program.ret(kF + 0x10, kG);
+    program.ret(kG + 0x10, kMain + 0x14);
+    program.finish();
+    EXPECT_EQ(program.frames.of(kG).how, How::TAIL);
+    EXPECT_EQ(program.frames.of(kG).flags & FRAME_EXACT, FRAME_EXACT);
+    EXPECT_EQ(program.frames.of(kF).flags & FRAME_EXACT, FRAME_EXACT);
+    ASSERT_EQ(program.frames.anomalies.size(), 1U);
+    const Anomaly& anomaly = program.frames.anomalies[0];
+    EXPECT_EQ(anomaly.kind, AnomalyKind::RETURN_ELSEWHERE);
+    EXPECT_EQ(anomaly.from_ip, kF + 0x10);
+    EXPECT_EQ(anomaly.to_ip, kG);
+    EXPECT_EQ(anomaly.expected_ip, kMain + 0x14);
+    EXPECT_EQ(anomaly.no_call_before, !may_be_called);
+  }
+}
+
+// A chain of returns to functions, as an attacker writes it on the stack: the last one returns to the caller.
+TEST(StackMachine, ReturnsToEntriesAreAnAnomalyEach) {
   Program program;
   program.call(kMain + 0x10, kF);
   program.ret(kF + 0x10, kG);
-  program.ret(kG + 0x10, kMain + 0x14);
+  program.ret(kG + 0x10, kH);
+  program.ret(kH + 0x10, kMain + 0x14);
+  program.call(kMain + 0x20, kF);
+  program.ret(kF + 0x10, kMain + 0x24);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).how, How::TAIL);
-  EXPECT_TRUE(program.frames.anomalies.empty());
+  EXPECT_EQ(program.frames.anomalies.size(), 2U);
+  EXPECT_EQ(program.frames.of(kMain).depth, 0);
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
 }
 
 TEST(StackMachine, ReturnThatFitsNothingIsAnAnomaly) {

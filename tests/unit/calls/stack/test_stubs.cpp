@@ -131,6 +131,41 @@ TEST(Stubs, ResolverEndsWhereTheFunctionBegins) {
   EXPECT_EQ(program.frames.of(kMain).self_instructions, 25U);
 }
 
+// The dynamic linker for 32-bit programs pushes the address of the function, and returns to it.
+TEST(Stubs, ResolverMayReturnToTheFunction) {
+  Program program;
+  program.code.flags[kG] = CODE_STUB;
+  program.code.flags[kH] = CODE_RESOLVER;
+  program.call(kMain + 0x10, kG);
+  program.jump_indirect(kG, kH);
+  program.ret(kH + 0x80, kF);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+}
+
+// -mindirect-branch=thunk-inline, at the end of a function, and where an interrupt comes within.
+TEST(Stubs, RetpolinesToFunctionsAreNoAnomalies) {
+  for (const bool is_known : {false, true}) {
+    for (const bool is_interrupted : {false, true}) {
+      Program program;
+      if (is_known) program.code.retpoline_calls = {kF + kCallOver};
+      program.call(kMain + 0x10, kF);
+      program.branch(BranchKind::CALL, kF + kCallOver, kF + kOver, 1);
+      if (is_interrupted) {
+        program.branch(BranchKind::ASYNC, kF + kOver, kH, 1);
+        program.branch(BranchKind::IRET, kH + 0x20, kF + kOver);
+      }
+      program.branch(BranchKind::RETURN, kF + kOver + 4, kG, 2);
+      program.ret(kG + 0x10, kMain + 0x14);
+      program.finish();
+      EXPECT_EQ(program.frames.of(kG).depth, is_known ? 2 : 1);  // else it may be a thunk, which is no frame
+      EXPECT_TRUE(program.frames.anomalies.empty());
+    }
+  }
+}
+
 TEST(Stubs, TheFirstEntryOfAPltLeadsToTheResolver) {
   constexpr std::uint64_t kFirst = 0x5000;
   Program program;
