@@ -115,6 +115,8 @@ ABOUT = {
     "functions": "`trace.functions()`: sums over the frames of each function.",
     "call_tree": "`trace.call_tree()`: sums over the frames of each calling context.",
     "callers": "`trace.callers()`: sums over the calls of a function for each chain of its callers.",
+    "threads": "`trace.threads()`: one row per thread, when it ran and waited ([calls.md](calls.md)).",
+    "waits": "`trace.waits()`: one row per thread and place at which it waited.",
     "ptwrites": "`trace.ptwrites()`: one row per PTWRITE, with the frame that encloses it "
     "([moments.md](moments.md)).",
     "at_times": "`trace.at_times()`: one row per time and stream ([moments.md](moments.md)).",

@@ -132,9 +132,66 @@ _MAPPINGS_KNOWN = {
 }
 
 
-def _mappings() -> TableSchema:
-    columns = MappingProxyType({column.name: column for column in _MAPPINGS})
-    return TableSchema("mappings", columns, MappingProxyType(_MAPPINGS_KNOWN))
+# Tables of threads, which are made of frames and context switches.
+_I64, _BOOL = np.dtype("i8"), np.dtype(np.bool_)
+_THREADS = (
+    Column("pid", _I32, "", "process; see tid_known"),
+    Column("tid", _I32, "", "thread; see tid_known"),
+    Column("instructions", _I64, "", "that were executed"),
+    Column(
+        "running", _I64, "TSC ticks", "on a processor; without switches_known: in traced code; see time_known"
+    ),
+    Column(
+        "untraced", _I64, "TSC ticks", "packets were disabled, mostly in system calls; see untraced_known"
+    ),
+    Column("waiting", _I64, "TSC ticks", "switched out in a system call; see switches_known"),
+    Column("waits", _I64, "", "how often; see switches_known"),
+    Column("preempted", _I64, "TSC ticks", "switched out elsewhere; see switches_known"),
+    Column("preemptions", _I64, "", "how often; see switches_known"),
+    Column("flags", _U8, "", "thread known, times known, switches known, untraced known, data lost"),
+    Column("tid_known", _BOOL, "", "pid and tid are known", "flag", 1),
+    Column("time_known", _BOOL, "", "running is known", "flag", 2),
+    Column("switches_known", _BOOL, "", "context switches with times are recorded", "flag", 4),
+    Column("untraced_known", _BOOL, "", "untraced is known", "flag", 8),
+    Column("incomplete", _BOOL, "", "data of its streams was lost: amounts are not exact", "flag", 16),
+)
+_THREADS_KNOWN = {
+    "pid": "tid_known",
+    "tid": "tid_known",
+    "running": "time_known",
+    "untraced": "untraced_known",
+    "waiting": "switches_known",
+    "waits": "switches_known",
+    "preempted": "switches_known",
+    "preemptions": "switches_known",
+}
+_WAITS = (
+    Column("pid", _I32, "", "process; see tid_known"),
+    Column("tid", _I32, "", "thread; see tid_known"),
+    Column("ip", _U64, "address", "of the system call; see ip_known"),
+    Column("caller_ip", _U64, "address", "of the call that led to its file; see caller_known"),
+    Column("space", _U32, "", "index of the address space"),
+    Column("count", _I64, "", "how often it was switched out there; without is_switched: system calls"),
+    Column("length", _I64, "TSC ticks", "how long, in all; see time_known"),
+    Column("flags", _U8, "", "thread known, time known, address known, caller known, switched out"),
+    Column("tid_known", _BOOL, "", "pid and tid are known", "flag", 1),
+    Column("time_known", _BOOL, "", "length is known", "flag", 2),
+    Column("ip_known", _BOOL, "", "it was in a system call that is known", "flag", 4),
+    Column("caller_known", _BOOL, "", "the call is known", "flag", 8),
+    Column("is_switched", _BOOL, "", "the thread was switched out, by the record of a switch", "flag", 16),
+)
+_WAITS_KNOWN = {
+    "pid": "tid_known",
+    "tid": "tid_known",
+    "ip": "ip_known",
+    "caller_ip": "caller_known",
+    "length": "time_known",
+}
+
+
+def _made(name: str, columns: tuple[Column, ...], known: Mapping[str, str]) -> TableSchema:
+    by_name = MappingProxyType({column.name: column for column in columns})
+    return TableSchema(name, by_name, MappingProxyType(known))
 
 
 # The table of callers: a call tree from the inside out.
@@ -161,6 +218,8 @@ _OTHERS = (
     "functions",
     "call_tree",
     "callers",
+    "threads",
+    "waits",
     "ptwrites",
     "at_times",
 )
@@ -188,7 +247,9 @@ def tables() -> Mapping[str, TableSchema]:
         ]
         by_name = MappingProxyType({column.name: column for column in columns})
         result[table] = TableSchema(table, by_name, MappingProxyType(rows["validity"]))
-    result["mappings"] = _mappings()
+    result["mappings"] = _made("mappings", _MAPPINGS, _MAPPINGS_KNOWN)
+    result["threads"] = _made("threads", _THREADS, _THREADS_KNOWN)
+    result["waits"] = _made("waits", _WAITS, _WAITS_KNOWN)
     result["callers"] = _callers(result["call_tree"])
     return MappingProxyType(result)
 

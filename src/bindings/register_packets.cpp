@@ -1,5 +1,8 @@
 // Properties of a stream without rows: packet counts, first and last time, threads.
 #include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bindings/bindings.h"
 #include "bindings/long_calls.h"
@@ -45,6 +48,15 @@ std::set<Ids> threads_of(const Session& session, std::uint32_t index) {
   return threads;
 }
 
+using TimedIds = std::tuple<std::uint64_t, std::int64_t, std::int64_t>;
+
+std::vector<TimedIds> switches_of(const Session& session, std::uint32_t index) {
+  std::vector<TimedIds> switches;
+  for (const trace::Switch& to : session.bundle->streams.at(index).switches)
+    switches.emplace_back(to.tsc, to.pid, to.tid);
+  return switches;
+}
+
 std::optional<std::pair<std::uint64_t, std::uint64_t>> span_of(const Session& session, std::uint32_t index) {
   const trace::TraceBundle& bundle = *session.bundle;
   const trace::Stream& stream = bundle.streams.at(index);
@@ -62,6 +74,9 @@ void register_packets(py::module_& module) {
              "Counts by value of PacketKind, and what else PacketCounter knows.");
   module.def("stream_threads", &threads_of, py::arg("session"), py::arg("stream"),
              "(pid, tid) of the threads that a stream can have rows of; -1 where one is not known.");
+  module.def(
+      "stream_switches", &switches_of, py::arg("session"), py::arg("stream"),
+      "(tsc, pid, tid) of the context switches of a stream. TSC 0: the time is not known; -1: no thread is.");
   module.def("stream_span", &span_of, py::arg("session"), py::arg("stream"),
              "First and last time of a stream in TSC ticks; None if it has no times.");
 }

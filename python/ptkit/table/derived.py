@@ -121,15 +121,18 @@ def _running(schema: TableSchema, column: Column) -> Derived:
 
 
 def _length_in_ns(schema: TableSchema, name: str) -> Derived:
+    known = name if name in schema.columns else AWAY[0]  # running of frames is made of that
+
     def values(table: Table) -> NDArray[np.int64]:
-        return length_ns(table, running(table, name) if name == "running" else table._arrays[name])
+        is_stored = name in schema.columns
+        return length_ns(table, table._arrays[name] if is_stored else running(table, name))
 
     return Derived(
         _column(f"{name}_ns", np.int64, "ns", f"`{name}` in nanoseconds of the recorder's clock"),
         length_needs(schema.name, name),
         values,
-        lambda table: table.known(AWAY[0]),
-        f"`{schema.validity[AWAY[0]]}`",
+        lambda table: table.known(known),
+        f"`{schema.validity[known]}`",
         lambda context: context.length_ns is not None,
     )
 

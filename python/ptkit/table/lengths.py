@@ -22,6 +22,8 @@ AWAY = ("untraced", "switched", "lost")
 #: Columns of lengths of time, by table.
 LENGTHS = {
     "calls": (*AWAY, "running"),
+    "threads": ("running", "untraced", "waiting", "preempted"),
+    "waits": ("length",),
     "functions": ("least", "most", "p50", "p99", "max", *AWAY, "running"),
 }
 _WHOLE = {
@@ -44,7 +46,7 @@ def running_columns(schema: TableSchema) -> list[Column]:
 
 def length_needs(table: str, name: str) -> tuple[str, ...]:
     """Stored columns that a length is made of."""
-    if not name.startswith("running"):
+    if table not in _WHOLE or not name.startswith("running"):
         return (name, "flags")
     return (*_WHOLE[table], *AWAY, *(f"{one}_error" for one in AWAY))
 

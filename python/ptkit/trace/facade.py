@@ -34,6 +34,7 @@ from ptkit.trace.slice import Slice
 from ptkit.trace.suspected_files import SuspectedFiles
 from ptkit.trace.suspected_filter import SuspectedFilter
 from ptkit.trace.tables import Tables
+from ptkit.trace.threads import Threads
 from ptkit.trace.time_range import TimeScale, interval
 from ptkit.trace.view import View
 
@@ -60,7 +61,7 @@ def _look(segments: CodeSegments, filter: SuspectedFilter, debug_files: DebugFil
     debug_files.look()
 
 
-class Trace(Code, Tables, Comparing, Moments, Plots):
+class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
     """A recording: its streams, its code, and its tables.
 
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword

@@ -24,8 +24,8 @@ def ask(clocked: Any) -> Callable[..., Any]:
     def asked(name: str, columns: list[str] | None = None) -> Any:
         if name in ("errors", "gaps", "stack_anomalies"):
             table = getattr(clocked, name)
-        elif name == "mappings":
-            table = clocked.mappings()
+        elif name in ("mappings", "threads", "waits"):
+            table = getattr(clocked, name)()
         elif name == "callers":
             return clocked.callers("again", columns=columns)
         elif name == "at_times":

@@ -41,7 +41,9 @@ _COUNTS = frozenset(
 )
 
 # Lengths of time in TSC ticks, which stay below 2**53, too.
-_LENGTHS = frozenset({*LENGTHS["functions"], *(f"{name}_error" for name in AWAY)})
+_LENGTHS = frozenset(
+    {*(name for names in LENGTHS.values() for name in names), *(f"{name}_error" for name in AWAY)}
+)
 
 
 def hexadecimal(value: int | None) -> str | None:
