@@ -48,8 +48,10 @@ file); offsets count from the begin of the function, from the load address of th
 `to_pandas()`, `to_polars()`, `to_arrow()` and whatever takes Arrow's capsules (Polars, DuckDB)
 get enumerations and names as text: categoricals in pandas, dictionaries of strings in Arrow. A
 table of which no columns were chosen has the functions of its addresses there, too, beside them
-(`from_symbol`, `entry_symbol`), as they are shown in a terminal. `pandas.DataFrame(table)` works
-row by row: it is slow, and finds dtypes anew.
+(`from_symbol`, `entry_symbol`), as they are shown in a terminal: by their short names. Columns
+`from_symbol_full`, `function_full` and so on have the full ones, which tell overloads and instances
+of templates apart ([calls.md](calls.md#short-and-full-names)). A table that has one of both has the
+other one, too. `pandas.DataFrame(table)` works row by row: it is slow, and finds dtypes anew.
 
 A pickled table has the derived columns that its trace could make (names, times) as columns of its
 own, so that it means the same in another process or after years; take the columns that you need

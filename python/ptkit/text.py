@@ -8,6 +8,7 @@ __all__ = [
     "bracketed",
     "counted",
     "duration",
+    "fitted",
     "is_memory",
     "last_part",
     "module_name",
@@ -22,6 +23,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _CONTROL_OR_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _TIME_UNITS = (("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000))
 _MOST_SHOWN = 100
+_CUT = "..."
+_SCOPE = re.compile(r"::(?=[^:])")
+_FILE = re.compile(r" \([^()]*\)$")  # behind a name
+_LEAST_FILE = 8  # columns of what is left of it, with its parentheses
 _LONG_WORD = re.compile(r"\S{301,}")
 _MOST_MESSAGE = 2000
 
@@ -52,6 +57,29 @@ def shortened_message(text: str) -> str:
     """A message without values that are longer than usual paths, and of 2,000 characters at most."""
     text = _LONG_WORD.sub(lambda found: shortened(found[0]), text)
     return text if len(text) <= _MOST_MESSAGE else f"{text[:_MOST_MESSAGE]}..."
+
+
+def fitted(name: str, most: int) -> str:
+    """A name for so many columns: ``...::Map::insert (kv)``. Its last part stays as long as it fits.
+
+    Namespaces go first, then the file behind it, then the class, then the middle.
+    """
+    if len(name) <= most:
+        return name
+    found = _FILE.search(name)
+    file = found[0] if found else ""
+    whole = name[: len(name) - len(file)]
+    scopes = [one.start() for one in _SCOPE.finditer(whole)]
+    for scope in scopes[:-1]:
+        if len(_CUT) + len(name) - scope <= most:
+            return _CUT + name[scope:]
+    for part in (whole, *(_CUT + whole[scope:] for scope in scopes[-2:])):
+        left = most - len(part)
+        if left >= 0:
+            is_cut = file and left >= _LEAST_FILE
+            return part + (f"{file[: left - len(_CUT) - 1]}{_CUT})" if is_cut else "")
+    end = max(most - len(_CUT), 0) // 3
+    return whole[: max(most - len(_CUT) - end, 0)] + _CUT + whole[len(whole) - end :]
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:

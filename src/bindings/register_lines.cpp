@@ -56,14 +56,15 @@ lines::InstructionStyle instruction_style(std::string_view name) {
 class LineWriter {
  public:
   LineWriter(std::shared_ptr<Session> session, std::vector<std::string> modules, std::uint32_t cs_base,
-             bool file_offsets, std::string_view names)
+             bool file_offsets, std::string_view names, bool short_names)
       : session_(std::move(session)),
         code_{*session_->image,
               *session_->symbols,
               file_offsets ? nullptr : session_->loads.get(),
               std::move(modules),
               cs_base,
-              names_by_name(names)},
+              names_by_name(names),
+              short_names},
         instructions_{{{code_, lines::InstructionStyle::TEXT},
                        {code_, lines::InstructionStyle::RAW},
                        {code_, lines::InstructionStyle::JSON},
@@ -286,11 +287,11 @@ py::list event_texts(const Numbers& kind, const Numbers& payload, const Numbers&
 void register_lines(py::module_& module) {
   py::class_<LineWriter>(module, "LineWriter", "Writes rows of tables as lines of bytes.")
       .def(py::init<std::shared_ptr<Session>, std::vector<std::string>, std::uint32_t, bool,
-                    std::string_view>(),
+                    std::string_view, bool>(),
            py::arg("session"), py::arg("modules"), py::arg("cs_base") = 0, py::arg("file_offsets") = false,
-           py::arg("names") = "symbol",
+           py::arg("names") = "symbol", py::arg("short_names") = false,
            "file_offsets: names of files have offsets in the file, not RVAs. names: \"symbol\", \"rva\" or "
-           "\"rva and symbol\".")
+           "\"rva and symbol\". short_names: functions have their short names; JSON has both.")
       .def("begin", &LineWriter::begin, py::arg("rows"), "Begin lines of so many rows.")
       .def("literal", &LineWriter::literal, py::arg("text"), "Text in each line.")
       .def("begin_group", &LineWriter::begin_group, "Begin fields with texts that are kept by their values.")

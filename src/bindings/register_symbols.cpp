@@ -7,6 +7,7 @@
 #include "formats/symbols/place.h"
 #include "symbol/anon_memory.h"
 #include "symbol/row_names.h"
+#include "symbol/short_name.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -139,6 +140,27 @@ py::list source_frames(const Session& self, const Array<std::uint64_t>& ips,
   py::list found;
   for (const symbol::SourceFrame& frame : frames)
     found.append(py::make_tuple(text_of(frame.function), text_of(frame.file), frame.line));
+  return found;
+}
+
+py::list short_names(const py::list& names) {
+  py::list found;
+  for (const py::handle name : names) {
+    Py_ssize_t size = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
+    if (text == nullptr) {  // surrogates of a path; no name of a language has them
+      PyErr_Clear();
+      found.append(name);
+      continue;
+    }
+    const std::string_view full(text, static_cast<std::size_t>(size));
+    const std::string shorter = symbol::short_name(full);
+    if (shorter == full) {
+      found.append(name);
+    } else {
+      found.append(py::str(shorter));
+    }
+  }
   return found;
 }
 
@@ -291,6 +313,8 @@ void register_symbols(py::module_& module) {
         return names;
       },
       py::arg("session"), py::arg("name"), py::arg("limit") = 5);
+  module.def("short_names", &short_names, py::arg("names"),
+             "The short form of each name: without template arguments, parameters and return type.");
 }
 
 }  // namespace ptkit::bindings

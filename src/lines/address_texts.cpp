@@ -6,6 +6,7 @@
 
 #include "lines/escape.h"
 #include "symbol/anon_memory.h"
+#include "symbol/short_name.h"
 
 namespace ptkit::lines {
 namespace {
@@ -30,8 +31,13 @@ std::string with_offset(std::string name, std::uint64_t offset) {
   return name.append("+0x").append(text.data(), base::put_hex(text.data(), offset));
 }
 
-std::string name_of(const symbol::Symbol& symbol, std::uint64_t ip) {
-  std::string name = for_terminal(symbol.name);
+std::string function_name(const Code& code, std::string_view full) {
+  if (!code.short_names) return for_terminal(full);
+  return for_terminal(symbol::short_name(full));
+}
+
+std::string name_of(const Code& code, const symbol::Symbol& symbol, std::uint64_t ip) {
+  std::string name = function_name(code, symbol.name);
   return ip == symbol.address ? name : with_offset(std::move(name), ip - symbol.address);
 }
 
@@ -88,14 +94,19 @@ void pad(std::string& text, std::size_t width) {
 AddressTexts::AddressTexts(const Code& code, Style style, std::string_view end)
     : code_(code), style_(style), end_(end), views_(code.image), has_imports_(code.symbols.has_imports()) {
   if (style == Style::PLACE) unknown_ = PaddedText(kUnknown);
-  if (style == Style::JSON) unknown_ = PaddedText(json(kNull, kNull, kNull, kNull));
+  if (style == Style::JSON) unknown_ = PaddedText(json(kNull, {}, kNull, kNull));
 }
 
 std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std::string_view module,
                                std::string_view offset) const {
+  const std::string full = symbol.empty() ? std::string(kNull) : for_json(symbol);
+  const std::string shorter = symbol.empty() ? full : for_json(symbol::short_name(symbol));
   std::string text;
-  for (const auto& [name, value] :
-       {std::pair{"ip", ip}, {"symbol", symbol}, {"module", module}, {"module_offset", offset}}) {
+  for (const auto& [name, value] : {std::pair<std::string_view, std::string_view>{"ip", ip},
+                                    {"symbol", shorter},
+                                    {"symbol_full", full},
+                                    {"module", module},
+                                    {"module_offset", offset}}) {
     text.append(text.empty() ? "\"" : ", \"").append(end_).append(name).append("\": ").append(value);
   }
   return text;
@@ -108,15 +119,11 @@ std::string AddressTexts::text(const CodeView& view, std::uint64_t ip, const std
     const bool known = module.number != symbol::kNoName;
     std::array<char, base::kMostDigits> digits;
     const std::string address(digits.data(), base::put_hex(digits.data(), ip));
-    const bool has_import = !symbol && !import.empty();
-    return json("\"0x" + address + '"',
-                symbol       ? for_json(symbol->name)
-                : has_import ? for_json(import)
-                             : std::string(kNull),
+    return json("\"0x" + address + '"', symbol ? std::string_view(symbol->name) : import,
                 known ? for_json(module_name(code_, module.number)) : std::string(kNull),
                 known && module.offset <= kMostJson ? std::to_string(module.offset) : std::string(kNull));
   }
-  std::string name = symbol ? name_of(*symbol, ip) : for_terminal(import);
+  std::string name = symbol ? name_of(code_, *symbol, ip) : function_name(code_, import);
   const bool has_place = code_.names != Names::SYMBOL || name.empty();
   name = with_place(code_, name, has_place ? place_in_module(code_, view, ip) : std::string());
   if (style_ == Style::NAME) return name;
@@ -222,7 +229,7 @@ std::string InstructionTexts::name(const CodeView& view, std::uint64_t ip) {
   for (const CodeView* const one : views) {
     if (one == nullptr || !name.empty()) continue;
     if (const auto found = code_.symbols.find(one->space(), one->valid_from(), ip))
-      name = name_of(*found, ip);
+      name = name_of(code_, *found, ip);
   }
   if (code_.names == Names::SYMBOL && !name.empty()) return name;
   std::string place;

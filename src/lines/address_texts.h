@@ -24,7 +24,9 @@ namespace ptkit::lines {
 enum class Style : std::uint8_t {
   NAME,   // "main+0x10", "[gzip]+0x1010" without a symbol, or nothing
   PLACE,  // the address in 16 digits, and the name
-  JSON,   // members of a JSON object: "from_ip", "from_symbol", "from_module", "from_module_offset"
+  // Members of a JSON object: "from_ip", "from_symbol", "from_symbol_full", "from_module",
+  // "from_module_offset".
+  JSON,
 };
 
 // What names of addresses are made of.
@@ -47,6 +49,7 @@ struct Code {
   std::vector<std::string> modules;    // by file: its name without folders
   std::uint32_t cs_base = 0;
   Names names = Names::SYMBOL;
+  bool short_names = false;  // of functions, where no style has both
 };
 
 // Names each row's address by the rules of symbol/row_names.h. An address is looked up once in each view of
@@ -99,6 +102,7 @@ class AddressTexts {
   [[nodiscard]] std::string_view import_of(const symbol::RowAddresses& from, const symbol::RowAddresses& to,
                                            std::size_t row);
   [[nodiscard]] bool has_symbol(const symbol::RowAddresses& rows, std::size_t row);
+  // An empty `symbol` is not known.
   [[nodiscard]] std::string json(std::string_view ip, std::string_view symbol, std::string_view module,
                                  std::string_view offset) const;
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ptkit import _core
 from ptkit.analysis.call_branches import EdgeWork, edge_work
 from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
@@ -24,6 +25,7 @@ _Rows = TypeVar("_Rows", CallTable, NDArray[np.intp])
 
 SLOW, FAST = 1, 2
 _DIGITS = 6  # of a number of calls: a share such as 0.57 is no binary fraction
+_TO = " -> "  # between the ends of an edge
 _AWAY = {"untraced": "packets disabled", "switched": "other threads", "lost": "control flow lost"}
 
 
@@ -36,8 +38,8 @@ class CallDifference:
     kind : str
         ``"function"``, ``"line"``, ``"edge"`` (both in instructions), ``"untraced"``, ``"switched"``,
         ``"lost"`` (in TSC ticks, least possible times), or ``"gap"`` (share of the calls that end at one).
-    name : str
-        Function, ``file:line``, or source and target of a branch.
+    name_full : str
+        Function, ``file:line``, or source and target of a branch; `name` has short names of functions.
     slow, fast : float
         Instructions executed there (by the function itself; on the line; in the block behind the edge), or
         what `kind` says.
@@ -49,13 +51,22 @@ class CallDifference:
     """
 
     kind: str
-    name: str
+    name_full: str
     slow: float
     fast: float
     slow_count: float
     fast_count: float
     slow_example: int | None
     fast_example: int | None
+
+    @property
+    def name(self) -> str:
+        """`name_full` with short names of functions."""
+        if self.kind not in ("function", "edge"):
+            return self.name_full
+        ends = [end.partition("+0x") for end in self.name_full.split(_TO)]
+        names = _core.short_names([name for name, *_ in ends])
+        return _TO.join(name + plus + offset for name, (_, plus, offset) in zip(names, ends, strict=True))
 
     @property
     def extra(self) -> float:
@@ -69,8 +80,8 @@ class CallComparison:
 
     Attributes
     ----------
-    function : str
-        Its name.
+    function_full : str
+        Its full name; `function` is the short one.
     by : str
         ``"instructions"`` or ``"time"`` (TSC ticks): what slow means.
     calls : int
@@ -89,7 +100,7 @@ class CallComparison:
         Numbers of slow and fast calls that edges and lines are of.
     """
 
-    function: str
+    function_full: str
     by: str
     calls: int
     slow: CallTable
@@ -102,6 +113,11 @@ class CallComparison:
     edges: tuple[CallDifference, ...]
     times: tuple[CallDifference, ...]
     sampled: tuple[int, int]
+
+    @property
+    def function(self) -> str:
+        """The short name of the function."""
+        return _core.short_names([self.function_full])[0]
 
     def __repr__(self) -> str:
         first = ", ".join(f"{one.name} {one.extra:+,.0f}" for one in self.functions[:3])
@@ -164,7 +180,7 @@ def compare_calls(
     samples = [_spread(side, sample) for side in sides]
     work = edge_work(samples, branches)
     return CallComparison(
-        function=names[function[0]],
+        function_full=names[function[0]],
         by=by,
         calls=len(found),
         slow=sides[0],
@@ -291,7 +307,7 @@ def _functions(
 
 
 def _ranked(found: list[CallDifference]) -> tuple[CallDifference, ...]:
-    return tuple(sorted(found, key=lambda one: (-one.extra, one.name)))
+    return tuple(sorted(found, key=lambda one: (-one.extra, one.name_full)))
 
 
 def _edges(
@@ -299,7 +315,7 @@ def _edges(
 ) -> tuple[CallDifference, ...]:
     sources = name_ips(work.from_ip, work.space)
     targets = name_ips(work.to_ip, work.space)
-    names = [f"{source} -> {target}" for source, target in zip(sources, targets, strict=True)]
+    names = [f"{source}{_TO}{target}" for source, target in zip(sources, targets, strict=True)]
     return _of_work("edge", work, names)
 
 

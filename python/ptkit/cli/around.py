@@ -88,7 +88,7 @@ def print_around(trace: Trace, options: argparse.Namespace, chosen: dict[str, An
     at = trace.at_times([time], clock="tsc", **owners)
     limit = None if options.all else options.limit
     columns = json_columns("calls") if options.json else []
-    moments = _moments(trace, at, streams, (low, high), limit, columns, losses, rva=options.rva)
+    moments = _moments(trace, at, streams, (low, high), limit, columns, losses, options)
     if not moments:
         note(options, f"no call is open at TSC {time:,}, and none begins or ends near it")
     if options.json:
@@ -130,12 +130,11 @@ def _moments(
     limit: int | None,
     columns: list[str],
     losses: Losses,
-    *,
-    rva: bool,
+    options: argparse.Namespace,
 ) -> list[_Moment]:
-    """Read the calls of the window, in one pass over all streams; `rva`: names have RVAs."""
+    """Read the calls of the window, in one pass over all streams."""
     rows = {int(stream): at[row : row + 1] for row, stream in enumerate(at["stream"].tolist())}
-    chains = {stream: _Chain(row.named("frame")[0], rva=rva) for stream, row in rows.items()}
+    chains = {stream: _Chain(row.named("frame")[0], options) for stream, row in rows.items()}
     kept = {stream: Smallest(limit) for stream in rows}
     columns = list(dict.fromkeys([*FRAME_COLUMNS, *columns]))
     low, high = window
@@ -161,9 +160,9 @@ def _moments(
 class _Chain:
     """The open frames of a stream, found as they end: innermost first."""
 
-    def __init__(self, innermost: int | None, *, rva: bool) -> None:
+    def __init__(self, innermost: int | None, options: argparse.Namespace) -> None:
         self._next = innermost
-        self._rva = rva
+        self._options = options
         self.frames: list[Table] = []
 
     def follow(self, part: Table, order: NDArray[np.intp]) -> None:
@@ -185,7 +184,7 @@ class _Chain:
 
     def names(self) -> list[str]:
         """Functions, outermost first; of deep stacks, how many are left out."""
-        names = [name for frame in reversed(self.frames) for name in frame_names(frame, rva=self._rva)]
+        names = [name for frame in reversed(self.frames) for name in frame_names(frame, self._options)]
         left_out = (self.base or 0) if len(self.frames) == _MOST_OPEN else 0
         return [f"[{counted(left_out, 'more frame')}]", *names] if left_out > 0 else names
 
@@ -226,7 +225,7 @@ def _print_side_by_side(
     options: argparse.Namespace,
     limit: int | None,
 ) -> None:
-    width = line_width()
+    width = line_width(options)
     fitting = _MOST_THREADS if width is None else max((width - _TIME_COLUMN) // (_LEAST_COLUMN + 3), 1)
     # Those that did something come first where not all fit.
     active = sorted(moments, key=lambda one: (one.count == 0, one.stream))[:fitting]
@@ -237,7 +236,7 @@ def _print_side_by_side(
     for level in range(max((len(one.open) for one in shown), default=0)):
         cells = [_open_cell(one, level, column) for one in shown]
         table.add("open" if level == 0 else "", cells)
-    lines = _lines(shown, window, rva=options.rva)
+    lines = _lines(shown, window, options)
     nearest = sorted(range(len(lines)), key=lambda row: abs(lines[row].low - time))[:limit]
     durations = Durations(trace)
     for line, unordered in _in_order([lines[row] for row in sorted(nearest)]):
@@ -282,14 +281,14 @@ def _indent(level: int, column: int | None) -> str:
     return blanks.lstrip().rjust(len(blanks) // 2)
 
 
-def _lines(shown: list[_Moment], window: tuple[int, int], *, rva: bool) -> list[_Line]:
+def _lines(shown: list[_Moment], window: tuple[int, int], options: argparse.Namespace) -> list[_Line]:
     """Begins and ends of calls within the window, those of one thread in order."""
     lines = []
     for column, one in enumerate(shown):
         if one.frames is None:
             continue
         names = ("tsc", "tsc_error", "end_tsc", "end_tsc_error", "tid", "id", "depth")
-        rows = list(zip(*map(one.frames.named, names), frame_names(one.frames, rva=rva), strict=True))
+        rows = list(zip(*map(one.frames.named, names), frame_names(one.frames, options), strict=True))
         lowest = min(row[6] for row in rows) if one.base is None else one.base
         for tid in dict.fromkeys(row[4] for row in rows):
             lines += _of_thread([row for row in rows if row[4] == tid], column, lowest)

@@ -32,6 +32,7 @@ class _Call:
     """A call, or calls in a row that did the same."""
 
     name: str
+    function: str | None  # its full name: short ones may be equal
     comment: str
     instructions: int
     ticks: int | None
@@ -123,7 +124,7 @@ def _folded(frames: Table, names: list[str]) -> list[_Call]:
         if call is not None:
             call.inner = _merged(call.inner)
             did = tuple((one.shape, one.times) for one in call.inner)
-            call.shape = shapes.setdefault((call.name, call.comment, did), len(shapes))
+            call.shape = shapes.setdefault((call.name, call.function, call.comment, did), len(shapes))
     return _merged(outer)
 
 
@@ -139,12 +140,12 @@ def _merged(calls: list[_Call]) -> list[_Call]:
 
 
 def _calls(frames: Table, names: list[str]) -> Iterator[_Call]:
-    columns = (frames.named(name) for name in ("instructions", "tsc", "end_tsc", "how", "end_how"))
-    flags_of = frames["flags"].tolist()
-    for name, instructions, begin, end, how, end_how, flags in zip(names, *columns, flags_of, strict=True):
+    columns = ("entry_symbol_full", "instructions", "tsc", "end_tsc", "how", "end_how")
+    rows = zip(names, *map(frames.named, columns), frames["flags"].tolist(), strict=True)
+    for name, function, instructions, begin, end, how, end_how, flags in rows:
         ticks = None if begin is None or end is None else max(end - begin, 0)
         comment = _comment(name, CallHow[how], CallEnd[end_how], CallFlag(flags))
-        yield _Call(name, comment, instructions, ticks)
+        yield _Call(name, function, comment, instructions, ticks)
 
 
 def _comment(name: str, how: CallHow, end_how: CallEnd, flags: CallFlag) -> str:

@@ -201,14 +201,16 @@ def _bounded(part: tuple[CallDifference, ...], options: argparse.Namespace) -> t
 
 
 def _members(one: CallDifference) -> dict[str, Any]:
-    names = ("kind", "name", "extra", "slow", "fast", "slow_count", "fast_count")
+    names = ("kind", "name", "name_full", "extra", "slow", "fast", "slow_count", "fast_count")
     return {name: getattr(one, name) for name in (*names, "slow_example", "fast_example")}
 
 
 def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Namespace) -> None:
     durations, of = Durations(trace), found.by
+    name = common.name_column(options, "name")
+    function = getattr(found, common.name_column(options, "function"))
     say(
-        f"{found.function}: {counted(found.calls, 'call')}; {counted(len(found.slow), 'slow one')}, "
+        f"{function}: {counted(found.calls, 'call')}; {counted(len(found.slow), 'slow one')}, "
         f"{durations.length(found.slow_from, of)} or more; {counted(len(found.fast), 'fast one')}, "
         f"{durations.length(found.fast_to, of)} or {'fewer' if of == 'instructions' else 'less'}"
     )
@@ -218,7 +220,7 @@ def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Nam
             f"left out: {counted(len(found.left_out), 'call')} of {length}, with which slow ones were more "
             "than their share (--slow-from)"
         )
-    width = line_width()
+    width = line_width(options)
     for part in (found.functions, found.lines, found.edges):
         shown = _bounded(part, options)
         if shown:
@@ -227,7 +229,7 @@ def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Nam
         for one in shown:
             times = f"{_mean(one.slow_count)} / {_mean(one.fast_count)}"
             line = f"{_mean(one.extra):>14} {_mean(one.slow):>14} {_mean(one.fast):>14} {times:>17}  "
-            say_painted((line[:14], "hot"), line[14:], fit(one.name, len(line), width))
+            say_painted((line[:14], "hot"), line[14:], fit(getattr(one, name), len(line), width))
     _print_times(trace, found)
     _print_pair(trace, found, options)
 

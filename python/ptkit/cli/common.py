@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from enum import IntEnum
@@ -21,11 +22,13 @@ from ptkit.cli.addresses import (
     list_at,
     note_decimals,
 )
+from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import Rare
 from ptkit.errors import ConfigError, PtkitWarning
 from ptkit.images import CodeFile
 from ptkit.system import STANDARD_INPUT
+from ptkit.table.derived import full_name
 from ptkit.trace import Trace
 
 _LAST_64 = 2**64 - 1
@@ -290,8 +293,29 @@ def add_rva_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_names_option(parser: argparse._ActionsContainer) -> None:
+    """Add ``--names`` of verbs that print names of functions."""
+    parser.add_argument(
+        "--names",
+        choices=("short", "full"),
+        help="names of C++ and Rust without template arguments, parameters and hashes (short, the default on "
+        "a terminal), or with them (full, the default in pipes); --json has both",
+    )
+
+
+def has_short_names(options: argparse.Namespace) -> bool:
+    """Whether names of functions are printed in short."""
+    return sys.stdout.isatty() if options.names is None else bool(options.names == "short")
+
+
+def name_column(options: argparse.Namespace, name: str) -> str:
+    """Return the column of functions that is printed: `name`, or the one of the full names."""
+    return name if has_short_names(options) else full_name(name)
+
+
 def add_place_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--rva`` and ``--file-offsets`` of verbs that print names of addresses."""
+    """Add ``--names``, ``--rva`` and ``--file-offsets`` of verbs that print names of addresses."""
+    add_names_option(parser)
     group = parser.add_mutually_exclusive_group()
     add_rva_option(group)
     group.add_argument(
@@ -301,11 +325,12 @@ def add_place_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def line_names(options: argparse.Namespace, *, symbols: bool = True) -> str:
-    """What `LineWriter` makes names of addresses of; `symbols`: also of functions."""
+def line_writer(trace: Trace, options: argparse.Namespace, *, symbols: bool = True) -> LineWriter:
+    """Make what writes lines with names of addresses; `symbols`: also of functions."""
+    names = "file offset" if options.file_offsets else "symbol"
     if options.rva:
-        return "rva and symbol" if symbols else "rva"
-    return "file offset" if options.file_offsets else "symbol"
+        names = "rva and symbol" if symbols else "rva"
+    return LineWriter(trace, names, short=has_short_names(options))
 
 
 def add_status_option(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit._core import CallHow
+from ptkit.cli import common
 from ptkit.cli.outer_frames import OUTER, OuterFrames
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
@@ -53,6 +55,7 @@ FRAME_COLUMNS = [
 _ROWS = 65536
 # Frames that are kept for a line: lines stand for many calls that did the same.
 _FRAMES_PER_LINE = 256
+_ANONYMOUS = "(anonymous namespace)"
 _UNNAMED = {CallHow.SYSCALL: "[syscall]", CallHow.INTERRUPT: "[interrupt]"}
 
 
@@ -242,20 +245,21 @@ def _in_order_of_ends(calls: Table) -> Table:
     return calls[np.lexsort((-depths, last))]
 
 
-def frame_names(frames: Table, *, rva: bool = False) -> list[str]:
+def frame_names(frames: Table, options: argparse.Namespace) -> list[str]:
     """Function of each frame: its name, ``file!RVA`` without a symbol, or words for code that is not seen.
 
-    `rva`: with module and RVA of each.
+    With ``--rva``, module and RVA of each come first.
     """
-    columns = ("entry_ip", "entry_symbol", "entry_module", "entry_module_offset", "how")
+    symbol = common.name_column(options, "entry_symbol")
+    columns = ("entry_ip", symbol, "entry_module", "entry_module_offset", "how")
     values = zip(*(frames[name].tolist() for name in columns), frames["entry_known"].tolist(), strict=True)
     names = [_name(*value) for value in values]
-    return entry_names(names, frames) if rva else names
+    return entry_names(names, frames) if options.rva else names
 
 
 def _name(ip: int, symbol: str | None, module: str | None, rva: int, how: int, known: bool) -> str:
     if symbol is not None:
-        return symbol if "(" in symbol else f"{symbol}()"
+        return symbol if "(" in symbol.replace(_ANONYMOUS, "") else f"{symbol}()"
     if not known:
         return _UNNAMED.get(CallHow(how), "[unknown]")
     return f"{ip:#x}()" if module is None or is_memory(module) else f"{module}!{rva:#x}()"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ptkit.cli import selection
+from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted, share_colour
 from ptkit.cli.output.json_rows import JsonRows
@@ -23,7 +23,7 @@ from ptkit.trace import Trace
 
 __all__ = ["print_line_report"]
 
-_COLUMNS = ("function", "module", "source", "line", "entry_ip", "count", "self_instructions")
+_COLUMNS = ("function", "function_full", "module", "source", "line", "entry_ip", "count", "self_instructions")
 
 
 def print_line_report(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
@@ -76,15 +76,16 @@ def _print(lines: Table, shown: Table, options: argparse.Namespace) -> None:
     heads = ["self", "instructions", "times"]
     widths = [max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
     print_heading(options, f"{' '.join(map(str.rjust, heads, widths))}  source line and function")
-    used, width = sum(widths) + len(widths) + 1, line_width()
-    for row, name in enumerate(_names(shown)):
+    used, width = sum(widths) + len(widths) + 1, line_width(options)
+    for row, name in enumerate(_names(shown, options)):
         texts = [f"{column[row]:>{wide}} " for column, wide in zip(cells, widths, strict=True)]
         say_painted((texts[0], share_colour(own[row] / total)), *texts[1:], f" {fit(name, used, width)}")
 
 
-def _names(shown: Table) -> list[str]:
+def _names(shown: Table, options: argparse.Namespace) -> list[str]:
     """Where a row is: file, line and function; the function alone without a line."""
-    columns = (shown[name].tolist() for name in ("source", "line", "function", "module"))
+    names = ("source", "line", common.name_column(options, "function"), "module")
+    columns = (shown[name].tolist() for name in names)
     return [
         shown_name(function, module)
         if source is None

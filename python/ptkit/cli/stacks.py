@@ -18,6 +18,7 @@ from ptkit.cli.output.terminal import say
 from ptkit.decode.call_table import FRAME_VIEWS
 from ptkit.info import EMULATED_TIMES, EMULATOR
 from ptkit.table import Table
+from ptkit.text import fitted
 from ptkit.trace import Trace
 
 __all__ = [
@@ -41,7 +42,9 @@ __all__ = [
 _LEAST_NAME = 8  # columns that a name keeps on a narrow terminal
 _INDENTED = 0.5  # of what is left of a line may be indentation
 _MOST_LEVELS = 60  # that are indented where lines are not cut
-_CUT = "..."
+_TO = " -> "
+# Addresses and source lines, marks of begins and ends, and an RVA.
+_BEFORE_NAME = re.compile(r"(?:.*  )?(?:[<>] )?(?:\S+\+0x[0-9a-f]+ \()?")
 _NAMES_OF_JIT_CODE = re.compile(r"perf-[0-9]+\.map|jit-[0-9]+\.dump")
 
 
@@ -130,20 +133,25 @@ def report_counts(options: argparse.Namespace, shown: Table) -> None:
         note(options, "~: not certain, as stacks were left and resumed; trace.stack_anomalies has where")
 
 
-def line_width() -> int | None:
+def line_width(options: argparse.Namespace) -> int | None:
     """Columns of the terminal that standard output is; None: lines are not cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() and options.names != "full" else None
 
 
 def fit(text: str, used: int, width: int | None) -> str:
-    """Cut a name for what is left of a line: its begin and its end stay, for both tell names apart."""
+    """Cut a name, or names of both ends of an edge, for what is left of a line; what is before them stays."""
     if width is None:
         return text
     left = max(width - used, _LEAST_NAME)
     if len(text) <= left:
         return text
-    end = (left - len(_CUT)) // 3
-    return text[: left - len(_CUT) - end] + _CUT + text[-end:]
+    head = _BEFORE_NAME.match(text)
+    begin = head.end() if head is not None else 0
+    ends = text[begin:].split(_TO)
+    room = left - begin - len(_TO) * (len(ends) - 1)
+    if room < _LEAST_NAME * len(ends):
+        return fitted(text, left)
+    return text[:begin] + _TO.join(fitted(end, room // len(ends)) for end in ends)
 
 
 def indentation(level: int, used: int, width: int | None) -> str:
@@ -185,7 +193,7 @@ def print_sums_json(trace: Trace, sums: Table) -> None:
     """Print rows of ``functions`` or ``call_tree`` as JSON; names of functions and files come last."""
     rows = JsonRows(trace, sums.name, symbols=False)
     rows.print_header()
-    names: list[str] = [name for name in ("function", "module") if name in sums.columns]
+    names: list[str] = [name for name in ("function", "function_full", "module") if name in sums.columns]
     names += ["entry_module_offset"] if "entry_ip" in sums.columns else []
 
     def more(writer: LineWriter) -> None:

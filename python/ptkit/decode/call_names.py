@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit import _core
 from ptkit.errors import ConfigError, SymbolError
 from ptkit.text import shortened
 
@@ -50,7 +51,7 @@ def called_functions(
     counts : numpy.ndarray of int64, shape (functions,)
         Frames of each; 0: it was not called.
     name : str
-        The name as `functions` has it, or what ``symbol=`` takes.
+        The full or short name as `functions` has it, or what ``symbol=`` takes.
     ranges : sequence of Range
         Where symbols of that name lie.
 
@@ -62,7 +63,9 @@ def called_functions(
     called = np.flatnonzero(counts)
     names = dict(zip(called.tolist(), _names(functions[called]), strict=True))
     found = [number for number, one in names.items() if one == name]
-    found = found or [number for number, one in names.items() if one.split("(")[0] == name]
+    if not found:
+        shorter = zip(names, _core.short_names(list(names.values())), strict=True)
+        found = [number for number, one in shorter if one == name]
     if not found:
         within = _within(functions, ranges)
         found = [number for number in names if within[number]]
@@ -74,7 +77,7 @@ def called_functions(
 
 
 def _names(functions: Table) -> list[str]:
-    return [name or "[unknown]" for name in functions.named("function")]
+    return [name or "[unknown]" for name in functions.named("function_full")]
 
 
 def _within(functions: Table, ranges: Sequence[Range]) -> NDArray[np.bool_]:
@@ -95,6 +98,6 @@ def _check_one(name: str, found: list[tuple[str, int]]) -> None:
     if len(counts) <= 1:
         return
     most = sorted(counts, key=lambda one: -counts[one])
-    listed = ", ".join(repr(shortened(one)) for one in most[:_NEAR])
+    listed = ", ".join(map(repr, most[:_NEAR]))  # not cut: the ends of overloads tell them apart
     more = f" and {len(most) - _NEAR} more" if len(most) > _NEAR else ""
     raise ConfigError(f"{name!r} is {len(counts):,} functions that were called: give one of {listed}{more}")

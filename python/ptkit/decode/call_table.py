@@ -228,8 +228,8 @@ class CallTable(CallLengths):
     # What comparisons of calls are made of.
 
     def function_names(self) -> list[str]:
-        """Name of each function, by the number in column ``function``."""
-        return list(self._function_rows().named("function"))
+        """Full name of each function, by the number in column ``function``."""
+        return list(self._function_rows().named("function_full"))
 
     def numbers_of(self, name: str, ranges: Sequence[Range]) -> NDArray[np.intp]:
         """Numbers of the function of a name, or of a pattern, that these calls are of: see `one_function`."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit import _core
 from ptkit._core import BranchKind
 from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, uniform
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ptkit.table.context import TableContext
     from ptkit.table.table import Table
 
-__all__ = ["Derived", "derived_of", "indirect_branches", "symbol_column"]
+__all__ = ["Derived", "derived_of", "full_name", "indirect_branches", "other_form", "symbol_column"]
 
 Values: TypeAlias = NDArray[Any] | Labels
 
@@ -68,11 +69,55 @@ def derived_of(table: str) -> Mapping[str, Derived]:
     """Derived columns of a table, by name."""
     schema = schema_of(table)
     found = [*_names(schema), *_nanoseconds(schema), *_lengths(schema), *_files(schema), *_functions(schema)]
-    return MappingProxyType({one.column.name: one for one in found})
+    return MappingProxyType({one.column.name: one for one in _with_short_names(found)})
 
 
 def _column(name: str, dtype: Any, unit: str, doc: str) -> Column:
     return Column(name, np.dtype(dtype), unit, doc, "derived")
+
+
+# Short names of functions, and full ones.
+
+_FULL = "_full"
+
+
+def full_name(column: str) -> str:
+    """Name of the column that has the full names of a column of functions."""
+    return column + _FULL
+
+
+def other_form(column: str) -> str:
+    """Name of the column of full names beside one of short names, and the other way round."""
+    return column.removesuffix(_FULL) if column.endswith(_FULL) else full_name(column)
+
+
+def _names_functions(column: Column) -> bool:
+    return column.dtype == np.dtype(object) and (column.name == "function" or column.name.endswith("symbol"))
+
+
+def _with_short_names(found: list[Derived]) -> list[Derived]:
+    """Give columns of functions short names, and put columns of the full names behind them."""
+    columns = []
+    for one in found:
+        if _names_functions(one.column):
+            full = replace(one, column=_renamed(one.column, ": full name, demangled", _FULL))
+            columns += [_short(one), full]
+        else:
+            columns.append(one)
+    return columns
+
+
+def _short(one: Derived) -> Derived:
+    def values(table: Table) -> Labels:
+        labels = one.values(table)
+        assert isinstance(labels, Labels)
+        return labels.renamed(_core.short_names)
+
+    return replace(one, column=_renamed(one.column, ": short name"), values=values)
+
+
+def _renamed(column: Column, form: str, suffix: str = "") -> Column:
+    return replace(column, name=column.name + suffix, doc=column.doc.replace(", demangled", form))
 
 
 # Times.
@@ -316,7 +361,7 @@ def _functions(schema: TableSchema) -> list[Derived]:
         return []
     of_frames = "frame_known" in schema.columns
     name = Derived(
-        _column("function", object, "", "its name, demangled; without a symbol, file!RVA"),
+        _column("function", object, "", "function, demangled; without a symbol, file!RVA"),
         ("entry_ip", "space", "flags", *(("tsc", "tsc_error") if of_frames else ())),
         _function_names,
         lambda table: table.known("frame") if of_frames else None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ptkit.text import one_line
+from ptkit.text import fitted, one_line
 
 __all__ = ["Cell", "html_table"]
 
@@ -37,7 +37,7 @@ class Cell:
     def html(self, tag: str) -> str:
         """The cell as an element of HTML."""
         text = one_line(self.text)
-        shown = text if len(text) <= _MOST_SHOWN or tag == "th" else f"{text[: _MOST_SHOWN - 3]}..."
+        shown = text if tag == "th" else fitted(text, _MOST_SHOWN)
         title = self.title or (text if shown != text else "")
         about = f' title="{escape(one_line(title))}"' if title else ""
         unit = f'<br><span style="font-weight:normal">{escape(self.unit)}</span>' if self.unit else ""

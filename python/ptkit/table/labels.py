@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,13 @@ class Labels:
             codes.setdefault(name, len(codes))
         of_others = np.array([*(codes[name] for name in others.names), -1], np.int32)
         return Labels(np.where(self.codes < 0, of_others[others.codes], self.codes), list(codes))
+
+    def renamed(self, form: Callable[[list[str]], list[str]]) -> Labels:
+        """Return other names of the same rows: `form` makes them of all names, and some may be equal then."""
+        names = form(list(self.names))
+        codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        of_names = np.array([*(codes[name] for name in names), -1], np.int32)
+        return Labels(of_names[self.codes], list(codes))
 
     def compact(self) -> Labels:
         """Return the same names of rows, without names that no row has."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.table.cells import is_uniform, read_only, uniform
-from ptkit.table.derived import Derived, symbol_column
+from ptkit.table.derived import Derived, full_name, symbol_column
 from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def kept_columns(table: Table) -> tuple[dict[str, NDArray[Any]], dict[str, list[
 def _derived_names(table: Table) -> list[str]:
     """Derived columns that can be asked for, and the names of functions that are shown beside addresses."""
     shown = [symbol_column(name) for name in table.columns if table.column(name).unit == "address"]
-    named = [name for symbol in shown for name in (symbol, f"{symbol}_offset") if table._can_make(name)]
+    of_symbols = [name for symbol in shown for name in (symbol, full_name(symbol), f"{symbol}_offset")]
+    named = [name for name in of_symbols if table._can_make(name)]
     derived = [name for name in table.available if table._derived(name) is not None]
     return list(dict.fromkeys([*derived, *named]))
 

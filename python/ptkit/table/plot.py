@@ -8,7 +8,7 @@ import numpy as np
 
 from ptkit.arguments import integer
 from ptkit.errors import ConfigError, UnsupportedError
-from ptkit.text import counted, one_line
+from ptkit.text import counted, fitted, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,5 +78,4 @@ def plot_functions(table: Table, ax: Axes | None, count: int) -> Axes:
 
 
 def _label(name: str | None) -> str:
-    text = "no file" if name is None else one_line(name).replace("$", r"\$")
-    return text if len(text) <= _MOST_NAME else f"{text[: _MOST_NAME - 3]}..."
+    return "no file" if name is None else fitted(one_line(name), _MOST_NAME).replace("$", r"\$")

@@ -9,10 +9,10 @@ import numpy as np
 
 from ptkit import _core
 from ptkit.schema import Column
-from ptkit.table.derived import symbol_column
+from ptkit.table.derived import full_name, symbol_column
 from ptkit.table.html import Cell, html_table
 from ptkit.table.labels import Labels
-from ptkit.text import counted, duration, one_line
+from ptkit.text import counted, duration, fitted, one_line
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table
@@ -135,10 +135,10 @@ def _with_places(parts: list[tuple[int, Table]], name: str, width: int) -> list[
     for _, part in parts:
         places = _places(part, name)
         if part.column(name).dtype == np.dtype(object):
-            cells += [_cut(text, most) for text in _texts(part, name)]
+            cells += [fitted(text, most) for text in _texts(part, name)]
         else:
             rows = zip(_texts(part, name), places, strict=True)
-            cells += [f"{text} {_cut(place, most_beside)}" if place else text for text, place in rows]
+            cells += [f"{text} {fitted(place, most_beside)}" if place else text for text, place in rows]
     return cells
 
 
@@ -189,8 +189,20 @@ def _html_cells(table: Table, name: str, rate: float | None, is_text: bool) -> l
             Cell(text, title=_flag_names(column, value))
             for text, value in zip(texts, np.asarray(table[name]).tolist(), strict=True)
         ]
-    rows = zip(texts, _places(table, name), strict=True)
-    return [Cell(f"{text} {place}" if place else text, is_text=is_text) for text, place in rows]
+    rows = zip(texts, _places(table, name), _full_names(table, name), strict=True)
+    return [
+        Cell(f"{text} {place}" if place else text, title=full, is_text=is_text) for text, place, full in rows
+    ]
+
+
+def _full_names(table: Table, name: str) -> list[str]:
+    """Names that are shown in short, as they are; empty for other columns."""
+    name = full_name(symbol_column(name) if table.column(name).unit == "address" else name)
+    if not table._can_make(name):
+        return [""] * len(table)
+    names = table._derived_values(name)
+    assert isinstance(names, Labels)
+    return [text or "" for text in names.texts()]
 
 
 def _flag_names(column: Column, value: int) -> str:

@@ -16,7 +16,7 @@ from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, join, read_only, where_set
 from ptkit.table.column_array import column_array
 from ptkit.table.context import TableContext
-from ptkit.table.derived import Derived, derived_of
+from ptkit.table.derived import Derived, derived_of, full_name, other_form
 from ptkit.table.forms import TableForms
 from ptkit.table.labels import Labels
 from ptkit.table.late import Arrays
@@ -44,9 +44,10 @@ class Table(TableForms):
     ``to_known``, ...), ``time_ns`` (int64, nanoseconds) where the trace knows its clock, and names of
     addresses: ``symbol`` and ``module`` of ``ip``, ``from_symbol``, ``from_module``, ``to_symbol`` and
     ``to_module`` of ``from_ip`` and ``to_ip`` (object: str or None), with the offset in what is named in
-    ``symbol_offset`` and so on (uint64, bytes). Each row is named in its own address space and at its own
-    time. All are of shape (rows,); `dtypes`, `units` and `column` say what each is, docs/tables.md has them
-    all.
+    ``symbol_offset`` and so on (uint64, bytes). Names of functions are short, without template arguments and
+    parameters: ``symbol_full`` and so on have them in full. Each row is named in its own address space and at
+    its own time. All are of shape (rows,); `dtypes`, `units` and `column` say what each is, docs/tables.md
+    has them all.
 
     Attributes
     ----------
@@ -123,7 +124,8 @@ class Table(TableForms):
         for name in derived_of(self.name):
             derived = self._derived(name)
             assert derived is not None
-            if derived.offered(self._context) and names.keys() >= set(derived.needs):
+            has_other = other_form(name) in self._columns and self._can_make(name)
+            if has_other or (derived.offered(self._context) and names.keys() >= set(derived.needs)):
                 names[name] = None
         return tuple(names)
 
@@ -158,7 +160,7 @@ class Table(TableForms):
         return column if there else None
 
     def _offers(self, name: str, derived: Derived) -> bool:
-        if name in self._columns:
+        if name in self._columns or (other_form(name) in self._columns and self._can_make(name)):
             return True
         return derived.offered(self._context) and all(need in self for need in derived.needs)
 
@@ -397,7 +399,8 @@ class Table(TableForms):
         ----------
         **conditions
             By column: a value, or any sequence, set, range or array of values. Enumerations go by name (in
-            any case), member or number. None selects rows without a name, in columns of names.
+            any case), member or number. Functions go by their short or full name. None selects rows without
+            a name, in columns of names.
 
         Returns
         -------
@@ -417,7 +420,10 @@ class Table(TableForms):
         for name, wanted in conditions.items():
             column = self.column(name)
             values = self._derived_values(name) if column.role == "derived" else self[name]
-            mask &= matching(values, column, wanted)
+            chosen = matching(values, column, wanted)
+            if full_name(name) in derived_of(self.name):  # what is printed in a pipe
+                chosen |= matching(self._derived_values(full_name(name)), column, wanted)
+            mask &= chosen
         return self[mask]
 
     def head(self, count: int = 5) -> Self:

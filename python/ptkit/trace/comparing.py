@@ -96,7 +96,7 @@ class Comparing(Parts, Calls):
         >>> import ptkit
         >>> trace = ptkit.record(["true"])
         >>> functions = trace.functions()
-        >>> name = functions["function"][functions["count"].argmax()]
+        >>> name = functions["function_full"][functions["count"].argmax()]
         >>> found = trace.compare(str(name))
         >>> found.functions[0].extra > 0
         True

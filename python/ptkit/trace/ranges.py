@@ -21,6 +21,8 @@ _LISTED = 5  # modules in a message
 _PATTERN = re.compile(r"[*?\[]")
 _PLACE = re.compile(r"(?P<name>.+)\+(?P<offset>0[xX][0-9a-fA-F]+|[0-9]+)")
 _GENERATED = re.compile(r"(?P<name>[^!]+)!(?P<offset>0[xX][0-9a-fA-F]+)")  # of a function without a symbol
+_OF_MODULE = re.compile(r"(?P<before>[^!]+)!(?P<name>.+)|(?P<printed>.+) \((?P<behind>[^()]+)\)")
+_THREAD = re.compile(r"thread (?P<tid>[0-9]+)( \(.*\))?")  # of frames without a known function
 
 _Symbol = tuple[str, int, int, int, int]  # name, address, size, file, space
 
@@ -64,6 +66,8 @@ class CodeRanges:
             hint = f"; did you mean {', '.join(map(shortened, near))}?" if near else ""
             if not self._bundle.files:
                 hint = "; the trace has no files with symbols: give images=[...] or symbols=[...]"
+            if thread := _THREAD.fullmatch(name):
+                hint = f"; it is code of a thread that no symbol names: select by tid {thread['tid']}"
             raise SymbolError(f"no symbol {name!r}{hint}")
         return found
 
@@ -93,13 +97,19 @@ class CodeRanges:
         return ranges
 
     def _find(self, name: str) -> list[_Symbol]:
-        """Symbols of a name, of a pattern, or of either in a module: ``libc.so.6!malloc``, ``srv2!Srv2*``."""
+        """Symbols of a name, of a pattern, or of either in a module: ``libc.so.6!malloc``, ``srv2!Srv2*``.
+
+        Names may be as verbs print them, too: ``main (sort)`` of the module ``sort``, and ``main()``.
+        """
         found = _core.lookup_symbol(self._session, name)
         if not found and _PATTERN.search(name):
             found = _core.match_symbols(self._session, name)
-        module, mark, rest = name.partition("!")
-        if found or not (module and mark and rest):
+        if not found and name.endswith("()"):
+            return self._find(name.removesuffix("()"))
+        of_module = _OF_MODULE.fullmatch(name)
+        if found or of_module is None:
             return found
+        module, rest = of_module["before"] or of_module["behind"], of_module["name"] or of_module["printed"]
         chosen = self._modules(module) or self._modules_by_stem(module)
         return [one for one in self._find(rest) if one[3] in chosen] if chosen else []
 

@@ -51,13 +51,15 @@ class LineWriter:
         What names of addresses are made of: ``"symbol"`` (``main+0x10``, or ``[gzip]+0x1010`` without a
         symbol), ``"file offset"`` (the same with offsets in the file instead of RVAs), ``"rva"``
         (``gzip+0x1010``), or ``"rva and symbol"`` (``gzip+0x1010 (main+0x10)``).
+    short : bool
+        Functions have their short names. JSON has both.
     """
 
-    def __init__(self, trace: Trace, names: str = "symbol") -> None:
+    def __init__(self, trace: Trace, names: str = "symbol", *, short: bool = False) -> None:
         modules = [name.encode("utf-8", "surrogateescape") for name in trace._names.file_modules]
         in_file = names == "file offset"
         self._core = _core.LineWriter(
-            trace.opened.session, modules, trace._info.cs_base, in_file, "symbol" if in_file else names
+            trace.opened.session, modules, trace._info.cs_base, in_file, "symbol" if in_file else names, short
         )
         self._part: Table
 

@@ -36,16 +36,16 @@ class PacketBranches:
         Counts errors and gaps.
     selection : dict
         Selected part of the trace: a stream at least.
-    names : str
-        Of `LineWriter`.
+    writer : LineWriter
+        Makes the lines.
     rva : bool
         Print RVAs in errors and gaps, too.
     """
 
     def __init__(
-        self, trace: Trace, losses: Losses, selection: dict[str, Any], names: str, *, rva: bool
+        self, trace: Trace, losses: Losses, selection: dict[str, Any], writer: LineWriter, *, rva: bool
     ) -> None:
-        self._writer = LineWriter(trace, names)
+        self._writer = writer
         self._rva = rva
         self._parts = losses.counted(trace.iter_branches(rows=65536, columns=_COLUMNS, **selection))
         self._lines = self._all_lines()

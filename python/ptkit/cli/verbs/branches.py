@@ -9,7 +9,7 @@ from ptkit.cli import common, selection
 from ptkit.cli.listing import begin_rows, notes_of, print_rows
 from ptkit.cli.output.clock import Clock
 from ptkit.cli.output.json_rows import JsonRows, json_columns
-from ptkit.cli.output.line_writer import LineWriter, labels_of
+from ptkit.cli.output.line_writer import labels_of
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -68,7 +68,7 @@ class _Lines:
         self._rva = options.rva
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         self._clock = Clock(trace, options.time_unit)
-        self._writer = LineWriter(trace, common.line_names(options, symbols=not options.no_symbols))
+        self._writer = common.line_writer(trace, options, symbols=not options.no_symbols)
 
     @property
     def heading(self) -> str:

@@ -110,6 +110,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         type=selection.moment,
         help="with --around: calls up to so long before and after it (default: 1us)",
     )
+    common.add_names_option(parser)
     common.add_rva_option(parser)
     common.add_header_option(parser)
     common.add_json_option(
@@ -174,7 +175,7 @@ def _print_streams(
 ) -> int:
     """Print the calls of one stream after the other, until the limit; how many there are."""
     left = None if options.all else options.limit
-    lines = CallLines(Durations(trace), line_width())
+    lines = CallLines(Durations(trace), line_width(options))
     rows = 0
     how = {"depth": options.depth, "folds": form is None, "losses": losses}
     if options.id is None:
@@ -196,7 +197,7 @@ def _print_streams(
         else:
             heading.print()
             selection.print_stream_heading(trace, stream)
-            printed, covered = lines.print(window.frames, frame_names(window.frames, rva=options.rva), left)
+            printed, covered = lines.print(window.frames, frame_names(window.frames, options), left)
         if left is not None:
             left -= printed
             if _is_cut(options, window, covered, len(streams) - index - 1, done=left == 0):
@@ -217,14 +218,14 @@ def _is_cut(options: argparse.Namespace, window: Window, covered: int, streams: 
 
 def _print_slowest(trace: Trace, frames: Table, options: argparse.Namespace) -> None:
     """Print a line for each call, and below it the command that prints what it called."""
-    durations, width = Durations(trace), line_width()
+    durations, width = Durations(trace), line_width(options)
     print_heading(
         options,
         f"{'instructions':>14} {'duration' + durations.unit:>12}  {'tid':>7}  function, and what it called",
     )
     names = ("id", "instructions", "tsc", "end_tsc", "stream", "tid")
     for number, instructions, begin, end, stream, tid, name in zip(
-        *map(frames.named, names), frame_names(frames, rva=options.rva), strict=True
+        *map(frames.named, names), frame_names(frames, options), strict=True
     ):
         ticks = None if begin is None or end is None else max(end - begin, 0)
         line = f"{instructions:14,} {durations.text(ticks):>12}  {'-' if tid is None else tid:>7}  "

@@ -8,14 +8,16 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit import _core
 from ptkit._core import BranchKind
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.json_rows import JsonRows
-from ptkit.cli.output.line_writer import LineWriter, labels_of
+from ptkit.cli.output.line_writer import labels_of
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say, say_lines
+from ptkit.cli.stacks import fit, line_width
 from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -90,7 +92,7 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
     has_names = options.rva or not options.no_symbols
     names = "  names" if has_names else ""
     print_heading(options, f"{'count':>15}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
-    writer = LineWriter(trace, common.line_names(options, symbols=not options.no_symbols))
+    writer = common.line_writer(trace, options, symbols=not options.no_symbols)
     writer.begin(edges)
     writer.number("count", "decimal", width=15)
     writer.literal("  ")
@@ -106,19 +108,31 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
 
 def _print_sums(trace: Trace, edges: Table, options: argparse.Namespace) -> None:
     """Print counts from name to name."""
-    names, sources, targets, counts = _sums(edges, by_function=options.by == "function")
+    by_function = options.by == "function"
+    names, sources, targets, counts = _sums(edges, by_function=by_function)
     first = np.argsort(counts, kind="stable")[::-1][: options.limit].tolist()
     rows = [(int(counts[i]), names[sources[i]], names[targets[i]]) for i in first]
     if options.json:
         JsonRows(trace, "edge_sums").print_header()
         say_lines(
-            json.dumps({"table": "edge_sums", "from": source, "to": target, "count": count}).encode()
+            json.dumps({"table": "edge_sums", **_ends(source, target, by_function), "count": count}).encode()
             for count, source, target in rows
         )
         return
     print_heading(options, f"{'count':>15}  {options.by}s")
+    width = line_width(options)
     for count, source, target in rows:
-        say(f"{count:15}  {source or '?'} -> {target or '?'}")
+        ends = _ends(source, target, by_function and common.has_short_names(options))
+        line = f"{count:15}  "
+        say(line + fit(f"{ends['from'] or '?'} -> {ends['to'] or '?'}", len(line), width))
+
+
+def _ends(source: str | None, target: str | None, has_both: bool) -> dict[str, str | None]:
+    """Names of both ends; `has_both`: short and full ones."""
+    if not has_both:
+        return {"from": source, "to": target}
+    short = [name and _core.short_names([name])[0] for name in (source, target)]
+    return {"from": short[0], "from_full": source, "to": short[1], "to_full": target}
 
 
 def _sums(
@@ -142,7 +156,7 @@ def _names(edges: Table, end: str, by_function: bool) -> list[str | None]:
     modules: list[str | None] = edges[f"{end}_module"].tolist()
     if not by_function:
         return modules
-    symbols: list[str | None] = edges[f"{end}_symbol"].tolist()
+    symbols: list[str | None] = edges[f"{end}_symbol_full"].tolist()
     return [
         symbol if symbol is not None else module and f"[{module}]"
         for symbol, module in zip(symbols, modules, strict=True)

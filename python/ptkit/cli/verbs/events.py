@@ -12,7 +12,6 @@ from ptkit.cli import common, selection
 from ptkit.cli.listing import begin_rows, every_part, notes_of, print_rows
 from ptkit.cli.output.clock import Clock
 from ptkit.cli.output.json_rows import JsonRows, json_columns
-from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.terminal import line_of
 from ptkit.errors import ConfigError
 from ptkit.table import Table
@@ -94,8 +93,9 @@ class _Lines:
     def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         self._clock = Clock(trace, options.time_unit)
-        self._writer = LineWriter(trace, common.line_names(options))
+        self._writer = common.line_writer(trace, options)
         self._rva = options.rva
+        self._function = common.name_column(options, "function")
 
     @property
     def heading(self) -> str:
@@ -110,7 +110,8 @@ class _Lines:
         if part.name == "ptwrites":
             writer.literal("ptwrite: ")
             writer.number("value", "hex")
-            writer.texts([line_of(f"  in {name}" if name else "") for name in part["function"].tolist()])
+            functions = part[self._function].tolist()
+            writer.texts([line_of(f"  in {name}" if name else "") for name in functions])
         else:
             writer.texts([line_of(text) for text in part.messages()])
         known = part.known("ip")

@@ -109,6 +109,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     add_measure(parser)
     add_call_options(parser)
+    common.add_names_option(parser)
     common.add_rva_option(parser)
     common.add_header_option(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then functions (docs/json.md)")
@@ -167,7 +168,7 @@ def _columns(by: str, inlines: bool) -> list[str]:
     if not inlines:
         left_out.add("inline_level")
     stored = [name for name in schema_of("functions").names("stored") if name not in left_out]
-    return ["module", *stored] if by == "module" else ["function", "module", *stored]
+    return ["module", *stored] if by == "module" else ["function", "function_full", "module", *stored]
 
 
 def _length_column(name: str, of: str) -> str:
@@ -192,7 +193,7 @@ def _order(functions: Table, options: argparse.Namespace, of: str) -> NDArray[np
 
 def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Namespace, of: str) -> None:
     """Print a line for each function; lengths of calls are `of` instructions or time."""
-    durations, width = Durations(trace), line_width()
+    durations, width = Durations(trace), line_width(options)
     narrowed = any(getattr(options, name, None) for name in _NARROWING)
     total = max(int(functions["self_instructions"].sum()), 1)
     work = ("self_instructions", "instructions")
@@ -207,7 +208,7 @@ def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Names
     unit = durations.unit if by_time else ""
     heads = ["self", "total", *(head for head, _ in counts), *(f"{name}{unit}" for name in _LENGTHS)]
     widths = [max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
-    names = _names(shown, options.by, rva=options.rva)
+    names = _names(shown, options)
     shares = [[amount / total for amount in shown[name].tolist()] for name in work]
     what = {"function": "function", "entry": "address and function", "module": "file"}[options.by]
     what += "" if by_time else " (p50, p99, max: instructions)"
@@ -224,13 +225,14 @@ def _amount(instructions: int, total: int | None) -> str:
     return f"{instructions:,}" if total is None else f"{instructions / total:.1%}"
 
 
-def _names(shown: Table, by: str, *, rva: bool) -> list[str]:
-    if by == "module":
+def _names(shown: Table, options: argparse.Namespace) -> list[str]:
+    if options.by == "module":
         unnamed = np.where(shown["is_import"], "[imports]", "[unknown]").tolist()
         return [name or other for name, other in zip(shown.named("module"), unnamed, strict=True)]
-    columns = (shown.named("function"), shown.named("module"), shown["is_inlined"].tolist())
-    names = entry_names(columns[0], shown) if rva else [*map(shown_name, *columns)]
-    if by == "function":
+    functions = shown.named(common.name_column(options, "function"))
+    columns = (functions, shown.named("module"), shown["is_inlined"].tolist())
+    names = entry_names(functions, shown) if options.rva else [*map(shown_name, *columns)]
+    if options.by == "function":
         return names
     ips = ["-" if ip is None else f"{ip:016x}" for ip in shown.named("entry_ip")]
     return [f"{ip:<16}  {name}" for ip, name in zip(ips, names, strict=True)]

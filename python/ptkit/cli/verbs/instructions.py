@@ -102,7 +102,7 @@ class _Lines:
         timed = self._merged or options.time_unit is not None
         self._clock = Clock(trace, options.time_unit) if timed else None
         self._rva = options.rva
-        self._writer = LineWriter(trace, common.line_names(options, symbols=not options.no_inst))
+        self._writer = common.line_writer(trace, options, symbols=not options.no_inst)
 
     @property
     def heading(self) -> str:

@@ -80,8 +80,8 @@ def run(options: argparse.Namespace) -> int:
         branches = None
         if options.branches:
             of_stream = chosen | {"stream": stream}
-            names = common.line_names(options)
-            branches = PacketBranches(trace, losses, of_stream, names, rva=options.rva)
+            writer = common.line_writer(trace, options)
+            branches = PacketBranches(trace, losses, of_stream, writer, rva=options.rva)
         for part in heading.before(budget.cut(parts)):
             rows += len(part)
             if branches is not None:
@@ -121,7 +121,7 @@ class _Lines:
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         timed = options.tsc or options.time_unit or self._merged
         self._clock = Clock(trace, options.time_unit) if timed else None
-        self._writer = LineWriter(trace, common.line_names(options, symbols=options.branches))
+        self._writer = common.line_writer(trace, options, symbols=options.branches)
 
     @property
     def heading(self) -> str:

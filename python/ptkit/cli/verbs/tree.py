@@ -49,7 +49,7 @@ EXAMPLES = """examples:
   ptkit tree sort.ptk --all --json"""
 
 _LEAST = "1%"
-_COLUMNS = (*TREE_COLUMNS, "entry_ip", "entry_module_offset")
+_COLUMNS = (*TREE_COLUMNS, "function_full", "entry_ip", "entry_module_offset")
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +79,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     add_frames_option(parser)
     add_inlines(parser)
+    common.add_names_option(parser)
     common.add_rva_option(parser)
     common.add_header_option(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then contexts (docs/json.md)")
@@ -145,7 +146,7 @@ def _aligned(head: str, texts: list[str]) -> list[str]:
 
 def _print(trace: Trace, shown: Table, wholes: NDArray[np.int64], options: argparse.Namespace) -> None:
     """Print a line for each context, indented; `wholes`: what the shares of each are of."""
-    width = line_width()
+    width = line_width(options)
     cells = [_aligned(head, texts) for head, texts in (*_amounts(trace, shown), *call_counts(shown))]
     head, *counts = (" ".join(row) for row in zip(*cells, strict=True))
     what = "function" if shown.name == "call_tree" else "function, called by"
@@ -153,7 +154,7 @@ def _print(trace: Trace, shown: Table, wholes: NDArray[np.int64], options: argpa
     first = int(shown["depth"].min()) if len(shown) else 0
     columns = (shown[name].tolist() for name in ("instructions", "self_instructions", "depth"))
     inlined = shown["is_inlined"].tolist()
-    functions = shown.named("function")
+    functions = shown.named(common.name_column(options, "function"))
     names = (
         entry_names(functions, shown)
         if options.rva

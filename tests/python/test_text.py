@@ -1,0 +1,37 @@
+"""Texts for terminals and messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptkit.text import fitted
+
+NAME = "store::detail::HashMap::insert"
+
+
+def test_namespaces_give_way_first() -> None:
+    assert fitted(f"{NAME} (kv)", 35) == f"{NAME} (kv)"
+    assert fitted(f"{NAME} (kv)", 34) == "...::detail::HashMap::insert (kv)"
+    assert fitted(f"{NAME} (kv)", 30) == "...::HashMap::insert (kv)"
+    assert fitted(NAME, 20) == "...::HashMap::insert"
+
+
+def test_files_give_way_before_classes() -> None:
+    assert fitted(f"{NAME} (libstdc++.so.6)", 32) == NAME
+    assert fitted(f"{NAME} (libstdc++.so.6)", 29) == "...::HashMap::insert (lib...)"
+    assert fitted(f"{NAME} (libstdc++.so.6)", 24) == "...::HashMap::insert"
+    assert fitted(f"{NAME} (libstdc++.so.6)", 16) == "...::insert"
+    assert fitted("insert (libstdc++.so.6)", 16) == "insert (libs...)"
+
+
+def test_last_parts_are_cut_only_where_they_do_not_fit() -> None:
+    assert fitted("read_all_of_the_configuration (kv)", 12) == "read_a...ion"
+    assert fitted("ns::read_all_of_the_configuration", 12).startswith("ns::re...")
+
+
+@pytest.mark.parametrize(
+    "name", [f"{NAME} (kv)", "<a::Vec as b::Clone>::clone", "(anonymous namespace)::f", "f"]
+)
+def test_texts_are_never_wider(name: str) -> None:
+    for most in range(4, len(name) + 1):
+        assert len(fitted(name, most)) <= most
