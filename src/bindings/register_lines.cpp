@@ -286,8 +286,8 @@ py::list event_texts(const Numbers& kind, const Numbers& payload, const Numbers&
 
 void register_lines(py::module_& module) {
   py::class_<LineWriter>(module, "LineWriter", "Writes rows of tables as lines of bytes.")
-      .def(py::init<std::shared_ptr<Session>, std::vector<std::string>, std::uint32_t, bool,
-                    std::string_view, bool>(),
+      .def(py::init<std::shared_ptr<Session>, std::vector<std::string>, std::uint32_t, bool, std::string_view,
+                    bool>(),
            py::arg("session"), py::arg("modules"), py::arg("cs_base") = 0, py::arg("file_offsets") = false,
            py::arg("names") = "symbol", py::arg("short_names") = false,
            "file_offsets: names of files have offsets in the file, not RVAs. names: \"symbol\", \"rva\" or "

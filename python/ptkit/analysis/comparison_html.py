@@ -51,7 +51,7 @@ def _table(differences: Sequence[CallDifference], noun: str, unit: str) -> str:
     ]
     rows = [
         [
-            Cell(one.name, is_text=True),
+            Cell(one.name, title=one.name_full, is_text=True),
             Cell(f"{one.extra:+,.0f}" if one.kind != "gap" else f"{one.extra:+.2f}"),
             *(
                 Cell(f"{value:,.0f}" if one.kind != "gap" else f"{value:.2f}")

@@ -118,7 +118,7 @@ def test_names_of_threads_that_share_a_terminal(
     recording: str, moment: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["calls", recording, "--around", str(moment), "--window", "1000000000", "--limit", "60"]
-    monkeypatch.setattr(around, "line_width", lambda: 80)
+    monkeypatch.setattr(around, "line_width", lambda options: 80)
     lines, _ = printed(capsys, *words)
     assert max(map(len, lines)) <= 80
     assert lines[0].count("|") == 2

@@ -64,7 +64,8 @@ def test_edges_are_added_up_by_name(recording: list[str], capsys: pytest.Capture
         assert line.split() == ["70", name, "->", name]
         header, row = map(json.loads, printed(capsys, "edges", *recording, "--by", by, "--json"))
         assert header["rows"] == "edge_sums"
-        assert row == {"table": "edge_sums", "from": name, "to": name, "count": 70}
+        full = {"from_full": name, "to_full": name} if by == "function" else {}
+        assert row == {"table": "edge_sums", "from": name, "to": name, "count": 70} | full
 
 
 def test_sums_tell_names_apart(

@@ -413,18 +413,19 @@ def test_lines_fit_a_terminal(
 ) -> None:
     for verb in ("functions", "calls", "tree"):
         module = __import__(f"ptkit.cli.verbs.{verb}", fromlist=["run"])
-        monkeypatch.setattr(module, "line_width", lambda: 80)
+        monkeypatch.setattr(module, "line_width", lambda options: 80)
         lines, _ = printed(capsys, verb, recording)
         assert max(map(len, lines)) <= 80
         assert lines
 
 
-def test_names_keep_their_begin_and_their_end() -> None:
-    name = "std::vector<" + "x" * 200 + ">::push_back(int)"
-    cut = stacks.fit(name, 30, 80)
-    assert len(cut) == 50
-    assert cut.startswith("std::vector<")
-    assert cut.endswith("push_back(int)")
+def test_names_are_cut_and_what_is_before_them_stays() -> None:
+    name = "store::detail::" + "x" * 40 + "::push_back"
+    assert stacks.fit(name, 30, 80) == "...::push_back"
+    assert stacks.fit(f"0000000000401000  {name} (kv)", 30, 80) == "0000000000401000  ...::push_back (kv)"
+    assert stacks.fit(f"> {name}", 0, 40) == "> ...::push_back"
+    assert stacks.fit(f"kv+0x1010 ({name})", 30, 80) == "kv+0x1010 (...::push_back)"
+    assert stacks.fit(f"main+0x10 -> {name}+0x4", 30, 80) == "main+0x10 -> ...::push_back+0x4"
     assert stacks.fit(name, 30, None) == name
     assert stacks.fit("short", 30, 80) == "short"
     assert stacks.indentation(3, 30, 80) == " " * 6

@@ -77,7 +77,7 @@ def test_long_names_are_cut_and_messages_kept(ask: Callable[..., Any], clocked: 
     )
     text = as_text(table, 80)
     assert max(map(len, text.splitlines())) <= 80
-    assert "std::map<int, int, int,... " in text
+    assert "  ...::insert " in text
     assert "count" in text
     assert table.named("function") == [LONG] * 2
     page = Page(table._repr_html_())
@@ -154,7 +154,7 @@ def test_html_of_a_comparison() -> None:
     some = CallDifference("function", "map<int>", 1234.4, 4, 3, 0.5, 7, None)
     gap = CallDifference("gap", "calls that end at a gap", 0.5, 0, 0.5, 0, 8, None)
     found = CallComparison(
-        function="operator<",
+        function_full="operator<",
         by="instructions",
         calls=1000,
         slow=[0] * 10,  # type: ignore[arg-type]

@@ -78,7 +78,7 @@ def test_what_throws_is_slow(tmp_path: Path) -> None:
     trace = ptkit.record([str(build("throwing", tmp_path, "-O1", "-g"))], output=tmp_path / "out.ptk")
     found = trace.compare("calc::evaluate")
     assert (found.calls, len(found.slow), len(found.fast)) == (500, 5, len(found.fast))
-    assert found.function == "calc::evaluate(int)"
+    assert (found.function, found.function_full) == ("calc::evaluate", "calc::evaluate(int)")
     thrown = {one.name: one for one in found.functions}
     assert (thrown["__cxa_throw"].slow_count, thrown["__cxa_throw"].fast_count) == (1, 0)
     calls = trace.calls()

@@ -39,6 +39,10 @@ TEST(Demangle, RustWithoutHash) {
       demangle("_ZN58_$LT$alloc..string..String$u20$as$u20$core..fmt..Debug$GT$3fmt17h1234567890abcdefE"),
       "<alloc::string::String as core::fmt::Debug>::fmt");
   EXPECT_EQ(demangle("_ZN4main28_$u7b$$u7b$closure$u7d$$u7d$17h1234567890abcdefE"), "main::{{closure}}");
+  EXPECT_EQ(demangle("_ZN3raw5Table7reserve17h1234567890abcdefE.llvm.18444359472589851272"),
+            "raw::Table::reserve");
+  EXPECT_EQ(demangle("_ZN1a1fEv.llvm.1844435947"), "a::f()");
+  EXPECT_EQ(demangle("f.llvm.1844435947"), "f.llvm.1844435947");
   EXPECT_EQ(demangle("_ZN1a17hnotahashnotahashE"), "a::hnotahashnotahash");
   EXPECT_EQ(demangle("_ZN1a5$xx$b17h1234567890abcdefE"), "a::$xx$b");  // unknown escape
 }
