@@ -75,9 +75,10 @@ def fitted(name: str, most: int) -> str:
             return _CUT + name[scope:]
     for part in (whole, *(_CUT + whole[scope:] for scope in scopes[-2:])):
         left = most - len(part)
+        if left >= len(file):
+            return part + file
         if left >= 0:
-            is_cut = file and left >= _LEAST_FILE
-            return part + (f"{file[: left - len(_CUT) - 1]}{_CUT})" if is_cut else "")
+            return part + (f"{file[: left - len(_CUT) - 1]}{_CUT})" if left >= _LEAST_FILE else "")
     end = max(most - len(_CUT), 0) // 3
     return whole[: max(most - len(_CUT) - end, 0)] + _CUT + whole[len(whole) - end :]
 

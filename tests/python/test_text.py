@@ -22,6 +22,7 @@ def test_files_give_way_before_classes() -> None:
     assert fitted(f"{NAME} (libstdc++.so.6)", 24) == "...::HashMap::insert"
     assert fitted(f"{NAME} (libstdc++.so.6)", 16) == "...::insert"
     assert fitted("insert (libstdc++.so.6)", 16) == "insert (libs...)"
+    assert fitted("store::insert (kv)", 16) == "store::insert"
 
 
 def test_last_parts_are_cut_only_where_they_do_not_fit() -> None:

@@ -54,6 +54,8 @@ class Labels:
         """Return other names of the same rows: `form` makes them of all names, and some may be equal then."""
         names = form(list(self.names))
         codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        if len(codes) == len(names):
+            return Labels(self.codes, names)
         of_names = np.array([*(codes[name] for name in names), -1], np.int32)
         return Labels(of_names[self.codes], list(codes))
 
