@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ptkit._core import StackAnomaly
-from ptkit.cli import selection
+from ptkit.cli import common, selection
 from ptkit.cli.output.clock import Clock, print_heading
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter
@@ -51,7 +51,8 @@ def _print(trace: Trace, shown: Table, options: argparse.Namespace) -> None:
     heads, cells = [], []
     if len(trace.streams) > 1:
         heads, cells = ["stream"], [list(map(str, shown["stream"].tolist()))]
-    clock, writer = Clock(trace, None), LineWriter(trace, "rva and symbol" if options.rva else "symbol")
+    names = "rva and symbol" if options.rva else "symbol"
+    clock, writer = Clock(trace, None), LineWriter(trace, names, short=common.has_short_names(options))
     writer.begin(shown)
     if trace._times.span is None:
         heads.append("instruction")
@@ -73,7 +74,7 @@ def _print(trace: Trace, shown: Table, options: argparse.Namespace) -> None:
     marked = f" ({_NO_CALL}: no call before it)" if any(no_call) else ""
     print_heading(options, f"{heads_text}  {'kind':<{wide}}  from -> to{marked}, expected")
     from_to = [place_names(shown, writer, name) for name in ("from_ip", "to_ip", "expected_ip")]
-    width = line_width()
+    width = line_width(options)
     for row, (kind, came, went, expected) in enumerate(zip(kinds, *from_to, strict=True)):
         begin = " ".join(column[row].rjust(size) for column, size in zip(cells, widths, strict=True))
         begin += f"  {kind:<{wide}}  "

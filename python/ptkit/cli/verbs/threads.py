@@ -121,7 +121,7 @@ def _print(trace: Trace, shown: Table, waits: Table, options: argparse.Namespace
     print_heading(
         options, f"{' '.join(heads[at].rjust(wide) for at, wide in zip(kept, widths, strict=True))}  name"
     )
-    width = line_width()
+    width = line_width(options)
     for row, name in enumerate(_names(trace, shown)):
         begin = " ".join(cells[at][row].rjust(wide) for at, wide in zip(kept, widths, strict=True)) + "  "
         say(f"{begin}{fit(shortened(name or '-'), len(begin), width)}")
@@ -133,7 +133,7 @@ def _print(trace: Trace, shown: Table, waits: Table, options: argparse.Namespace
 def _print_waits(
     trace: Trace, own: Table, mark: str, durations: Durations, options: argparse.Namespace
 ) -> None:
-    writer, width = LineWriter(trace, common.line_names(options)), line_width()
+    writer, width = common.line_writer(trace, options), line_width(options)
     sites, callers = place_names(own, writer, "ip"), place_names(own, writer, "caller_ip")
     lengths = [durations.text(one) for one in own.named("length")]
     for length, count, site, caller in zip(lengths, own["count"].tolist(), sites, callers, strict=True):
