@@ -182,9 +182,9 @@ bool AddressTexts::add_target(TextBuffer& out, const RowAddresses& to, const Row
   if (import.empty()) return add(out, to, row);
   if (!to.is_known(row)) {
     if (style_ == Style::JSON) {
-      out.add(json(kNull, for_json(import), kNull, kNull));
+      out.add(json(kNull, import, kNull, kNull));
     } else {
-      out.add(with_place(code_, for_terminal(import), {}));
+      out.add(with_place(code_, function_name(code_, import), {}));
     }
     return true;
   }

@@ -351,10 +351,10 @@ class Calls(ABC):
             executed most instructions come first. Columns of shape (rows,): ``node``, ``parent`` (uint32,
             numbers of rows: of a caller, the row of what it called; see ``parent_known``), ``depth`` (int32,
             calls between it and the function), ``function``, ``module`` (str, of the caller), ``count``,
-            ``begin_unseen``, ``instructions``, ``self_instructions``, ``branches`` (int64, all of the
-            function, not of the caller: its calls by this chain of callers, and what it executed in them),
-            ``least``, ``most`` (int64, TSC ticks, the same), ``flags`` (uint16, `ptkit.FunctionFlag`). Not
-            among the default columns: ``entry_ip`` (uint64), ``space`` (uint32), ``code_tsc`` (uint64),
+            ``begin_unseen``, ``crossing``, ``instructions``, ``self_instructions``, ``branches`` (int64, all
+            of the function, not of the caller: its calls by this chain of callers, and what it executed in
+            them), ``least``, ``most`` (int64, TSC ticks, the same), ``flags`` (uint16, `ptkit.FunctionFlag`).
+            Not among the default columns: ``entry_ip`` (uint64), ``space`` (uint32), ``code_tsc`` (uint64),
             ``file`` (int32), ``inline_level`` (uint8), ``import_ip`` (uint64), of the caller, as for
             `call_tree`.
 

@@ -25,6 +25,7 @@ _OF_MODULE = re.compile(r"(?P<before>[^!]+)!(?P<name>.+)|(?P<printed>.+) \((?P<b
 _THREAD = re.compile(r"thread (?P<tid>[0-9]+)( \(.*\))?")  # of frames without a known function
 
 _Symbol = tuple[str, int, int, int, int]  # name, address, size, file, space
+_Code = tuple[int, int, int]  # address, end, space
 
 
 def _text(name: str) -> str:
@@ -85,10 +86,13 @@ class CodeRanges:
         ranges: list[Range] = []
         found = self.lookup(name)
         lists = {file for *_, file, is_module in self._bundle.names if not is_module}
+        hiding = self._hiding()
         for _, first, size, file, space in found:
             last = min(first + max(size, 1) - 1, LAST_ADDRESS)
             # Code hides no list of symbols.
-            ranges += [(first, last, space or None)] if file in lists else self._seen(first, last, space)
+            ranges += (
+                [(first, last, space or None)] if file in lists else self._seen(first, last, space, hiding)
+            )
         if not ranges:
             raise SymbolError(
                 f"no code of symbol {name!r}: {self._path(found[0][3])} has it at {found[0][1]:#x}, where "
@@ -125,9 +129,10 @@ class CodeRanges:
                 raise SymbolError(f"{name}+{offset:#x}: the file has no code there")
             symbols = self.lookup(name)
         ranges: list[Range] = []
+        hiding = self._hiding()
         for _, first, size, _, space in symbols:
             if offset < max(size, 1):
-                ranges += self._seen(first + offset, first + offset, space)
+                ranges += self._seen(first + offset, first + offset, space, hiding)
         if not ranges:
             longest = max(size for _, _, size, *_ in symbols)
             raise SymbolError(f"{name}+{offset:#x}: the function has {longest:#x} bytes")
@@ -145,7 +150,8 @@ class CodeRanges:
             )
             if file in chosen and begin <= rva < begin + size
         ]
-        return [one for ip, space in found for one in self._seen(ip, ip, space)]
+        hiding = self._hiding()
+        return [one for ip, space in found for one in self._seen(ip, ip, space, hiding)]
 
     def of_module(self, name: str) -> list[Range]:
         """Addresses that the files of a name were mapped to.
@@ -164,9 +170,10 @@ class CodeRanges:
             memory = [one for one, *_ in _core.anon_memory(self._session)]
             raise ConfigError(f"no module {name!r} in this trace{_near(name, there_are, memory)}")
         ranges: list[Range] = []
+        hiding = self._hiding()
         for address, size, _, space, file in self._bundle.code:
             if file in chosen and size:
-                ranges += self._seen(address, min(address + size - 1, LAST_ADDRESS), space)
+                ranges += self._seen(address, min(address + size - 1, LAST_ADDRESS), space, hiding)
         ranges += [
             (address, min(address + size - 1, LAST_ADDRESS), space or None)
             for address, size, space, file in listed
@@ -209,21 +216,25 @@ class CodeRanges:
     def _path(self, file: int) -> str:
         return self._info.files[file][0]
 
-    def _seen(self, first: int, last: int, space: int) -> list[Range]:
-        spaces = [space] if space else self._spaces_that_see(first, last)
-        return [(first, last, one) for one in spaces]
-
-    def _spaces_that_see(self, first: int, last: int) -> list[int | None]:
-        """Spaces in which no file of their own hides code of space 0; [None] if that is all of them.
+    def _hiding(self) -> list[_Code]:
+        """Code of files in address spaces of their own.
 
         Page dumps have no names: those of the file beneath them hold.
         """
-        hiding = {
-            space
+        return [
+            (address, address + size, space)
             for address, size, _, space, file in self._bundle.code
-            if space and file >= 0 and address <= last and first < address + size
-        }
-        return [space for space in range(len(self._info.spaces)) if space not in hiding] if hiding else [None]
+            if space and file >= 0
+        ]
+
+    def _seen(self, first: int, last: int, space: int, hiding: list[_Code]) -> list[Range]:
+        spaces = [space] if space else self._spaces_that_see(first, last, hiding)
+        return [(first, last, one) for one in spaces]
+
+    def _spaces_that_see(self, first: int, last: int, hiding: list[_Code]) -> list[int | None]:
+        """Spaces in which no file of their own hides code of space 0; [None] if that is all of them."""
+        hidden = {space for address, end, space in hiding if address <= last and first < end}
+        return [space for space in range(len(self._info.spaces)) if space not in hidden] if hidden else [None]
 
 
 def differing_images(bundle: _core.Bundle, recorded: int) -> list[TraceWarning]:

@@ -124,7 +124,9 @@ def test_jvm(tmp_path: Path) -> None:
     functions = trace.functions()
     modules = functions["module"].tolist()
     names = [
-        name for name, module in zip(functions["function"].tolist(), modules, strict=True) if is_map(module)
+        name
+        for name, module in zip(functions["function_full"].tolist(), modules, strict=True)
+        if is_map(module)
     ]
     assert {"Interpreter", "StubRoutines (1)"} <= set(names)
     assert any(name.endswith(" java.lang.String.hashCode()") for name in names)

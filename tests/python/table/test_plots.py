@@ -18,6 +18,7 @@ def pyplot() -> Iterator[Any]:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    pyplot.close("all")  # of other tests
     yield pyplot
     pyplot.close("all")
 

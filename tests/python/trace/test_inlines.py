@@ -94,7 +94,7 @@ def test_instructions_are_in_the_calls_that_are_inlined_there(trace: Any, calls:
             expected[chain[0].function] += count
     frames = inlined(calls)
     found: Counter[str] = Counter()
-    for name, own in zip(frames["entry_symbol"], frames["self_instructions"].tolist(), strict=True):
+    for name, own in zip(frames["entry_symbol_full"], frames["self_instructions"].tolist(), strict=True):
         found[name] += own
     assert +found == expected
     # Each instruction is in one frame of each inlined call, below what these call.
@@ -147,7 +147,7 @@ def test_exceptions_end_inlined_calls(calls: Any, counts: dict[str, int]) -> Non
 
 
 def test_functions_count_executions(trace: Any, counts: dict[str, int]) -> None:
-    functions = trace.functions(inlines=True, columns=["function", "count", "is_inlined", "module"])
+    functions = trace.functions(inlines=True, columns=["function_full", "count", "is_inlined", "module"])
     rows = list(zip(*(functions[name].tolist() for name in functions.columns), strict=True))
     found = {
         (bare(name), is_inlined): count for name, count, is_inlined, module in rows if module == "inlines"

@@ -240,7 +240,7 @@ def test_lines_have_the_function_that_executed_most_of_them(tmp_path: Path) -> N
     columns = ["function", "line", "source", "entry_ip", "is_inlined", "self_instructions"]
     lines = trace.functions("line", columns=columns)
     own = lines[[source == str(tmp_path / "counted.cpp") for source in lines["source"].tolist()]]
-    names = dict(zip(own["line"].tolist(), own.named("function"), strict=True))
+    names = dict(zip(own["line"].tolist(), own.named("function_full"), strict=True))
     assert names[3] == "hashed"  # in find(), which is lowest, and in rehash()
     assert own["is_inlined"][own["line"] == 3].all()
     assert names[6] == "void add<2u>(unsigned int)"

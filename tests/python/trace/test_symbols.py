@@ -44,7 +44,8 @@ def nm(tmp_path: Path, loop: Any) -> Path:
 def test_lists_name_code_of_no_file(loop: Any, open_trace: Any, nm: Path) -> None:
     trace = open_trace(loop.stream(5), images=loop.images(), symbols=[nm])
     branches = trace.branches(columns=["from_symbol", "kind"])
-    assert set(branches["from_symbol"].tolist()) == {"again", "leave(int)"}
+    assert set(branches["from_symbol"].tolist()) == {"again", "leave"}
+    assert set(branches["from_symbol_full"].tolist()) == {"again", "leave(int)"}
     assert len(trace.branches(symbol="leave")) == len(trace.branches(ip=loop.JMP)) > 0
     assert trace.symbolize([loop.BASE + 2]) == ["again+0x2"]
     assert trace.symbols("again") == [("again", loop.BASE, 4)]
@@ -142,9 +143,9 @@ def test_maps_of_jit_code_beside_a_recording(
     assert set(branches["pid"].tolist()) == {22}
     others = trace.branches(pid=11, columns=["from_symbol"])["from_symbol"].tolist()
     assert others == [None] * len(branches)
-    (shown,) = set(branches["from_symbol"].tolist())
+    (shown,) = set(branches["from_symbol_full"].tolist())
     assert text.endswith(shown)
-    assert shown in trace.functions(pid=22)["function"].tolist()
+    assert shown in trace.functions(pid=22)["function_full"].tolist()
 
 
 def test_lists_that_cannot_be_used_are_refused(tmp_path: Path, loop: Any, open_trace: Any, nm: Path) -> None:

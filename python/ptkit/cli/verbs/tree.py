@@ -34,12 +34,13 @@ from ptkit.text import counted
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
-Prints one line per calling context, a function below all its callers: the share of the instructions that it
-executed with what it called, and alone, and how often it was called. Callees stand indented below their
+Prints one line per calling context, a function below all its callers: the share of the instructions that
+it executed with what it called, and alone, and how often it was called. Callees stand indented below their
 caller, the one with most instructions first. Contexts with a small share are left out. Where functions are
 selected by name, address or file, others are left out: what these called stands below their callers. With
 --time, what ran within it counts. With --callers, one function stands above its callers, and each line has
-what that function did in calls by these callers. Call stacks are rebuilt from the branches (docs/calls.md)."""
+what that function did in calls by these callers. Call stacks are rebuilt from the branches
+(docs/calls.md)."""
 EXAMPLES = """examples:
   ptkit tree sort.ptk
   ptkit tree sort.ptk --min 0.1% --depth 12
