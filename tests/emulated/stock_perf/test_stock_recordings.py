@@ -196,7 +196,7 @@ def test_a_filter_on_two_cpus(recorded: Recorded, programs: dict[str, Path]) -> 
 def test_snapshots(recorded: Recorded, recording: Recording) -> None:
     path = recorded.perf.path(recording.name)
     trace = recorded.opened(path)
-    lost = 0
+    lost, shares = 0, []
     for number, stream in enumerate(trace.streams):
         assert stream.cpu is not None
         table = trace.instructions(stream=number, columns=["ip"])
@@ -204,11 +204,12 @@ def test_snapshots(recorded: Recorded, recording: Recording) -> None:
         begun = table.gaps["cause"] == ptkit.GapCause.START
         assert (table.gaps["code"][~begun] == ptkit.ErrorCode.RING_WRAPPED).all()
         lost += int((~begun).sum())
-        assert share_in_pieces(table, table.gaps, recorded.executed(recording, stream.cpu)) < 1
+        shares.append(share_in_pieces(table, table.gaps, recorded.executed(recording, stream.cpu)))
         of_perf = recorded.perf.instructions(path, stream.cpu)
         assert not of_perf.errors
         assert np.array_equal(of_perf.ip, table["ip"])
     assert lost > 0
+    assert min(shares) < 1  # a processor that ran little has lost nothing
 
 
 def test_a_kernel_that_changes_its_code(recorded: Recorded) -> None:

@@ -307,6 +307,10 @@ def test_anomalies_are_listed(chain: str, capsys: pytest.CaptureFixture[str]) ->
     assert re.search(r" rop\+0x\w+ \(victim\+0x\w+\) -> rop\+0x\w+ \(first\), ", places_of_files[0])
     assert main(["calls", chain, "--anomalies", "--id", "1"]) == 2
     assert "--id does not go with --anomalies" in capsys.readouterr().err
+    for form in (["--anomalies"], ["--around", "50%"]):
+        for words in (["--inlines"], ["--frames", "python"], ["--time", "1%-", "--whole-calls"]):
+            assert main(["calls", chain, *form, *words]) == 2
+            assert f"{words[-1] if len(words) == 3 else words[0]} does not go with" in capsys.readouterr().err
 
 
 def test_anomalies_as_json_have_all_names(chain: str, capsys: pytest.CaptureFixture[str]) -> None:

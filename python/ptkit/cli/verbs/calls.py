@@ -124,10 +124,12 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--window goes with --around TIME")
     if options.clock is not None and options.around is None:
         raise ConfigError("--clock goes with --around TIME")
-    if options.around is not None:
-        for name, given in (("inlines", options.inlines), ("frames", options.frames != "native")):
+    if options.around is not None or options.anomalies:
+        report_of = "--anomalies" if options.anomalies else "--around"
+        ways = {"inlines": options.inlines, "frames": options.frames != "native"}
+        for name, given in (ways | {"whole-calls": options.whole_calls}).items():
             if given:
-                raise ConfigError(f"--{name} does not go with --around")
+                raise ConfigError(f"--{name} does not go with {report_of}")
     if options.id is not None:
         given = [name for name in (*OUTER, "time", "slowest", "around") if getattr(options, name) is not None]
         given += ["anomalies"] if options.anomalies else []
