@@ -172,9 +172,12 @@ static void NTAPI unload(PDRIVER_OBJECT driver) {
   driver_unload(driver);
   shims_end();
   struct shim_counts left = shim_counts();
-  host_report(left.runs == 0 && left.mappings == 0 && left.timers == 0 && left.routines == 0
-                  ? "unloaded, and all was given back\n"
-                  : "unloaded, and something was not given back\n");
+  if (left.runs != 0) host_report("unloaded, and memory was not given back\n");
+  if (left.mappings != 0) host_report("unloaded, and a mapping was not given back\n");
+  if (left.timers != 0) host_report("unloaded, and a timer is still set\n");
+  if (left.routines != 0) host_report("unloaded, and a routine is still registered\n");
+  if (left.runs == 0 && left.mappings == 0 && left.timers == 0 && left.routines == 0)
+    host_report("unloaded, and all was given back\n");
 }
 
 static void set_up(void) {
