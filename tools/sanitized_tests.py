@@ -3,9 +3,9 @@
 
     sanitized_tests.py COMMIT
 
-Those that the change touches, and a quarter of all, which the commit's hash chooses. A test is touched by a
+Those that the change touches, and a sixth of all, which the commit's hash chooses. A test is touched by a
 change of its own file and of the room of src/ that it mirrors; a fuzz target by a change of its file and of a
-room from which it includes a header. At most 30 tests and 5 fuzz targets are taken because they are touched.
+room from which it includes a header. At most 20 tests and 4 fuzz targets are taken because they are touched.
 tools/changes.py says what counts as changed; without anything to compare with, all are built.
 """
 
@@ -17,9 +17,9 @@ from pathlib import Path, PurePosixPath
 
 import changes
 
-_PARTS = 4
-_MOST_TESTS = 30
-_MOST_FUZZ_TARGETS = 5
+_PARTS = 6
+_MOST_TESTS = 20
+_MOST_FUZZ_TARGETS = 4
 _INCLUDE = re.compile(r'^#include "(.*)/[^/]+"', re.MULTILINE)
 
 
@@ -44,7 +44,7 @@ def chosen(rooms: dict[str, set[str]], changed: set[str] | None, commit: str, mo
     changed : set of str or None
         Files that changed; None: there is nothing to compare with.
     commit : str
-        The hash, which chooses the quarter.
+        The hash, which chooses the sixth.
     most : int
         So many of the touched tests are built at most.
     """

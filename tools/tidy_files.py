@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Print the C++ files that clang-tidy is to check: those that changed, and a tenth of all in turn.
+"""Print the C++ files that clang-tidy is to check: those that changed, and a fifteenth of all in turn.
 
     tidy_files.py [--all]
 
 tools/changes.py says what counts as changed; without anything to compare with, all files are checked. A
-source stands for its header. If more than 60 changed (a renaming), 60 of them are checked.
+source stands for its header. If more than 30 changed (a renaming), 30 of them are checked.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import PurePosixPath
 
 import changes
 
-_PARTS = 10
-_MOST_CHANGED = 60
+_PARTS = 15
+_MOST_CHANGED = 30
 # pybind11's headers are not part of the configured tree, so bindings are checked by the compiler only.
 _LEFT_OUT = ("src/bindings/", "src/base/windows/", "src/client/")
 
@@ -30,7 +30,7 @@ def chosen(sources: list[str], changed: set[str] | None, commit: str) -> list[st
     changed : set of str or None
         Files that changed; None: there is nothing to compare with.
     commit : str
-        The hash, which chooses the tenth.
+        The hash, which chooses the fifteenth.
     """
     if changed is None:
         return sources

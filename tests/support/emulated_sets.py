@@ -7,41 +7,31 @@ Modules are named by their path below tests/.
 
 from __future__ import annotations
 
-#: The installed package, each back end once, and the driver with a model of the registers.
+#: The installed package, the driver's back end, and the driver with a model of the registers.
 QUICK = (
     "emulated/ptkit_record/test_installed.py",
     "emulated/ptkit_record/test_driver_recordings.py",
-    "emulated/ptkit_record/test_perf_recordings.py",
     "kernel/test_driver.py",
 )
+#: Each takes up to a quarter of an hour of processor time, where the machine is built.
 TURNS = (
+    ("emulated/ptkit_record/test_mixed_workload.py",),
+    ("emulated/ptkit_record/test_selftest_faults.py", "emulated/stock_perf/test_aux_overrun.py"),
+    ("emulated/stock_perf/test_stock_recordings.py",),
+    ("emulated/stock_perf/test_perf.py", "emulated/stock_perf/test_perf_samples.py"),
+    ("emulated/ptkit_driver/test_tasks.py", "emulated/ptkit_record/test_driver_sideband.py"),
+    ("emulated/ptkit_record/test_driver_two_cpus.py", "emulated/ptkit_record/test_perf_branches.py"),
+    ("emulated/ptkit_record/test_recipes.py", "emulated/stock_perf/test_counters.py"),
     (
-        "emulated/ptkit_record/test_mixed_workload.py",
-        "emulated/ptkit_record/test_selftest_faults.py",
-        "emulated/stock_perf/test_aux_overrun.py",
-    ),
-    ("emulated/stock_perf/test_stock_recordings.py", "emulated/stock_perf/test_perf_samples.py"),
-    (
-        "emulated/ptkit_driver/test_tasks.py",
-        "emulated/ptkit_record/test_driver_sideband.py",
-        "emulated/ptkit_record/test_driver_two_cpus.py",
-        "emulated/ptkit_record/test_recipes.py",
-        "emulated/ptkit_record/test_perf_branches.py",
-    ),
-    (
-        "emulated/stock_perf/test_perf.py",
         "emulated/ptkit_driver/test_module.py",
         "emulated/ptkit_driver/test_module_smp.py",
         "emulated/ptkit_driver/test_module_bts.py",
         "emulated/stock_perf/test_bts.py",
     ),
-    (
-        "emulated/ptkit_record/test_beside_counters.py",
-        "emulated/ptkit_record/test_beside_intel_pt.py",
-        "emulated/ptkit_record/test_driver_branches.py",
-        "emulated/stock_perf/test_counters.py",
-        "kernel/test_sweep.py",
-    ),
+    ("emulated/ptkit_record/test_beside_counters.py",),
+    ("emulated/ptkit_record/test_beside_intel_pt.py", "emulated/ptkit_record/test_driver_branches.py"),
+    ("emulated/ptkit_record/test_perf_recordings.py",),
+    ("kernel/test_sweep.py",),
 )
 
 
