@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BUILD := build
 JOBS ?= $(shell nproc)
-EMULATED_SECONDS ?= $(if $(FULL),14400,3000)
+EMULATED_SECONDS ?= $(if $(FULL),14400,$(if $(COMMIT),1500,7200))
 STAMPS := $(BUILD)/.stamps
 # The package is built here and, for a wheel, in a copy: ccache then compiles once. So it does for other checkouts, too,
 # as it does not ask which folder debug information names.
@@ -15,7 +15,7 @@ SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '
 # Looked up when a recipe runs: the packages that it needs are installed then.
 GENERATOR = $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
-.PHONY: help packages build demo check test test-cpp test-python emulated portable windows windows-test windows-client windows-python wheel lint format sanitize bench docs clean
+.PHONY: help packages build demo tests check test test-cpp test-python emulated portable windows windows-test windows-client windows-python wheel lint format sanitize bench docs clean
 
 help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
@@ -36,11 +36,7 @@ help:
 	@echo "make format    rewrite the sources in the house's format"
 
 # --- what is needed -------------------------------------------------------------------------------------------------
-packages: $(STAMPS)/packages
-$(STAMPS)/packages: tools/install_packages.sh
-	@mkdir -p $(STAMPS)
-	bash tools/install_packages.sh build test
-	@touch $@
+packages: $(STAMPS)/packages-build
 
 # A group of packages.
 $(STAMPS)/packages-%: tools/install_packages.sh
@@ -48,30 +44,42 @@ $(STAMPS)/packages-%: tools/install_packages.sh
 	bash tools/install_packages.sh $*
 	@touch $@
 
-$(STAMPS)/venv: $(STAMPS)/packages pyproject.toml
+$(STAMPS)/venv: $(STAMPS)/packages-build pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade pip
 	$(VENV)/bin/pip install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"
 	@touch $@
 
+# A group of pyproject.toml: what tests or linters need, and users do not.
+$(STAMPS)/group-%: $(STAMPS)/venv
+	$(VENV)/bin/pip install --quiet --group $*
+	@touch $@
+
 # Skipped tests are printed by reason, at the end (tools/report_skips.py).
 PYTEST := $(VENV)/bin/python -m pytest -q -rfE
 
-# One tree has the package and its tests, so that the core is compiled once.
-TREE := PTKIT_TESTS=ON PTKIT_WERROR=ON PTKIT_UNITY=ON PTKIT_PCH=ON
+# One tree has the package and, when they are wanted, its tests: the core is compiled once.
+TREE := PTKIT_WERROR=ON PTKIT_UNITY=ON PTKIT_PCH=ON
 
 # --- build ----------------------------------------------------------------------------------------------------------
 build: $(STAMPS)/build
 $(STAMPS)/build: $(STAMPS)/venv $(SOURCES)
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(VENV)/bin/pip install --quiet --no-build-isolation \
-	  -C build-dir=$(BUILD)/test $(addprefix -C cmake.define.,$(TREE)) ".[all,test,lint]"
+	  -C build-dir=$(BUILD)/test $(addprefix -C cmake.define.,$(TREE)) ".[all]"
+	@touch $@
+
+# The C++ tests, and what those of Python import.
+tests: $(STAMPS)/tests
+	cmake --build $(BUILD)/test -j $(JOBS)
+$(STAMPS)/tests: $(STAMPS)/build $(STAMPS)/packages-test $(STAMPS)/group-test
+	cmake -S . -B $(BUILD)/test -DPTKIT_TESTS=ON >/dev/null
 	@touch $@
 
 # WHEEL_PYTHONS="python3.10 python3.12": a wheel for each.
-wheel: $(STAMPS)/packages
+wheel: $(STAMPS)/packages-build
 	bash tools/make_wheel.sh dist $${WHEEL_PYTHONS:-$(PYTHON)}
 
-demo: build
+demo: $(STAMPS)/packages-demo build
 	$(VENV)/bin/python tools/demo.py $(BUILD)/demo
 
 # --- tests ----------------------------------------------------------------------------------------------------------
@@ -80,24 +88,22 @@ test: test-cpp test-python
 	$(PYTHON) tools/report_skips.py test $(BUILD)/test/gtest/*.xml $(BUILD)/test/pytest.xml
 
 # After a change of the core or its tests: without the package, and without recordings.
-check: $(if $(wildcard $(STAMPS)/build),,build)
+check: $(if $(wildcard $(STAMPS)/tests),,tests)
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure -LE test_capture
 	PTKIT_BUILD=$(BUILD)/test $(PYTEST) -n $(JOBS) tests/golden/test_golden.py
 
-test-cpp: build
-	cmake --build $(BUILD)/test -j $(JOBS)
+test-cpp: tests
 	rm -rf $(BUILD)/test/gtest
 	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure
 
-test-python: build
-	cmake --build $(BUILD)/test -j $(JOBS)
+test-python: tests
 	PTKIT_BUILD=$(BUILD)/test $(PYTEST) -n $(JOBS) --junit-xml=$(BUILD)/test/pytest.xml
 
 # Two machines at a time, of a gigabyte each (2.5 for the driver's model). The first run downloads and builds for some minutes.
 # FULL=1 adds what takes an hour and more: the walk over all sequences of requests, ten minutes of random requests.
-# COMMIT=HEAD: the quick set and a fifth of the others, which the commit's hash chooses (tests/support/emulated_sets.py).
-emulated: build $(STAMPS)/packages-emulated
+# COMMIT=HEAD: the quick set and a twelfth of the others, which the commit's hash chooses (tests/support/emulated_sets.py).
+emulated: tests $(STAMPS)/packages-emulated
 	PTKIT_EMULATED=1 $(if $(FULL),PTKIT_WALK=1 PTKIT_FUZZ_SECONDS=600) \
 	  $(if $(COMMIT),PTKIT_EMULATED_COMMIT=$$(git rev-parse $(COMMIT))) timeout $(EMULATED_SECONDS) \
 	  $(PYTEST) -n 2 --dist loadfile --durations=10 --junit-xml=$(BUILD)/emulated.xml \
@@ -106,7 +112,7 @@ emulated: build $(STAMPS)/packages-emulated
 
 # TARGETS=aarch64: one of the systems.
 TARGETS ?= aarch64 windows
-portable: build $(STAMPS)/packages-portable
+portable: tests $(STAMPS)/packages-portable
 	JOBS=$(JOBS) $(PYTHON) tests/portable/portable_part.py $(BUILD)/test $(BUILD)/portable $(TARGETS)
 
 windows: $(STAMPS)/packages-windows
@@ -114,7 +120,7 @@ windows: $(STAMPS)/packages-windows
 	cmake --build $(BUILD)/windows -j $(JOBS)
 
 # The driver in Wine, and natively under sanitizers. The recorder is built before: a test has a limit of time.
-windows-test: build windows-client $(STAMPS)/packages-wine
+windows-test: tests windows-client $(STAMPS)/packages-wine
 	PTKIT_WINDOWS=1 PTKIT_BUILD=$(BUILD)/test $(PYTEST) -n 2 --dist loadfile --durations=5 \
 	  --junit-xml=$(BUILD)/windows.xml tests/windows
 	$(PYTHON) tools/report_skips.py test $(BUILD)/windows.xml
@@ -128,8 +134,8 @@ windows-python: build $(addprefix $(STAMPS)/packages-,windows portable $(if $(PT
 
 # Sanitizers report lines; all of the debug information would take a fifth of the time to compile.
 LINES := -O2 -gline-tables-only -DNDEBUG
-# COMMIT=HEAD: the tests and fuzz targets that the commit touches, and a quarter of all in turn (tools/sanitized_tests.py).
-sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint
+# COMMIT=HEAD: the tests and fuzz targets that the commit touches, and a sixth of all in turn (tools/sanitized_tests.py).
+sanitize: $(addprefix $(STAMPS)/packages-,build test lint)
 	tests=$(if $(COMMIT),$$($(PYTHON) tools/sanitized_tests.py $(COMMIT))) && \
 	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON "-DPTKIT_TEST_FILES=$$tests" \
 	  -DPTKIT_SANITIZE=address,undefined -DPTKIT_UNITY=ON -DPTKIT_PCH=ON -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang \
@@ -151,11 +157,11 @@ docs: build
 
 # --- lint -----------------------------------------------------------------------------------------------------------
 # Files are checked one by one: the tree is configured, not built.
-lint: $(STAMPS)/packages-lint build
+lint: $(addprefix $(STAMPS)/packages-,lint test) build $(STAMPS)/group-lint
 	cmake -S . -B $(BUILD)/lint -G "$(GENERATOR)" -DPTKIT_TESTS=ON >/dev/null
 	TIDY=$(TIDY) bash tools/lint.sh $(BUILD)/lint $(VENV)/bin
 
-format: $(STAMPS)/packages-lint build
+format: $(STAMPS)/packages-lint $(STAMPS)/group-lint
 	git ls-files '*.h' '*.cpp' '*.inl' | xargs clang-format -i
 	$(VENV)/bin/ruff format python tests tools benchmarks notebooks
 	$(VENV)/bin/ruff check --fix python tests tools benchmarks notebooks

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs the Debian or Ubuntu packages that are missing: install_packages.sh GROUP...  (build, test, lint, emulated, portable, windows, wine, maven)
+# Installs the Debian or Ubuntu packages that are missing: install_packages.sh GROUP...  (build, demo, test, lint, emulated, portable, windows, wine, maven)
 set -euo pipefail
 
 declare -A groups=(
   [build]="build-essential cmake ninja-build pkg-config python3-dev python3-venv libzydis-dev libelf-dev libdw-dev liblzma-dev libzstd-dev nlohmann-json3-dev libipt-dev"
+  [demo]="qemu-user"
   [test]="libgtest-dev nasm qemu-user luajit"
   [lint]="git clang clang-format clang-tidy"
   [emulated]="qemu-system-x86"
