@@ -81,6 +81,7 @@ def print_rows(
             else:
                 lines.print_part(part, merged=stream is None, sides=sides)
     selection.report_no_rows(trace, options, rows)
+    selection.report_index(trace, options)
     losses.report(options.path)
 
 

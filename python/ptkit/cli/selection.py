@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from ptkit.cli.addresses import address, place
@@ -20,6 +22,9 @@ from ptkit.text import shortened
 from ptkit.trace import Trace
 
 _ROWS = 65536
+# What an index selects parts by, and the bytes of trace from which on that is worth a word.
+_BY_INDEX = ("time", "ip", "symbol")
+_LONG = 32 << 20
 _REPEATED = ("stream", "tid", "pid", "space", "cr3", "cpu", "ip", "symbol", "module", "kind")
 #: What selects streams and threads; their first calls have the number 0.
 OWNERS = ("stream", "cpu", "tid", "pid", "space", "cr3")
@@ -288,3 +293,17 @@ def report_no_rows(trace: Trace, options: argparse.Namespace, rows: int) -> None
     if rows == 0 and given and options.limit != 0:
         span = f"; the trace spans {trace._times.text()}" if "--time" in given else ""
         say(f"ptkit {options.verb}: note: no rows match {', '.join(given)}{span}", errors=True)
+
+
+def report_index(trace: Trace, options: argparse.Namespace) -> None:
+    """Say on standard error that an index makes a selection fast that took long without."""
+    given = [f"--{name}" for name in _BY_INDEX if getattr(options, name, None)]
+    if not given or trace.opened.settings.index is not None or not Path(trace.source).is_file():
+        return
+    decoded = trace.opened.session.decoded_bytes
+    if decoded >= _LONG:
+        say(
+            f"ptkit {options.verb}: note: {' and '.join(given)} decoded {decoded / 1e6:,.0f} MB of trace; "
+            f"`ptkit index {quote(options.path)}` makes such questions fast",
+            errors=True,
+        )

@@ -12,7 +12,7 @@ import pytest
 from terminals import python_on_a_terminal
 
 import ptkit
-from ptkit.cli import main
+from ptkit.cli import main, selection
 
 VERBS = ("packets", "branches", "instructions")
 # Tests on streams that are made in memory replace ptkit.open by this.
@@ -360,3 +360,27 @@ def test_the_processor_has_an_option_of_its_own(
     path.write_bytes(loop.stream(3))
     assert main(["info", str(path), "--processor", "6/142/9", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cpu"]["model"] == 142
+
+
+@pytest.mark.parametrize("verb", ["branches", "instructions", "edges"])
+def test_an_index_is_offered_where_much_was_decoded(
+    loop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    bundle = ptkit._core.Bundle()
+    bundle.set_cpu(6, 142, 9)
+    bundle.add_code(loop.BASE, loop.CODE)
+    bundle.add_stream(loop.stream(30, psb_every=1, tsc=1_000, step=100), tid=11)
+    recorded = tmp_path / "loop.ptk"
+    ptkit.Trace(bundle, ptkit.decode.Settings()).save(recorded)
+    words = [verb, str(recorded), "--time", "10%-20%"]
+    assert main(words) == 0
+    assert "ptkit index" not in capsys.readouterr().err
+    monkeypatch.setattr(selection, "_LONG", 100)
+    assert main(words) == 0
+    error = capsys.readouterr().err
+    assert f"ptkit {verb}: note: --time decoded 0 MB of trace; `ptkit index {recorded}` makes" in error
+    assert main([verb, str(recorded), "--limit", "1"]) == 0
+    assert "ptkit index" not in capsys.readouterr().err
+    assert main(["index", str(recorded)]) == 0
+    assert main(words) == 0
+    assert "ptkit index" not in capsys.readouterr().err

@@ -88,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
             notes = _notes(trace, stream, texts, hidden) if has_events else iter(())
             rows += _print_stream(form, counted, notes)
     selection.report_no_rows(trace, options, rows)
+    selection.report_index(trace, options)
     losses.report(options.path)
     return 0
 
