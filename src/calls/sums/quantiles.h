@@ -1,29 +1,37 @@
-// Quantiles of the lengths of one function's frames, in TSC ticks or instructions: exact for few, within 1 %
-// for many.
+// Quantiles of the lengths of one function's frames, in TSC ticks or instructions: exact for few frames and
+// for few different lengths, else within 1 %.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 namespace ptkit::calls {
 
 class Quantiles {
  public:
+  // Exact up to so many values, and beyond that while no more of them differ.
   static constexpr std::size_t kMostExact = std::size_t{1} << 16U;
+  static constexpr std::size_t kMostDifferent = std::size_t{1} << 14U;
 
   void add(std::uint64_t length) {
     max_ = std::max(max_, length);
     ++count_;
-    if (buckets_.empty() && values_.size() < kMostExact) return values_.push_back(length);
-    if (buckets_.empty()) use_buckets();
-    ++buckets_[bucket_of(length)];
+    if (!buckets_.empty()) {
+      ++buckets_[bucket_of(length)];
+      return;
+    }
+    recent_.push_back(length);
+    if (recent_.size() >= std::max(kLeastRecent, counted_.size() / 2)) count_recent();
   }
   void add_all(const Quantiles& others) {
     if (others.buckets_.empty()) {
-      for (const std::uint64_t one : others.values_) add(one);
+      for (const std::uint64_t one : others.recent_) add(one);
+      add_counted(others.counted_);
       return;
     }
     if (buckets_.empty()) use_buckets();
@@ -31,9 +39,13 @@ class Quantiles {
     max_ = std::max(max_, others.max_);
     count_ += others.count_;
   }
-  [[nodiscard]] bool exact() const noexcept { return buckets_.empty(); }
+  [[nodiscard]] bool exact() {
+    count_recent();
+    return buckets_.empty();
+  }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return (values_.capacity() + buckets_.capacity()) * sizeof(std::uint64_t);
+    return counted_.capacity() * sizeof(Counted) +
+           (recent_.capacity() + buckets_.capacity()) * sizeof(std::uint64_t);
   }
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
@@ -46,9 +58,10 @@ class Quantiles {
         (count_ / kWhole * percent + (count_ % kWhole * percent + kWhole - 1) / kWhole);
     std::uint64_t left = std::max<std::uint64_t>(rank, 1) - 1;
     if (exact()) {
-      const auto at = values_.begin() + static_cast<std::ptrdiff_t>(left);
-      std::nth_element(values_.begin(), at, values_.end());
-      return *at;
+      for (const Counted& one : counted_) {
+        if (left < one.times) return one.value;
+        left -= one.times;
+      }
     }
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       if (left < buckets_[i]) return std::min(middle_of(i), max_);
@@ -75,14 +88,64 @@ class Quantiles {
     const std::uint64_t first = std::uint64_t{bucket - shift * kHalf} << shift;
     return first + ((std::uint64_t{1} << shift) - 1) / 2;
   }
+  struct Counted {
+    std::uint64_t value = 0;
+    std::uint64_t times = 0;
+  };
+  static constexpr std::size_t kLeastRecent = 32;
+
+  // As many as there are of them, or few: each value is moved a few times only.
+  void count_recent() {
+    if (recent_.empty()) return;
+    std::ranges::sort(recent_);
+    std::vector<Counted> counted;
+    for (const std::uint64_t value : recent_) {
+      if (counted.empty() || counted.back().value != value) counted.push_back({value, 0});
+      ++counted.back().times;
+    }
+    recent_.clear();
+    merge(counted);
+  }
+  void add_counted(const std::vector<Counted>& others) {
+    if (others.empty()) return;
+    max_ = std::max(max_, others.back().value);
+    for (const Counted& one : others) count_ += one.times;
+    if (buckets_.empty()) {
+      merge(others);
+    } else {
+      add_to_buckets(others);
+    }
+  }
+  void merge(const std::vector<Counted>& others) {
+    std::vector<Counted> all;
+    all.reserve(counted_.size() + others.size());
+    std::ranges::merge(counted_, others, std::back_inserter(all), {}, &Counted::value, &Counted::value);
+    std::size_t kept = 0;
+    for (const Counted& one : all) {
+      if (kept != 0 && all[kept - 1].value == one.value) {
+        all[kept - 1].times += one.times;
+      } else {
+        all[kept++] = one;
+      }
+    }
+    all.resize(kept);
+    if (all.size() * 2 <= all.capacity()) all.shrink_to_fit();
+    counted_ = std::move(all);
+    if (counted_.size() > kMostDifferent && count_ > kMostExact) use_buckets();
+  }
   void use_buckets() {
     buckets_.resize(kBuckets);
-    for (const std::uint64_t one : values_) ++buckets_[bucket_of(one)];
-    values_.clear();
-    values_.shrink_to_fit();
+    add_to_buckets(counted_);
+    for (const std::uint64_t value : recent_) ++buckets_[bucket_of(value)];
+    counted_ = {};
+    recent_ = {};
+  }
+  void add_to_buckets(const std::vector<Counted>& others) {
+    for (const Counted& one : others) buckets_[bucket_of(one.value)] += one.times;
   }
 
-  std::vector<std::uint64_t> values_;   // in any order
+  std::vector<Counted> counted_;        // ascending, without what is in `recent_`
+  std::vector<std::uint64_t> recent_;   // in any order
   std::vector<std::uint64_t> buckets_;  // empty: the values are kept
   std::uint64_t count_ = 0;
   std::uint64_t max_ = 0;

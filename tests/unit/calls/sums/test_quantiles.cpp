@@ -49,6 +49,44 @@ TEST(Quantiles, AreWithinOnePercentForMany) {
   }
 }
 
+// In which order they come, and in how many parts, does not matter.
+TEST(Quantiles, AreExactForManyOfWhichFewDiffer) {
+  for (const std::uint64_t different : {std::uint64_t{3}, std::uint64_t{Quantiles::kMostDifferent}}) {
+    Quantiles quantiles;
+    Quantiles others;
+    std::vector<std::uint64_t> values;
+    std::mt19937_64 random(different);
+    for (std::size_t i = 0; i < Quantiles::kMostExact * 3; ++i) {
+      values.push_back(random() % different << 30U);
+      (random() % 2 == 0 ? others : quantiles).add(values.back());
+    }
+    quantiles.add_all(others);
+    EXPECT_TRUE(quantiles.exact());
+    EXPECT_EQ(quantiles.count(), values.size());
+    for (const unsigned percent : {1U, 50U, 99U, 100U})
+      EXPECT_EQ(quantiles.quantile(percent), exact_quantile(values, percent));
+    EXPECT_LT(quantiles.bytes(), different * 48 + 4096);
+  }
+}
+
+TEST(Quantiles, AreExactUpToTheirLimitsInAnyOrder) {
+  constexpr std::uint64_t kMost = Quantiles::kMostDifferent;
+  for (const std::uint64_t different : {kMost, kMost + 1}) {
+    for (const bool first : {true, false}) {
+      Quantiles quantiles;
+      const auto add_different = [&] {
+        for (std::uint64_t i = 0; i < different; ++i) quantiles.add(i);
+      };
+      if (first) add_different();
+      for (std::size_t i = 0; i < Quantiles::kMostExact - different; ++i) quantiles.add(0);
+      if (!first) add_different();
+      EXPECT_TRUE(quantiles.exact());
+      quantiles.add(0);
+      EXPECT_EQ(quantiles.exact(), different == kMost);
+    }
+  }
+}
+
 TEST(Quantiles, HaveNoQuantileWithoutValues) {
   Quantiles quantiles;
   EXPECT_EQ(quantiles.quantile(50), 0U);
