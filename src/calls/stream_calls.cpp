@@ -126,7 +126,7 @@ StreamCalls::Step StreamCalls::step() {
   if (answer == Answer::MORE) return Step::MORE;
   if (answer != Answer::READY && answer != Answer::END) return Step::NO_MEMORY;
   const bool ends = answer == Answer::END;
-  const auto rows = reader_->take(ends ? SIZE_MAX : kPartRows);
+  const auto rows = reader_->take(ends ? SIZE_MAX : kPartRows, false);
   if (rows == nullptr) return Step::NO_MEMORY;
   feed(*rows);
   if (!has_room()) return Step::NO_ROOM;

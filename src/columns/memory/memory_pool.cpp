@@ -121,10 +121,12 @@ void MemoryPool::shrink(PoolRange& range, std::size_t used) noexcept {
 
 void MemoryPool::release(PoolRange range, std::size_t used) noexcept {
   if (range.memory == nullptr) return;
-  const std::size_t resident = std::max(range.resident, whole_pages(used, range.size));
-  base::unmap_range(range.memory + resident, range.size - resident);
+  // A small range stays whole: the next one of its size takes it, also if this one was not filled.
+  const std::size_t kept =
+      range.size < base::kLargeRange ? range.size : std::max(range.resident, whole_pages(used, range.size));
+  base::unmap_range(range.memory + kept, range.size - kept);
   const std::scoped_lock lock(mutex_);
-  add(range.memory, resident, ranges_of(range.size));
+  add(range.memory, kept, ranges_of(range.size));
   remove_old();
 }
 

@@ -21,7 +21,7 @@ struct PoolRange {
   std::size_t resident = 0;
 };
 
-// Ranges that nothing uses are idle: all their pages were written before. They are kept by address, so that
+// Ranges that nothing uses are idle: pages of large ones were all written before. They are kept by address, so that
 // neighbours become one range again. A large range is made of several idle ones: their pages move, and are
 // neither copied nor cleared.
 //

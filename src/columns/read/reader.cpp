@@ -320,7 +320,7 @@ TableReader::Step TableReader::check_budget() {
   return Step::MORE;
 }
 
-std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
+std::unique_ptr<Batch> TableReader::take(std::size_t rows, bool keeps) {
   auto& rest = sink_.main();
   std::unique_ptr<Batch> tail;
   if (rest->rows() / 2 > rows || rest->is_attached()) {
@@ -330,7 +330,7 @@ std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
     if (!part->append_rows(*rest, 0, count)) return nullptr;
     rest->drop_front(count);
     sink_.tables().rows_left(count, count < rows);
-    part->shrink();
+    if (keeps) part->shrink();
     return part;
   }
   if (rest->rows() > rows) {
@@ -340,7 +340,7 @@ std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
   }
   if (tail == nullptr) return nullptr;
   std::swap(rest, tail);
-  tail->shrink();
+  if (keeps) tail->shrink();
   sink_.tables().rows_left(tail->rows(), tail->rows() < rows);
   return tail;
 }

@@ -67,7 +67,8 @@ class TableReader {
   // Makes room for `rows` rows in total at once. False: out of memory.
   [[nodiscard]] bool reserve(std::size_t rows) { return sink_.main()->reserve(rows + kSlackRows); }
   // Takes up to `rows` available rows. Null: out of memory.
-  [[nodiscard]] std::unique_ptr<Batch> take(std::size_t rows);
+  // Without `keeps`: their memory may have room for more; for rows that are soon dropped.
+  [[nodiscard]] std::unique_ptr<Batch> take(std::size_t rows, bool keeps = true);
   // Attached columns need room for this many rows after the last row of the part.
   static constexpr std::size_t kSlackRows = RowWindow::kSlackRows;
   // Attaches memory for the rows of the current part, unless the rows are in pool memory of the reader
