@@ -296,15 +296,23 @@ void register_symbols(py::module_& module) {
   module.def("mappings", &mappings, py::arg("session"), "Columns of the table of mappings, but flags.");
   module.def(
       "lookup_symbol",
-      [](const Session& self, const std::string& name) { return symbol_rows(self.symbols->lookup(name)); },
-      py::arg("session"), py::arg("name"),
-      "(name, address, size, file, space) of every symbol of that name.");
+      [](const Session& self, const std::string& name, const std::vector<std::int32_t>& files) {
+        return symbol_rows(self.symbols->lookup(name, files));
+      },
+      py::arg("session"), py::arg("name"), py::arg("files") = py::tuple(),
+      "(name, address, size, file, space) of every symbol of that name, of some files or of all.");
   module.def(
       "match_symbols",
-      [](const Session& self, const std::string& pattern) {
-        return symbol_rows(self.symbols->matching(pattern));
+      [](const Session& self, const std::string& pattern, bool with_names) {
+        std::vector<symbol::Symbol> found;
+        {
+          const py::gil_scoped_release nogil;
+          found = self.symbols->matching(pattern, with_names);
+        }
+        return symbol_rows(found);
       },
-      py::arg("session"), py::arg("pattern"), "The same for each name that a pattern matches.");
+      py::arg("session"), py::arg("pattern"), py::arg("with_names") = true,
+      "The same for each name that a pattern matches; without `with_names`, names are empty.");
   module.def(
       "similar_symbols",
       [](const Session& self, const std::string& name, std::size_t limit) {

@@ -90,6 +90,10 @@ std::string demangle_plain(std::string_view raw_name) {
 
 }  // namespace
 
+bool is_mangled(std::string_view raw_name) noexcept {
+  return raw_name.starts_with("_Z") || raw_name.starts_with("_R") || is_python_name(raw_name);
+}
+
 std::string demangle(std::string_view raw_name) {
   // Mangled names have no spaces: a space begins what is known of a function of an IFUNC.
   const std::size_t space = raw_name.find(' ');

@@ -7,11 +7,11 @@
 #include <tuple>
 #include <type_traits>
 
-#include "base/system/name_pattern.h"
 #include "image/ifunc_names.h"
 #include "image/image.h"
 #include "image/imports.h"
 #include "symbol/anon_memory.h"
+#include "symbol/code_places.h"
 #include "symbol/debug_modules.h"
 #include "symbol/name_ranges.h"
 #include "symbol/row_views.h"
@@ -29,15 +29,6 @@ constexpr std::size_t kLongestBranch = 8;  // CALL or JMP through a slot, with p
 
 std::uint64_t size_of(const trace::CodeRegion& region) noexcept {
   return region.size != 0 ? region.size : region.bytes.size();
-}
-
-// True if the pattern matches one of the names that Table::named() compares.
-bool matches(const std::string& pattern, const Table& table, std::size_t index) {
-  const std::string_view name = table.name(index);
-  for (const std::string_view one : {table.raw_name(index), name, without_arguments(name)}) {
-    if (base::matches_pattern(pattern, std::string(one))) return true;
-  }
-  return base::matches_pattern(pattern, short_name(name));
 }
 
 }  // namespace
@@ -69,21 +60,21 @@ class Symbols::Impl {
     return best;
   }
 
-  [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const {
-    std::vector<Symbol> found = symbols_of([name](const Table& table) { return table.named(name); });
-    if (found.empty()) found = of_variant(name);
-    if (found.empty()) found = symbols_of([name](const Table& table) { return table.named(name, true); });
-    return found;
+  [[nodiscard]] std::vector<Symbol> lookup(std::string_view name,
+                                           const std::vector<std::int32_t>& files) const {
+    std::vector<Symbol> first;
+    for (const auto chosen : {&Impl::of_name, &Impl::of_variant, &Impl::of_last_part}) {
+      std::vector<Symbol> found = (this->*chosen)(name);
+      if (!files.empty())
+        std::erase_if(found, [&](const Symbol& one) { return !std::ranges::count(files, one.file); });
+      if (std::ranges::any_of(found, [this](const Symbol& one) { return has_code(one); })) return found;
+      if (first.empty()) first = std::move(found);
+    }
+    return first;
   }
 
-  [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern) const {
-    return symbols_of([&pattern](const Table& table) {
-      std::vector<std::size_t> found;
-      for (std::size_t index = 0; index < table.size(); ++index) {
-        if (matches(pattern, table, index)) found.push_back(index);
-      }
-      return found;
-    });
+  [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern, bool with_names) const {
+    return symbols_of([&pattern](const Table& table) { return table.matching(pattern); }, with_names);
   }
 
   [[nodiscard]] bool has_imports() const {
@@ -164,17 +155,19 @@ class Symbols::Impl {
   }
 
  private:
-  // Where the bundle maps the symbols that `indices_in` finds in the tables of its files.
+  // Where the bundle maps the symbols that `indices_in` finds in the tables of its files, with or without
+  // their names.
   template <typename Indices>
-  [[nodiscard]] std::vector<Symbol> symbols_of(const Indices& indices_in) const {
+  [[nodiscard]] std::vector<Symbol> symbols_of(const Indices& indices_in, bool with_names = true) const {
     std::vector<Symbol> found;
     std::set<std::tuple<std::uint64_t, std::uint64_t, std::int32_t, trace::SpaceId>> seen;
     for_each_table([&](const Table& table, std::int32_t file, bool by_address) {
-      const auto add = [&](const Symbol& symbol) {
-        if (seen.emplace(symbol.address, symbol.size, symbol.file, symbol.space).second)
-          found.push_back(symbol);
-      };
       for (const std::size_t entry : indices_in(table)) {
+        const auto add = [&](Symbol symbol) {
+          if (!seen.emplace(symbol.address, symbol.size, symbol.file, symbol.space).second) return;
+          if (with_names) name(symbol, table, entry);
+          found.push_back(symbol);
+        };
         if (by_address) {
           for_each_linked_place(table, table.extent(entry), file, add);
         } else {
@@ -184,6 +177,24 @@ class Symbols::Impl {
     });
     std::stable_sort(found.begin(), found.end(),
                      [](const Symbol& a, const Symbol& b) { return a.address < b.address; });
+    return found;
+  }
+
+  [[nodiscard]] std::vector<Symbol> of_name(std::string_view name) const {
+    return symbols_of([name](const Table& table) { return table.named(name); });
+  }
+
+  [[nodiscard]] std::vector<Symbol> of_last_part(std::string_view name) const {
+    return symbols_of([name](const Table& table) { return table.named(name, true); });
+  }
+
+  // Whether code of the symbol is known. Of a recording, that is the code that was executed.
+  [[nodiscard]] bool has_code(const Symbol& symbol) const {
+    bool found = false;
+    places(By::ADDRESS).overlapping(0, symbol.address, symbol.size, [&](std::uint32_t i) {
+      const trace::SpaceId space = bundle_->code[i].space;
+      found |= space == trace::kAnySpace || symbol.space == trace::kAnySpace || space == symbol.space;
+    });
     return found;
   }
 
@@ -310,12 +321,41 @@ class Symbols::Impl {
   void for_each_linked_place(const Table& table, const Table::Extent& extent, std::int32_t file,
                              Visit&& visit) const {
     if (!table.has_size(extent.index) && !has_pdb(file)) return;
-    for (std::size_t i = 0; i < bundle_->code.size(); ++i) {
-      if (bundle_->code[i].file != file) continue;
-      const auto place = linked_place(static_cast<std::int32_t>(i));
+    places(By::LINKED_ADDRESS).overlapping(file, extent.offset, extent.size, [&](std::uint32_t i) {
+      const LinkedPlace place = *linked_place(static_cast<std::int32_t>(i));
       const std::uint64_t size = size_of(bundle_->code[i]);
-      if (place && overlap(extent, place->file_offset, size)) visit(make(table, extent, *place, size));
+      if (overlap(extent, place.file_offset, size)) visit(place_of(table, extent, place, size));
+    });
+  }
+
+  enum class By : std::uint8_t { FILE_OFFSET, LINKED_ADDRESS, ADDRESS };
+
+  // Where regions lie in their files, or where they were linked to lie; by address, those with known code.
+  [[nodiscard]] const CodePlaces& places(By by) const {
+    const PlacesOfCode& of = places_[static_cast<std::size_t>(by)];
+    std::call_once(of.once, [&] {
+      std::vector<CodePlaces::Place> found;
+      for (std::uint32_t i = 0; i < bundle_->code.size(); ++i) {
+        if (const auto place = place_of_region(i, by)) found.push_back(*place);
+      }
+      of.places = std::make_unique<const CodePlaces>(std::move(found));
+    });
+    return *of.places;
+  }
+
+  [[nodiscard]] std::optional<CodePlaces::Place> place_of_region(std::uint32_t i, By by) const {
+    const trace::CodeRegion& region = bundle_->code[i];
+    const std::uint64_t size = size_of(region);
+    if (by == By::FILE_OFFSET) return CodePlaces::Place{region.file, region.file_offset, size, i};
+    if (by == By::LINKED_ADDRESS) {
+      const auto place = linked_place(static_cast<std::int32_t>(i));
+      if (!place) return std::nullopt;
+      return CodePlaces::Place{region.file, place->file_offset, size, i};
     }
+    const bool is_known =
+        region.bytes.size() != 0 || region.shared || (region.file >= 0 && is_whole(region.file));
+    if (!is_known) return std::nullopt;
+    return CodePlaces::Place{0, region.address, size, i};
   }
 
   [[nodiscard]] std::optional<Symbol> find_in_list(const trace::NameRange& range,
@@ -333,14 +373,15 @@ class Symbols::Impl {
   template <typename Visit>
   void for_each_place(const Table& table, const Table::Extent& extent, std::int32_t file,
                       Visit&& visit) const {
-    for (const trace::CodeRegion& region : bundle_->code) {
+    places(By::FILE_OFFSET).overlapping(file, extent.offset, extent.size, [&](std::uint32_t i) {
+      const trace::CodeRegion& region = bundle_->code[i];
       const std::uint64_t size = size_of(region);
-      if (region.file == file && overlap(extent, region.file_offset, size) && !is_elsewhere(extent, region))
-        visit(make(table, extent, region, size));
-    }
+      if (overlap(extent, region.file_offset, size) && !is_elsewhere(extent, region))
+        visit(place_of(table, extent, region, size));
+    });
     ranges_.of_file(file, extent.offset, [&](const trace::NameRange& range) {
       if (range.file != file || extent.offset < range.file_offset) return;
-      if (extent.offset - range.file_offset < range.size) visit(make(table, extent, range, range.size));
+      if (extent.offset - range.file_offset < range.size) visit(place_of(table, extent, range, range.size));
     });
   }
 
@@ -354,9 +395,21 @@ class Symbols::Impl {
   template <typename Place>
   [[nodiscard]] static Symbol make(const Table& table, const Table::Extent& extent, const Place& place,
                                    std::uint64_t bytes) {
+    Symbol symbol = place_of(table, extent, place, bytes);
+    name(symbol, table, extent.index);
+    return symbol;
+  }
+
+  static void name(Symbol& symbol, const Table& table, std::size_t index) {
+    symbol.name = table.name(index);
+    symbol.raw_name = table.raw_name(index);
+  }
+
+  // The same without names.
+  template <typename Place>
+  [[nodiscard]] static Symbol place_of(const Table& table, const Table::Extent& extent, const Place& place,
+                                       std::uint64_t bytes) {
     Symbol symbol;
-    symbol.name = table.name(extent.index);
-    symbol.raw_name = table.raw_name(extent.index);
     symbol.address = place.address + (extent.offset - place.file_offset);
     symbol.size = extent.size;
     // A label that nothing follows ends at the end of its region.
@@ -383,6 +436,11 @@ class Symbols::Impl {
     image::Imports imports;  // read at the first use, guarded by `once`
   };
   mutable std::vector<ImportsOfFile> imports_;
+  struct PlacesOfCode {
+    mutable std::once_flag once;
+    mutable std::unique_ptr<const CodePlaces> places;  // sorted at the first use, guarded by `once`
+  };
+  std::array<PlacesOfCode, 3> places_;  // by By
   mutable std::mutex made_names_mutex_;
   mutable std::set<std::string> made_names_;  // that no table has, guarded by made_names_mutex_
   mutable std::once_flag found_imports_;
@@ -397,9 +455,14 @@ std::optional<Symbol> Symbols::find(trace::SpaceId space, std::uint64_t tsc, std
   return impl_->find(space, tsc, address);
 }
 
-std::vector<Symbol> Symbols::lookup(std::string_view name) const { return impl_->lookup(name); }
+std::vector<Symbol> Symbols::lookup(std::string_view name, const std::vector<std::int32_t>& files) const {
+  return impl_->lookup(name, files);
+}
 
-std::vector<Symbol> Symbols::matching(const std::string& pattern) const { return impl_->matching(pattern); }
+std::vector<Symbol> Symbols::matching(const std::string& pattern, bool with_names) const {
+  return impl_->matching(pattern, with_names);
+}
+
 std::optional<Symbols::Module> Symbols::module_at(trace::SpaceId space, std::uint64_t tsc,
                                                   std::uint64_t address) const {
   return impl_->module_at(space, tsc, address);

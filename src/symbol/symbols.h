@@ -45,11 +45,14 @@ class Symbols {
   // is mapped there (also beneath a page dump) and of lists, the one that begins nearest; of two, the list's.
   [[nodiscard]] std::optional<Symbol> find(trace::SpaceId space, std::uint64_t tsc,
                                            std::uint64_t address) const;
-  // All symbols with the raw name, demangled name or demangled name without arguments `name`, once for each
-  // address and space.
-  [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const;
-  // The same for all symbols with a name that a pattern of fnmatch(3) matches.
-  [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern) const;
+  // All symbols of a name, once for each address and space: those with the raw, demangled or short name, or
+  // the demangled one without arguments; if no code of these is known, those with short names that end with
+  // it. `files`: only theirs, if not empty.
+  [[nodiscard]] std::vector<Symbol> lookup(std::string_view name,
+                                           const std::vector<std::int32_t>& files = {}) const;
+  // The same for all symbols with a name that a pattern of fnmatch(3) matches. Without `with_names`, they
+  // have no names, and most need not be demangled.
+  [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern, bool with_names = true) const;
   // The module without code (trace::NameRange) at an address, and the address less the module's begin. Of JIT
   // code, the file that names it, and the place there.
   struct Module {
@@ -82,5 +85,7 @@ class Symbols {
 // Demangles names of C++ and Rust (both schemes), and of Python functions (python_name.h). Returns other
 // names unchanged.
 [[nodiscard]] std::string demangle(std::string_view raw_name);
+// False: demangle() does not change the name.
+[[nodiscard]] bool is_mangled(std::string_view raw_name) noexcept;
 
 }  // namespace ptkit::symbol

@@ -5,7 +5,9 @@
 
 #include "base/hexadecimal.h"
 #include "base/paths.h"
+#include "base/system/name_pattern.h"
 #include "image/code_file.h"
+#include "symbol/name_filter.h"
 #include "symbol/short_name.h"
 #include "symbol/symbols.h"
 
@@ -41,6 +43,16 @@ bool has_short_name(std::string_view whole, std::string_view wanted, bool by_par
   const std::string short_form = short_name(whole);
   return by_part ? ends_with_part(without_variant(short_form), wanted) || ends_with_part(short_form, wanted)
                  : short_form == wanted || without_variant(short_form) == wanted;
+}
+
+// True if the pattern matches one of the names that Table::named() compares.
+bool matches_any_form(const std::string& pattern, std::string_view raw, std::string_view name) {
+  if (base::matches_pattern(pattern, std::string(raw))) return true;
+  if (name != raw && base::matches_pattern(pattern, std::string(name))) return true;
+  const std::string_view called = without_arguments(name);
+  if (called != name && base::matches_pattern(pattern, std::string(called))) return true;
+  const std::string short_form = short_name(name);
+  return short_form != called && short_form != name && base::matches_pattern(pattern, short_form);
 }
 
 }  // namespace
@@ -134,8 +146,9 @@ Table::Extent Table::extent(std::size_t index) const noexcept {
 std::vector<std::size_t> Table::named(std::string_view name, bool by_part) const {
   std::vector<std::size_t> found;
   const bool is_generated = name.find(kGenerated) != std::string_view::npos;
+  const NameFilter filter = NameFilter::of_name(name);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (!has_name(i) && !is_generated) continue;
+    if (has_name(i) ? !filter.admits(entries_[i].name) : !is_generated) continue;
     const std::string_view whole = this->name(i);
     const bool is_same =
         !by_part && (raw_name(i) == name || whole == name || without_arguments(whole) == name);
@@ -145,11 +158,23 @@ std::vector<std::size_t> Table::named(std::string_view name, bool by_part) const
   return found;
 }
 
+std::vector<std::size_t> Table::matching(const std::string& pattern) const {
+  std::vector<std::size_t> found;
+  const bool is_any = pattern.find_first_not_of('*') == std::string::npos && !pattern.empty();
+  const NameFilter filter = NameFilter::of_pattern(pattern);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const std::string_view raw = raw_name(i);
+    if (is_any || (filter.admits(raw) && matches_any_form(pattern, raw, name(i)))) found.push_back(i);
+  }
+  return found;
+}
+
 std::string_view Table::name(std::size_t index) const {
+  const trace::SymbolEntry& entry = entries_[index];
+  if (!entry.name.empty() && !is_mangled(entry.name)) return entry.name;
   const std::lock_guard lock(mutex_);
   auto& name = names_[index];
   if (!name) {
-    const trace::SymbolEntry& entry = entries_[index];
     name = std::make_unique<const std::string>(entry.name.empty() ? generated_name(entry.file_offset)
                                                                   : demangle(entry.name));
   }

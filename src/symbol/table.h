@@ -36,6 +36,8 @@ class Table {
   // Indices of the symbols of a name: the raw, demangled or short one, one without arguments, or that of an
   // IFUNC for the functions that it chooses from. `by_part`: those with short names that end with the name.
   [[nodiscard]] std::vector<std::size_t> named(std::string_view name, bool by_part = false) const;
+  // The same of all names that a pattern of fnmatch(3) matches.
+  [[nodiscard]] std::vector<std::size_t> matching(const std::string& pattern) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   // Whether the file says where a symbol ends: by its size, or by its function's.

@@ -28,6 +28,8 @@ struct Map {
 
 }  // namespace store
 
+extern "C" [[gnu::used]] int insert(int value) { return value + 1; }  // never called
+
 int main() {
   store::Map<int, long> numbers;
   store::Map<char, unsigned char> letters;

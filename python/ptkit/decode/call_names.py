@@ -64,11 +64,13 @@ def called_functions(
     names = dict(zip(called.tolist(), _names(functions[called]), strict=True))
     found = [number for number, one in names.items() if one == name]
     if not found:
-        shorter = zip(names, _core.short_names(list(names.values())), strict=True)
-        found = [number for number, one in shorter if one == name]
+        shorter = dict(zip(names, _core.short_names(list(names.values())), strict=True))
+        found = [number for number, one in shorter.items() if one == name]
     if not found:
         within = _within(functions, ranges)
         found = [number for number in names if within[number]]
+    if not found:  # functions of just this name were not called
+        found = [number for number, one in shorter.items() if one.endswith(f"::{name}")]
     if not found:
         near = get_close_matches(name, list(dict.fromkeys(names.values())), _NEAR)
         hint = f"; did you mean {' or '.join(repr(shortened(one)) for one in near)}?" if near else ""

@@ -50,8 +50,8 @@ class CodeRanges:
         self._bundle = bundle
         self._info = info
 
-    def lookup(self, name: str) -> list[_Symbol]:
-        """Symbols of a name, or of a pattern, as the core has them.
+    def lookup(self, name: str, *, with_names: bool = True) -> list[_Symbol]:
+        """Symbols of a name, or of a pattern, as the core has them; those of patterns without names if asked.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class CodeRanges:
             If the trace has no such symbol; the message has near names.
         """
         name = _text(name)
-        found = self._find(name)
+        found = self._find(name, with_names)
         if not found and _PATTERN.search(name):
             raise SymbolError(f"no symbol matches {name!r}")
         if not found:
@@ -81,18 +81,18 @@ class CodeRanges:
             If there is no such function, or it ends before that address.
         """
         place = _PLACE.fullmatch(_text(name)) or _GENERATED.fullmatch(name)
-        if place is not None and not self._find(name):
+        if place is not None and not self._find(name, False):
             return self._at(place["name"], int(place["offset"], 0))
         ranges: list[Range] = []
-        found = self.lookup(name)
+        found = self.lookup(name, with_names=False)
         lists = {file for *_, file, is_module in self._bundle.names if not is_module}
         hiding = self._hiding()
         for _, first, size, file, space in found:
             last = min(first + max(size, 1) - 1, LAST_ADDRESS)
-            # Code hides no list of symbols.
-            ranges += (
-                [(first, last, space or None)] if file in lists else self._seen(first, last, space, hiding)
-            )
+            if space or file in lists:  # code hides no list of symbols
+                ranges.append((first, last, space or None))
+            else:
+                ranges += self._seen(first, last, space, hiding)
         if not ranges:
             raise SymbolError(
                 f"no code of symbol {name!r}: {self._path(found[0][3])} has it at {found[0][1]:#x}, where "
@@ -100,34 +100,36 @@ class CodeRanges:
             )
         return ranges
 
-    def _find(self, name: str) -> list[_Symbol]:
+    def _find(self, name: str, with_names: bool, files: Sequence[int] = ()) -> list[_Symbol]:
         """Symbols of a name, of a pattern, or of either in a module: ``libc.so.6!malloc``, ``srv2!Srv2*``.
 
         Names may be as verbs print them, too: ``main (sort)`` of the module ``sort``, and ``main()``.
         """
-        found = _core.lookup_symbol(self._session, name)
+        found = _core.lookup_symbol(self._session, name, files)
         if not found and _PATTERN.search(name):
-            found = _core.match_symbols(self._session, name)
+            found = _core.match_symbols(self._session, name, with_names)
+            found = [one for one in found if one[3] in files] if files else found
         if not found and name.endswith("()"):
-            return self._find(name.removesuffix("()"))
+            return self._find(name.removesuffix("()"), with_names, files)
         of_module = _OF_MODULE.fullmatch(name)
         if found or of_module is None:
             return found
         module, rest = of_module["before"] or of_module["behind"], of_module["name"] or of_module["printed"]
         chosen = self._modules(module) or self._modules_by_stem(module)
-        return [one for one in self._find(rest) if one[3] in chosen] if chosen else []
+        chosen = chosen & set(files) if files else chosen
+        return self._find(rest, with_names, sorted(chosen)) if chosen else []
 
     def _at(self, name: str, offset: int) -> list[Range]:
         """The address so many bytes behind the begin of functions; an RVA of a module without such a name."""
         bracketed = name.startswith("[") and name.endswith("]")
-        symbols = [] if bracketed else self._find(name)
+        symbols = [] if bracketed else self._find(name, False)
         if not symbols:
             module = name[1:-1] if bracketed else name
             if found := self._at_rva(module, offset):
                 return found
             if self._modules(module):
                 raise SymbolError(f"{name}+{offset:#x}: the file has no code there")
-            symbols = self.lookup(name)
+            symbols = self.lookup(name, with_names=False)
         ranges: list[Range] = []
         hiding = self._hiding()
         for _, first, size, _, space in symbols:

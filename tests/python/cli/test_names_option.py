@@ -11,6 +11,7 @@ from test_json import ROWS, assert_fits
 
 import ptkit
 from ptkit.cli import main
+from ptkit.decode.call_names import called_functions
 
 SHORT = "store::Map::insert"
 FULL = (
@@ -87,6 +88,31 @@ def test_both_names_are_selected(recording: str, capsys: pytest.CaptureFixture[s
     for name in (SHORT, f"{SHORT} (templates)", f"{SHORT}()", "Map::insert", "store::*::insert"):
         assert count(name) == 80, name
     assert count(FULL[0]) == count(f"{FULL[1]} (templates)") == 40
+
+
+def test_a_function_that_did_not_run_hides_no_last_parts(
+    recording: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printed(capsys, "calls", recording, "--symbol", "insert", "--json", "--all").count(SHORT) >= 80
+    for option in ("--slow", "--histogram"):
+        assert main(["functions", recording, option, "insert"]) == 2
+        assert "'insert' is 2 functions that were called" in capsys.readouterr().err
+    trace = ptkit.open(recording)
+    with pytest.raises(ptkit.ConfigError, match="'insert' is 2 functions that were called"):
+        trace.compare("insert")
+    callers = trace.callers("insert")
+    assert set(callers["function_full"][callers["depth"] == 0]) == set(FULL)
+    for table in (trace.edges, trace.branches, trace.instructions):
+        assert len(table(symbol="insert")) == len(table(symbol="Map::insert")) > 0
+    assert {name for name, *_ in trace.symbols("insert")} == set(FULL)
+    assert len(trace.edges(symbol="templates!insert")) == len(trace.edges(symbol="insert"))
+
+
+def test_functions_that_were_called_come_before_those_of_just_the_name(recording: str) -> None:
+    columns = ["function_full", "count", "entry_ip", "entry_known", "space"]
+    functions = ptkit.open(recording).functions(columns=columns)
+    found = called_functions(functions, functions["count"], "insert", [(0x1000, 0x1FFF, None)])
+    assert set(functions[found]["function_full"]) == set(FULL)
 
 
 def test_one_function_is_asked_for_by_its_full_name(

@@ -68,6 +68,11 @@ TEST(SymbolsMatching, ComparesRawAndDemangledNames) {
   EXPECT_EQ(names("foo(*"), (Names{"foo(int)"}));
   EXPECT_EQ(names("*"), (Names{"foo(int)", "bar", "baz"}));
   EXPECT_EQ(names("ba"), (Names{}));
+  EXPECT_EQ(names("[f]oo(*"), (Names{"foo(int)"}));
+  EXPECT_EQ(names("*int*"), (Names{"foo(int)"}));  // a word that the mangled name does not have
+  ASSERT_EQ(symbols.matching("f*", false).size(), 1u);
+  EXPECT_EQ(symbols.matching("f*", false)[0].address, symbols.matching("f*")[0].address);
+  EXPECT_EQ(symbols.matching("f*", false)[0].name, "");
 }
 
 // ns::Map<int>::put(int), ns::Map<long>::put(int), and put(int).
@@ -87,6 +92,38 @@ TEST(SymbolsLookup, TakesShortNamesAndTheirLastParts) {
   EXPECT_EQ(places("put"), (Places{0x7000'0030}));  // a function of just this name comes first
   EXPECT_EQ(places("ap::put"), (Places{}));
   EXPECT_EQ(symbols.matching("ns::*::put").size(), 2u);
+}
+
+// insert(int) of one file, and ns::Map<int>::insert(int) of another one.
+TEST(SymbolsLookup, NamesWithoutCodeHideNoLastPartsWithCode) {
+  auto bundle = bundle_of({{"_Z6inserti", 0x2010, 0x10}});
+  bundle->files.push_back({"app", "", {}, {{"_ZN2ns3MapIiE6insertEi", 0x2020, 0x10}}});
+  bundle->code.push_back(bundle->code[0]);
+  bundle->code[1].file = 1;
+  bundle->code[1].address = 0x4000'0000;
+  using Places = std::vector<std::uint64_t>;
+  const auto places = [&] {
+    Places found;
+    for (const Symbol& symbol : Symbols(bundle).lookup("insert")) found.push_back(symbol.address);
+    return found;
+  };
+  const auto add_code = [&](std::uint64_t address, std::int32_t file) {
+    trace::CodeRegion code;
+    code.address = address;
+    code.bytes = trace::TraceBuffer::from_vector({0x90});
+    code.file = file;
+    code.file_offset = address % 0x1000 + 0x2000;
+    bundle->code.push_back(std::move(code));
+  };
+  EXPECT_EQ(places(), (Places{0x7000'0010}));  // no code is known at all
+  add_code(0x4000'002f, 1);                    // its last byte
+  EXPECT_EQ(places(), (Places{0x4000'0020, 0x7000'0010}));
+  add_code(0x7000'0020, 0);  // behind the other one
+  EXPECT_EQ(places(), (Places{0x4000'0020, 0x7000'0010}));
+  add_code(0x7000'0018, 0);
+  EXPECT_EQ(places(), (Places{0x7000'0010}));  // a function of just this name comes first
+  ASSERT_EQ(Symbols(bundle).lookup("insert", {1}).size(), 1u);
+  EXPECT_EQ(Symbols(bundle).lookup("insert", {1})[0].address, 0x4000'0020u);
 }
 
 TEST(SymbolsLookup, TakesTheNameOfAnIfunc) {
