@@ -25,6 +25,10 @@ _TIME_UNITS = (("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)
 _MOST_SHOWN = 100
 _CUT = "..."
 _SCOPE = re.compile(r"::(?=[^:])")
+_IMPLEMENTS = re.compile(r"<.* as [^<>]*>(?=::)")  # "<path::Type as path::Trait>"
+_PATH = re.compile(r"(?:\w+::)+")
+# What tells functions with equal short names apart: arguments of a class, and the last name in them.
+_ARGUMENTS = re.compile(r"(?<=\w)<(?=[^<>]*?(?P<name>(?:::)?\w+)\*>::)")
 _FILE = re.compile(r" \([^()]*\)$")  # behind a name
 _LEAST_FILE = 8  # columns of what is left of it, with its parentheses
 _LONG_WORD = re.compile(r"\S{301,}")
@@ -62,18 +66,31 @@ def shortened_message(text: str) -> str:
 def fitted(name: str, most: int) -> str:
     """A name for so many columns: ``...::Map::insert (kv)``. Its last part stays as long as it fits.
 
-    Namespaces go first, then the file behind it, then the class, then the middle.
+    Namespaces go first, then the file behind it, then the class, then the middle. Of ``<a::T as b::C>::f``
+    paths go first: ``<*T as *C>::f``.
     """
     if len(name) <= most:
         return name
     found = _FILE.search(name)
     file = found[0] if found else ""
     whole = name[: len(name) - len(file)]
-    scopes = [one.start() for one in _SCOPE.finditer(whole)]
+    if found := _IMPLEMENTS.match(whole):
+        whole = _PATH.sub("*", found[0]) + whole[found.end() :]
+        if len(whole) + len(file) <= most:
+            return whole + file
+    scopes = [at for at in (one.start() for one in _SCOPE.finditer(whole)) if _is_outside(whole, at)]
     for scope in scopes[:-1]:
-        if len(_CUT) + len(name) - scope <= most:
-            return _CUT + name[scope:]
-    for part in (whole, *(_CUT + whole[scope:] for scope in scopes[-2:])):
+        if len(_CUT) + len(whole) - scope + len(file) <= most:
+            return _CUT + whole[scope:] + file
+    begins = scopes[-2:]
+    if found := _ARGUMENTS.search(whole):
+        begins = [
+            *(one for one in begins if one < found.start()),
+            found.start(),
+            found.start("name"),
+            *scopes[-1:],
+        ]
+    for part in (whole, *(_CUT + whole[begin:] for begin in begins)):
         left = most - len(part)
         if left >= len(file):
             return part + file
@@ -81,6 +98,11 @@ def fitted(name: str, most: int) -> str:
             return part + (f"{file[: left - len(_CUT) - 1]}{_CUT})" if left >= _LEAST_FILE else "")
     end = max(most - len(_CUT), 0) // 3
     return whole[: max(most - len(_CUT) - end, 0)] + _CUT + whole[len(whole) - end :]
+
+
+def _is_outside(name: str, at: int) -> bool:
+    """Whether a place is in no brackets of arguments."""
+    return name.count("<", 0, at) <= name.count(">", 0, at)
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:

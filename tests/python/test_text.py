@@ -25,6 +25,23 @@ def test_files_give_way_before_classes() -> None:
     assert fitted("store::insert (kv)", 16) == "store::insert"
 
 
+def test_paths_of_traits_give_way_first() -> None:
+    name = "<core::hash::sip::DefaultHasher as core::hash::Hasher>::write"
+    assert fitted(f"{name} (kv)", 45) == "<*DefaultHasher as *Hasher>::write (kv)"
+    assert fitted(f"{name} (kv)", 37) == "<*DefaultHasher as *Hasher>::write"
+    assert fitted(f"{name} (kv)", 20) == "...::write (kv)"
+
+
+def test_arguments_that_tell_names_apart_stay_longest() -> None:
+    name = "store::detail::Table<int*>::insert<*>"
+    assert fitted(f"{name} (kv)", 34) == "...::Table<int*>::insert<*> (kv)"
+    assert fitted(f"{name} (kv)", 23) == "...<int*>::insert<*>"
+    assert fitted(f"{name} (kv)", 15) == "...::insert<*>"
+    name = "store::Table<std::__cxx11::basic_string*>::insert"
+    assert fitted(f"{name} (kv)", 41) == "...<std::__cxx11::basic_string*>::insert"
+    assert fitted(f"{name} (kv)", 33) == "...::basic_string*>::insert (kv)"
+
+
 def test_last_parts_are_cut_only_where_they_do_not_fit() -> None:
     assert fitted("read_all_of_the_configuration (kv)", 12) == "read_a...ion"
     assert fitted("ns::read_all_of_the_configuration", 12).startswith("ns::re...")
