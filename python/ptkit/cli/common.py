@@ -7,12 +7,13 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import partial
 from typing import Any
 
 import ptkit
+from ptkit import _core
 from ptkit.arguments import member
 from ptkit.cli.addresses import (
     ADDRESSES,
@@ -28,7 +29,9 @@ from ptkit.cli.parser import Rare
 from ptkit.errors import ConfigError, PtkitWarning
 from ptkit.images import CodeFile
 from ptkit.system import STANDARD_INPUT
+from ptkit.table import Table
 from ptkit.table.derived import full_name
+from ptkit.table.distinct_names import distinct_names
 from ptkit.trace import Trace
 
 _LAST_64 = 2**64 - 1
@@ -311,6 +314,23 @@ def has_short_names(options: argparse.Namespace) -> bool:
 def name_column(options: argparse.Namespace, name: str) -> str:
     """Return the column of functions that is printed: `name`, or the one of the full names."""
     return name if has_short_names(options) else full_name(name)
+
+
+def function_names(options: argparse.Namespace, rows: Table, column: str = "function") -> list[Any]:
+    """Names of functions to print: on a terminal, with what tells functions with equal short names apart."""
+    full = rows.named(full_name(column))
+    shown = shown_names(options, full)
+    return [shown.get(name, name) for name in full]
+
+
+def shown_names(options: argparse.Namespace, full: Sequence[str | None]) -> dict[str, str]:
+    """What is printed for full names where that differs from them: see `function_names`."""
+    if not has_short_names(options):
+        return {}
+    if sys.stdout.isatty():
+        return distinct_names(full)
+    names = list(dict.fromkeys(name for name in full if name))
+    return dict(zip(names, _core.short_names(names), strict=True))
 
 
 def add_place_options(parser: argparse.ArgumentParser) -> None:

@@ -250,14 +250,14 @@ def frame_names(frames: Table, options: argparse.Namespace) -> list[str]:
 
     With ``--rva``, module and RVA of each come first.
     """
-    symbol = common.name_column(options, "entry_symbol")
-    columns = ("entry_ip", symbol, "entry_module", "entry_module_offset", "how")
-    values = zip(*(frames[name].tolist() for name in columns), frames["entry_known"].tolist(), strict=True)
+    functions = common.function_names(options, frames, "entry_symbol")
+    columns = ("entry_ip", "entry_module", "entry_module_offset", "how", "entry_known")
+    values = zip(functions, *(frames[name].tolist() for name in columns), strict=True)
     names = [_name(*value) for value in values]
     return entry_names(names, frames) if options.rva else names
 
 
-def _name(ip: int, symbol: str | None, module: str | None, rva: int, how: int, known: bool) -> str:
+def _name(symbol: str | None, ip: int, module: str | None, rva: int, how: int, known: bool) -> str:
     if symbol is not None:
         return symbol if "(" in symbol.replace(_ANONYMOUS, "") else f"{symbol}()"
     if not known:

@@ -84,13 +84,14 @@ def _print(lines: Table, shown: Table, options: argparse.Namespace) -> None:
 
 def _names(shown: Table, options: argparse.Namespace) -> list[str]:
     """Where a row is: file, line and function; the function alone without a line."""
-    names = ("source", "line", common.name_column(options, "function"), "module")
-    columns = (shown[name].tolist() for name in names)
+    columns = (shown[name].tolist() for name in ("source", "line", "module"))
     return [
         shown_name(function, module)
         if source is None
         else f"{module_name(source)}:{line}  {shown_name(function, module)}"
-        for source, line, function, module in zip(*columns, strict=True)
+        for source, line, module, function in zip(
+            *columns, common.function_names(options, shown), strict=True
+        )
     ]
 
 

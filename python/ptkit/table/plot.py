@@ -8,6 +8,8 @@ import numpy as np
 
 from ptkit.arguments import integer
 from ptkit.errors import ConfigError, UnsupportedError
+from ptkit.table.derived import full_name
+from ptkit.table.distinct_names import distinct_names
 from ptkit.text import counted, fitted, one_line
 
 if TYPE_CHECKING:
@@ -67,7 +69,9 @@ def plot_functions(table: Table, ax: Axes | None, count: int) -> Axes:
     for bar, share in enumerate(shares.tolist()):
         text = f" {share:.1f} %" + (f", {counted(calls[bar], 'call')}" if calls is not None else "")
         axes.text(share, bar, text, va="center", fontsize=_SMALL)
-    axes.set_yticks(bars, [_label(name) for name in shown.named(names)], family="monospace", fontsize=_SMALL)
+    axes.set_yticks(
+        bars, [_label(name) for name in _names(shown, names)], family="monospace", fontsize=_SMALL
+    )
     axes.invert_yaxis()
     axes.margins(x=0.25)
     axes.set(xlabel="% of the instructions of all rows")
@@ -75,6 +79,15 @@ def plot_functions(table: Table, ax: Axes | None, count: int) -> Axes:
     axes.set_title(f"Hottest {what}, without what they call", loc="left", weight="bold", fontsize=10)
     found: Axes = axes
     return found
+
+
+def _names(shown: Table, column: str) -> list[str | None]:
+    """Names, with what tells functions with equal short names apart."""
+    if column != "function" or not shown._can_make(full_name(column)):
+        return list(shown.named(column))
+    full = shown.named(full_name(column))
+    apart = distinct_names(full)
+    return [name and apart[name] for name in full]
 
 
 def _label(name: str | None) -> str:

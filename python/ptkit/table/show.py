@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ptkit import _core
 from ptkit.schema import Column
 from ptkit.table.derived import full_name, symbol_column
+from ptkit.table.distinct_names import distinct_names
 from ptkit.table.html import Cell, html_table
 from ptkit.table.labels import Labels
 from ptkit.text import counted, duration, fitted, one_line
@@ -45,10 +47,18 @@ def _is_length(column: Column) -> bool:
     return column.unit == "TSC ticks" and column.dtype != np.uint64
 
 
-def _texts(table: Table, name: str) -> list[str]:
-    """Every row of a (short) table as text, but for names of addresses."""
+def _apart(parts: list[tuple[int, Table]]) -> dict[str, str]:
+    """What is shown for full names of functions, in columns or beside addresses."""
+    rows = [part for _, part in parts]
+    return distinct_names(text for part in rows for name in part.columns for text in _full_names(part, name))
+
+
+def _texts(table: Table, name: str, apart: Mapping[str, str]) -> list[str]:
+    """Every row of a (short) table as text, but for names of addresses; `apart`: see `_apart`."""
     column = table.column(name)
     values: list[Any] = table.named(name)
+    if column.dtype == np.dtype(object):
+        values = [apart.get(full, text) for full, text in zip(_full_names(table, name), values, strict=True)]
     form = "{}"
     if column.unit == "address" or name == "flags":
         form = "{:#x}"
@@ -57,7 +67,7 @@ def _texts(table: Table, name: str) -> list[str]:
     return ["-" if value is None else one_line(form.format(value)) for value in values]
 
 
-def _places(table: Table, name: str) -> list[str | None]:
+def _places(table: Table, name: str, apart: Mapping[str, str]) -> list[str | None]:
     """Functions and offsets in them; None also where the columns that this needs were not read."""
     symbol = symbol_column(name)
     if table.column(name).unit != "address" or not table._can_make(symbol):
@@ -66,7 +76,10 @@ def _places(table: Table, name: str) -> list[str | None]:
     assert isinstance(names, Labels)
     assert not isinstance(offsets, Labels)
     known = table.known(name)
-    rows = zip(names.texts(), offsets, np.ones(len(table), np.bool_) if known is None else known, strict=True)
+    texts = [
+        apart.get(full, text) for full, text in zip(_full_names(table, name), names.texts(), strict=True)
+    ]
+    rows = zip(texts, offsets, np.ones(len(table), np.bool_) if known is None else known, strict=True)
     return [
         one_line(f"{name}+{offset:#x}" if offset else name) if name and has_ip else None
         for name, offset, has_ip in rows
@@ -100,12 +113,13 @@ def as_text(table: Table, width: int | None = None) -> str:
     room = width
     columns = [[""] + [str(first + row) for first, part in parts for row in range(len(part))]]
     messages: list[str] = []
+    apart = _apart(parts)
     if table.name in _SIDES:
         messages = [one_line(text) for _, part in parts for text in _messages(part)]
         room -= min(max(map(len, ["message", *messages])), int(width * _MESSAGE)) + len(_BETWEEN)
     used = len(columns[0][-1])
     for name in table.columns:
-        cells = [name, *_with_places(parts, name, width)]
+        cells = [name, *_with_places(parts, name, width, apart)]
         longest = max(map(len, cells))
         is_last = len(columns) == len(table.columns)
         rest = 0 if is_last else len(_BETWEEN) + len("...")
@@ -128,16 +142,18 @@ def as_text(table: Table, width: int | None = None) -> str:
     return "\n".join([*_aligned(columns, left, cut), f"[{footer}]"])
 
 
-def _with_places(parts: list[tuple[int, Table]], name: str, width: int) -> list[str]:
+def _with_places(
+    parts: list[tuple[int, Table]], name: str, width: int, apart: Mapping[str, str]
+) -> list[str]:
     """Cells of a column: addresses with functions, long texts cut."""
     most, most_beside = int(width * _NAME), int(width * _PLACE)
     cells = []
     for _, part in parts:
-        places = _places(part, name)
+        places = _places(part, name, apart)
         if part.column(name).dtype == np.dtype(object):
-            cells += [fitted(text, most) for text in _texts(part, name)]
+            cells += [fitted(text, most) for text in _texts(part, name, apart)]
         else:
-            rows = zip(_texts(part, name), places, strict=True)
+            rows = zip(_texts(part, name, apart), places, strict=True)
             cells += [f"{text} {fitted(place, most_beside)}" if place else text for text, place in rows]
     return cells
 
@@ -163,21 +179,24 @@ def as_html(table: Table) -> str:
     rate = table._context.ns_per_tick()
     heads = [Cell("")]
     columns = [[Cell(str(first + row)) for first, part in parts for row in range(len(part))]]
+    apart = _apart(parts)
     for name in table.columns:
         column = table.column(name)
         is_time = rate is not None and _is_length(column)
         unit = column.unit if _is_quantity(column) and not is_time else ""
         is_text = column.dtype == np.dtype(object) or column.enum is not None or column.unit == "address"
         heads.append(Cell(name, title=column.doc, unit=unit, is_text=is_text))
-        columns.append([cell for _, part in parts for cell in _html_cells(part, name, rate, is_text)])
+        columns.append([cell for _, part in parts for cell in _html_cells(part, name, rate, is_text, apart)])
     if table.name in _SIDES:
         heads.append(Cell("message", is_text=True))
         columns.append([Cell(text, is_text=True) for _, part in parts for text in _messages(part)])
     return html_table(heads, list(zip(*columns, strict=True)), _footer(table), cut=cut)
 
 
-def _html_cells(table: Table, name: str, rate: float | None, is_text: bool) -> list[Cell]:
-    column, texts = table.column(name), _texts(table, name)
+def _html_cells(
+    table: Table, name: str, rate: float | None, is_text: bool, apart: Mapping[str, str]
+) -> list[Cell]:
+    column, texts = table.column(name), _texts(table, name, apart)
     if rate is not None and _is_length(column):
         values = table.named(name)
         return [
@@ -189,7 +208,7 @@ def _html_cells(table: Table, name: str, rate: float | None, is_text: bool) -> l
             Cell(text, title=_flag_names(column, value))
             for text, value in zip(texts, np.asarray(table[name]).tolist(), strict=True)
         ]
-    rows = zip(texts, _places(table, name), _full_names(table, name), strict=True)
+    rows = zip(texts, _places(table, name, apart), _full_names(table, name), strict=True)
     return [
         Cell(f"{text} {place}" if place else text, title=full, is_text=is_text) for text, place, full in rows
     ]

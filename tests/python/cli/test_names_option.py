@@ -134,6 +134,20 @@ def test_one_function_is_asked_for_by_its_full_name(
     assert all("(" not in one.name and "(" in one.name_full for one in found.edges)
 
 
+@pytest.mark.parametrize("verb", ["functions --all", "tree --all", "calls --all", "edges --by function"])
+def test_what_terminals_print_tells_functions_apart_and_is_selected(recording: str, verb: str) -> None:
+    words = ["-m", "ptkit", *words_of(verb, recording)]
+    shown = python_on_a_terminal(words, errors_too=False)
+    trace = ptkit.open(recording)
+    of_parse = ["store::parse(int)", "store::parse(char)"]
+    for name, function in zip(
+        ["store::Map<int*>::insert", "store::Map<char*>::insert", *of_parse], [*FULL, *of_parse], strict=True
+    ):
+        assert name.removeprefix("store::") in shown
+        assert {one for one, *_ in trace.symbols(name)} == {function}
+        assert trace.callers(name)["function_full"][0] == function
+
+
 def test_python_columns(recording: str) -> None:
     functions = ptkit.open(recording).functions()
     found = functions.where(function=SHORT)

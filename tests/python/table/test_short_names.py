@@ -81,6 +81,7 @@ def test_pickled_tables_have_both(trace: Any) -> None:
 
 def test_shown_names_are_short_and_notebooks_have_the_full_ones_at_the_pointer(trace: Any) -> None:
     rows = trace.branches()
-    assert SHORT[0] in rows._repr_html_()
+    for shown in ("store::Map&lt;int*&gt;::insert", "store::Map&lt;long*&gt;::insert"):
+        assert shown in rows._repr_html_()
     assert 'title="store::Map&lt;long, long&gt;::insert(long const&amp;)"' in rows._repr_html_()
     assert "long const" not in repr(rows)

@@ -122,10 +122,11 @@ def _print_sums(trace: Trace, edges: Table, options: argparse.Namespace) -> None
         return
     print_heading(options, f"{'count':>15}  {options.by}s")
     width = line_width(options)
+    shown = common.shown_names(options, [name for row in rows for name in row[1:]]) if by_function else {}
     for count, source, target in rows:
-        ends = _ends(source, target, by_function and common.has_short_names(options))
+        ends = [shown.get(name, name) if name else "?" for name in (source, target)]
         line = f"{count:15}  "
-        say(line + fit(f"{ends['from'] or '?'} -> {ends['to'] or '?'}", len(line), width))
+        say(line + fit(" -> ".join(ends), len(line), width))
 
 
 def _ends(source: str | None, target: str | None, has_both: bool) -> dict[str, str | None]:

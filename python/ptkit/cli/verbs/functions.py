@@ -229,7 +229,7 @@ def _names(shown: Table, options: argparse.Namespace) -> list[str]:
     if options.by == "module":
         unnamed = np.where(shown["is_import"], "[imports]", "[unknown]").tolist()
         return [name or other for name, other in zip(shown.named("module"), unnamed, strict=True)]
-    functions = shown.named(common.name_column(options, "function"))
+    functions = common.function_names(options, shown)
     columns = (functions, shown.named("module"), shown["is_inlined"].tolist())
     names = entry_names(functions, shown) if options.rva else [*map(shown_name, *columns)]
     if options.by == "function":

@@ -155,7 +155,7 @@ def _print(trace: Trace, shown: Table, wholes: NDArray[np.int64], options: argpa
     first = int(shown["depth"].min()) if len(shown) else 0
     columns = (shown[name].tolist() for name in ("instructions", "self_instructions", "depth"))
     inlined = shown["is_inlined"].tolist()
-    functions = shown.named(common.name_column(options, "function"))
+    functions = common.function_names(options, shown)
     names = (
         entry_names(functions, shown)
         if options.rva
