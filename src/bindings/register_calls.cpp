@@ -11,16 +11,23 @@
 #include "calls/frame_rows.h"
 #include "calls/python_frames.h"
 #include "calls/stack_watch.h"
-#include "calls/sums/call_tree.h"
-#include "calls/sums/function_totals.h"
+#include "calls/sums/call_sums.h"
 #include "symbol/python_name.h"
 
 namespace ptkit::bindings {
 namespace {
 
+using calls::CallSums;
 using calls::StreamCalls;
 
 constexpr const char* kReaderInUse = "another thread reads from this reader";
+
+// What is asked of the frames of a stream beside what a sink gets.
+struct Looks {
+  calls::StackWatch* watch = nullptr;
+  bool all_branches = false;
+  bool all_groups = false;
+};
 
 // What all reads of calls have in common.
 struct CallQuery {
@@ -32,21 +39,20 @@ struct CallQuery {
   std::size_t threads = 1;
   bool time = true;
   calls::Tails tails = calls::Tails::NESTED;
-  calls::By by = calls::By::FUNCTION;
   calls::FrameView frames_shown = calls::FrameView::NATIVE;
   bool inlines = false;
   std::shared_ptr<columns::RowBudget> budget;
   std::optional<StreamCalls::Input::Window> window;
 
   [[nodiscard]] std::unique_ptr<StreamCalls> open(std::size_t index, std::size_t own_threads,
-                                                  calls::FrameSink& sink, calls::StackWatch* watch = nullptr,
-                                                  bool all_branches = false) const {
+                                                  calls::FrameSink& sink, const Looks& looks) const {
     columns::TableReader::Input input = inputs[index];
     input.threads = own_threads;
     return std::make_unique<StreamCalls>(
         StreamCalls::Input{std::move(input), *session->image, *session->recorded_symbols, owners, time,
-                           all_branches ? nullptr : session->tail_jumps.get(), tails, by, frames_shown, watch,
-                           inlines ? session->debug.get() : nullptr, budget, window},
+                           looks.all_branches ? nullptr : session->tail_jumps.get(), tails, looks.all_groups,
+                           frames_shown, looks.watch, inlines ? session->debug.get() : nullptr, budget,
+                           window},
         sink);
   }
   // Large streams are decoded on several threads, one after the other.
@@ -64,10 +70,9 @@ struct CallQuery {
 std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vector<std::uint32_t> streams,
                                       const py::dict& selection, const std::string& engine,
                                       const std::string& resync, std::size_t threads, bool time,
-                                      bool tails_replaced, const std::string& by, const std::string& frames,
-                                      bool inlines, std::shared_ptr<columns::RowBudget> budget,
-                                      const py::object& window, const std::string& window_by,
-                                      bool select_sides) {
+                                      bool tails_replaced, const std::string& frames, bool inlines,
+                                      std::shared_ptr<columns::RowBudget> budget, const py::object& window,
+                                      const std::string& window_by, bool select_sides) {
   if (inlines && !session->debug) throw py::value_error("a session without folders for debug files");
   auto query = std::make_shared<CallQuery>();
   query->session = std::move(session);
@@ -79,7 +84,6 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
   query->threads = threads;
   query->time = time;
   if (tails_replaced) query->tails = calls::Tails::REPLACED;
-  query->by = calls::by_of(by);
   if (frames == "python") query->frames_shown = calls::FrameView::PYTHON;
   if (frames == "mixed") query->frames_shown = calls::FrameView::MIXED;
   query->inlines = inlines;
@@ -115,8 +119,11 @@ void read_streams(const CallQuery& query, const calls::CallCrew::Make& open,
 
 // Makes readers with a sink each.
 template <typename Sink>
-calls::CallCrew::Make into(const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks) {
-  return [&](std::size_t index) { return query.open(index, query.threads_of(index), *sinks[index]); };
+calls::CallCrew::Make into(const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks,
+                           const Looks& looks = {}) {
+  return [&query, &sinks, looks](std::size_t index) {
+    return query.open(index, query.threads_of(index), *sinks[index], looks);
+  };
 }
 
 void append(std::unique_ptr<columns::Batch>& all, std::unique_ptr<columns::Batch> more) {
@@ -193,42 +200,57 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
                                    to_python(anomalies, columns::TableId::stack_anomalies), notes));
 }
 
-// (functions, errors, gaps)
-py::tuple read_functions(const CallQuery& query, const std::vector<std::string>& names) {
-  std::vector<std::unique_ptr<calls::FunctionTotals>> totals;
-  for (std::size_t i = 0; i < query.streams.size(); ++i)
-    totals.push_back(std::make_unique<calls::FunctionTotals>(query.frames));
-  calls::FunctionTotals all(query.frames);
-  Sides sides;
-  Gathered gathered(query);
-  read_streams(query, into(query, totals), [&](std::size_t index, StreamCalls& calls) {
-    sides.add(calls);
-    all.add_all(*totals[index], calls.groups());
-    totals[index].reset();
-    gathered.report(all.bytes());
-  });
-  auto rows = all.rows(mask_of(columns::TableId::functions, names));
-  if (rows == nullptr) throw std::bad_alloc();
-  return sides.take(batch_to_python(std::move(rows)));
-}
+// Sums of each stream, and those of all streams together.
+class StreamSums {
+ public:
+  StreamSums(const CallQuery& query, CallSums::Tree tree) : all_(query.frames, tree) {
+    for (std::size_t i = 0; i < query.streams.size(); ++i)
+      of_streams_.push_back(std::make_unique<CallSums>(query.frames, tree));
+  }
+  [[nodiscard]] const std::vector<std::unique_ptr<CallSums>>& of_streams() const { return of_streams_; }
+  void end_stream(std::size_t index, const StreamCalls& calls) {
+    all_.add_all(std::move(*of_streams_[index]), calls.functions(), calls.groups());
+    of_streams_[index].reset();
+  }
+  [[nodiscard]] std::uint64_t bytes() const { return all_.bytes(); }
+  // Rows by what the frames are summed up by, and "tree", if that was not dropped.
+  [[nodiscard]] py::dict to_python() {
+    py::dict found;
+    for (const auto& [name, by] :
+         {std::pair("function", calls::By::FUNCTION), std::pair("entry", calls::By::ENTRY),
+          std::pair("module", calls::By::MODULE)})
+      found[name] = rows_to_python(all_.functions(by, columns::usual_columns(columns::TableId::functions)));
+    if (all_.has_tree())
+      found["tree"] = rows_to_python(all_.tree(columns::usual_columns(columns::TableId::call_tree)));
+    return found;
+  }
 
-// (contexts, errors, gaps)
-py::tuple read_tree(const CallQuery& query, const std::vector<std::string>& names) {
-  std::vector<std::unique_ptr<calls::CallTree>> trees;
-  for (std::size_t i = 0; i < query.streams.size(); ++i)
-    trees.push_back(std::make_unique<calls::CallTree>(query.frames));
-  calls::CallTree all;
+ private:
+  [[nodiscard]] static py::tuple rows_to_python(std::unique_ptr<columns::Batch> rows) {
+    if (rows == nullptr) throw std::bad_alloc();
+    rows->shrink();
+    return batch_to_python(std::move(rows));
+  }
+
+  std::vector<std::unique_ptr<CallSums>> of_streams_;
+  CallSums all_;
+};
+
+// (sums, errors, gaps). `tree`: the tree is asked for.
+py::tuple read_sums(const CallQuery& query, bool tree) {
+  const bool has_tree = query.tails == calls::Tails::NESTED;
+  StreamSums sums(query, tree       ? CallSums::Tree::WHOLE
+                         : has_tree ? CallSums::Tree::SMALL
+                                    : CallSums::Tree::NONE);
   Sides sides;
   Gathered gathered(query);
-  read_streams(query, into(query, trees), [&](std::size_t index, StreamCalls& calls) {
+  const Looks looks{.all_groups = true};
+  read_streams(query, into(query, sums.of_streams(), looks), [&](std::size_t index, StreamCalls& calls) {
     sides.add(calls);
-    all.add_all(*trees[index], calls.functions());
-    trees[index].reset();
-    gathered.report(all.bytes());
+    sums.end_stream(index, calls);
+    gathered.report(sums.bytes());
   });
-  auto rows = all.rows(mask_of(columns::TableId::call_tree, names));
-  if (rows == nullptr) throw std::bad_alloc();
-  return sides.take(batch_to_python(std::move(rows)));
+  return sides.take(sums.to_python());
 }
 
 using Ticks = py::array_t<std::uint64_t, py::array::c_style>;
@@ -244,7 +266,8 @@ py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr
   std::unique_ptr<columns::Batch> all;
   std::uint64_t first_id = 0;
   const auto open = [&](std::size_t index) {
-    return query.open(index, query.threads_of(index), *watches[index], watches[index].get(), all_branches);
+    return query.open(index, query.threads_of(index), *watches[index],
+                      {.watch = watches[index].get(), .all_branches = all_branches});
   };
   read_streams(query, open, [&](std::size_t index, const StreamCalls&) {
     append(all, rows(*watches[index], query.streams[index], first_id));
@@ -312,7 +335,7 @@ struct CallReader {
     if (calls == nullptr) {
       if (next == query->streams.size()) return false;
       frames.begin_stream(query->streams[next]);
-      calls = query->open(next++, query->threads, frames);
+      calls = query->open(next++, query->threads, frames, {});
     }
     const auto step = calls->step();
     if (step != StreamCalls::Step::MORE && step != StreamCalls::Step::END) throw std::bad_alloc();
@@ -353,12 +376,11 @@ void register_calls(py::module_& module) {
   py::class_<CallQuery, std::shared_ptr<CallQuery>>(module, "CallQuery", "Which frames of which streams.")
       .def(py::init(&make_query), py::arg("session"), py::kw_only(), py::arg("streams"), py::arg("selection"),
            py::arg("engine"), py::arg("resync"), py::arg("threads"), py::arg("time"),
-           py::arg("tails_replaced") = false, py::arg("by") = "function", py::arg("frames") = "native",
-           py::arg("inlines") = false, py::arg("budget") = py::none(), py::arg("window") = py::none(),
-           py::arg("window_by") = "time", py::arg("select_sides") = false)
+           py::arg("tails_replaced") = false, py::arg("frames") = "native", py::arg("inlines") = false,
+           py::arg("budget") = py::none(), py::arg("window") = py::none(), py::arg("window_by") = "time",
+           py::arg("select_sides") = false)
       .def("calls", &read_calls, py::arg("columns"), "All frames by id, and the anomalies.")
-      .def("functions", &read_functions, py::arg("columns"), "Sums over the frames of each group.")
-      .def("tree", &read_tree, py::arg("columns"), "Sums over the frames of each calling context.")
+      .def("sums", &read_sums, py::arg("tree"), "Sums over the frames, by all that they are summed up by.")
       .def("frames_at", &read_frames_at, py::arg("places"), "Frames at the top at places of each stream.")
       .def("moments", &read_times, py::arg("least"), py::arg("most"), "What each stream did at times.")
       .def_property_readonly(

@@ -78,11 +78,11 @@ constexpr columns::ColumnMask mask_of() noexcept {
 }  // namespace
 
 StreamCalls::StreamCalls(Input input, FrameSink& sink)
-    : groups_(input.by, functions_),
+    : groups_(functions_),
       facts_(input.image, input.symbols, functions_),
       python_(python_frames(input, functions_, sink)),
       sink_(python_ ? *python_ : sink),
-      machine_(facts_, sink_, input.tails, input.by == By::FUNCTION ? nullptr : &groups_),
+      machine_(facts_, sink_, input.tails, nullptr, input.all_groups ? &groups_ : nullptr),
       watch_(input.watch),
       switches_(machine_, *this),
       moves_(*input.reader.bundle, input.reader.streams.front()),
@@ -114,7 +114,8 @@ bool StreamCalls::has_room() {
   if (budget_ == nullptr) return true;
   const StackMachine::OpenFrames open = machine_.open_frames();
   const std::uint64_t functions = functions_.bytes() + groups_.bytes();
-  const FrameCounts counts{.ids = machine_.frames(), .open = open.frames, .groups = groups_.table().size()};
+  const FrameCounts counts{
+      .ids = machine_.frames(), .open = open.frames, .groups = std::max(functions_.size(), groups_.size())};
   const std::uint64_t bytes = facts_.bytes() + functions + open.bytes + sink_.bytes();
   const std::uint64_t later = functions + open.frames * sizeof(OpenFrame) + sink_.later_bytes(counts);
   return budget_->report_bytes(share_, bytes, later) != columns::RowBudget::Answer::STOP;

@@ -27,7 +27,7 @@ class StreamCalls : private TaskSwitches::Taker {
     bool time = true;                       // frames have times
     const flow::JumpTest* jumps = nullptr;  // tail calls; null: all jumps are looked at
     Tails tails = Tails::NESTED;
-    By by = By::FUNCTION;  // FrameFlag RECURSIVE, and numbers of groups
+    bool all_groups = false;  // frames have shares by MoreGroups
     FrameView frames = FrameView::NATIVE;
     StackWatch* watch = nullptr;                    // looks at the stack between rows
     const symbol::DebugModules* inlines = nullptr;  // inlined calls have frames; null: they have none
@@ -56,7 +56,7 @@ class StreamCalls : private TaskSwitches::Taker {
   // Works for a few milliseconds at most.
   [[nodiscard]] Step step();
   [[nodiscard]] const FunctionTable& functions() const noexcept { return functions_; }
-  [[nodiscard]] const FrameGroups& groups() const noexcept { return groups_; }
+  [[nodiscard]] const MoreGroups& groups() const noexcept { return groups_; }
   [[nodiscard]] std::uint64_t instructions() const noexcept { return reader_->instructions(); }
   [[nodiscard]] const columns::TableReader& reader() const noexcept { return *reader_; }
   // Errors and gaps so far, or since the last call. Null: out of memory.
@@ -73,7 +73,7 @@ class StreamCalls : private TaskSwitches::Taker {
   void show(const StreamRow& row);
 
   FunctionTable functions_;
-  FrameGroups groups_;
+  MoreGroups groups_;
   SymbolFacts facts_;
   std::optional<PythonFrames> python_;
   std::unique_ptr<DebugInlines> inlines_;

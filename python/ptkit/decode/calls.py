@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ptkit import _core, memory
 from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode.call_table import CallTable
+from ptkit.decode.kept_sums import Sums
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.plan import Plan
 from ptkit.errors import ConfigError, OutOfMemoryError
-from ptkit.schema import schema_of
 from ptkit.table import Table
 from ptkit.table.lengths import AWAY, LENGTHS
 from ptkit.table.table import from_core
@@ -38,19 +38,23 @@ def time_window(plan: Plan) -> Window | None:
     return Window("time", begin, end) if begin < end else Window("time", LAST_ADDRESS, LAST_ADDRESS)
 
 
-def call_query(
-    plan: Plan,
-    *,
-    tails_replaced: bool = False,
-    by: str = "function",
-    frames: str = "native",
-    inlines: bool = False,
-    window: Window | None = None,
-) -> _core.CallQuery:
+def _check(plan: Plan) -> None:
+    """Raise ConfigError if frames cannot be selected so."""
     if plan.limits:
         raise ConfigError(f"offset: {plan.table} are not selected by stream offset; select them by time")
     if plan.raises:
         raise ConfigError('errors="raise": call stacks go on after errors; look at trace.errors')
+
+
+def call_query(
+    plan: Plan,
+    *,
+    tails_replaced: bool = False,
+    frames: str = "native",
+    inlines: bool = False,
+    window: Window | None = None,
+) -> _core.CallQuery:
+    _check(plan)
     selection = plan.selection
     if window is not None and window.by == "time":
         selection = {name: value for name, value in selection.items() if name != "time"}
@@ -63,7 +67,6 @@ def call_query(
         threads=plan.threads,
         time=plan.time or not _TIMES.isdisjoint(plan.stored),
         tails_replaced=tails_replaced,
-        by=by,
         frames=frames,
         inlines=inlines,
         budget=memory.budget(),
@@ -91,7 +94,7 @@ def frames_too_large(plan: Plan, query: _core.CallQuery) -> OutOfMemoryError:
     return OutOfMemoryError(f"{plan.table}: the frames do not fit into memory", remedy)
 
 
-def _table(plan: Plan, name: str, rows: Any, sides: list[Any]) -> Table:
+def _table(plan: Plan, name: str, rows: Any, sides: Sequence[Any]) -> Table:
     """Make a table, with its errors and gaps: those of all streams, unless they have to be selected."""
     errors, gaps = (
         None if plan.select_sides else from_core(side, found, context=plan.context)
@@ -174,16 +177,8 @@ def read_functions(
     ConfigError, OutOfMemoryError
         As for `read_calls`.
     """
-    stored = schema_of("functions").names("stored")
-    query = call_query(
-        plan, tails_replaced=tails_replaced, by=by, frames=frames, inlines=inlines, window=window
-    )
-    try:
-        rows, *sides = query.functions(list(stored))
-    except MemoryError:
-        raise frames_too_large(plan, query) from None
-    plan.after()
-    return _table(plan, "functions", rows, sides)
+    found = _sums(plan, by, frames=frames, tails_replaced=tails_replaced, inlines=inlines, window=window)
+    return _table(plan, "functions", found.rows[by], found.sides)
 
 
 def read_tree(plan: Plan, *, frames: str, inlines: bool = False, window: Window | None = None) -> Table:
@@ -194,11 +189,43 @@ def read_tree(plan: Plan, *, frames: str, inlines: bool = False, window: Window 
     ConfigError, OutOfMemoryError
         As for `read_calls`.
     """
-    stored = schema_of("call_tree").names("stored")
-    query = call_query(plan, frames=frames, inlines=inlines, window=window)
-    try:
-        rows, *sides = query.tree(list(stored))
-    except MemoryError:
-        raise frames_too_large(plan, query) from None
+    found = _sums(plan, "tree", frames=frames, inlines=inlines, window=window)
+    return _table(plan, "call_tree", found.rows["tree"], found.sides)
+
+
+def _sums(plan: Plan, what: str, **how: Any) -> Sums:
+    """Sums over the frames that have the rows `what`: those that are kept, or those of a new pass."""
+    _check(plan)
+    plan = replace(plan, time=True)  # rows do not depend on the columns that are asked for
+    key = _key(plan, **how)
+    found = None if plan.kept is None else plan.kept.find(key, what)
+    if found is None:
+        query = call_query(plan, **how)
+        try:
+            rows, *sides = query.sums(what == "tree")
+        except MemoryError:
+            raise frames_too_large(plan, query) from None
+        found = Sums(rows, tuple(sides))
+        if plan.kept is not None:
+            plan.kept.keep(key, found)
     plan.after()
-    return _table(plan, "call_tree", rows, sides)
+    return found
+
+
+def _key(
+    plan: Plan,
+    *,
+    frames: str,
+    inlines: bool,
+    window: Window | None,
+    tails_replaced: bool = False,
+) -> Hashable:
+    """All that the sums over frames depend on. Code, names and debug files belong to the session."""
+    selection = tuple(sorted((name, _frozen(value)) for name, value in plan.selection.items()))
+    settings = plan.settings.engine, plan.settings.resync
+    how = frames, inlines, window, tails_replaced, plan.select_sides
+    return plan.session, plan.streams, settings, selection, how
+
+
+def _frozen(value: Any) -> Hashable:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

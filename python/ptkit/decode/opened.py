@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ptkit import _core
+from ptkit.decode.kept_sums import KeptSums
 
 __all__ = ["OpenTrace", "Opened", "Settings"]
 
@@ -35,11 +36,14 @@ class OpenTrace:
         Decodes the bundle, and keeps the decoded code.
     settings : Settings
         How tables of the trace are decoded.
+    kept : KeptSums or None
+        Sums over frames that were decoded; None: they are not kept.
     """
 
     bundle: _core.Bundle
     session: _core.Session
     settings: Settings
+    kept: KeptSums | None = None
 
 
 class Opened(Protocol):

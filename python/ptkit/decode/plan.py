@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from ptkit import _core
 from ptkit.arguments import integer, names
+from ptkit.decode.kept_sums import KeptSums
 from ptkit.decode.limits import Limits, columns_of, offset_limits
 from ptkit.decode.opened import OpenTrace, Settings
 from ptkit.decode.scope import Scope
@@ -148,6 +149,7 @@ class Plan:
     met: Callable[[Table], None] = _ignore  # called with errors, which come in parts
     limits: Limits = field(default_factory=dict)  # between which places of the stream rows lie
     side_limits: Limits = field(default_factory=dict)  # the same for their errors and gaps, if others
+    kept: KeptSums | None = None  # where sums over frames are kept
 
     @property
     def merges(self) -> bool:
@@ -341,6 +343,7 @@ def plan_of(
         select_sides=bound is not None,
         after=after,
         met=met,
+        kept=opened.kept,
     )
     offset = query.get("offset")
     return plan if offset is None else plan.between({"offset": offset_limits(offset)})

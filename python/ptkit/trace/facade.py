@@ -13,6 +13,7 @@ from ptkit import decode as _decode
 from ptkit import export as _export
 from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import OpenTrace, Query, Settings
+from ptkit.decode.kept_sums import KeptSums
 from ptkit.decode.scope import stream_indices
 from ptkit.errors import TraceWarning
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, complete, count_packets, info_of, modules_of
@@ -88,7 +89,9 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
     ) -> None:
         session = _core.Session(bundle, image_callback, debug_folders(debug_path))
         self._has_callback = image_callback is not None
-        self._opened = OpenTrace(bundle, session, settings)
+        # Code from a callback may be other code when it is asked for again.
+        kept = None if self._has_callback else KeptSums()
+        self._opened = OpenTrace(bundle, session, settings, kept)
         self._info = info_of(bundle, settings.engine, given)
         self._debug_files = DebugFiles(session)
         paths = tuple(path for path, _ in bundle.files)

@@ -1,6 +1,9 @@
 // A frame: one execution of a function, from its call to its end. What a StackMachine gives to a FrameSink.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "calls/stack/away_time.h"
@@ -65,6 +68,16 @@ struct Place {
   bool time_known = false;
 };
 
+// Groups of frames beside that of their functions: by entry, by module. See MoreGroups.
+inline constexpr std::size_t kMoreGroups = 2;
+
+// What a frame has by another group: see Frame::new_instructions and FRAME_RECURSIVE.
+struct GroupShare {
+  std::uint64_t new_instructions = 0;
+  std::uint64_t new_branches = 0;
+  bool is_recursive = false;
+};
+
 struct Frame {
   std::uint64_t id = 0;  // numbers frames of a stream in the order in which they become known
   std::uint64_t parent = 0;
@@ -85,6 +98,7 @@ struct Frame {
   AwayTime away;               // in which the thread did not execute the frame, or those above it
   std::uint32_t function = 0;  // number in a FunctionTable
   std::uint32_t group = 0;     // number in FrameGroups
+  std::uint32_t cell = 0;      // number in MoreGroups, if these are looked for
   std::uint32_t segment = 0;  // of the stream: frames of one segment are those of one execution without a gap
   std::int32_t depth = 0;     // frames below; those that are found below the first one are negative
   How how = How::ROOT;
@@ -93,6 +107,7 @@ struct Frame {
   std::uint8_t inline_level = 0;  // inlined calls that entry_ip is in, up to this one; 0: it is none
   bool is_far = false;            // entered by a far jump or return: the function below it may go on
   bool is_outside = false;        // it ended before the window
+  std::array<GroupShare, kMoreGroups> more{};  // by the groups of its cell
 
   // It has a part of the execution that another frame began.
   [[nodiscard]] bool is_rest() const noexcept {
@@ -100,6 +115,16 @@ struct Frame {
   }
   // Counts as an execution of its function that begins in the trace.
   [[nodiscard]] bool is_call() const noexcept { return !is_rest() && (flags & FRAME_BEGIN_SEEN) != 0; }
+  [[nodiscard]] bool has_times() const noexcept {
+    return (flags & FRAME_TIME_KNOWN) != 0 && (flags & FRAME_END_TIME_KNOWN) != 0;
+  }
+  // From begin to end, TSC ticks.
+  [[nodiscard]] std::uint64_t least_time() const noexcept {
+    return end.tsc - std::min(begin.tsc + begin.tsc_error, end.tsc);
+  }
+  [[nodiscard]] std::uint64_t most_time() const noexcept {
+    return end.tsc + end.tsc_error - std::min(begin.tsc, end.tsc);
+  }
   // It has a part outside of the window.
   [[nodiscard]] bool crosses() const noexcept {
     return (flags & (FRAME_BEGINS_BEFORE | FRAME_ENDS_AFTER)) != 0;

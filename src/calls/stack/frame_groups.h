@@ -1,12 +1,19 @@
 // What frames are summed up by: their functions, the addresses of these, or their files.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/node_bytes.h"
 #include "calls/code/function_table.h"
+#include "calls/stack/frame.h"
 
 namespace ptkit::calls {
 
@@ -74,6 +81,70 @@ class FrameGroups {
   const FunctionTable& functions_;
   FunctionTable groups_;
   IsHidden is_hidden_;
+};
+
+// All groups of frames at once. Frames of a *cell* have the same function, entry and module, so that sums by
+// each of these are made of the sums of cells.
+class MoreGroups {
+ public:
+  static constexpr std::array<By, kMoreGroups> kBy{By::ENTRY, By::MODULE};
+  struct Cell {
+    std::uint32_t function = kUnknownFunction;
+    std::array<std::uint32_t, kMoreGroups> groups{};
+
+    auto operator<=>(const Cell&) const = default;
+  };
+
+  explicit MoreGroups(const FunctionTable& functions)
+      : groups_{FrameGroups(kBy[0], functions), FrameGroups(kBy[1], functions)} {}
+
+  void hide(const FrameGroups::IsHidden& is_hidden) {
+    for (FrameGroups& groups : groups_) groups.hide(is_hidden);
+  }
+  // The cell of a frame: see FrameGroups::of().
+  [[nodiscard]] std::uint32_t of(std::uint32_t function, std::uint64_t entry_ip, trace::SpaceId space,
+                                 std::uint8_t level, bool is_above) {
+    if (function >= last_.size()) last_.resize(std::max<std::size_t>(function + 1, last_.size() * 2));
+    Last& last = last_[function];
+    const Last frame{entry_ip, space, level, is_above, true, last.cell};
+    if (last == frame) return last.cell;
+    last = frame;
+    Cell cell{.function = function};
+    for (std::size_t i = 0; i < kMoreGroups; ++i)
+      cell.groups[i] = groups_[i].of(function, entry_ip, space, level, is_above);
+    const auto [place, is_new] = numbers_.emplace(cell, static_cast<std::uint32_t>(cells_.size()));
+    if (is_new) cells_.push_back(cell);
+    last.cell = place->second;
+    return last.cell;
+  }
+  [[nodiscard]] const Cell& cell(std::uint32_t number) const noexcept { return cells_[number]; }
+  [[nodiscard]] std::size_t size() const noexcept { return cells_.size(); }
+  // Of kBy.
+  [[nodiscard]] const FrameGroups& groups(std::size_t index) const noexcept { return groups_[index]; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    std::uint64_t sum = last_.capacity() * sizeof(Last) + cells_.capacity() * sizeof(Cell) +
+                        numbers_.size() * base::node_bytes<decltype(numbers_)::value_type>();
+    for (const FrameGroups& groups : groups_) sum += groups.bytes();
+    return sum;
+  }
+
+ private:
+  // The last frame of a function.
+  struct Last {
+    std::uint64_t entry_ip = 0;
+    trace::SpaceId space = trace::kAnySpace;
+    std::uint8_t level = 0;
+    bool is_above = false;
+    bool is_known = false;
+    std::uint32_t cell = 0;
+
+    bool operator==(const Last&) const = default;
+  };
+
+  std::array<FrameGroups, kMoreGroups> groups_;
+  std::vector<Last> last_;  // by function
+  std::map<Cell, std::uint32_t> numbers_;
+  std::vector<Cell> cells_;
 };
 
 }  // namespace ptkit::calls

@@ -16,8 +16,9 @@ namespace {
 
 }  // namespace
 
-StackMachine::StackMachine(CodeFacts& facts, FrameSink& sink, Tails tails, FrameGroups* groups)
-    : facts_(facts), sink_(sink), tails_(tails), groups_(groups), edges_(facts) {
+StackMachine::StackMachine(CodeFacts& facts, FrameSink& sink, Tails tails, FrameGroups* groups,
+                           MoreGroups* more)
+    : facts_(facts), sink_(sink), tails_(tails), groups_(groups), more_(more), edges_(facts) {
   on_owner({}, {});
 }
 
@@ -134,7 +135,7 @@ void StackMachine::on_owner(const Owner& owner, const Place& place) {
   left_ = false;
   auto& thread = threads_[key];
   const bool is_new = thread == nullptr;
-  if (is_new) thread = std::make_unique<Thread>(ids_, groups_, sink_, owner);
+  if (is_new) thread = std::make_unique<Thread>(ids_, groups_, sink_, owner, more_);
   thread_ = thread.get();
   key_ = key;
   if (!is_new && place.time_known) end_moved(place.tsc + place.tsc_error / 2);

@@ -7,23 +7,21 @@ namespace ptkit::calls {
 std::uint64_t ThreadStack::bytes() const noexcept {
   return frames_.capacity() * sizeof(OpenFrame) + inlined_.capacity() * sizeof(Inlined) +
          visits_.capacity() * sizeof(Visit) + marks_.capacity() * sizeof(Mark) +
-         stubs_.capacity() * sizeof(Stub) + uses_.capacity() * sizeof(Use) + away_.bytes();
-}
-
-ThreadStack::Use& ThreadStack::use_of(std::uint32_t group) {
-  if (group >= uses_.size()) uses_.resize(std::max<std::size_t>(group + 1, uses_.size() * 2));
-  Use& use = uses_[group];
-  if (use.segment != segment_) {
-    use.segment = segment_;
-    use.instructions = use.branches = 0;
-  }
-  return use;
+         stubs_.capacity() * sizeof(Stub) + away_.bytes() +
+         (uses_[0].capacity() + uses_[1].capacity() + uses_[2].capacity()) * sizeof(Use);
 }
 
 std::uint32_t ThreadStack::group_of(const OpenFrame& frame) {
   if (groups_ == nullptr) return frame.function;
   const bool is_above = (frame.flags & FRAME_PARENT) != 0;
   return groups_->of(frame.function, frame.entry_ip, owner_.space, frame.inline_level, is_above);
+}
+
+void ThreadStack::find_groups(OpenFrame& frame) {
+  frame.group = group_of(frame);
+  if (more_ == nullptr) return;
+  const bool is_above = (frame.flags & FRAME_PARENT) != 0;
+  frame.cell = more_->of(frame.function, frame.entry_ip, owner_.space, frame.inline_level, is_above);
 }
 
 ThreadStack::Below ThreadStack::below() noexcept {
@@ -41,7 +39,7 @@ void ThreadStack::enter(OpenFrame& frame, const Below& below) {
     frame.flags |= below.flag;
   }
   frame.away = away_.begin();
-  frame.group = group_of(frame);
+  find_groups(frame);
   count(frame);
 }
 
@@ -50,6 +48,18 @@ void ThreadStack::count(OpenFrame& frame) {
   Use& use = use_of(frame.group);
   frame.flags &= static_cast<std::uint16_t>(~FRAME_RECURSIVE);
   if (use.open++ != 0) frame.flags |= std::uint16_t{FRAME_RECURSIVE};
+  if (more_ == nullptr) return;
+  const MoreGroups::Cell& cell = more_->cell(frame.cell);
+  for (std::size_t i = 0; i < kMoreGroups; ++i)
+    frame.more[i].is_recursive = use_of(cell.groups[i], 1 + i).open++ != 0;
+}
+
+// It is open no more.
+void ThreadStack::uncount(const OpenFrame& frame) {
+  --use_of(frame.group).open;
+  if (more_ == nullptr) return;
+  const MoreGroups::Cell& cell = more_->cell(frame.cell);
+  for (std::size_t i = 0; i < kMoreGroups; ++i) --use_of(cell.groups[i], 1 + i).open;
 }
 
 OpenFrame& ThreadStack::push(const OpenFrame& frame) {
@@ -115,10 +125,34 @@ void ThreadStack::push_below(OpenFrame frame) {
   frame.inner_instructions = bare_since_.instructions - segment_begin_.instructions;
   if (window_.begin.instructions > segment_begin_.instructions)
     frame.outside_instructions = window_.begin.instructions - segment_begin_.instructions;
-  const Use& use = use_of(group_of(frame));
+  find_groups(frame);
+  const Use& use = use_of(frame.group);
   frame.known_instructions = use.instructions;
   frame.known_branches = use.branches;
+  for (std::size_t i = 0; more_ != nullptr && i < kMoreGroups; ++i) {
+    const Use& other = use_of(more_->cell(frame.cell).groups[i], 1 + i);
+    frame.more[i].instructions = other.instructions;
+    frame.more[i].branches = other.branches;
+  }
   push(frame).away = away_.begin_at(segment_away_);
+}
+
+// What a frame that ends has by more groups.
+void ThreadStack::share_more(const OpenFrame& open, Frame& frame) {
+  frame.cell = open.cell;
+  const MoreGroups::Cell& cell = more_->cell(open.cell);
+  for (std::size_t i = 0; i < kMoreGroups; ++i) {
+    GroupShare& share = frame.more[i];
+    share.is_recursive = open.more[i].is_recursive;
+    if (!share.is_recursive) {
+      share.new_instructions = frame.instructions - open.more[i].instructions;
+      share.new_branches = frame.branches - open.more[i].branches;
+    }
+    Use& use = use_of(cell.groups[i], 1 + i);
+    --use.open;
+    use.instructions += share.new_instructions;
+    use.branches += share.new_branches;
+  }
 }
 
 void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
@@ -171,6 +205,7 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   --use.open;
   use.instructions += frame.new_instructions;
   use.branches += frame.new_branches;
+  if (more_ != nullptr) share_more(open, frame);
   frame.is_outside = ids_.is_before || (ends_after && frame.instructions == 0 && has_code && !began_before);
   if (frame.is_outside) frame.self_instructions = 0;
   sink_.on_frame(frame, owner_);
@@ -216,7 +251,7 @@ bool ThreadStack::cancel() {
   if (frames_.size() < 2 || top().id + 1 != ids_.next) return false;
   --ids_.next;
   ids_.cancelled = std::min(ids_.cancelled, ids_.next);
-  --use_of(top().group).open;
+  uncount(top());
   frames_.pop_back();
   drop_stubs();
   doubt_end_ = std::min(doubt_end_, frames_.size());
@@ -255,13 +290,16 @@ void ThreadStack::begin_window(const Place& begin) {
   const auto pass = [&](OpenFrame& frame) {
     frame.outside_instructions = frame.inner_instructions + begin.instructions - above;
     frame.known_instructions = frame.known_branches = 0;
+    for (KnownShare& share : frame.more) share.instructions = share.branches = 0;
     above = frame.begin.instructions;
   };
   for (std::size_t size = frames_.size(); size > 0; --size) {
     while (inlined > 0 && inlined_[inlined - 1].size == size) pass(inlined_[--inlined].frame);
     pass(frames_[size - 1]);
   }
-  for (Use& use : uses_) use.instructions = use.branches = 0;
+  for (std::vector<Use>& uses : uses_) {
+    for (Use& use : uses) use.instructions = use.branches = 0;
+  }
   if (frames_.empty()) bare_since_ = begin;
 }
 
@@ -298,11 +336,11 @@ void ThreadStack::use_mark(std::uint64_t ip) noexcept {
 
 void ThreadStack::set_function(std::uint64_t entry_ip, std::uint32_t function) {
   OpenFrame& frame = top();
-  --use_of(frame.group).open;
+  uncount(frame);
   frame.entry_ip = entry_ip;
   frame.function = function;
   frame.flags |= std::uint16_t{FRAME_ENTRY};
-  frame.group = group_of(frame);
+  find_groups(frame);
   count(frame);
 }
 

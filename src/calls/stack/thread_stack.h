@@ -1,6 +1,8 @@
 // The open frames of one thread, innermost last. Gives frames to a FrameSink as they end.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -35,6 +37,13 @@ enum OpenFlag : std::uint16_t {
   OPEN_START = 1U << 14U,  // a program begins there: it does not return
 };
 
+// Of the frames of a group that have ended above an open frame.
+struct KnownShare {
+  std::uint64_t instructions = 0;
+  std::uint64_t branches = 0;
+  bool is_recursive = false;  // the open frame is
+};
+
 struct OpenFrame {
   std::uint64_t id = 0;
   std::uint64_t parent = 0;
@@ -51,6 +60,7 @@ struct OpenFrame {
   Place begin;                             // with counts of the thread
   std::uint32_t function = kUnknownFunction;
   std::uint32_t group = kUnknownFunction;
+  std::uint32_t cell = 0;
   std::int32_t depth = 0;
   std::uint32_t tails = 0;  // tail frames below that share the return address
   std::uint32_t away = 0;   // number in an AwayClock
@@ -58,6 +68,7 @@ struct OpenFrame {
   std::uint16_t flags = 0;  // FrameFlag
   std::uint16_t open = 0;   // OpenFlag
   std::uint8_t inline_level = 0;
+  std::array<KnownShare, kMoreGroups> more{};
 
   [[nodiscard]] bool returns_to(std::uint64_t ip) const noexcept {
     return return_ip == ip && (flags & FRAME_RETURN) != 0;
@@ -90,8 +101,10 @@ struct FrameIds {
 
 class ThreadStack {
  public:
-  ThreadStack(FrameIds& ids, FrameGroups* groups, FrameSink& sink, const Owner& owner)
-      : ids_(ids), groups_(groups), sink_(sink), owner_(owner) {}
+  // `groups`: null: frames are grouped by function. `more`: null: by nothing else.
+  ThreadStack(FrameIds& ids, FrameGroups* groups, FrameSink& sink, const Owner& owner,
+              MoreGroups* more = nullptr)
+      : ids_(ids), groups_(groups), more_(more), sink_(sink), owner_(owner) {}
 
   [[nodiscard]] bool empty() const noexcept { return frames_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return frames_.size(); }
@@ -216,24 +229,38 @@ class ThreadStack {
   };
   [[nodiscard]] Below below() noexcept;
   void enter(OpenFrame& frame, const Below& below);
+  void find_groups(OpenFrame& frame);
   void count(OpenFrame& frame);
+  void uncount(const OpenFrame& frame);
   void drop_stubs() noexcept;
-  [[nodiscard]] Use& use_of(std::uint32_t group);
+  // `by`: 0: of the groups; 1 + index in MoreGroups.
+  [[nodiscard]] Use& use_of(std::uint32_t group, std::size_t by = 0) {
+    std::vector<Use>& uses = uses_[by];
+    if (group >= uses.size()) uses.resize(std::max<std::size_t>(group + 1, uses.size() * 2));
+    Use& use = uses[group];
+    if (use.segment != segment_) {
+      use.segment = segment_;
+      use.instructions = use.branches = 0;
+    }
+    return use;
+  }
   [[nodiscard]] std::uint32_t group_of(const OpenFrame& frame);
   void push_below(OpenFrame frame);
   void mark_undecided(OpenFrame& open, std::size_t index) const noexcept;
+  void share_more(const OpenFrame& open, Frame& frame);
   void emit(const OpenFrame& open, EndHow how, const Place& end);
 
   FrameIds& ids_;
   FrameGroups* groups_;  // null: by function
+  MoreGroups* more_;     // null: by nothing else
   FrameSink& sink_;
   Owner owner_;
   std::vector<OpenFrame> frames_;
-  std::vector<Inlined> inlined_;  // outermost first: calls that are inlined in frames
-  std::vector<Visit> visits_;     // by inlined call
-  std::vector<Mark> marks_;       // by frame, innermost last
-  std::vector<Stub> stubs_;       // innermost last
-  std::vector<Use> uses_;         // by group
+  std::vector<Inlined> inlined_;                        // outermost first: calls that are inlined in frames
+  std::vector<Visit> visits_;                           // by inlined call
+  std::vector<Mark> marks_;                             // by frame, innermost last
+  std::vector<Stub> stubs_;                             // innermost last
+  std::array<std::vector<Use>, 1 + kMoreGroups> uses_;  // by group
   Window window_;
   std::uint32_t segment_ = 0;
   Place segment_begin_;

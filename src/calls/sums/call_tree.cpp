@@ -56,14 +56,25 @@ void CallTree::merge(NodeId caller, NodeId node) {
 
 void CallTree::on_frame(const Frame& frame, const Owner& owner) {
   if (!filter_.selects(frame, owner)) return on_hidden(frame);
-  NodeId node = 0;
-  if (const auto open = open_.find(frame.id); open != open_.end()) {
-    node = open->second;
-    open_.erase(open);
-  } else {
+  const NodeId above = take_open(frame.id);
+  const NodeId caller = (frame.flags & FRAME_PARENT) == 0 ? kTop : open_node(frame.parent);
+  NodeId node = above;
+  if (node == kTop) {
+    // Most frames have none above: their sums go to the node of the frames before them.
+    auto& callees = nodes_[caller].callees;
+    const auto place = std::lower_bound(callees.begin(), callees.end(), std::pair(frame.function, NodeId{0}));
+    if (place != callees.end() && place->first == frame.function)
+      return add(nodes_[place->second], sums_of(frame));
     node = make_node();
   }
-  Node& own = nodes_[node];
+  auto callees = std::move(nodes_[node].callees);
+  nodes_[node] = sums_of(frame);
+  nodes_[node].callees = std::move(callees);
+  merge(caller, node);
+}
+
+CallTree::Node CallTree::sums_of(const Frame& frame) noexcept {
+  Node own;
   own.function = frame.function;
   own.count = frame.is_call() ? 1 : 0;
   own.begin_unseen = frame.is_begin_unseen() ? 1 : 0;
@@ -72,26 +83,37 @@ void CallTree::on_frame(const Frame& frame, const Owner& owner) {
   own.instructions = frame.instructions;
   own.self_instructions = frame.self_instructions;
   own.branches = frame.branches;
-  if ((frame.flags & FRAME_TIME_KNOWN) != 0 && (frame.flags & FRAME_END_TIME_KNOWN) != 0) {
+  if (frame.has_times()) {
     own.time_known = true;
-    own.least = frame.end.tsc - std::min(frame.begin.tsc + frame.begin.tsc_error, frame.end.tsc);
-    own.most = frame.end.tsc + frame.end.tsc_error - std::min(frame.begin.tsc, frame.end.tsc);
+    own.least = frame.least_time();
+    own.most = frame.most_time();
   }
-  if ((frame.flags & FRAME_PARENT) == 0) return merge(kTop, node);
-  merge(open_node(frame.parent), node);
+  return own;
+}
+
+// Of one thread, a frame without frames above ends with the highest number so far: most need no search.
+CallTree::NodeId CallTree::take_open(std::uint64_t frame) {
+  if (last_.node != kTop && last_.frame == frame) return std::exchange(last_.node, kTop);
+  if (frame > most_open_) return kTop;
+  const auto open = open_.find(frame);
+  if (open == open_.end()) return kTop;
+  const NodeId node = open->second;
+  open_.erase(open);
+  return node;
 }
 
 CallTree::NodeId CallTree::open_node(std::uint64_t frame) {
-  const auto [open, is_new] = open_.try_emplace(frame, kTop);
-  if (is_new) open->second = make_node();
-  return open->second;
+  if (last_.node != kTop && last_.frame == frame) return last_.node;
+  const NodeId known = take_open(frame);
+  if (last_.node != kTop) open_.emplace(last_.frame, last_.node);
+  last_ = {frame, known != kTop ? known : make_node()};
+  most_open_ = std::max(most_open_, frame);
+  return last_.node;
 }
 
 void CallTree::on_hidden(const Frame& frame) {
-  const auto open = open_.find(frame.id);
-  if (open == open_.end()) return;
-  const NodeId node = open->second;
-  open_.erase(open);
+  const NodeId node = take_open(frame.id);
+  if (node == kTop) return;
   const NodeId parent = (frame.flags & FRAME_PARENT) != 0 ? open_node(frame.parent) : kTop;
   for (const auto& [unused, callee] : std::exchange(nodes_[node].callees, {})) merge(parent, callee);
   free_.push_back(node);

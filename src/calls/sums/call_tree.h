@@ -26,6 +26,7 @@ class CallTree final : public FrameSink {
   void on_hidden(const Frame& frame) override;
   [[nodiscard]] std::uint64_t bytes() const noexcept override;
   [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override;
+  [[nodiscard]] std::size_t contexts() const noexcept { return nodes_.size() - free_.size(); }
   // Adds the tree of another stream, of which `functions` has the numbers. All its frames have ended.
   void add_all(const CallTree& others, const FunctionTable& functions);
   // A row for each node, callers first; of the callees of one caller, those with most instructions first.
@@ -51,8 +52,11 @@ class CallTree final : public FrameSink {
 
   [[nodiscard]] NodeId make_node();
   void add(Node& to, const Node& from) const noexcept;
+  [[nodiscard]] static Node sums_of(const Frame& frame) noexcept;
   // The node that has the callees of an open frame.
   [[nodiscard]] NodeId open_node(std::uint64_t frame);
+  // The same of a frame that ends; kTop: it has none.
+  [[nodiscard]] NodeId take_open(std::uint64_t frame);
   // Merges a node, which no other node has, into the callees of another one.
   void merge(NodeId caller, NodeId node);
   [[nodiscard]] std::vector<NodeId> sorted_callees(NodeId node) const;
@@ -61,8 +65,16 @@ class CallTree final : public FrameSink {
   FrameFilter filter_;
   std::vector<Node> nodes_;
   std::vector<NodeId> free_;
-  std::unordered_map<std::uint64_t, NodeId> open_;  // by id of a frame that has not ended: has its callees
-  FunctionTable functions_;                         // of add_all()
+  // Nodes that have the callees of frames that have not ended, by id of the frame: that of `last_` and
+  // others.
+  struct Open {
+    std::uint64_t frame = 0;
+    NodeId node = kTop;  // kTop: none
+  };
+  Open last_;
+  std::unordered_map<std::uint64_t, NodeId> open_;
+  std::uint64_t most_open_ = 0;  // the highest id that had a node
+  FunctionTable functions_;      // of add_all()
 };
 
 }  // namespace ptkit::calls

@@ -51,6 +51,23 @@ std::unique_ptr<columns::Batch> function_rows(const FunctionTable& functions) {
   return batch;
 }
 
+void Outermost::add(const Frame& frame, const GroupShare& share) {
+  instructions += share.new_instructions;
+  branches += share.new_branches;
+  if (share.is_recursive || !frame.has_times()) return;
+  least += frame.least_time();
+  most += frame.most_time();
+  away.add(frame.away);
+}
+
+void Outermost::add_all(const Outermost& others) {
+  instructions += others.instructions;
+  branches += others.branches;
+  least += others.least;
+  most += others.most;
+  away.add(others.away);
+}
+
 void Totals::add(const Frame& frame) {
   has_frames = true;
   if (frame.is_call()) ++count;
@@ -59,17 +76,11 @@ void Totals::add(const Frame& frame) {
   if (frame.crosses() && !frame.is_rest()) ++crossing;
   if ((frame.flags & FRAME_UNDECIDED) != 0) count_exact = false;
   self_instructions += frame.self_instructions;
-  instructions += frame.new_instructions;
-  branches += frame.new_branches;
+  outermost.add(frame, {frame.new_instructions, frame.new_branches, (frame.flags & FRAME_RECURSIVE) != 0});
   if (is_whole) lengths.add(frame.instructions);
-  if ((frame.flags & FRAME_TIME_KNOWN) == 0 || (frame.flags & FRAME_END_TIME_KNOWN) == 0) return;
+  if (!frame.has_times()) return;
   time_known = true;
   if (is_whole) durations.add(frame.end.tsc - std::min(frame.begin.tsc, frame.end.tsc));
-  if ((frame.flags & FRAME_RECURSIVE) != 0) return;
-  const std::uint64_t begun = frame.begin.tsc + frame.begin.tsc_error;
-  least += frame.end.tsc - std::min(begun, frame.end.tsc);
-  most += frame.end.tsc + frame.end.tsc_error - std::min(frame.begin.tsc, frame.end.tsc);
-  away.add(frame.away);
 }
 
 void Totals::add_all(const Totals& others) {
@@ -78,12 +89,8 @@ void Totals::add_all(const Totals& others) {
   begin_unseen += others.begin_unseen;
   crossing += others.crossing;
   count_exact = count_exact && others.count_exact;
-  instructions += others.instructions;
   self_instructions += others.self_instructions;
-  branches += others.branches;
-  least += others.least;
-  most += others.most;
-  away.add(others.away);
+  outermost.add_all(others.outermost);
   time_known = time_known || others.time_known;
   durations.add_all(others.durations);
   lengths.add_all(others.lengths);
@@ -98,7 +105,7 @@ void FunctionTotals::on_frame(const Frame& frame, const Owner& owner) {
 
 std::uint64_t FunctionTotals::bytes() const noexcept {
   std::uint64_t sum = totals_.capacity() * sizeof(Totals) + groups_.bytes();
-  for (const Totals& totals : totals_) sum += totals.durations.bytes() + totals.lengths.bytes();
+  for (const Totals& totals : totals_) sum += totals.lists_bytes();
   return sum;
 }
 
@@ -120,23 +127,37 @@ void FunctionTotals::add_all(const FunctionTotals& others, const FrameGroups& gr
 }
 
 std::unique_ptr<columns::Batch> FunctionTotals::rows(columns::ColumnMask mask) {
+  std::vector<std::optional<std::uint64_t>> instructions(totals_.size());
+  for (std::uint32_t i = 0; i < totals_.size(); ++i) {
+    if (totals_[i].has_frames) instructions[i] = totals_[i].outermost.instructions;
+  }
+  const auto totals_of = [this](std::uint32_t group) {
+    return RowTotals{totals_[group], totals_[group].outermost};
+  };
+  return rows_of_totals(by_, groups_, instructions, totals_of, mask);
+}
+
+std::unique_ptr<columns::Batch> rows_of_totals(By by, const FunctionTable& groups,
+                                               const std::vector<std::optional<std::uint64_t>>& instructions,
+                                               const std::function<RowTotals(std::uint32_t)>& totals_of,
+                                               columns::ColumnMask mask) {
   using enum columns::Column;
   std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < totals_.size(); ++i) {
-    if (totals_[i].has_frames) order.push_back(i);
+  for (std::uint32_t i = 0; i < instructions.size(); ++i) {
+    if (instructions[i]) order.push_back(i);
   }
-  const auto key = [this](std::uint32_t i) {
-    const Function& one = groups_.at(i);
-    return std::tuple(~totals_[i].instructions, one.file, one.offset, one.entry_ip, one.space, one.level, i);
+  const auto key = [&](std::uint32_t i) {
+    const Function& one = groups.at(i);
+    return std::tuple(~*instructions[i], one.file, one.offset, one.entry_ip, one.space, one.level, i);
   };
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
   auto batch = std::make_unique<columns::Batch>(columns::TableId::functions, mask);
   if (!batch->reserve(order.size())) return nullptr;
   for (std::size_t row = 0; row < order.size(); ++row) {
-    Totals& totals = totals_[order[row]];
-    unsigned flags = put_function(*batch, row, groups_.at(order[row]), order[row]);
+    const auto& [totals, outermost] = totals_of(order[row]);
+    unsigned flags = put_function(*batch, row, groups.at(order[row]), order[row]);
     // Memory without a file is known by its begin.
-    if (by_ == By::MODULE && !groups_.at(order[row]).memory_base) {
+    if (by == By::MODULE && !groups.at(order[row]).memory_base) {
       flags &= ~unsigned{columns::FUNCTION_ENTRY_KNOWN};
       batch->put<functions_entry_ip>(row, 0);
     }
@@ -147,23 +168,23 @@ std::unique_ptr<columns::Batch> FunctionTotals::rows(columns::ColumnMask mask) {
     batch->put<functions_count>(row, totals.count);
     batch->put<functions_begin_unseen>(row, totals.begin_unseen);
     batch->put<functions_crossing>(row, totals.crossing);
-    batch->put<functions_instructions>(row, totals.instructions);
+    batch->put<functions_instructions>(row, outermost.instructions);
     batch->put<functions_self_instructions>(row, totals.self_instructions);
-    batch->put<functions_branches>(row, totals.branches);
-    batch->put<functions_least>(row, totals.least);
-    batch->put<functions_most>(row, totals.most);
+    batch->put<functions_branches>(row, outermost.branches);
+    batch->put<functions_least>(row, outermost.least);
+    batch->put<functions_most>(row, outermost.most);
     batch->put<functions_p50_instructions>(row, totals.lengths.quantile(50));
     batch->put<functions_p99_instructions>(row, totals.lengths.quantile(99));
     batch->put<functions_max_instructions>(row, totals.lengths.max());
     batch->put<functions_p50>(row, totals.durations.quantile(50));
     batch->put<functions_p99>(row, totals.durations.quantile(99));
     batch->put<functions_max>(row, totals.durations.max());
-    batch->put<functions_untraced>(row, totals.away.untraced.least);
-    batch->put<functions_untraced_error>(row, totals.away.untraced.error());
-    batch->put<functions_switched>(row, totals.away.switched.least);
-    batch->put<functions_switched_error>(row, totals.away.switched.error());
-    batch->put<functions_lost>(row, totals.away.lost.least);
-    batch->put<functions_lost_error>(row, totals.away.lost.error());
+    batch->put<functions_untraced>(row, outermost.away.untraced.least);
+    batch->put<functions_untraced_error>(row, outermost.away.untraced.error());
+    batch->put<functions_switched>(row, outermost.away.switched.least);
+    batch->put<functions_switched_error>(row, outermost.away.switched.error());
+    batch->put<functions_lost>(row, outermost.away.lost.least);
+    batch->put<functions_lost_error>(row, outermost.away.lost.error());
   }
   batch->add_rows(order.size());
   return batch;

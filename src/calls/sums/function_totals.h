@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,25 +17,46 @@
 
 namespace ptkit::calls {
 
-struct Totals {
-  std::uint64_t count = 0;
-  std::uint64_t begin_unseen = 0;
-  std::uint64_t crossing = 0;
+// Sums over those frames of a group that have no other one of the group below.
+struct Outermost {
   std::uint64_t instructions = 0;
-  std::uint64_t self_instructions = 0;
   std::uint64_t branches = 0;
   std::uint64_t least = 0;
   std::uint64_t most = 0;
   AwayTime away;
+
+  void add(const Frame& frame, const GroupShare& share);
+  void add_all(const Outermost& others);
+};
+
+struct Totals {
+  std::uint64_t count = 0;
+  std::uint64_t begin_unseen = 0;
+  std::uint64_t crossing = 0;
+  std::uint64_t self_instructions = 0;
+  Outermost outermost;  // by group, or by function
   bool has_frames = false;
   bool time_known = false;
   bool count_exact = true;
   Quantiles durations;  // TSC ticks
   Quantiles lengths;    // instructions
 
+  [[nodiscard]] std::uint64_t lists_bytes() const noexcept { return durations.bytes() + lengths.bytes(); }
   void add(const Frame& frame);
   void add_all(const Totals& others);
 };
+
+// What a row of the table of functions is made of. Finding quantiles changes the order of lengths.
+struct RowTotals {
+  Totals& totals;
+  const Outermost& outermost;  // in place of those of `totals`
+};
+
+// The rows of groups from their sums, most instructions first. `instructions`: of each group; those that are
+// no group of frames have none. `totals_of` is called for one group after the other. Null: out of memory.
+[[nodiscard]] std::unique_ptr<columns::Batch> rows_of_totals(
+    By by, const FunctionTable& groups, const std::vector<std::optional<std::uint64_t>>& instructions,
+    const std::function<RowTotals(std::uint32_t group)>& totals_of, columns::ColumnMask mask);
 
 // A row of the table of functions for each number, without sums. Null: out of memory.
 [[nodiscard]] std::unique_ptr<columns::Batch> function_rows(const FunctionTable& functions);
