@@ -12,6 +12,7 @@
 #include "calls/python_frames.h"
 #include "calls/stack_watch.h"
 #include "calls/sums/call_sums.h"
+#include "calls/sums/two_sinks.h"
 #include "symbol/python_name.h"
 
 namespace ptkit::bindings {
@@ -176,30 +177,6 @@ struct Sides {
   }
 };
 
-// ((calls, anomalies, notes), errors, gaps)
-py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& names) {
-  std::vector<std::unique_ptr<calls::FrameTable>> tables;
-  const auto mask = mask_of(columns::TableId::calls, names);
-  for (const auto stream : query.streams)
-    tables.push_back(std::make_unique<calls::FrameTable>(query.frames, mask, stream,
-                                                         query.frames_shown != calls::FrameView::NATIVE));
-  std::unique_ptr<columns::Batch> all;
-  std::unique_ptr<columns::Batch> anomalies;
-  Sides sides;
-  Gathered gathered(query);
-  const auto notes = std::make_shared<calls::FrameNotes>();
-  read_streams(query, into(query, tables), [&](std::size_t index, StreamCalls& calls) {
-    sides.add(calls);
-    calls::FrameTable& table = *tables[index];
-    const std::uint64_t first_id = notes->frames();
-    append(all, table.take(first_id, calls.functions(), *notes));
-    append(anomalies, table.take_anomalies(first_id));
-    gathered.report(all->bytes() + anomalies->bytes() + notes->bytes());
-  });
-  return sides.take(py::make_tuple(to_python(all, columns::TableId::calls, mask),
-                                   to_python(anomalies, columns::TableId::stack_anomalies), notes));
-}
-
 // Sums of each stream, and those of all streams together.
 class StreamSums {
  public:
@@ -235,6 +212,38 @@ class StreamSums {
   std::vector<std::unique_ptr<CallSums>> of_streams_;
   CallSums all_;
 };
+
+// ((calls, anomalies, notes, sums or None), errors, gaps). `with_sums`: what read_sums() gives, too.
+py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& names, bool with_sums) {
+  std::vector<std::unique_ptr<calls::FrameTable>> tables;
+  std::vector<std::unique_ptr<calls::TwoSinks>> sinks;
+  const auto mask = mask_of(columns::TableId::calls, names);
+  const auto tree = with_sums ? CallSums::Tree::SMALL : CallSums::Tree::NONE;
+  StreamSums sums(query, tree);
+  for (std::size_t i = 0; i < query.streams.size(); ++i) {
+    tables.push_back(std::make_unique<calls::FrameTable>(query.frames, mask, query.streams[i],
+                                                         query.frames_shown != calls::FrameView::NATIVE));
+    sinks.push_back(std::make_unique<calls::TwoSinks>(*tables[i], *sums.of_streams()[i]));
+  }
+  std::unique_ptr<columns::Batch> all;
+  std::unique_ptr<columns::Batch> anomalies;
+  Sides sides;
+  Gathered gathered(query);
+  const auto notes = std::make_shared<calls::FrameNotes>();
+  const auto open = with_sums ? into(query, sinks, {.all_groups = true}) : into(query, tables);
+  read_streams(query, open, [&](std::size_t index, StreamCalls& calls) {
+    sides.add(calls);
+    if (with_sums) sums.end_stream(index, calls);
+    calls::FrameTable& table = *tables[index];
+    const std::uint64_t first_id = notes->frames();
+    append(all, table.take(first_id, calls.functions(), *notes));
+    append(anomalies, table.take_anomalies(first_id));
+    gathered.report(all->bytes() + anomalies->bytes() + notes->bytes() + sums.bytes());
+  });
+  return sides.take(py::make_tuple(to_python(all, columns::TableId::calls, mask),
+                                   to_python(anomalies, columns::TableId::stack_anomalies), notes,
+                                   with_sums ? py::object(sums.to_python()) : py::object(py::none())));
+}
 
 // (sums, errors, gaps). `tree`: the tree is asked for.
 py::tuple read_sums(const CallQuery& query, bool tree) {
@@ -379,7 +388,8 @@ void register_calls(py::module_& module) {
            py::arg("tails_replaced") = false, py::arg("frames") = "native", py::arg("inlines") = false,
            py::arg("budget") = py::none(), py::arg("window") = py::none(), py::arg("window_by") = "time",
            py::arg("select_sides") = false)
-      .def("calls", &read_calls, py::arg("columns"), "All frames by id, and the anomalies.")
+      .def("calls", &read_calls, py::arg("columns"), py::arg("with_sums") = false,
+           "All frames by id, the anomalies, and the sums over frames.")
       .def("sums", &read_sums, py::arg("tree"), "Sums over the frames, by all that they are summed up by.")
       .def("frames_at", &read_frames_at, py::arg("places"), "Frames at the top at places of each stream.")
       .def("moments", &read_times, py::arg("least"), py::arg("most"), "What each stream did at times.")

@@ -119,10 +119,16 @@ def read_calls(
     """
     stored = CallTable.stored(plan.stored, inlines)
     query = call_query(plan, frames=frames, inlines=inlines, window=window)
+    key = _key(plan, frames=frames, inlines=inlines, window=window)
+    # Few columns are asked for where memory or time matter.
+    leaves_sums = plan.kept is not None and plan.time and set(CallTable.SUMMED) <= set(stored)
+    leaves_sums = leaves_sums and plan.kept.find(key, "function") is None
     try:
-        (rows, anomalies, notes), *sides = query.calls(stored)
+        (rows, anomalies, notes, sums), *sides = query.calls(stored, leaves_sums)
     except MemoryError:
         raise frames_too_large(plan, query) from None
+    if plan.kept is not None and sums is not None:
+        plan.kept.keep(key, Sums(sums, tuple(sides)))
     plan.after()
     calls = _table(plan, "calls", rows, sides)
     others = from_core("stack_anomalies", anomalies, context=plan.context)

@@ -65,7 +65,8 @@ def _look(segments: CodeSegments, filter: SuspectedFilter, debug_files: DebugFil
 class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
     """A recording: its streams, its code, and its tables.
 
-    Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword
+    Table methods decode anew. What is kept: ``errors``, ``gaps``, ``stack_anomalies``, and the sums over
+    frames that `functions` and `call_tree` share, 64 MiB at most (docs/calls.md). All take the keyword
     arguments of `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``space``, ``cr3``, ``cpu``,
     ``time``, ``offset``, ``ip``, ``symbol``, ``module``, ``kind``, ``taken``, ``order``, ``threads`` and
     ``errors``. The ``iter_`` methods give the same rows in parts of ``rows`` rows, in bounded memory; with
