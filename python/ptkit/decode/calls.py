@@ -121,14 +121,14 @@ def read_calls(
     query = call_query(plan, frames=frames, inlines=inlines, window=window)
     key = _key(plan, frames=frames, inlines=inlines, window=window)
     # Few columns are asked for where memory or time matter.
-    leaves_sums = plan.kept is not None and plan.time and set(CallTable.SUMMED) <= set(stored)
-    leaves_sums = leaves_sums and plan.kept.find(key, "function") is None
+    kept = plan.kept if plan.time and set(CallTable.SUMMED) <= set(stored) else None
+    leaves_sums = kept is not None and kept.find(key, "function") is None
     try:
         (rows, anomalies, notes, sums), *sides = query.calls(stored, leaves_sums)
     except MemoryError:
         raise frames_too_large(plan, query) from None
-    if plan.kept is not None and sums is not None:
-        plan.kept.keep(key, Sums(sums, tuple(sides)))
+    if kept is not None and sums is not None:
+        kept.keep(key, Sums(sums, (sides[0], sides[1])))
     plan.after()
     calls = _table(plan, "calls", rows, sides)
     others = from_core("stack_anomalies", anomalies, context=plan.context)
@@ -208,10 +208,10 @@ def _sums(plan: Plan, what: str, **how: Any) -> Sums:
     if found is None:
         query = call_query(plan, **how)
         try:
-            rows, *sides = query.sums(what == "tree")
+            rows, errors, gaps = query.sums(what == "tree")
         except MemoryError:
             raise frames_too_large(plan, query) from None
-        found = Sums(rows, tuple(sides))
+        found = Sums(rows, (errors, gaps))
         if plan.kept is not None:
             plan.kept.keep(key, found)
     plan.after()

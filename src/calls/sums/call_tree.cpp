@@ -17,7 +17,10 @@ CallTree::NodeId CallTree::make_node() {
   }
   const NodeId node = free_.back();
   free_.pop_back();
+  auto callees = std::move(nodes_[node].callees);  // their memory
+  callees.clear();
   nodes_[node] = {};
+  nodes_[node].callees = std::move(callees);
   return node;
 }
 
@@ -56,45 +59,44 @@ void CallTree::merge(NodeId caller, NodeId node) {
 
 void CallTree::on_frame(const Frame& frame, const Owner& owner) {
   if (!filter_.selects(frame, owner)) return on_hidden(frame);
-  const NodeId above = take_open(frame.id);
+  NodeId node = take_open(frame.id);
   const NodeId caller = (frame.flags & FRAME_PARENT) == 0 ? kTop : open_node(frame.parent);
-  NodeId node = above;
   if (node == kTop) {
     // Most frames have none above: their sums go to the node of the frames before them.
-    auto& callees = nodes_[caller].callees;
+    const auto& callees = nodes_[caller].callees;
     const auto place = std::lower_bound(callees.begin(), callees.end(), std::pair(frame.function, NodeId{0}));
-    if (place != callees.end() && place->first == frame.function)
-      return add(nodes_[place->second], sums_of(frame));
+    if (place != callees.end() && place->first == frame.function) return add(nodes_[place->second], frame);
     node = make_node();
   }
-  auto callees = std::move(nodes_[node].callees);
-  nodes_[node] = sums_of(frame);
-  nodes_[node].callees = std::move(callees);
+  nodes_[node].function = frame.function;
+  add(nodes_[node], frame);
   merge(caller, node);
 }
 
-CallTree::Node CallTree::sums_of(const Frame& frame) noexcept {
-  Node own;
-  own.function = frame.function;
-  own.count = frame.is_call() ? 1 : 0;
-  own.begin_unseen = frame.is_begin_unseen() ? 1 : 0;
-  own.crossing = frame.crosses() && !frame.is_rest() ? 1 : 0;
-  own.count_exact = (frame.flags & FRAME_UNDECIDED) == 0;
-  own.instructions = frame.instructions;
-  own.self_instructions = frame.self_instructions;
-  own.branches = frame.branches;
-  if (frame.has_times()) {
-    own.time_known = true;
-    own.least = frame.least_time();
-    own.most = frame.most_time();
-  }
-  return own;
+void CallTree::add(Node& to, const Frame& frame) noexcept {
+  if (frame.is_call()) ++to.count;
+  if (frame.is_begin_unseen()) ++to.begin_unseen;
+  if (frame.crosses() && !frame.is_rest()) ++to.crossing;
+  if ((frame.flags & FRAME_UNDECIDED) != 0) to.count_exact = false;
+  to.instructions += frame.instructions;
+  to.self_instructions += frame.self_instructions;
+  to.branches += frame.branches;
+  if (!frame.has_times()) return;
+  to.time_known = true;
+  to.least += frame.least_time();
+  to.most += frame.most_time();
 }
 
 // Of one thread, a frame without frames above ends with the highest number so far: most need no search.
 CallTree::NodeId CallTree::take_open(std::uint64_t frame) {
   if (last_.node != kTop && last_.frame == frame) return std::exchange(last_.node, kTop);
   if (frame > most_open_) return kTop;
+  for (std::size_t i = recent_.size(); i-- > 0;) {
+    if (recent_[i].frame != frame) continue;
+    const NodeId node = recent_[i].node;
+    recent_.erase(recent_.begin() + static_cast<std::ptrdiff_t>(i));
+    return node;
+  }
   const auto open = open_.find(frame);
   if (open == open_.end()) return kTop;
   const NodeId node = open->second;
@@ -105,7 +107,13 @@ CallTree::NodeId CallTree::take_open(std::uint64_t frame) {
 CallTree::NodeId CallTree::open_node(std::uint64_t frame) {
   if (last_.node != kTop && last_.frame == frame) return last_.node;
   const NodeId known = take_open(frame);
-  if (last_.node != kTop) open_.emplace(last_.frame, last_.node);
+  if (last_.node != kTop) {
+    if (recent_.size() == kMostRecent) {
+      for (const Open& old : recent_) open_.emplace(old.frame, old.node);
+      recent_.clear();
+    }
+    recent_.push_back(last_);
+  }
   last_ = {frame, known != kTop ? known : make_node()};
   most_open_ = std::max(most_open_, frame);
   return last_.node;

@@ -52,7 +52,7 @@ class CallTree final : public FrameSink {
 
   [[nodiscard]] NodeId make_node();
   void add(Node& to, const Node& from) const noexcept;
-  [[nodiscard]] static Node sums_of(const Frame& frame) noexcept;
+  static void add(Node& to, const Frame& frame) noexcept;
   // The node that has the callees of an open frame.
   [[nodiscard]] NodeId open_node(std::uint64_t frame);
   // The same of a frame that ends; kTop: it has none.
@@ -65,13 +65,15 @@ class CallTree final : public FrameSink {
   FrameFilter filter_;
   std::vector<Node> nodes_;
   std::vector<NodeId> free_;
-  // Nodes that have the callees of frames that have not ended, by id of the frame: that of `last_` and
-  // others.
+  // Nodes that have the callees of frames that have not ended: the last one, a few before it, and others by
+  // id of the frame.
   struct Open {
     std::uint64_t frame = 0;
     NodeId node = kTop;  // kTop: none
   };
+  static constexpr std::size_t kMostRecent = 32;
   Open last_;
+  std::vector<Open> recent_;
   std::unordered_map<std::uint64_t, NodeId> open_;
   std::uint64_t most_open_ = 0;  // the highest id that had a node
   FunctionTable functions_;      // of add_all()

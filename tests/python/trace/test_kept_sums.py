@@ -33,7 +33,7 @@ def equal(some: Any, others: Any) -> bool:
     return len(some) > 0 and all(np.array_equal(some[name], others[name]) for name in some.columns)
 
 
-QUESTIONS = {
+QUESTIONS: dict[str, Any] = {
     "functions": lambda part: part.functions(),
     "entries": lambda part: part.functions("entry"),
     "modules": lambda part: part.functions("module"),
@@ -41,8 +41,8 @@ QUESTIONS = {
     "times": lambda part: part.functions(columns=["function", "least", "p99"]),
     "tree": lambda part: part.call_tree(),
 }
-FIRST = {**QUESTIONS, "calls": lambda part: part.calls()}
-PARTS = {
+FIRST: dict[str, Any] = {**QUESTIONS, "calls": lambda part: part.calls()}
+PARTS: dict[str, Any] = {
     "trace": lambda trace: trace,
     "view": lambda trace: trace.between(percent=(20, 70)),
     "slice": lambda trace: trace.slice(after=trace.events(stream=0)[:1]),
