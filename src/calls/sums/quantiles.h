@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -26,9 +25,13 @@ class Quantiles {
       return;
     }
     recent_.push_back(length);
-    if (recent_.size() >= std::max(kLeastRecent, counted_.size() / 2)) count_recent();
+    if (recent_.size() >= std::max(kLeastRecent, counted_.size())) count_recent();
   }
   void add_all(const Quantiles& others) {
+    if (count_ == 0) {
+      *this = others;
+      return;
+    }
     if (others.buckets_.empty()) {
       for (const std::uint64_t one : others.recent_) add(one);
       add_counted(others.counted_);
@@ -92,19 +95,19 @@ class Quantiles {
     std::uint64_t value = 0;
     std::uint64_t times = 0;
   };
-  static constexpr std::size_t kLeastRecent = 32;
+  static constexpr std::size_t kLeastRecent = 64;
 
-  // As many as there are of them, or few: each value is moved a few times only.
   void count_recent() {
     if (recent_.empty()) return;
     std::ranges::sort(recent_);
     std::vector<Counted> counted;
+    counted.reserve(recent_.size());
     for (const std::uint64_t value : recent_) {
       if (counted.empty() || counted.back().value != value) counted.push_back({value, 0});
       ++counted.back().times;
     }
     recent_.clear();
-    merge(counted);
+    merge(std::move(counted));
   }
   void add_counted(const std::vector<Counted>& others) {
     if (others.empty()) return;
@@ -116,21 +119,25 @@ class Quantiles {
       add_to_buckets(others);
     }
   }
-  void merge(const std::vector<Counted>& others) {
-    std::vector<Counted> all;
-    all.reserve(counted_.size() + others.size());
-    std::ranges::merge(counted_, others, std::back_inserter(all), {}, &Counted::value, &Counted::value);
-    std::size_t kept = 0;
-    for (const Counted& one : all) {
-      if (kept != 0 && all[kept - 1].value == one.value) {
-        all[kept - 1].times += one.times;
-      } else {
-        all[kept++] = one;
-      }
+  void merge(std::vector<Counted> others) {
+    // Most are there already.
+    auto at = counted_.begin();
+    std::erase_if(others, [&](const Counted& one) {
+      while (at != counted_.end() && at->value < one.value) ++at;
+      if (at == counted_.end() || at->value != one.value) return false;
+      at->times += one.times;
+      return true;
+    });
+    // The others come to their places from the last one on.
+    auto from = static_cast<std::ptrdiff_t>(counted_.size());
+    counted_.resize(counted_.size() + others.size());
+    auto to = counted_.end();
+    while (!others.empty()) {
+      while (from != 0 && counted_.begin()[from - 1].value > others.back().value)
+        *--to = counted_.begin()[--from];
+      *--to = others.back();
+      others.pop_back();
     }
-    all.resize(kept);
-    if (all.size() * 2 <= all.capacity()) all.shrink_to_fit();
-    counted_ = std::move(all);
     if (counted_.size() > kMostDifferent && count_ > kMostExact) use_buckets();
   }
   void use_buckets() {

@@ -65,7 +65,7 @@ TEST(Quantiles, AreExactForManyOfWhichFewDiffer) {
     EXPECT_EQ(quantiles.count(), values.size());
     for (const unsigned percent : {1U, 50U, 99U, 100U})
       EXPECT_EQ(quantiles.quantile(percent), exact_quantile(values, percent));
-    EXPECT_LT(quantiles.bytes(), different * 48 + 4096);
+    EXPECT_LT(quantiles.bytes(), different * 64 + 4096);
   }
 }
 
