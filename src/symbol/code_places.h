@@ -25,7 +25,8 @@ class CodePlaces {
   // empty range or region, its first byte counts.
   template <typename Visit>
   void overlapping(std::int32_t file, std::uint64_t offset, std::uint64_t size, Visit&& visit) const {
-    const auto [begin, end] = std::ranges::equal_range(places_, file, {}, &Place::file);
+    const auto begin = std::ranges::lower_bound(places_, file, {}, &Place::file);
+    const auto end = std::ranges::upper_bound(places_, file, {}, &Place::file);
     std::vector<std::uint32_t> found;
     find(static_cast<std::size_t>(begin - places_.begin()), static_cast<std::size_t>(end - places_.begin()),
          offset, last_of(offset, size), found);

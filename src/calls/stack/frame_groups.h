@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -92,7 +93,9 @@ class MoreGroups {
     std::uint32_t function = kUnknownFunction;
     std::array<std::uint32_t, kMoreGroups> groups{};
 
-    auto operator<=>(const Cell&) const = default;
+    friend bool operator<(const Cell& one, const Cell& other) noexcept {
+      return std::tie(one.function, one.groups) < std::tie(other.function, other.groups);
+    }
   };
 
   explicit MoreGroups(const FunctionTable& functions)
