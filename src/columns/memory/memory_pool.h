@@ -21,9 +21,9 @@ struct PoolRange {
   std::size_t resident = 0;
 };
 
-// Ranges that nothing uses are idle: pages of large ones were all written before. They are kept by address, so that
-// neighbours become one range again. A large range is made of several idle ones: their pages move, and are
-// neither copied nor cleared.
+// Ranges that nothing uses are idle: pages of large ones were all written before. They are kept by address,
+// so that neighbours become one range again. A large range is made of several idle ones: their pages move,
+// and are neither copied nor cleared.
 //
 // Idle memory goes back to the system when it exceeds the limit, and at the next call after kIdleTime. The
 // pool has no thread of its own, and works in a child after fork().
