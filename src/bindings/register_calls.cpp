@@ -245,9 +245,9 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
                                    with_sums ? py::object(sums.to_python()) : py::object(py::none())));
 }
 
-// (sums, errors, gaps). `tree`: the tree is asked for.
-py::tuple read_sums(const CallQuery& query, bool tree) {
-  const bool has_tree = query.tails == calls::Tails::NESTED;
+// (sums, errors, gaps). `tree`: the tree is asked for. `kept`: other sums may be asked for later.
+py::tuple read_sums(const CallQuery& query, bool tree, bool kept) {
+  const bool has_tree = kept && query.tails == calls::Tails::NESTED;
   StreamSums sums(query, tree       ? CallSums::Tree::WHOLE
                          : has_tree ? CallSums::Tree::SMALL
                                     : CallSums::Tree::NONE);
@@ -390,7 +390,8 @@ void register_calls(py::module_& module) {
            py::arg("select_sides") = false)
       .def("calls", &read_calls, py::arg("columns"), py::arg("with_sums") = false,
            "All frames by id, the anomalies, and the sums over frames.")
-      .def("sums", &read_sums, py::arg("tree"), "Sums over the frames, by all that they are summed up by.")
+      .def("sums", &read_sums, py::kw_only(), py::arg("tree"), py::arg("kept"),
+           "Sums over the frames, by all that they are summed up by.")
       .def("frames_at", &read_frames_at, py::arg("places"), "Frames at the top at places of each stream.")
       .def("moments", &read_times, py::arg("least"), py::arg("most"), "What each stream did at times.")
       .def_property_readonly(

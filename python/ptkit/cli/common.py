@@ -434,6 +434,7 @@ def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = 
     if warn:
         note_decimals(options, partial(_has_code, trace))
     trace._say_with(_say_warning if warn else _keep_warning)
+    trace._keep_nothing()
     names = getattr(options, "symbol", None) or ()
     for name in (names,) if isinstance(names, str) else names:
         trace._ranges.of_symbol(name)

@@ -208,7 +208,7 @@ def _sums(plan: Plan, what: str, **how: Any) -> Sums:
     if found is None:
         query = call_query(plan, **how)
         try:
-            rows, errors, gaps = query.sums(what == "tree")
+            rows, errors, gaps = query.sums(tree=what == "tree", kept=plan.kept is not None)
         except MemoryError:
             raise frames_too_large(plan, query) from None
         found = Sums(rows, (errors, gaps))

@@ -229,6 +229,10 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
         if problem is not None:
             self._info = replace(self._info, warnings=(*self._info.warnings, problem))
 
+    def _keep_nothing(self) -> None:
+        """Sums over frames are for one question only, and no others are made with them."""
+        self._opened = replace(self._opened, kept=None)
+
     def _use_index(self, index: _core.Index) -> None:
         settings = replace(self._opened.settings, index=index)
         self._opened = replace(self._opened, settings=settings)

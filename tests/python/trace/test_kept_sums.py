@@ -67,6 +67,18 @@ def test_questions_share_one_decode(recording: Path, part: str, first: str) -> N
             assert own is None or all(np.array_equal(kept[column], own[column]) for column in own.columns)
 
 
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_verbs_of_the_command_line_keep_nothing(recording: Path, name: str) -> None:
+    trace = ptkit.open(recording)
+    trace._keep_nothing()
+    ask = QUESTIONS[name]
+    found = ask(trace)
+    before = decoded(trace)
+    assert equal(ask(trace), found)
+    assert decoded(trace) > before
+    assert equal(ask(ptkit.open(recording)), found)
+
+
 OTHERS: dict[str, Any] = {
     "selection": lambda trace: trace.functions(symbol="main"),
     "threads": lambda trace: trace.functions(tid=int(trace.streams[0].tid)),
