@@ -202,8 +202,8 @@ class Calls(ABC):
             p50 and p99 are exact of 65,536 frames or 16,384 different values at most, else within 1 %: see
             ``exact``. ``untraced``, ``untraced_error``, ``switched``, ``switched_error``, ``lost``,
             ``lost_error`` (int64, TSC ticks): as for `calls`, sums over the outermost frames. ``p50_ns`` and
-            so on are nanoseconds. Not
-            among the default columns: ``entry_ip`` (uint64, address, of the first call), ``space`` (uint32),
+            so on are nanoseconds. Not among the default columns: ``entry_ip`` (uint64, address, of the first
+            call), ``space`` (uint32),
             ``code_tsc`` (uint64, TSC ticks: code and names of the space at the first call hold from then on),
             ``file`` (int32, index in ``trace.info.files``), ``inline_level`` (uint8; as for `calls`),
             ``import_ip`` (uint64, address, of a branch through the import slot; see ``is_import``),
