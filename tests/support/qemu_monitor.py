@@ -29,9 +29,9 @@ class Monitor:
         self._answer()
 
     def ask(self, command: str) -> str:
-        """Return what the monitor prints for a command."""
+        """Return what the monitor prints for a command, without the command itself, which it prints first."""
         self._socket.sendall(command.encode() + b"\n")
-        return self._answer()
+        return self._answer().partition("\r\n")[2]
 
     def close(self) -> None:
         """End the connection."""
