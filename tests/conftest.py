@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ CORPUS = Path(os.environ.get("PTKIT_CORPUS", Path(__file__).resolve().parents[2]
 LARGEST_FILE = 32 << 30
 if resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY:
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, resource.RLIM_INFINITY))
+
+BEGIN = time.monotonic()
 
 # Shells run things in the background with SIGINT ignored; tests of Ctrl-C want it as a terminal has it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -42,6 +45,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = {item for item in emulated if item.path.relative_to(tests).as_posix() not in modules}
         config.hook.pytest_deselected(items=[item for item in items if item in others])
         items[:] = [item for item in items if item not in others]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """With `$PTKIT_EMULATED_SECONDS` no test in the emulated machine begins later; one that runs goes on."""
+    seconds = os.environ.get("PTKIT_EMULATED_SECONDS")
+    if seconds and item.get_closest_marker("emulated") and time.monotonic() - BEGIN > float(seconds):
+        pytest.skip(f"PTKIT_EMULATED_SECONDS={seconds} are over")
 
 
 @pytest.fixture(scope="session")

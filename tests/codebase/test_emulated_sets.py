@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
@@ -33,3 +36,24 @@ def test_clock_is_of_the_commit() -> None:
     clocks = {clock_for(f"{number:08x}" + "0" * 32) for number in range(0, 1 << 32, 1 << 25)}
     assert len(clocks) == 128
     assert all(2023 <= datetime.fromtimestamp(clock, timezone.utc).year < 2033 for clock in clocks)
+
+
+def test_none_begins_too_late() -> None:
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-rs",
+            "-p",
+            "no:cacheprovider",
+            TESTS / "kernel/test_sweep.py",
+        ],
+        env=os.environ | {"PTKIT_EMULATED": "1", "PTKIT_EMULATED_SECONDS": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert "PTKIT_EMULATED_SECONDS=0 are over" in ran.stdout
+    assert "passed" not in ran.stdout
