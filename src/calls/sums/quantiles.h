@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace ptkit::calls {
@@ -20,35 +19,26 @@ class Quantiles {
   void add(std::uint64_t length) {
     max_ = std::max(max_, length);
     ++count_;
-    if (!buckets_.empty()) {
-      ++buckets_[bucket_of(length)];
-      return;
-    }
-    recent_.push_back(length);
-    if (recent_.size() >= std::max(kLeastRecent, counted_.size())) count_recent();
+    put({length, 1});
   }
   void add_all(const Quantiles& others) {
     if (count_ == 0) {
       *this = others;
       return;
     }
-    if (others.buckets_.empty()) {
-      for (const std::uint64_t one : others.recent_) add(one);
-      add_counted(others.counted_);
-      return;
-    }
-    if (buckets_.empty()) use_buckets();
-    for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i] += others.buckets_[i];
     max_ = std::max(max_, others.max_);
     count_ += others.count_;
+    if (!others.buckets_.empty() && buckets_.empty()) use_buckets();
+    for (std::size_t i = 0; i < others.buckets_.size(); ++i) buckets_[i] += others.buckets_[i];
+    // They come in the order of their places, which all are at the begin of a table with fewer places.
+    if (buckets_.empty()) make_places(std::max(places_of(different_), places_of(others.different_)));
+    for (const Counted& one : others.counted_) {
+      if (one.times != 0) put(one);
+    }
   }
-  [[nodiscard]] bool exact() {
-    count_recent();
-    return buckets_.empty();
-  }
+  [[nodiscard]] bool exact() const noexcept { return buckets_.empty(); }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return counted_.capacity() * sizeof(Counted) +
-           (recent_.capacity() + buckets_.capacity()) * sizeof(std::uint64_t);
+    return counted_.capacity() * sizeof(Counted) + buckets_.capacity() * sizeof(std::uint64_t);
   }
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
@@ -60,11 +50,10 @@ class Quantiles {
     const std::uint64_t rank =
         (count_ / kWhole * percent + (count_ % kWhole * percent + kWhole - 1) / kWhole);
     std::uint64_t left = std::max<std::uint64_t>(rank, 1) - 1;
-    if (exact()) {
-      for (const Counted& one : counted_) {
-        if (left < one.times) return one.value;
-        left -= one.times;
-      }
+    sort();
+    for (const Counted& one : counted_) {
+      if (left < one.times) return one.value;
+      left -= one.times;
     }
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       if (left < buckets_[i]) return std::min(middle_of(i), max_);
@@ -93,67 +82,65 @@ class Quantiles {
   }
   struct Counted {
     std::uint64_t value = 0;
-    std::uint64_t times = 0;
+    std::uint64_t times = 0;  // 0: the place is free
   };
-  static constexpr std::size_t kLeastRecent = 64;
+  static constexpr std::size_t kLeastPlaces = 4;
 
-  void count_recent() {
-    if (recent_.empty()) return;
-    std::ranges::sort(recent_);
-    std::vector<Counted> counted;
-    counted.reserve(recent_.size());
-    for (const std::uint64_t value : recent_) {
-      if (counted.empty() || counted.back().value != value) counted.push_back({value, 0});
-      ++counted.back().times;
-    }
-    recent_.clear();
-    merge(std::move(counted));
+  // Of which about a third is free.
+  [[nodiscard]] static std::size_t least_places(std::size_t different) noexcept {
+    return different + different / 2;
   }
-  void add_counted(const std::vector<Counted>& others) {
-    if (others.empty()) return;
-    max_ = std::max(max_, others.back().value);
-    for (const Counted& one : others) count_ += one.times;
-    if (buckets_.empty()) {
-      merge(others);
-    } else {
-      add_to_buckets(others);
+  [[nodiscard]] static std::size_t places_of(std::size_t different) noexcept {
+    return std::max(kLeastPlaces, std::bit_ceil(least_places(different)));
+  }
+  // The place of a value, or the free one where it belongs.
+  [[nodiscard]] Counted& place_of(std::uint64_t value) noexcept {
+    constexpr std::uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;
+    const std::size_t last = counted_.size() - 1;
+    std::size_t at = static_cast<std::size_t>(value * kGoldenRatio >> std::countl_zero(last)) & last;
+    while (counted_[at].times != 0 && counted_[at].value != value) at = (at + 1) & last;
+    return counted_[at];
+  }
+  void make_places(std::size_t places) {
+    if (!is_sorted_ && places <= counted_.size()) return;
+    std::vector<Counted> old(places);
+    std::swap(old, counted_);
+    is_sorted_ = false;
+    for (const Counted& one : old) {
+      if (one.times != 0) place_of(one.value) = one;
     }
   }
-  void merge(std::vector<Counted> others) {
-    // Most are there already.
-    auto at = counted_.begin();
-    std::erase_if(others, [&](const Counted& one) {
-      while (at != counted_.end() && at->value < one.value) ++at;
-      if (at == counted_.end() || at->value != one.value) return false;
-      at->times += one.times;
-      return true;
-    });
-    // The others come to their places from the last one on.
-    auto from = static_cast<std::ptrdiff_t>(counted_.size());
-    counted_.resize(counted_.size() + others.size());
-    auto to = counted_.end();
-    while (!others.empty()) {
-      while (from != 0 && counted_.begin()[from - 1].value > others.back().value)
-        *--to = counted_.begin()[--from];
-      *--to = others.back();
-      others.pop_back();
+  // `count_` has it already.
+  void put(const Counted& one) {
+    if (!buckets_.empty()) {
+      buckets_[bucket_of(one.value)] += one.times;
+      return;
     }
-    if (counted_.size() > kMostDifferent && count_ > kMostExact) use_buckets();
+    if (is_sorted_ || counted_.size() < least_places(different_ + 1)) make_places(places_of(different_ + 1));
+    Counted& place = place_of(one.value);
+    if (place.times == 0) {
+      place.value = one.value;
+      ++different_;
+    }
+    place.times += one.times;
+    if (different_ > kMostDifferent && count_ > kMostExact) use_buckets();
+  }
+  void sort() {
+    if (is_sorted_) return;
+    std::erase_if(counted_, [](const Counted& one) { return one.times == 0; });
+    std::ranges::sort(counted_, {}, &Counted::value);
+    is_sorted_ = true;
   }
   void use_buckets() {
     buckets_.resize(kBuckets);
-    add_to_buckets(counted_);
-    for (const std::uint64_t value : recent_) ++buckets_[bucket_of(value)];
+    for (const Counted& one : counted_) buckets_[bucket_of(one.value)] += one.times;
     counted_ = {};
-    recent_ = {};
-  }
-  void add_to_buckets(const std::vector<Counted>& others) {
-    for (const Counted& one : others) buckets_[bucket_of(one.value)] += one.times;
   }
 
-  std::vector<Counted> counted_;        // ascending, without what is in `recent_`
-  std::vector<std::uint64_t> recent_;   // in any order
-  std::vector<std::uint64_t> buckets_;  // empty: the values are kept
+  std::vector<Counted> counted_;        // by hash of the value, or ascending without free places
+  std::vector<std::uint64_t> buckets_;  // empty: the values are counted
+  std::size_t different_ = 0;           // values in `counted_`
+  bool is_sorted_ = false;              // `counted_`
   std::uint64_t count_ = 0;
   std::uint64_t max_ = 0;
 };
