@@ -82,7 +82,7 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
       facts_(input.image, input.symbols, functions_),
       python_(python_frames(input, functions_, sink)),
       sink_(python_ ? *python_ : sink),
-      machine_(facts_, sink_, input.tails, nullptr, input.all_groups ? &groups_ : nullptr),
+      machine_(facts_, sink_, input.tails, input.all_groups ? &groups_ : nullptr),
       watch_(input.watch),
       switches_(machine_, *this),
       moves_(*input.reader.bundle, input.reader.streams.front()),

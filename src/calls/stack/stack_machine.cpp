@@ -16,9 +16,8 @@ namespace {
 
 }  // namespace
 
-StackMachine::StackMachine(CodeFacts& facts, FrameSink& sink, Tails tails, FrameGroups* groups,
-                           MoreGroups* more)
-    : facts_(facts), sink_(sink), tails_(tails), groups_(groups), more_(more), edges_(facts) {
+StackMachine::StackMachine(CodeFacts& facts, FrameSink& sink, Tails tails, MoreGroups* groups)
+    : facts_(facts), sink_(sink), tails_(tails), groups_(groups), edges_(facts) {
   on_owner({}, {});
 }
 
@@ -135,7 +134,7 @@ void StackMachine::on_owner(const Owner& owner, const Place& place) {
   left_ = false;
   auto& thread = threads_[key];
   const bool is_new = thread == nullptr;
-  if (is_new) thread = std::make_unique<Thread>(ids_, groups_, sink_, owner, more_);
+  if (is_new) thread = std::make_unique<Thread>(ids_, groups_, sink_, owner);
   thread_ = thread.get();
   key_ = key;
   if (!is_new && place.time_known) end_moved(place.tsc + place.tsc_error / 2);

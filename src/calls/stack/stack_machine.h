@@ -71,10 +71,8 @@ class StackMachine {
   static constexpr std::size_t kMostParked = std::size_t{1} << 10U;
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  // `groups`: what recursion is looked for in; null: functions. `more`: what else; null: nothing. Both must
-  // outlive this.
-  StackMachine(CodeFacts& facts, FrameSink& sink, Tails tails = Tails::NESTED, FrameGroups* groups = nullptr,
-               MoreGroups* more = nullptr);
+  // `groups`: by which recursion is looked for, too, and which must outlive this; null: by function only.
+  StackMachine(CodeFacts& facts, FrameSink& sink, Tails tails = Tails::NESTED, MoreGroups* groups = nullptr);
 
   // In the order of the stream.
   void on_branch(const Step& step);
@@ -148,8 +146,8 @@ class StackMachine {
     std::uint64_t return_ip = 0;  // 0: not known
   };
   struct Thread {
-    Thread(FrameIds& ids, FrameGroups* groups, FrameSink& sink, const Owner& owner, MoreGroups* more)
-        : stack(ids, groups, sink, owner, more) {}
+    Thread(FrameIds& ids, MoreGroups* groups, FrameSink& sink, const Owner& owner)
+        : stack(ids, groups, sink, owner) {}
     ThreadStack stack;
     std::vector<Suspended> suspended;  // innermost last
     std::size_t matched = 0;           // returns in a row that matched them
@@ -335,8 +333,7 @@ class StackMachine {
   CodeFacts& facts_;
   FrameSink& sink_;
   Tails tails_;
-  FrameGroups* groups_;
-  MoreGroups* more_;
+  MoreGroups* groups_;
   EdgeCache edges_;
   FrameIds ids_;
   std::map<Key, std::unique_ptr<Thread>> threads_;

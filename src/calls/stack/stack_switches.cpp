@@ -99,7 +99,7 @@ void StackMachine::go_on_anew(const Step& step, const Place& after) {
   const std::uint64_t resume_ip = stack().top().return_ip;
   switchers_.insert(stack().top().function);
   if ((stack().top().open & OPEN_LEAVE) != 0) end_all(EndHow::SWITCH, after);
-  auto next = std::make_unique<Thread>(ids_, groups_, sink_, owner_, more_);
+  auto next = std::make_unique<Thread>(ids_, groups_, sink_, owner_);
   const Place place = use_stack(std::move(next), after, resume_ip);
   ensure_frame(step.to_ip, place);
   if (begins) return;
@@ -186,7 +186,7 @@ Place StackMachine::take_parked(std::size_t index, const Place& after, std::uint
 Place StackMachine::enter_scheduler(bool for_good, const Place& after) {
   const std::uint64_t resume_ip = stack().top().return_ip;
   if (for_good) end_all(EndHow::SWITCH, after);
-  auto next = std::make_unique<Thread>(ids_, groups_, sink_, owner_, more_);
+  auto next = std::make_unique<Thread>(ids_, groups_, sink_, owner_);
   next->is_scheduler = true;
   next->begun = true;
   const Place place = use_stack(std::move(next), after, resume_ip);

@@ -11,17 +11,10 @@ std::uint64_t ThreadStack::bytes() const noexcept {
          (uses_[0].capacity() + uses_[1].capacity() + uses_[2].capacity()) * sizeof(Use);
 }
 
-std::uint32_t ThreadStack::group_of(const OpenFrame& frame) {
-  if (groups_ == nullptr) return frame.function;
+void ThreadStack::find_cell(OpenFrame& frame) {
+  if (groups_ == nullptr) return;
   const bool is_above = (frame.flags & FRAME_PARENT) != 0;
-  return groups_->of(frame.function, frame.entry_ip, owner_.space, frame.inline_level, is_above);
-}
-
-void ThreadStack::find_groups(OpenFrame& frame) {
-  frame.group = group_of(frame);
-  if (more_ == nullptr) return;
-  const bool is_above = (frame.flags & FRAME_PARENT) != 0;
-  frame.cell = more_->of(frame.function, frame.entry_ip, owner_.space, frame.inline_level, is_above);
+  frame.cell = groups_->of(frame.function, frame.entry_ip, owner_.space, frame.inline_level, is_above);
 }
 
 ThreadStack::Below ThreadStack::below() noexcept {
@@ -39,26 +32,26 @@ void ThreadStack::enter(OpenFrame& frame, const Below& below) {
     frame.flags |= below.flag;
   }
   frame.away = away_.begin();
-  find_groups(frame);
+  find_cell(frame);
   count(frame);
 }
 
-// From now on frames of its group that begin are recursive.
+// From now on frames of its groups that begin are recursive.
 void ThreadStack::count(OpenFrame& frame) {
-  Use& use = use_of(frame.group);
+  Use& use = use_of(frame.function);
   frame.flags &= static_cast<std::uint16_t>(~FRAME_RECURSIVE);
   if (use.open++ != 0) frame.flags |= std::uint16_t{FRAME_RECURSIVE};
-  if (more_ == nullptr) return;
-  const MoreGroups::Cell& cell = more_->cell(frame.cell);
+  if (groups_ == nullptr) return;
+  const MoreGroups::Cell& cell = groups_->cell(frame.cell);
   for (std::size_t i = 0; i < kMoreGroups; ++i)
     frame.more[i].is_recursive = use_of(cell.groups[i], 1 + i).open++ != 0;
 }
 
 // It is open no more.
 void ThreadStack::uncount(const OpenFrame& frame) {
-  --use_of(frame.group).open;
-  if (more_ == nullptr) return;
-  const MoreGroups::Cell& cell = more_->cell(frame.cell);
+  --use_of(frame.function).open;
+  if (groups_ == nullptr) return;
+  const MoreGroups::Cell& cell = groups_->cell(frame.cell);
   for (std::size_t i = 0; i < kMoreGroups; ++i) --use_of(cell.groups[i], 1 + i).open;
 }
 
@@ -125,12 +118,12 @@ void ThreadStack::push_below(OpenFrame frame) {
   frame.inner_instructions = bare_since_.instructions - segment_begin_.instructions;
   if (window_.begin.instructions > segment_begin_.instructions)
     frame.outside_instructions = window_.begin.instructions - segment_begin_.instructions;
-  find_groups(frame);
-  const Use& use = use_of(frame.group);
+  find_cell(frame);
+  const Use& use = use_of(frame.function);
   frame.known_instructions = use.instructions;
   frame.known_branches = use.branches;
-  for (std::size_t i = 0; more_ != nullptr && i < kMoreGroups; ++i) {
-    const Use& other = use_of(more_->cell(frame.cell).groups[i], 1 + i);
+  for (std::size_t i = 0; groups_ != nullptr && i < kMoreGroups; ++i) {
+    const Use& other = use_of(groups_->cell(frame.cell).groups[i], 1 + i);
     frame.more[i].instructions = other.instructions;
     frame.more[i].branches = other.branches;
   }
@@ -140,7 +133,7 @@ void ThreadStack::push_below(OpenFrame frame) {
 // What a frame that ends has by more groups.
 void ThreadStack::share_more(const OpenFrame& open, Frame& frame) {
   frame.cell = open.cell;
-  const MoreGroups::Cell& cell = more_->cell(open.cell);
+  const MoreGroups::Cell& cell = groups_->cell(open.cell);
   for (std::size_t i = 0; i < kMoreGroups; ++i) {
     GroupShare& share = frame.more[i];
     share.is_recursive = open.more[i].is_recursive;
@@ -175,7 +168,7 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   frame.away = is_open_before ? away_.sum().without(window_.away) : away_.since(open.away);
   frame.segment = segment_;
   frame.function = open.function;
-  frame.group = open.group;
+  frame.group = open.function;
   frame.depth = open.depth;
   frame.how = open.how;
   frame.end_how = how;
@@ -201,11 +194,11 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
     frame.new_instructions = frame.instructions - open.known_instructions;
     frame.new_branches = frame.branches - open.known_branches;
   }
-  Use& use = use_of(open.group);
+  Use& use = use_of(open.function);
   --use.open;
   use.instructions += frame.new_instructions;
   use.branches += frame.new_branches;
-  if (more_ != nullptr) share_more(open, frame);
+  if (groups_ != nullptr) share_more(open, frame);
   frame.is_outside = ids_.is_before || (ends_after && frame.instructions == 0 && has_code && !began_before);
   if (frame.is_outside) frame.self_instructions = 0;
   sink_.on_frame(frame, owner_);
@@ -340,7 +333,7 @@ void ThreadStack::set_function(std::uint64_t entry_ip, std::uint32_t function) {
   frame.entry_ip = entry_ip;
   frame.function = function;
   frame.flags |= std::uint16_t{FRAME_ENTRY};
-  find_groups(frame);
+  find_cell(frame);
   count(frame);
 }
 

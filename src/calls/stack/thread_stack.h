@@ -59,7 +59,6 @@ struct OpenFrame {
   std::uint64_t outside_instructions = 0;  // of inner_instructions: before the window
   Place begin;                             // with counts of the thread
   std::uint32_t function = kUnknownFunction;
-  std::uint32_t group = kUnknownFunction;
   std::uint32_t cell = 0;
   std::int32_t depth = 0;
   std::uint32_t tails = 0;  // tail frames below that share the return address
@@ -101,10 +100,9 @@ struct FrameIds {
 
 class ThreadStack {
  public:
-  // `groups`: null: frames are grouped by function. `more`: null: by nothing else.
-  ThreadStack(FrameIds& ids, FrameGroups* groups, FrameSink& sink, const Owner& owner,
-              MoreGroups* more = nullptr)
-      : ids_(ids), groups_(groups), more_(more), sink_(sink), owner_(owner) {}
+  // `groups`: by which recursion is looked for, too; null: by function only.
+  ThreadStack(FrameIds& ids, MoreGroups* groups, FrameSink& sink, const Owner& owner)
+      : ids_(ids), groups_(groups), sink_(sink), owner_(owner) {}
 
   [[nodiscard]] bool empty() const noexcept { return frames_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return frames_.size(); }
@@ -229,11 +227,11 @@ class ThreadStack {
   };
   [[nodiscard]] Below below() noexcept;
   void enter(OpenFrame& frame, const Below& below);
-  void find_groups(OpenFrame& frame);
+  void find_cell(OpenFrame& frame);
   void count(OpenFrame& frame);
   void uncount(const OpenFrame& frame);
   void drop_stubs() noexcept;
-  // `by`: 0: of the groups; 1 + index in MoreGroups.
+  // `by`: 0: of the function; 1 + index in MoreGroups.
   [[nodiscard]] Use& use_of(std::uint32_t group, std::size_t by = 0) {
     std::vector<Use>& uses = uses_[by];
     if (group >= uses.size()) uses.resize(std::max<std::size_t>(group + 1, uses.size() * 2));
@@ -244,15 +242,13 @@ class ThreadStack {
     }
     return use;
   }
-  [[nodiscard]] std::uint32_t group_of(const OpenFrame& frame);
   void push_below(OpenFrame frame);
   void mark_undecided(OpenFrame& open, std::size_t index) const noexcept;
   void share_more(const OpenFrame& open, Frame& frame);
   void emit(const OpenFrame& open, EndHow how, const Place& end);
 
   FrameIds& ids_;
-  FrameGroups* groups_;  // null: by function
-  MoreGroups* more_;     // null: by nothing else
+  MoreGroups* groups_;  // null: by function only
   FrameSink& sink_;
   Owner owner_;
   std::vector<OpenFrame> frames_;

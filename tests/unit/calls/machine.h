@@ -98,8 +98,8 @@ class Frames final : public FrameSink {
 // Executes branches. Before each, `insns` instructions are executed, the branch included.
 class Program {
  public:
-  explicit Program(Tails tails = Tails::NESTED, FrameGroups* groups = nullptr, MoreGroups* more = nullptr)
-      : machine(code, frames, tails, groups, more) {}
+  explicit Program(Tails tails = Tails::NESTED, MoreGroups* groups = nullptr)
+      : machine(code, frames, tails, groups) {}
 
   void branch(flow::BranchKind kind, std::uint64_t from, std::optional<std::uint64_t> to,
               std::uint64_t insns = 10) {

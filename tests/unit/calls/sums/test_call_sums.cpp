@@ -1,9 +1,8 @@
-// The sums of one pass are those of a pass for each of them.
+// Sums over cells are those over each function, entry and module.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -41,6 +40,19 @@ void give(const Program& program, Sink& sink) {
     sink.on_frame(program.frames.frames[i], program.frames.owners[i]);
 }
 
+// By one of MoreGroups::kBy alone.
+void give_by(std::size_t by, const MoreGroups& groups, const Program& program, FunctionTotals& totals) {
+  for (std::size_t i = 0; i < program.frames.frames.size(); ++i) {
+    Frame frame = program.frames.frames[i];
+    frame.group = groups.cell(frame.cell).groups[by];
+    frame.new_instructions = frame.more[by].new_instructions;
+    frame.new_branches = frame.more[by].new_branches;
+    frame.flags &= static_cast<std::uint16_t>(~FRAME_RECURSIVE);
+    if (frame.more[by].is_recursive) frame.flags |= std::uint16_t{FRAME_RECURSIVE};
+    totals.on_frame(frame, program.frames.owners[i]);
+  }
+}
+
 void expect_equal(Batch& some, Batch& others) {
   ASSERT_EQ(some.rows(), others.rows());
   some.shrink();
@@ -62,19 +74,18 @@ using Case = std::tuple<std::optional<RowWindow>, Tails, bool>;
 
 class CallSumsOf : public testing::TestWithParam<Case> {};
 
-TEST_P(CallSumsOf, RandomBranchesEqualSeparatePasses) {
+TEST_P(CallSumsOf, RandomBranchesEqualThoseOfEachGroup) {
   const auto& [window, tails, hides] = GetParam();
   const auto is_hidden = [](std::uint32_t function) { return function % 5 == 0; };
   const FunctionTable functions = functions_in_files();
-  std::array<std::unique_ptr<FunctionTotals>, 3> expected;
-  for (auto& one : expected) one = std::make_unique<FunctionTotals>(columns::Selection{});
+  FunctionTotals by_function({});
+  std::array<FunctionTotals, kMoreGroups> by_group{FunctionTotals({}), FunctionTotals({})};
   CallTree tree;
   CallSums sums({}, CallSums::Tree::SMALL);
-  constexpr std::array kBy{By::FUNCTION, By::ENTRY, By::MODULE};
   for (std::uint32_t seed = 0; seed < 12; ++seed) {  // as streams
     MoreGroups more(functions);
     if (hides) more.hide(is_hidden);
-    Program program(tails, nullptr, &more);
+    Program program(tails, &more);
     run_random(program, seed, 2000, window);
     if (!program.machine.has_ended()) program.finish();
     CallSums one({}, CallSums::Tree::SMALL);
@@ -83,21 +94,22 @@ TEST_P(CallSumsOf, RandomBranchesEqualSeparatePasses) {
     CallTree contexts;
     give(program, contexts);
     tree.add_all(contexts, functions);
-    for (std::size_t i = 0; i < kBy.size(); ++i) {
-      FrameGroups groups(kBy[i], functions);
-      if (hides) groups.hide(is_hidden);
-      Program alone(tails, kBy[i] == By::FUNCTION ? nullptr : &groups);
-      run_random(alone, seed, 2000, window);
-      if (!alone.machine.has_ended()) alone.finish();
-      FunctionTotals totals({});
-      give(alone, totals);
-      expected[i]->add_all(totals, groups);
+    FunctionTotals functions_of_one({});
+    give(program, functions_of_one);
+    by_function.add_all(functions_of_one, FrameGroups(By::FUNCTION, functions));
+    for (std::size_t i = 0; i < kMoreGroups; ++i) {
+      FunctionTotals groups_of_one({});
+      give_by(i, more, program, groups_of_one);
+      by_group[i].add_all(groups_of_one, more.groups(i));
     }
   }
-  for (std::size_t i = 0; i < kBy.size(); ++i) {
-    const auto rows = sums.functions(kBy[i], columns::kAllColumns);
-    EXPECT_GT(rows->rows(), 3U);
-    expect_equal(*rows, *expected[i]->rows(columns::kAllColumns));
+  const auto rows = sums.functions(By::FUNCTION, columns::kAllColumns);
+  EXPECT_GT(rows->rows(), 3U);
+  expect_equal(*rows, *by_function.rows(columns::kAllColumns));
+  for (std::size_t i = 0; i < kMoreGroups; ++i) {
+    const auto groups = sums.functions(MoreGroups::kBy[i], columns::kAllColumns);
+    EXPECT_GT(groups->rows(), 3U);
+    expect_equal(*groups, *by_group[i].rows(columns::kAllColumns));
   }
   ASSERT_TRUE(sums.has_tree());
   expect_equal(*sums.tree(columns::kAllColumns), *tree.rows(columns::kAllColumns));
@@ -113,7 +125,7 @@ TEST(CallSums, DropLargeTreesThatWereNotAskedFor) {
   const FunctionTable functions = functions_in_files();
   for (const auto tree : {CallSums::Tree::NONE, CallSums::Tree::SMALL, CallSums::Tree::WHOLE}) {
     MoreGroups more(functions);
-    Program program(Tails::NESTED, nullptr, &more);
+    Program program(Tails::NESTED, &more);
     run_random(program, 1, 3000);
     program.finish();
     CallSums one({}, tree, kMost);
@@ -133,7 +145,7 @@ TEST(CallSums, DropTreesThatGetLargeByAllStreams) {
     all.emplace(columns::Selection{}, CallSums::Tree::SMALL, most);
     for (std::uint32_t seed = 0; seed < 8; ++seed) {
       MoreGroups more(functions);
-      Program program(Tails::NESTED, nullptr, &more);
+      Program program(Tails::NESTED, &more);
       run_random(program, seed, 3000);
       program.finish();
       CallSums one({}, CallSums::Tree::SMALL);

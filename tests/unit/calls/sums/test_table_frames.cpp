@@ -1,7 +1,10 @@
 // Sums over the rows of a table of calls are those over the frames as they end.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "calls/frame_rows.h"
+#include "calls/sums/call_sums.h"
 #include "calls/sums/call_tree.h"
 #include "calls/sums/function_totals.h"
 #include "calls/sums/table_frames.h"
@@ -109,22 +112,22 @@ TEST_P(TableFramesBy, SumUpRandomBranches) {
   using enum Column;
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     const FunctionTable functions = functions_in_files();
-    FrameGroups groups(GetParam(), functions);
+    MoreGroups groups(functions);
     Program plain;
     run_random(plain, seed, 3000);
     plain.finish();
-    Program grouped(Tails::NESTED, GetParam() == By::FUNCTION ? nullptr : &groups);
+    Program grouped(Tails::NESTED, &groups);
     run_random(grouped, seed, 3000);
     grouped.finish();
-    FunctionTotals one({});
+    CallSums one({}, CallSums::Tree::NONE);
     give(grouped, one);
-    FunctionTotals all({});
-    all.add_all(one, groups);
+    CallSums all({}, CallSums::Tree::NONE);
+    all.add_all(std::move(one), functions, groups);
     Rows rows(plain, functions);
     const TableFrames frames(rows.notes, rows.view());
     EXPECT_TRUE(frames.is_whole());
     const auto found = frames.functions(GetParam(), Tails::NESTED, columns::kAllColumns);
-    const auto expected = all.rows(columns::kAllColumns);
+    const auto expected = all.functions(GetParam(), columns::kAllColumns);
     expect_equal<functions_file, functions_count, functions_instructions, functions_self_instructions,
                  functions_branches, functions_p50_instructions, functions_p99_instructions,
                  functions_max_instructions>(*found, *expected);
