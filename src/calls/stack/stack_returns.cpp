@@ -341,8 +341,8 @@ bool StackMachine::go_below(const Step& step, const Place& after, bool only_cert
 }
 
 void StackMachine::on_abort(const Step& step, const Place& after) {
-  static_cast<void>(step);
   while (!stack().empty() && (stack().top().flags & FRAME_IN_TX) != 0) stack().pop(EndHow::ABORT, after);
+  if (step.to_known()) ensure_frame(step.to_ip, after);
 }
 
 }  // namespace ptkit::calls

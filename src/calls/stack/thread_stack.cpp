@@ -157,7 +157,7 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   frame.call_ip = open.call_ip;
   frame.return_ip = open.return_ip;
   frame.continues = open.continues;
-  const bool is_open_before = window_.cuts(open);
+  const bool is_open_before = began_before_window(open);
   frame.begin = is_open_before ? window_.begin : open.begin;
   frame.instructions = end.instructions - frame.begin.instructions;
   frame.self_instructions =
@@ -244,8 +244,13 @@ bool ThreadStack::cancel() {
   if (frames_.size() < 2 || top().id + 1 != ids_.next) return false;
   --ids_.next;
   ids_.cancelled = std::min(ids_.cancelled, ids_.next);
+  ids_.first_inside = std::min(ids_.first_inside, ids_.next);
   uncount(top());
+  // What it has executed is of the frame below.
+  const std::uint64_t begin = top().begin.instructions;
+  const std::uint64_t before = std::max(window_.begin.instructions, begin) - begin;
   frames_.pop_back();
+  innermost().outside_instructions -= std::min(innermost().outside_instructions, before);
   drop_stubs();
   doubt_end_ = std::min(doubt_end_, frames_.size());
   return true;
@@ -277,7 +282,8 @@ void ThreadStack::begin_segment(const Place& begin) noexcept {
 
 void ThreadStack::begin_window(const Place& begin) {
   away_.sum_up_to(begin);
-  window_ = {begin, away_.sum(), ids_.next};
+  window_ = {begin, away_.sum()};
+  ids_.first_inside = ids_.next;
   std::uint64_t above = begin.instructions;  // where the frame above begins
   std::size_t inlined = inlined_.size();
   const auto pass = [&](OpenFrame& frame) {

@@ -94,8 +94,9 @@ struct FrameIds {
   std::uint64_t cancelled = UINT64_MAX;  // the lowest one since cancelled() of the machine
   std::uint32_t segment = 0;             // the last one
   // Of the window that frames are asked for.
-  bool is_before = false;  // it has not begun
-  bool is_ending = false;  // frames that end now go on behind it
+  std::uint64_t first_inside = 0;  // lower ones were given before it
+  bool is_before = false;          // it has not begun
+  bool is_ending = false;          // frames that end now go on behind it
 };
 
 class ThreadStack {
@@ -207,12 +208,10 @@ class ThreadStack {
   struct Window {
     Place begin;
     AwayTime away;
-    std::uint64_t ids = 0;  // they are below
-
-    [[nodiscard]] bool cuts(const OpenFrame& frame) const noexcept {
-      return frame.id < ids || frame.begin.instructions < begin.instructions;
-    }
   };
+  [[nodiscard]] bool began_before_window(const OpenFrame& frame) const noexcept {
+    return frame.id < ids_.first_inside || frame.begin.instructions < window_.begin.instructions;
+  }
   [[nodiscard]] bool has_inlined() const noexcept {
     return !inlined_.empty() && inlined_.back().size == frames_.size();
   }

@@ -248,6 +248,21 @@ TEST(StackMachine, AbortedTransactionEndsItsFrames) {
   EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
 }
 
+// The only frame has replaced the one that jumped to it.
+TEST(StackMachine, CodeAfterAnAbortIsOfAFrame) {
+  Program program(Tails::REPLACED);
+  program.in_tx = true;
+  program.jump(kMain + 0x10, kF);
+  program.branch(BranchKind::TX_ABORT, kF + 0x10, kG + 0x20, 3);
+  program.in_tx = false;
+  program.go_on(4);
+  program.machine.on_disabled(program.place);
+  program.enable(kH);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kG).self_instructions, 5U);
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+}
+
 TEST(StackMachine, HasALimitForOpenFrames) {
   Program program;
   for (std::size_t i = 0; i < StackMachine::kMostFrames + 10; ++i) program.call(kF + 0x10, kF);

@@ -66,6 +66,26 @@ TEST(Window, HasCallsOfWhichItHasTheFirstInstruction) {
   EXPECT_TRUE(behind.frames.of(kMain).is_begin_unseen());
 }
 
+// The inner call of a retpoline has no frame once it returns elsewhere.
+TEST(Window, BeginsWithinARetpoline) {
+  Program program;
+  program.machine.set_window();
+  program.call(kMain + 0x10, kH);                                    // 10 instructions
+  program.branch(flow::BranchKind::CALL, kH + 0x20, kH + 0x30, 20);  // 30
+  program.go_on(1);                                                  // 31
+  program.machine.on_limit(0, program.place);
+  program.branch(flow::BranchKind::RETURN, kH + 0x34, kF, 2);  // 33
+  program.ret(kF + 0x40, kMain + 0x14);                        // 43
+  program.finish(5);
+  EXPECT_EQ(program.frames.of(kF).instructions, 10U);
+  EXPECT_FALSE(program.frames.of(kF).crosses());
+  EXPECT_TRUE(program.frames.of(kF).is_call());
+  EXPECT_EQ(program.frames.of(kH).instructions, 12U);
+  EXPECT_EQ(program.frames.of(kH).self_instructions, 2U);
+  EXPECT_TRUE(program.frames.of(kH).crosses());
+  EXPECT_EQ(program.frames.of(kMain).self_instructions, 5U);
+}
+
 // Each thread has counts of its own, and time in which it was away before the window does not count.
 TEST(Window, CutsThreadsThatAreAway) {
   const Owner one{0, 1, 1, 0};
