@@ -63,7 +63,8 @@ class Symbols::Impl {
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name,
                                            const std::vector<std::int32_t>& files) const {
     std::vector<Symbol> first;
-    for (const auto chosen : {&Impl::of_name, &Impl::of_variant, &Impl::of_last_part}) {
+    for (const auto chosen :
+         {&Impl::of_exact_name, &Impl::of_variant, &Impl::of_short_name, &Impl::of_last_part}) {
       std::vector<Symbol> found = (this->*chosen)(name);
       if (!files.empty())
         std::erase_if(found, [&](const Symbol& one) { return !std::ranges::count(files, one.file); });
@@ -180,12 +181,16 @@ class Symbols::Impl {
     return found;
   }
 
-  [[nodiscard]] std::vector<Symbol> of_name(std::string_view name) const {
-    return symbols_of([name](const Table& table) { return table.named(name); });
+  [[nodiscard]] std::vector<Symbol> of_exact_name(std::string_view name) const {
+    return symbols_of([name](const Table& table) { return table.named(name, Table::Form::EXACT); });
+  }
+
+  [[nodiscard]] std::vector<Symbol> of_short_name(std::string_view name) const {
+    return symbols_of([name](const Table& table) { return table.named(name, Table::Form::SHORT); });
   }
 
   [[nodiscard]] std::vector<Symbol> of_last_part(std::string_view name) const {
-    return symbols_of([name](const Table& table) { return table.named(name, true); });
+    return symbols_of([name](const Table& table) { return table.named(name, Table::Form::LAST_PART); });
   }
 
   // Whether code of the symbol is known. Of a recording, that is the code that was executed.
@@ -204,8 +209,7 @@ class Symbols::Impl {
     const std::string_view function = without_variant(name);
     if (function.size() == name.size()) return {};
     std::set<std::uint64_t> places;
-    for (const Symbol& one : symbols_of([&](const Table& table) { return table.named(function); }))
-      places.insert(one.address);
+    for (const Symbol& one : of_exact_name(function)) places.insert(one.address);
     std::vector<Symbol> found = symbols_of([&](const Table& table) {
       std::vector<std::size_t> indices;
       for (std::size_t i = 0; i < table.size() && !places.empty(); ++i) {

@@ -45,9 +45,9 @@ class Symbols {
   // is mapped there (also beneath a page dump) and of lists, the one that begins nearest; of two, the list's.
   [[nodiscard]] std::optional<Symbol> find(trace::SpaceId space, std::uint64_t tsc,
                                            std::uint64_t address) const;
-  // All symbols of a name, once for each address and space: those with the raw, demangled or short name, or
-  // the demangled one without arguments; if no code of these is known, those with short names that end with
-  // it. `files`: only theirs, if not empty.
+  // All symbols of a name, once for each address and space: those with the raw or demangled name; if no code
+  // of these is known, those with the short name, or the demangled one without arguments; then those with
+  // short names that end with it. `files`: only theirs, if not empty.
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name,
                                            const std::vector<std::int32_t>& files = {}) const;
   // The same for all symbols with a name that a pattern of fnmatch(3) matches. Without `with_names`, they

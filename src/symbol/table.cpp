@@ -34,6 +34,10 @@ std::string_view without_return_type(std::string_view name) noexcept {
   return name;
 }
 
+bool is_exactly(std::string_view raw, std::string_view whole, std::string_view wanted) noexcept {
+  return raw == wanted || whole == wanted || without_variant(whole) == wanted;
+}
+
 // Whether the short form of a whole name is `wanted`, or ends with it.
 bool has_short_name(std::string_view whole, std::string_view wanted, bool by_part) {
   const std::size_t scope = wanted.rfind("::");
@@ -143,17 +147,19 @@ Table::Extent Table::extent(std::size_t index) const noexcept {
   return {index, entry.file_offset, end - entry.file_offset};
 }
 
-std::vector<std::size_t> Table::named(std::string_view name, bool by_part) const {
+std::vector<std::size_t> Table::named(std::string_view name, Form form) const {
   std::vector<std::size_t> found;
   const bool is_generated = name.find(kGenerated) != std::string_view::npos;
   const NameFilter filter = NameFilter::of_name(name);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (has_name(i) ? !filter.admits(entries_[i].name) : !is_generated) continue;
     const std::string_view whole = this->name(i);
-    const bool is_same =
-        !by_part && (raw_name(i) == name || whole == name || without_arguments(whole) == name);
+    const bool by_part = form == Form::LAST_PART;
+    bool is_named = !by_part && is_exactly(raw_name(i), whole, name);
     // Short names have no letters that the whole ones lack.
-    if (is_same || (whole.size() > name.size() && has_short_name(whole, name, by_part))) found.push_back(i);
+    if (!is_named && form != Form::EXACT && whole.size() > name.size())
+      is_named = (!by_part && without_arguments(whole) == name) || has_short_name(whole, name, by_part);
+    if (is_named) found.push_back(i);
   }
   return found;
 }

@@ -114,10 +114,12 @@ def print_call_report(trace: Trace, options: argparse.Namespace, chosen: dict[st
 
 def _histogram(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
     name, of = options.histogram, measure_of(trace, options)
+    ranges = trace._ranges_of(name)
     with decoding(trace, streams=selection.chosen_streams(trace, options)):
-        calls = trace.calls(frames=options.frames, **chosen | {"symbol": name})
-    if len(calls):
-        calls = calls.of_function(name, trace._ranges.of_symbol(name))
+        calls = trace.calls(frames=options.frames, **chosen | {"symbol": name}) if ranges else None
+        if not calls:  # imported functions have no address; the others are for what an error lists
+            calls = trace.calls(frames=options.frames, **chosen)
+    calls = calls.of_function(name, ranges)
     found = calls.histogram(of)
     if options.json:
         _print_json(trace, "call_histogram", [{"unit": found.unit, **one} for one in _bins(found)])

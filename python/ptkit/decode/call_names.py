@@ -27,6 +27,8 @@ def one_function(
 ) -> NDArray[np.intp]:
     """Numbers of the function of a name: the same one in several files, or in several versions, has several.
 
+    Of several functions, it is the one of just this name.
+
     Parameters and errors are those of `called_functions`.
 
     Raises
@@ -35,7 +37,11 @@ def one_function(
         If functions of several names were called; the message has them.
     """
     found = called_functions(functions, counts, name, ranges)
-    _check_one(name, list(zip(_names(functions[found]), counts[found].tolist(), strict=True)))
+    names = _names(functions[found])
+    exact = [one == name for one in names]
+    if any(exact):
+        return found[exact]
+    _check_one(name, list(zip(names, counts[found].tolist(), strict=True)))
     return found
 
 
@@ -43,6 +49,9 @@ def called_functions(
     functions: Table, counts: NDArray[np.int64], name: str, ranges: Sequence[Range]
 ) -> NDArray[np.intp]:
     """Numbers of the functions of a name, or of a pattern, that were called.
+
+    They are those that ``symbol=`` selects. Imported and inlined functions have no symbol, and threads none
+    where they begin in unknown code: these are known by the name that `functions` has.
 
     Parameters
     ----------
@@ -61,21 +70,33 @@ def called_functions(
         If no such function was called; the message has near names.
     """
     called = np.flatnonzero(counts)
-    names = dict(zip(called.tolist(), _names(functions[called]), strict=True))
-    found = [number for number, one in names.items() if one == name]
-    if not found:
-        shorter = dict(zip(names, _core.short_names(list(names.values())), strict=True))
-        found = [number for number, one in shorter.items() if one == name]
-    if not found:
-        within = _within(functions, ranges)
-        found = [number for number in names if within[number]]
-    if not found:  # functions of just this name were not called
-        found = [number for number, one in shorter.items() if one.endswith(f"::{name}")]
-    if not found:
-        near = get_close_matches(name, list(dict.fromkeys(names.values())), _NEAR)
-        hint = f"; did you mean {' or '.join(repr(shortened(one)) for one in near)}?" if near else ""
-        raise SymbolError(f"no function {name!r} was called{hint}")
-    return np.array(found, np.intp)
+    rows = functions[called]
+    full = _names(rows)
+    short = _core.short_names(full)
+    has_place = np.asarray(rows["entry_known"] & ~rows["is_inlined"])
+    found = has_place & _within(rows, ranges)
+    nameless = ~has_place if ranges else np.ones(len(rows), np.bool_)
+    forms = [[one == name for one in names] for names in (full, short)]
+    if not found.any():
+        forms.append([one.endswith(f"::{name}") for one in short])
+    for form in (np.array(one, np.bool_) for one in forms):
+        if (form & (found | nameless)).any():
+            found |= form & nameless
+            break
+    if not found.any():
+        found = np.array(forms[0], np.bool_)  # code that had this name when it was called
+    if not found.any():
+        raise SymbolError(f"no function {name!r} was called{_near(name, full, short)}")
+    return called[found]
+
+
+def _near(name: str, full: list[str], short: list[str]) -> str:
+    """Functions that were called and have the name in short, or as its end, or a similar one."""
+    near = [
+        one for one, of in zip(full, short, strict=True) if of == name or of.endswith(f"::{name}")
+    ] or get_close_matches(name, list(dict.fromkeys(full)), _NEAR)
+    listed = " or ".join(repr(shortened(one)) for one in list(dict.fromkeys(near))[:_NEAR])
+    return f"; did you mean {listed}?" if listed else ""
 
 
 def _names(functions: Table) -> list[str]:

@@ -11,7 +11,6 @@ from test_json import ROWS, assert_fits
 
 import ptkit
 from ptkit.cli import main
-from ptkit.decode.call_names import called_functions
 
 SHORT = "store::Map::insert"
 FULL = (
@@ -106,13 +105,6 @@ def test_a_function_that_did_not_run_hides_no_last_parts(
         assert len(table(symbol="insert")) == len(table(symbol="Map::insert")) > 0
     assert {name for name, *_ in trace.symbols("insert")} == set(FULL)
     assert len(trace.edges(symbol="templates!insert")) == len(trace.edges(symbol="insert"))
-
-
-def test_functions_that_were_called_come_before_those_of_just_the_name(recording: str) -> None:
-    columns = ["function_full", "count", "entry_ip", "entry_known", "space"]
-    functions = ptkit.open(recording).functions(columns=columns)
-    found = called_functions(functions, functions["count"], "insert", [(0x1000, 0x1FFF, None)])
-    assert set(functions[found]["function_full"]) == set(FULL)
 
 
 def test_one_function_is_asked_for_by_its_full_name(

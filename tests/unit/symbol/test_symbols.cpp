@@ -94,6 +94,27 @@ TEST(SymbolsLookup, TakesShortNamesAndTheirLastParts) {
   EXPECT_EQ(symbols.matching("ns::*::put").size(), 2u);
 }
 
+// The C function put, put(int), and what an IFUNC chooses.
+TEST(SymbolsLookup, ExactNamesComeBeforeShortOnes) {
+  auto bundle = bundle_of({{"put", 0x2010, 0x10}, {"_Z3puti", 0x2020, 0x10}, {"put (avx)", 0x2030, 0x10}});
+  const auto names = [&](const char* name) {
+    const Symbols symbols(bundle);
+    std::vector<std::string> found;
+    for (const Symbol& symbol : symbols.lookup(name)) found.emplace_back(symbol.name);
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names("put"), (Names{"put", "put (avx)"}));
+  EXPECT_EQ(names("put(int)"), (Names{"put(int)"}));
+  trace::CodeRegion code = bundle->code[0];
+  code.address += 0x20;
+  code.file_offset += 0x20;
+  code.size = 0;
+  code.bytes = trace::TraceBuffer::from_vector({0x90});
+  bundle->code.push_back(code);
+  EXPECT_EQ(names("put"), (Names{"put", "put(int)", "put (avx)"}));  // of the exact ones, there is no code
+}
+
 // insert(int) of one file, and ns::Map<int>::insert(int) of another one.
 TEST(SymbolsLookup, NamesWithoutCodeHideNoLastPartsWithCode) {
   auto bundle = bundle_of({{"_Z6inserti", 0x2010, 0x10}});
