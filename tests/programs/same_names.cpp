@@ -25,6 +25,13 @@ extern "C" APART void scan(const char* text) { work(*text); }
 APART void scan(int text) { work(text); }
 APART void reset(char to) { work(to); }
 
+APART void put(int value) { work(value); }
+APART void put(char value) { work(value); }
+APART void turn(int value) {
+  put(value);
+  put(static_cast<char>(value));
+}
+
 // Never called.
 extern "C" [[gnu::used]] APART void reset(int to) { sum = to; }
 extern "C" [[gnu::used]] APART void finish(int status) { sum = status; }
@@ -38,4 +45,5 @@ APART int main() {
   for (int i = 0; i < 60; ++i) pool.reset(i);
   for (char i = 0; i < 70; ++i) pool::finish(i);
   for (int i = 0; i < 80; ++i) pool::close(i);
+  for (int i = 0; i < 90; ++i) turn(i);
 }

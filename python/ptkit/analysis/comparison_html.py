@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from ptkit.table.distinct_names import distinct_names
 from ptkit.table.html import Cell, html_table
 from ptkit.text import counted, one_line
 
@@ -26,20 +27,21 @@ _PARTS = (
 def comparison_html(comparison: CallComparison) -> str:
     """Build a table for each kind of difference, of those with most extra work."""
     found = comparison
+    shown = distinct_names(found._full_names())
     by = "instructions" if found.by == "instructions" else "time"
     head = (
-        f"<p><b>{escape(one_line(found.function))}</b>: {len(found.slow):,} slow and {len(found.fast):,} "
-        f"fast of {counted(found.calls, 'call')}, by {by}. All numbers are means over the calls.</p>"
+        f"<p><b>{escape(one_line(shown[found.function_full]))}</b>: {len(found.slow):,} slow and "
+        f"{len(found.fast):,} fast of {counted(found.calls, 'call')}, by {by}. All numbers are means over the calls.</p>"
     )
     tables = [
-        _table(differences, noun, unit)
+        _table(differences, shown, noun, unit)
         for name, noun, unit in _PARTS
         if (differences := getattr(found, name))
     ]
     return head + "".join(tables)
 
 
-def _table(differences: Sequence[CallDifference], noun: str, unit: str) -> str:
+def _table(differences: Sequence[CallDifference], shown: Mapping[str, str], noun: str, unit: str) -> str:
     heads = [
         Cell(noun, is_text=True),
         Cell("extra", title="slow less fast", unit=unit),
@@ -51,7 +53,7 @@ def _table(differences: Sequence[CallDifference], noun: str, unit: str) -> str:
     ]
     rows = [
         [
-            Cell(one.name, title=one.name_full, is_text=True),
+            Cell(one._with(shown), title=one.name_full, is_text=True),
             Cell(f"{one.extra:+,.0f}" if one.kind != "gap" else f"{one.extra:+.2f}"),
             *(
                 Cell(f"{value:,.0f}" if one.kind != "gap" else f"{value:.2f}")

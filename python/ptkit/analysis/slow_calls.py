@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -14,6 +14,7 @@ from ptkit.analysis.call_branches import EdgeWork, edge_work
 from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
 from ptkit.table import Table
+from ptkit.table.distinct_names import distinct_names
 
 __all__ = ["CallComparison", "CallDifference", "Choice", "compare_calls"]
 
@@ -62,16 +63,27 @@ class CallDifference:
     @property
     def name(self) -> str:
         """`name_full` with short names of functions."""
-        if self.kind not in ("function", "edge"):
-            return self.name_full
-        ends = [end.partition("+0x") for end in self.name_full.split(_TO)]
-        names = _core.short_names([name for name, *_ in ends])
-        return _TO.join(name + plus + offset for name, (_, plus, offset) in zip(names, ends, strict=True))
+        full = self._functions()
+        return self._with(dict(zip(full, _core.short_names(full), strict=True)))
 
     @property
     def extra(self) -> float:
         """What a slow call has more."""
         return self.slow - self.fast
+
+    def _functions(self) -> list[str]:
+        """Full names of functions in `name_full`."""
+        return [name for name, *_ in self._ends()] if self.kind in ("function", "edge") else []
+
+    def _with(self, shown: Mapping[str, str]) -> str:
+        """`name_full` with other names of functions."""
+        if self.kind not in ("function", "edge"):
+            return self.name_full
+        return _TO.join(shown.get(name, name) + plus + offset for name, plus, offset in self._ends())
+
+    def _ends(self) -> list[tuple[str, str, str]]:
+        """Functions and offsets in them."""
+        return [end.partition("+0x") for end in self.name_full.split(_TO)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,11 +131,19 @@ class CallComparison:
         """The short name of the function."""
         return _core.short_names([self.function_full])[0]
 
+    def _full_names(self) -> list[str]:
+        """Full names of all functions, the compared one first."""
+        parts = (*self.functions, *self.edges)
+        return list(
+            dict.fromkeys([self.function_full, *(name for one in parts for name in one._functions())])
+        )
+
     def __repr__(self) -> str:
-        first = ", ".join(f"{one.name} {one.extra:+,.0f}" for one in self.functions[:3])
+        shown = distinct_names(self._full_names())
+        first = ", ".join(f"{one._with(shown)} {one.extra:+,.0f}" for one in self.functions[:3])
         unit = "instructions" if self.by == "instructions" else "TSC ticks"
         return (
-            f"<CallComparison of {self.function}() by {unit}: {len(self.slow):,} slow (from "
+            f"<CallComparison of {shown[self.function_full]} by {unit}: {len(self.slow):,} slow (from "
             f"{self.slow_from:,} on) and {len(self.fast):,} fast (up to {self.fast_to:,}) of {self.calls:,} "
             f"calls; instructions by function: {first or 'equal'}>"
         )

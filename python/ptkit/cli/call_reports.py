@@ -209,8 +209,8 @@ def _members(one: CallDifference) -> dict[str, Any]:
 
 def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Namespace) -> None:
     durations, of = Durations(trace), found.by
-    name = common.name_column(options, "name")
-    function = getattr(found, common.name_column(options, "function"))
+    names = common.shown_names(options, found._full_names())
+    function = names.get(found.function_full, found.function_full)
     say(
         f"{function}: {counted(found.calls, 'call')}; {counted(len(found.slow), 'slow one')}, "
         f"{durations.length(found.slow_from, of)} or more; {counted(len(found.fast), 'fast one')}, "
@@ -231,7 +231,7 @@ def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Nam
         for one in shown:
             times = f"{_mean(one.slow_count)} / {_mean(one.fast_count)}"
             line = f"{_mean(one.extra):>14} {_mean(one.slow):>14} {_mean(one.fast):>14} {times:>17}  "
-            say_painted((line[:14], "hot"), line[14:], fit(getattr(one, name), len(line), width))
+            say_painted((line[:14], "hot"), line[14:], fit(one._with(names), len(line), width))
     _print_times(trace, found)
     _print_pair(trace, found, options)
 

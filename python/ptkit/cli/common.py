@@ -311,11 +311,6 @@ def has_short_names(options: argparse.Namespace) -> bool:
     return sys.stdout.isatty() if options.names is None else bool(options.names == "short")
 
 
-def name_column(options: argparse.Namespace, name: str) -> str:
-    """Return the column of functions that is printed: `name`, or the one of the full names."""
-    return name if has_short_names(options) else full_name(name)
-
-
 def function_names(options: argparse.Namespace, rows: Table, column: str = "function") -> list[Any]:
     """Names of functions to print: on a terminal, with what tells functions with equal short names apart."""
     full = rows.named(full_name(column))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from compiling import build
+from terminals import python_on_a_terminal
 
 import ptkit
 from ptkit.cli import main
@@ -107,3 +108,20 @@ def test_functions_without_a_symbol_are_known_by_their_names(sources: dict[str, 
     assert found("close", []) == {"pool::close(int)"}
     with pytest.raises(ptkit.SymbolError, match="no function 'close' was called; did you mean 'pool::close"):
         found("close", [(0x1000, 0x1FFF, None)])
+
+
+def test_differences_of_slow_calls_are_told_apart(sources: dict[str, list[str]]) -> None:
+    (path,) = sources["executed code"]
+    words = ["-m", "ptkit", "functions", path, "--slow", "turn"]
+    shown = python_on_a_terminal(words, errors_too=False)
+    for name in ("put(int)", "put(char)"):
+        assert sum(line.split()[-1] == name for line in shown.splitlines() if line.split()) > 0, shown
+        assert shown.count(name) > 2  # of edges, too
+    assert shown.startswith("turn: 90 calls")
+    whole = python_on_a_terminal([*words, "--names", "full"], errors_too=False)
+    assert "turn(int): 90 calls" in whole
+    found = opened(sources["executed code"]).compare("turn")
+    assert "put(int) +" in repr(found)
+    assert "put(char) +" in repr(found)
+    assert all(f">{name}<" in found._repr_html_() for name in ("put(int)", "put(char)"))
+    assert {one.name for one in found.functions} == {"turn", "put"}  # the column, as that of other tables

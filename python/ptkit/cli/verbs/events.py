@@ -95,7 +95,7 @@ class _Lines:
         self._clock = Clock(trace, options.time_unit)
         self._writer = common.line_writer(trace, options)
         self._rva = options.rva
-        self._function = common.name_column(options, "function")
+        self._options = options
 
     @property
     def heading(self) -> str:
@@ -110,7 +110,7 @@ class _Lines:
         if part.name == "ptwrites":
             writer.literal("ptwrite: ")
             writer.number("value", "hex")
-            functions = part[self._function].tolist()
+            functions = common.function_names(self._options, part)
             writer.texts([line_of(f"  in {name}" if name else "") for name in functions])
         else:
             writer.texts([line_of(text) for text in part.messages()])
