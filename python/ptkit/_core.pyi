@@ -1,7 +1,7 @@
 """The C++ core. Its names are not public. `tests/codebase/test_stubs.py` compares this file with it."""
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -481,6 +481,7 @@ class LineWriter:
         names: str = "symbol",
         short_names: bool = False,
     ) -> None: ...
+    def show(self, names: Mapping[bytes, bytes]) -> None: ...
     def begin(self, rows: int) -> None: ...
     def literal(self, text: str) -> None: ...
     def begin_group(self) -> None: ...

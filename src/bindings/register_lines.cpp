@@ -64,7 +64,8 @@ class LineWriter {
               std::move(modules),
               cs_base,
               names_by_name(names),
-              short_names},
+              short_names,
+              {}},
         instructions_{{{code_, lines::InstructionStyle::TEXT},
                        {code_, lines::InstructionStyle::RAW},
                        {code_, lines::InstructionStyle::JSON},
@@ -74,6 +75,10 @@ class LineWriter {
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
+  // Texts of functions by their full names.
+  void show(const std::map<std::string, std::string>& names) {
+    for (const auto& [full, text] : names) code_.shown.insert_or_assign(full, text);
+  }
   // Begins lines of so many rows. Fields of the last ones are dropped.
   void begin(std::size_t rows) {
     lines_ = {};
@@ -292,6 +297,7 @@ void register_lines(py::module_& module) {
            py::arg("names") = "symbol", py::arg("short_names") = false,
            "file_offsets: names of files have offsets in the file, not RVAs. names: \"symbol\", \"rva\" or "
            "\"rva and symbol\". short_names: functions have their short names; JSON has both.")
+      .def("show", &LineWriter::show, py::arg("names"), "What short names are shown as, by full names.")
       .def("begin", &LineWriter::begin, py::arg("rows"), "Begin lines of so many rows.")
       .def("literal", &LineWriter::literal, py::arg("text"), "Text in each line.")
       .def("begin_group", &LineWriter::begin_group, "Begin fields with texts that are kept by their values.")

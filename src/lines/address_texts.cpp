@@ -31,9 +31,21 @@ std::string with_offset(std::string name, std::uint64_t offset) {
   return name.append("+0x").append(text.data(), base::put_hex(text.data(), offset));
 }
 
+// A short name, if it selects the function: not where it is the whole name of another one.
+std::string selecting_name(const Code& code, std::string_view full) {
+  std::string name = symbol::short_name(full);
+  // Whole names with scopes are of C++ and Rust, and have parameters, or no others with the same scopes.
+  if (name == full || name.find("::") != std::string::npos) return name;
+  const auto found = code.symbols.lookup(name);
+  const bool selects = std::ranges::any_of(found, [&](const auto& one) { return one.name == full; });
+  return found.empty() || selects ? name : std::string(full);
+}
+
 std::string function_name(const Code& code, std::string_view full) {
   if (!code.short_names) return for_terminal(full);
-  return for_terminal(symbol::short_name(full));
+  const auto known = code.shown.find(full);
+  if (known != code.shown.end()) return known->second;
+  return code.shown.emplace(full, for_terminal(selecting_name(code, full))).first->second;
 }
 
 std::string name_of(const Code& code, const symbol::Symbol& symbol, std::uint64_t ip) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +52,8 @@ struct Code {
   std::uint32_t cs_base = 0;
   Names names = Names::SYMBOL;
   bool short_names = false;  // of functions, where no style has both
+  // What is shown for full names then. Names that are not known before are added when a row has them.
+  mutable std::map<std::string, std::string, std::less<>> shown;
 };
 
 // Names each row's address by the rules of symbol/row_names.h. An address is looked up once in each view of

@@ -31,7 +31,8 @@ def comparison_html(comparison: CallComparison) -> str:
     by = "instructions" if found.by == "instructions" else "time"
     head = (
         f"<p><b>{escape(one_line(shown[found.function_full]))}</b>: {len(found.slow):,} slow and "
-        f"{len(found.fast):,} fast of {counted(found.calls, 'call')}, by {by}. All numbers are means over the calls.</p>"
+        f"{len(found.fast):,} fast of {counted(found.calls, 'call')}, by {by}. All numbers are means over "
+        "the calls.</p>"
     )
     tables = [
         _table(differences, shown, noun, unit)

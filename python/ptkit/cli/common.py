@@ -318,11 +318,16 @@ def function_names(options: argparse.Namespace, rows: Table, column: str = "func
     return [shown.get(name, name) for name in full]
 
 
+def tells_apart(options: argparse.Namespace) -> bool:
+    """Whether names are printed with what tells functions with equal short ones apart."""
+    return has_short_names(options) and sys.stdout.isatty()
+
+
 def shown_names(options: argparse.Namespace, full: Sequence[str | None]) -> dict[str, str]:
     """What is printed for full names where that differs from them: see `function_names`."""
     if not has_short_names(options):
         return {}
-    if sys.stdout.isatty():
+    if tells_apart(options):
         return distinct_names(full)
     names = list(dict.fromkeys(name for name in full if name))
     return dict(zip(names, _core.short_names(names), strict=True))

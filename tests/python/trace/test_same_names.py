@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -125,3 +126,27 @@ def test_differences_of_slow_calls_are_told_apart(sources: dict[str, list[str]])
     assert "put(char) +" in repr(found)
     assert all(f">{name}<" in found._repr_html_() for name in ("put(int)", "put(char)"))
     assert {one.name for one in found.functions} == {"turn", "put"}  # the column, as that of other tables
+
+
+@pytest.mark.parametrize("verb", ["edges", "branches", "instructions"])
+def test_addresses_on_terminals_have_names_that_select_their_function(
+    sources: dict[str, list[str]], verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path,) = sources["executed code"]
+    words = [verb, path, "--symbol", "*(int)", "--symbol", "*(char)", "--symbol", "scan"]
+    shown = python_on_a_terminal(["-m", "ptkit", *words], errors_too=False)
+    printed = set(re.findall(r"(?<= )([\w:]+(?:\([\w*]*\))?)(?=\+0x|\s|>|$)", shown))
+    trace = opened(sources["executed code"])
+    functions = {*COUNTS, "put(int)", "put(char)"}
+    names = printed & (functions | {name.partition("(")[0] for name in functions})
+    selects = {name: functions & {one for one, *_ in trace.symbols(name)} for name in names}
+    assert set.union(*selects.values()) == functions
+    assert selects["scan"] == {"scan"}  # what is printed of the others selects them
+    assert selects["scan(int)"] == {"scan(int)"}
+    if verb == "edges":  # known as a whole
+        assert all(len(found) == 1 for found in selects.values())
+        assert "put" not in selects
+    else:
+        assert selects["put"] == {"put(int)", "put(char)"}
+    assert main([*words, "--names", "full"]) == 0
+    assert "put(int)+0x" in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from ptkit.cli.output.terminal import byte_output
 from ptkit.schema import schema_of
 from ptkit.table import Table
 from ptkit.table.derived import indirect_branches
+from ptkit.text import one_line
 from ptkit.trace import Trace
 
 __all__ = ["LineWriter", "labels_of"]
@@ -29,6 +30,10 @@ def labels_of(table: str, column: str, form: Callable[[str], str] = str) -> list
     assert enum is not None
     names = {int(member): form(member.name) for member in enum}
     return [names.get(value, str(value)).encode() for value in range(_CODES)]
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
 
 
 def _decimal(
@@ -52,16 +57,21 @@ class LineWriter:
         symbol), ``"file offset"`` (the same with offsets in the file instead of RVAs), ``"rva"``
         (``gzip+0x1010``), or ``"rva and symbol"`` (``gzip+0x1010 (main+0x10)``).
     short : bool
-        Functions have their short names. JSON has both.
+        Functions have their short names, but their full ones where a short one is the whole name of another
+        function, and would select that. JSON has both.
     """
 
     def __init__(self, trace: Trace, names: str = "symbol", *, short: bool = False) -> None:
-        modules = [name.encode("utf-8", "surrogateescape") for name in trace._names.file_modules]
+        modules = [*map(_bytes, trace._names.file_modules)]
         in_file = names == "file offset"
         self._core = _core.LineWriter(
             trace.opened.session, modules, trace._info.cs_base, in_file, "symbol" if in_file else names, short
         )
         self._part: Table
+
+    def show(self, names: Mapping[str, str]) -> None:
+        """Set what is printed for full names of functions, where short ones are printed."""
+        self._core.show({_bytes(full): _bytes(one_line(name)) for full, name in names.items()})
 
     def begin(self, part: Table) -> None:
         """Begin lines of a part."""

@@ -20,6 +20,7 @@ from ptkit.cli.output.terminal import say, say_lines
 from ptkit.cli.stacks import fit, line_width
 from ptkit.errors import ConfigError
 from ptkit.table import Table
+from ptkit.table.labels import Labels
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
@@ -94,6 +95,8 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
     names = "  names" if has_names else ""
     print_heading(options, f"{'count':>15}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
     writer = common.line_writer(trace, options, symbols=not options.no_symbols)
+    if has_names and common.tells_apart(options):
+        writer.show(common.shown_names(options, _functions(edges)))
     writer.begin(edges)
     writer.number("count", "decimal", width=15)
     writer.literal("  ")
@@ -105,6 +108,12 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
     if has_names:
         writer.names()
     writer.print()
+
+
+def _functions(edges: Table) -> list[str]:
+    """Full names of the functions at both ends."""
+    ends = [edges._derived_values(f"{end}_symbol_full") for end in ("from", "to")]
+    return [name for labels in ends if isinstance(labels, Labels) for name in labels.compact().names]
 
 
 def _print_sums(trace: Trace, edges: Table, options: argparse.Namespace) -> None:
