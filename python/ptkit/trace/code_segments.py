@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ptkit import _core
 from ptkit.arguments import integer
-from ptkit.errors import ConfigError, TraceWarning, UnsupportedError
+from ptkit.errors import ConfigError, UnsupportedError
 from ptkit.info import EFFECTIVE, LINEAR, TraceInfo
-from ptkit.trace.late_warnings import warn_caller
+from ptkit.trace.late_warnings import LateWarnings
 
 __all__ = ["CodeSegments", "set_cs_base"]
 
@@ -44,7 +44,7 @@ def set_cs_base(bundle: _core.Bundle, cs_base: int, engine: str) -> None:
     bundle.set_cs_base(cs_base)
 
 
-class CodeSegments:
+class CodeSegments(LateWarnings):
     """Says once that addresses of 16 or 32-bit code are relative to the base of its code segment.
 
     Parameters
@@ -55,18 +55,10 @@ class CodeSegments:
         What the recording says.
     given : bool
         The user said what the base is.
-
-    Attributes
-    ----------
-    warnings : tuple of TraceWarning
-        What was said.
-    say : callable
-        Takes the sentence; by default it becomes a `PtkitWarning`.
     """
 
     def __init__(self, session: _core.Session, info: TraceInfo, given: bool) -> None:
-        self.warnings: tuple[TraceWarning, ...] = ()
-        self.say: Callable[[str], None] = warn_caller
+        super().__init__()
         self._session = session
         self._source = info.source
         self._watched: Iterable[int] = ()
@@ -82,6 +74,4 @@ class CodeSegments:
             return
         self._watched = ()
         kinds = " and ".join(f"{bits}-bit" for bits in met)
-        warning = _core.make_warning("CODE_BASE_UNKNOWN", [kinds], self._source)
-        self.warnings = (warning,)
-        self.say(warning)
+        self._warn(_core.make_warning("CODE_BASE_UNKNOWN", [kinds], self._source))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ptkit import _core
 from ptkit.bundle import checked_paths
-from ptkit.errors import TraceWarning
 from ptkit.system import DEBUG_FOLDERS
-from ptkit.trace.late_warnings import warn_caller
+from ptkit.trace.late_warnings import LateWarnings
 
 __all__ = ["DebugFiles", "debug_folders"]
 
@@ -35,29 +34,20 @@ def debug_folders(given: Sequence[str | os.PathLike[str]] | None = None) -> list
     return [*map(os.fsencode, [*paths, *filter(None, own)]), *DEBUG_FOLDERS]
 
 
-class DebugFiles:
+class DebugFiles(LateWarnings):
     """Says once what is odd with a debug file that names and lines come from.
 
     Parameters
     ----------
     session : _core.Session
         Knows which debug files were used.
-
-    Attributes
-    ----------
-    warnings : tuple of TraceWarning
-        What was said.
-    say : callable
-        Takes the sentence; by default it becomes a `PtkitWarning`.
     """
 
     def __init__(self, session: _core.Session) -> None:
-        self.warnings: tuple[TraceWarning, ...] = ()
-        self.say: Callable[[str], None] = warn_caller
+        super().__init__()
         self._session = session
 
     def look(self) -> None:
         """Warn of what came about since the last call."""
         for warning in self._session.take_debug_problems():
-            self.warnings += (warning,)
-            self.say(warning)
+            self._warn(warning)

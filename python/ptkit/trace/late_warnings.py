@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 
-from ptkit.errors import PtkitWarning
+from ptkit.errors import PtkitWarning, TraceWarning
 
-__all__ = ["warn_caller"]
+__all__ = ["LateWarnings"]
 
 
 def _outside() -> int:
@@ -18,6 +19,26 @@ def _outside() -> int:
     return level
 
 
-def warn_caller(sentence: str) -> None:
+def _warn_caller(sentence: str) -> None:
     """Warn of what the code says that called ptkit."""
     warnings.warn(sentence, PtkitWarning, stacklevel=_outside())
+
+
+class LateWarnings:
+    """Warnings of one kind, each said once.
+
+    Attributes
+    ----------
+    warnings : tuple of TraceWarning
+        What was said.
+    say : callable
+        Takes the sentence; by default it becomes a `PtkitWarning`.
+    """
+
+    def __init__(self) -> None:
+        self.warnings: tuple[TraceWarning, ...] = ()
+        self.say: Callable[[str], None] = _warn_caller
+
+    def _warn(self, warning: TraceWarning) -> None:
+        self.warnings += (warning,)
+        self.say(warning)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit._core import ErrorCode
-from ptkit.errors import TraceWarning
 from ptkit.table import Table
-from ptkit.trace.late_warnings import warn_caller
+from ptkit.trace.late_warnings import LateWarnings
 
 __all__ = ["SuspectedFiles"]
 
@@ -41,7 +40,7 @@ _ADDRESSES = 8
 _SECTION_BITS = 16
 
 
-class SuspectedFiles:
+class SuspectedFiles(LateWarnings):
     """Says once of each file that it may not have the code that ran.
 
     Parameters
@@ -50,18 +49,10 @@ class SuspectedFiles:
         Of the trace's files.
     source : str
         Path of the trace.
-
-    Attributes
-    ----------
-    warnings : tuple of TraceWarning
-        What was said.
-    say : callable
-        Takes the sentence; by default it becomes a `PtkitWarning`.
     """
 
     def __init__(self, paths: Sequence[str], source: str) -> None:
-        self.warnings: tuple[TraceWarning, ...] = ()
-        self.say: Callable[[str], None] = warn_caller
+        super().__init__()
         self._paths = paths
         self._source = source
         self._said: set[int] = set()
@@ -74,9 +65,7 @@ class SuspectedFiles:
         if file in self._said:
             return
         self._said.add(file)
-        warning = _core.make_warning("FILE_LIKELY_OTHER", [str(errors), self._paths[file]], self._source)
-        self.warnings = (*self.warnings, warning)
-        self.say(warning)
+        self._warn(_core.make_warning("FILE_LIKELY_OTHER", [str(errors), self._paths[file]], self._source))
 
 
 class _Errors:

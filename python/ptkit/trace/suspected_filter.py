@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ptkit import _core
-from ptkit.errors import TraceWarning
-from ptkit.trace.late_warnings import warn_caller
+from ptkit.trace.late_warnings import LateWarnings
 
 __all__ = ["SuspectedFilter"]
 
@@ -14,7 +11,7 @@ __all__ = ["SuspectedFilter"]
 _ENOUGH = 2
 
 
-class SuspectedFilter:
+class SuspectedFilter(LateWarnings):
     """Says once that a filter seems to have been active.
 
     Parameters
@@ -23,18 +20,10 @@ class SuspectedFilter:
         Counts the signs.
     source : str
         Path of the trace.
-
-    Attributes
-    ----------
-    warnings : tuple of TraceWarning
-        What was said.
-    say : callable
-        Takes the sentence; by default it becomes a `PtkitWarning`.
     """
 
     def __init__(self, session: _core.Session, source: str) -> None:
-        self.warnings: tuple[TraceWarning, ...] = ()
-        self.say: Callable[[str], None] = warn_caller
+        super().__init__()
         self._session = session
         self._source = source
 
@@ -43,6 +32,4 @@ class SuspectedFilter:
         signs = self._session.filter_signs
         if self.warnings or signs < _ENOUGH:
             return
-        warning = _core.make_warning("FILTER_LIKELY", [str(signs)], self._source)
-        self.warnings = (warning,)
-        self.say(warning)
+        self._warn(_core.make_warning("FILTER_LIKELY", [str(signs)], self._source))
