@@ -318,7 +318,7 @@ def function_names(options: argparse.Namespace, rows: Table, column: str = "func
     return [shown.get(name, name) for name in full]
 
 
-def tells_apart(options: argparse.Namespace) -> bool:
+def has_distinct_names(options: argparse.Namespace) -> bool:
     """Whether names are printed with what tells functions with equal short ones apart."""
     return has_short_names(options) and sys.stdout.isatty()
 
@@ -327,7 +327,7 @@ def shown_names(options: argparse.Namespace, full: Sequence[str | None]) -> dict
     """What is printed for full names where that differs from them: see `function_names`."""
     if not has_short_names(options):
         return {}
-    if tells_apart(options):
+    if has_distinct_names(options):
         return distinct_names(full)
     names = list(dict.fromkeys(name for name in full if name))
     return dict(zip(names, _core.short_names(names), strict=True))

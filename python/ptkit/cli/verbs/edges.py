@@ -95,7 +95,7 @@ def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> Non
     names = "  names" if has_names else ""
     print_heading(options, f"{'count':>15}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
     writer = common.line_writer(trace, options, symbols=not options.no_symbols)
-    if has_names and common.tells_apart(options):
+    if has_names and common.has_distinct_names(options):
         writer.show(common.shown_names(options, _functions(edges)))
     writer.begin(edges)
     writer.number("count", "decimal", width=15)
