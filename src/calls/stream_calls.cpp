@@ -93,6 +93,8 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
   machine_.set_moves(&moves_);
   machine_.set_shares_stacks(shares_stacks(input));
   if (window_) machine_.set_window();
+  // What the stream begins with is of a selected thread only if a row says so.
+  if (!follows_switches_) machine_.on_leave({});
   if (python_) groups_.hide([this](std::uint32_t function) { return python_->hides(function); });
   if (input.inlines != nullptr) {
     inlines_ = std::make_unique<DebugInlines>(input.image, *input.inlines, functions_);

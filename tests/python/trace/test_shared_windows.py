@@ -129,7 +129,7 @@ class Truth:
 
 def windows(trace: ptkit.Trace) -> Iterator[tuple[int, int]]:
     """From and to moments within slices, at their ends, and between them."""
-    moments = range(FIRST + 130, trace.info.last_tsc + 40, 130)
+    moments = range(trace.info.first_tsc, trace.info.last_tsc + 40, 130)
     for number, begin in enumerate(moments):
         for end in moments[number + 1 : number + 5 : 2]:
             yield begin, end
@@ -173,6 +173,8 @@ def test_threads_of_shared_streams(shared: ptkit.Trace, tid: int) -> None:
         seen["without rows"] += not truth.instructions
         seen["begun before"] += len(truth.instructions) > len(truth.begins)
         seen["begun inside"] += len(truth.begins) > 0
+    own = shared.calls(tid=tid)["self_instructions"].sum()
+    assert own == len(shared.instructions(tid=tid))
     assert all(seen[one] for one in ("without rows", "begun before", "begun inside"))
 
 
