@@ -111,7 +111,10 @@ ConfinedProcesses::Answer ConfinedProcesses::ask(base::Bytes request, const Fd& 
   } else {
     Fd from(ends[0]);
     if (!send(request, input, Fd(ends[1]), limits)) {
-      answer.problem = std::string("no request could be sent: ") + std::strerror(errno);
+      const int error = errno;
+      const bool has_ended = error == EPIPE || error == ECONNRESET;
+      answer.problem =
+          has_ended ? end_without_keeper() : std::string("no request could be sent: ") + std::strerror(error);
       return answer;
     }
     PipeEnd read = read_pipe(from, {limits.answer_bytes, limits.time}, meanwhile, [&](base::Bytes part) {
@@ -158,6 +161,10 @@ std::string ConfinedProcesses::outcome() {
   Outcome reported;
   if (file.revents != 0 && ::recv(socket_.get(), &reported, sizeof reported, MSG_DONTWAIT) == sizeof reported)
     return describe(reported);
+  return end_without_keeper();
+}
+
+std::string ConfinedProcesses::end_without_keeper() {
   end();
   missing_ = "the process that starts others has ended";
   return missing_;

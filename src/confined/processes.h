@@ -60,6 +60,7 @@ class ConfinedProcesses {
   [[nodiscard]] bool send(base::Bytes request, const base::Fd& input, const base::Fd& output,
                           const Limits& limits) const;
   [[nodiscard]] std::string outcome();
+  [[nodiscard]] std::string end_without_keeper();
   void end();
 
   std::mutex mutex_;

@@ -247,6 +247,15 @@ TEST_F(Confined, ReportsAKilledKeeper) {
   EXPECT_EQ(processes_.keeper(), 0);
 }
 
+TEST_F(Confined, ReportsAKeeperThatEndedBeforeTheRequest) {
+  ASSERT_EQ(::kill(processes_.keeper(), SIGKILL), 0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(processes_.keeper()), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(problem("first"), "the process that starts others has ended");
+  EXPECT_EQ(problem("second"), "the process that starts others has ended");
+  EXPECT_EQ(processes_.keeper(), 0);
+}
+
 TEST_F(Confined, AllProcessesEnd) {
   pid_t keeper = 0;
   {
