@@ -39,7 +39,7 @@ def print_anomalies(trace: Trace, options: argparse.Namespace, chosen: dict[str,
         form.print_lines(shown, [])
     elif len(shown):
         _print(trace, shown, options)
-    else:
+    elif not chosen:
         note(options, "no anomalies: each return went to the return address of an open call")
     if len(shown) < len(anomalies):
         more = counted(len(anomalies) - len(shown), "more anomaly", "more anomalies")

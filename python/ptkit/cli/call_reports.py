@@ -15,7 +15,7 @@ from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say, say_lines
-from ptkit.cli.parser import Rare
+from ptkit.cli.parser import Rare, refuse_unused
 from ptkit.cli.stacks import call_command, fit, line_width, note, report
 from ptkit.decode.call_histogram import CallHistogram, histogram
 from ptkit.decode.call_table import CallTable
@@ -25,8 +25,17 @@ from ptkit.table import Table
 from ptkit.text import counted, duration
 from ptkit.trace import Trace
 
-__all__ = ["add_call_options", "add_measure", "has_real_times", "measure_of", "print_call_report"]
+__all__ = [
+    "add_call_options",
+    "add_measure",
+    "check_call_options",
+    "has_real_times",
+    "measure_of",
+    "print_call_report",
+]
 
+# Options of tables of functions.
+_OF_FUNCTIONS = ("by", "sort", "tails", "inlines", "imports", "rva")
 _BAR = 40  # columns of the longest bar
 _EXAMPLES = 3
 _HEADINGS = {"function": "function", "line": "source line, by where blocks begin", "edge": "edge"}
@@ -63,6 +72,24 @@ def add_call_options(parser: argparse.ArgumentParser) -> None:
         default=0.5,
         help=Rare("fast calls: a share (default: 50%%), or the largest length"),
     )
+
+
+def check_call_options(options: argparse.Namespace) -> None:
+    """Refuse options that say nothing of the calls of one function."""
+    limits = ("slow_from", "fast_to")
+    report_of = "--histogram" if options.histogram is not None else "--slow"
+    if options.histogram is None and options.slow is None:
+        for name in limits:
+            if name in options.given_options:
+                raise ConfigError(f"--{name.replace('_', '-')} goes with --slow NAME")
+        return
+    name = options.histogram if options.slow is None else options.slow
+    refuse_unused(options, ("symbol",), f"{report_of} {name}", ", which names the function")
+    refuse_unused(options, _OF_FUNCTIONS, report_of)
+    if options.slow is None:
+        refuse_unused(options, (*limits, "limit", "all"), report_of)
+    else:
+        refuse_unused(options, ("frames",), report_of, ", which compares native frames")
 
 
 def add_measure(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +136,8 @@ def _limit(trace: Trace, options: argparse.Namespace, name: str) -> float | int:
 
 def print_call_report(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
     """Print what ``--histogram`` or ``--slow`` asks for."""
-    return _histogram(trace, options, chosen) if options.histogram else _slow(trace, options, chosen)
+    is_histogram = options.histogram is not None
+    return _histogram(trace, options, chosen) if is_histogram else _slow(trace, options, chosen)
 
 
 def _histogram(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
@@ -173,8 +201,6 @@ def _print_examples(trace: Trace, calls: Table, options: argparse.Namespace) -> 
 
 
 def _slow(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
-    if options.frames != "native":
-        raise ConfigError("--slow: compares native frames, so that --frames says nothing of it")
     slow, fast = (_limit(trace, options, name) for name in ("slow_from", "fast_to"))
     streams = selection.chosen_streams(trace, options)
     with decoding(trace, streams=streams, passes=2):  # calls, and branches of some

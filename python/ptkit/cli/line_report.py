@@ -16,7 +16,6 @@ from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say_lines
 from ptkit.cli.stacks import fit, line_width, note, report, shown_name
-from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.text import counted, module_name
 from ptkit.trace import Trace
@@ -28,15 +27,6 @@ _COLUMNS = ("function", "function_full", "module", "source", "line", "entry_ip",
 
 def print_line_report(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
     """Print the lines with most instructions, or in the order that was asked for."""
-    if (
-        options.sort in ("p50", "p99", "max", "unseen")
-        or options.tails != "nested"
-        or options.frames != "native"
-    ):
-        raise ConfigError(
-            "--by line: lines have no calls, so that --tails, --frames and --sort unseen, p50, p99 and max "
-            "say nothing of them"
-        )
     streams = selection.chosen_streams(trace, options)
     with decoding(trace, streams=streams, passes=2):  # blocks and edges
         lines = trace.functions("line", columns=_COLUMNS, **chosen)

@@ -7,15 +7,29 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from ptkit.errors import ConfigError
 from ptkit.text import counted
 
-__all__ = ["EXIT_INTERRUPTED", "EXIT_USAGE", "Parser", "Rare"]
+__all__ = ["EXIT_INTERRUPTED", "EXIT_USAGE", "Parser", "Rare", "refuse_unused"]
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 # Options that other tools have for what is another word here.
 _SAME = {"--top": "--limit"}
+
+
+def refuse_unused(options: argparse.Namespace, names: Iterable[str], chosen: str, why: str = "") -> None:
+    """Refuse options that say nothing of what `chosen` prints, unless they have their default.
+
+    Raises
+    ------
+    ConfigError
+        For the first of `names`, as attributes of the options are called; `why` is said behind it.
+    """
+    for name in names:
+        if name in options.given_options:
+            raise ConfigError(f"--{name.replace('_', '-')} does not go with {chosen}{why}")
 
 
 class Rare(str):
@@ -43,10 +57,10 @@ class _Once(argparse._StoreAction):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        given: frozenset[str] = getattr(namespace, "given_options", frozenset())
-        if option_string is not None and self.dest in given:
+        stored: frozenset[str] = getattr(namespace, "stored_options", frozenset())
+        if option_string is not None and self.dest in stored:
             parser.error(f"{'/'.join(self.option_strings)} is given twice: it takes one value")
-        namespace.given_options = given | {self.dest}
+        namespace.stored_options = stored | {self.dest}
         super().__call__(parser, namespace, values, option_string)
 
 
@@ -103,8 +117,14 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         options, rest = super().parse_known_args(args, namespace)
-        if hasattr(options, "given_options"):
-            del options.given_options
+        if hasattr(options, "stored_options"):
+            del options.stored_options
+        given = {
+            action.dest
+            for action in self._actions
+            if getattr(options, action.dest, action.default) != action.default
+        }
+        options.given_options = getattr(options, "given_options", frozenset()) | given  # with those of a verb
         if rest:
             self._refuse(rest[0])
         return options, rest

@@ -174,7 +174,9 @@ def _same(one: Figure, figures: Sequence[Figure]) -> bool:
 
 def _by_isa(options: argparse.Namespace, isa: str) -> list[Figure]:
     """With one thread, in a process that may use this instruction set only."""
-    options_given = {name: value for name, value in vars(options).items() if name != "run"}
+    options_given = {
+        name: value for name, value in vars(options).items() if name not in ("run", "given_options")
+    }
     environment = {**os.environ, "PTKIT_FORCE_ISA": isa}
     done = subprocess.run(
         [sys.executable, "-c", _CHILD],

@@ -10,6 +10,7 @@ from ptkit.cli.listing import begin_rows, notes_of, print_rows
 from ptkit.cli.output.clock import Clock
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import labels_of
+from ptkit.cli.parser import refuse_unused
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -50,6 +51,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the branches stream by stream, or merged by time."""
+    if options.no_symbols:
+        refuse_unused(options, ("names", "file_offsets"), "--no-symbols")
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     narrowed = bool(chosen.keys() - {"stream", "cpu", "kind", "taken"})

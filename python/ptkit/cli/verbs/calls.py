@@ -23,6 +23,7 @@ from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
+from ptkit.cli.parser import refuse_unused
 from ptkit.cli.stacks import (
     add_bound,
     add_frames_option,
@@ -56,6 +57,8 @@ EXAMPLES = """examples:
   ptkit calls sort.ptk --limit 1000 --json"""
 
 _LIMIT = 200
+_OTHER_CALLS = (*OUTER, "time", "slowest", "around", "anomalies")  # than one by its number
+_WAYS = ("inlines", "frames", "whole_calls")  # of frames
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -124,15 +127,14 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--window goes with --around TIME")
     if options.clock is not None and options.around is None:
         raise ConfigError("--clock goes with --around TIME")
-    if options.around is not None or options.anomalies:
-        report_of = "--anomalies" if options.anomalies else "--around"
-        ways = {"inlines": options.inlines, "frames": options.frames != "native"}
-        for name, given in (ways | {"whole-calls": options.whole_calls}).items():
-            if given:
-                raise ConfigError(f"--{name} does not go with {report_of}")
+    if options.around is not None:
+        refuse_unused(options, (*_WAYS, *OUTER, "time", "space", "cr3"), "--around")
+    if options.anomalies:
+        refuse_unused(options, _WAYS, "--anomalies")
+    if options.slowest is not None:
+        refuse_unused(options, ("limit", "all"), "--slowest", ", which says how many")
     if options.id is not None:
-        given = [name for name in (*OUTER, "time", "slowest", "around") if getattr(options, name) is not None]
-        given += ["anomalies"] if options.anomalies else []
+        given = [name for name in _OTHER_CALLS if name in options.given_options]
         if given:
             raise ConfigError(f"--id does not go with --{given[0]}: it is one call, and what it called")
     trace = common.open_trace(options)

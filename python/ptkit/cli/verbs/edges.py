@@ -17,8 +17,8 @@ from ptkit.cli.output.line_writer import labels_of
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say, say_lines
+from ptkit.cli.parser import refuse_unused
 from ptkit.cli.stacks import fit, line_width
-from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.table.labels import Labels
 from ptkit.trace import Trace
@@ -33,6 +33,7 @@ EXAMPLES = """examples:
   ptkit edges sort.ptk --by module
   ptkit edges sort.ptk --kind CALL_INDIRECT --module libc.so.6 --json"""
 
+_OF_ADDRESSES = ("rva", "file_offsets", "no_symbols")
 _UNKNOWN = "?" * 16
 
 
@@ -67,8 +68,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the edges, most frequent first."""
-    if options.rva and options.by is not None:
-        raise ConfigError("--rva does not go with --by: names of functions and modules have no address")
+    if options.by is not None:
+        refuse_unused(options, _OF_ADDRESSES, f"--by {options.by}", ", which has no addresses")
+    if options.no_symbols:
+        refuse_unused(options, ("names", "file_offsets"), "--no-symbols")
     trace = common.open_trace(options)
     losses = Losses()
     chosen = selection.selection(trace, options)

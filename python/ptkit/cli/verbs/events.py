@@ -13,6 +13,7 @@ from ptkit.cli.listing import begin_rows, every_part, notes_of, print_rows
 from ptkit.cli.output.clock import Clock
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.terminal import line_of
+from ptkit.cli.parser import refuse_unused
 from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -54,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the events stream by stream, or merged by time."""
     if options.functions and set(options.kind or ()) != {EventKind.PTWRITE.name}:
         raise ConfigError("--functions goes with --kind PTWRITE alone")
+    if options.functions:
+        refuse_unused(options, ("status",), "--functions")
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     narrowed = bool(chosen.keys() - {"stream", "cpu"})

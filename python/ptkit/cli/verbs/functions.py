@@ -8,13 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.cli import common, selection
-from ptkit.cli.call_reports import add_call_options, add_measure, measure_of, print_call_report
+from ptkit.cli.call_reports import (
+    add_call_options,
+    add_measure,
+    check_call_options,
+    measure_of,
+    print_call_report,
+)
 from ptkit.cli.line_report import print_line_report
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import say_painted, share_colour
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
+from ptkit.cli.parser import refuse_unused
 from ptkit.cli.stacks import (
     add_bound,
     add_frames_option,
@@ -117,19 +124,12 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the functions in the chosen order."""
+    _check(options)
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
-    if options.inlines and (options.histogram or options.slow or options.by == "line"):
-        raise ConfigError("--inlines does not go with --histogram, --slow and --by line")
-    if options.rva and (options.histogram or options.slow or options.by in ("module", "line")):
-        raise ConfigError("--rva does not go with --histogram, --slow, --by module and --by line")
-    if options.imports and (options.histogram or options.slow or options.by in ("module", "line")):
-        raise ConfigError("--imports does not go with --histogram, --slow, --by module and --by line")
-    if options.histogram or options.slow:
+    if options.histogram is not None or options.slow is not None:
         return print_call_report(trace, options, chosen)
     if options.by == "line":
-        if options.whole_calls:
-            raise ConfigError("--whole-calls does not go with --by line, which counts no calls")
         return print_line_report(trace, options, chosen)
     with decoding(trace, streams=selection.chosen_streams(trace, options)):
         columns = _columns(options.by, options.inlines)
@@ -159,6 +159,20 @@ def run(options: argparse.Namespace) -> int:
     report(trace, options, len(functions), losses, times=options.json or of == "time")
     report_counts(options, shown)
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse options that say nothing of what is printed."""
+    check_call_options(options)
+    if options.by == "line":
+        no_calls = ", as lines have no calls"
+        refuse_unused(options, ("whole_calls", "tails", "frames", "of"), "--by line", no_calls)
+        if options.sort in ("p50", "p99", "max", "unseen"):
+            raise ConfigError(f"--sort {options.sort} does not go with --by line{no_calls}")
+    if options.by in ("module", "line"):
+        refuse_unused(options, ("rva", "imports"), f"--by {options.by}")
+    if options.by == "line":
+        refuse_unused(options, ("inlines",), "--by line", ", which has the lines of inlined functions")
 
 
 def _columns(by: str, inlines: bool) -> list[str]:

@@ -16,6 +16,7 @@ from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
 from ptkit.cli.output.terminal import line_of, say_lines
+from ptkit.cli.parser import refuse_unused
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -56,6 +57,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the instructions stream by stream, or merged by time."""
+    if options.no_inst:
+        refuse_unused(options, ("names", "file_offsets"), "--no-inst")
+    if options.no_events:
+        refuse_unused(options, ("status",), "--no-events")
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     narrowed = bool(chosen.keys() - {"stream", "cpu"})
