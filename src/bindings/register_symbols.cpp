@@ -8,6 +8,7 @@
 #include "symbol/anon_memory.h"
 #include "symbol/row_names.h"
 #include "symbol/short_name.h"
+#include "symbol/similar_names.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -321,6 +322,17 @@ void register_symbols(py::module_& module) {
         return names;
       },
       py::arg("session"), py::arg("name"), py::arg("limit") = 5);
+  module.def(
+      "similar_names",
+      [](const std::string& name, const std::vector<std::string>& among, std::size_t limit) {
+        symbol::SimilarNames similar(name, limit);
+        for (const std::string& one : among) similar.add(one);
+        py::list names;
+        for (const std::string& one : similar.names()) names.append(text_of(one));
+        return names;
+      },
+      py::arg("name"), py::arg("among"), py::arg("limit") = 5,
+      "Short forms of those names that are similar to one, the nearest ones first.");
   module.def("short_names", &short_names, py::arg("names"),
              "The short form of each name: without template arguments, parameters and return type.");
 }

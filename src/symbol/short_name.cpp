@@ -8,7 +8,6 @@
 namespace ptkit::symbol {
 namespace {
 
-constexpr std::string_view kScope = "::";
 constexpr std::string_view kOperator = "operator";
 constexpr std::string_view kAnonymous = "(anonymous namespace)";
 

@@ -6,6 +6,8 @@
 
 namespace ptkit::symbol {
 
+inline constexpr std::string_view kScope = "::";  // between the parts of a name
+
 // The name of a function of C++ or Rust without template and generic arguments, parameters, return type and
 // ABI tags: "ns::Map::insert" of "int ns::Map<int, long>::insert<int>(int const&) const". What is known of a
 // clone or variant stays: " [clone .cold]", " (avx2)", "@plt". Names that are not of this form are returned

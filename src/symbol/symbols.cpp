@@ -140,19 +140,11 @@ class Symbols::Impl {
   }
 
   [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const {
-    const std::string wanted = lower_case(name);
-    std::set<std::pair<std::size_t, std::string>> ranked;
-    for_each_table([&](const Table& table, std::int32_t, bool) {
-      for (std::size_t i = 0; i < table.size(); ++i) {
-        const std::string candidate = short_name(table.name(i));
-        if (const auto rank = similarity(wanted, candidate)) ranked.emplace(*rank, candidate);
-        if (ranked.size() > limit) ranked.erase(std::prev(ranked.end()));
-      }
+    SimilarNames similar(name, limit);
+    for_each_table([&similar](const Table& table, std::int32_t, bool) {
+      for (std::size_t i = 0; i < table.size(); ++i) similar.add(table.name(i));
     });
-    std::vector<std::string> names;
-    names.reserve(ranked.size());
-    for (const auto& [rank, text] : ranked) names.push_back(text);
-    return names;
+    return similar.names();
   }
 
  private:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.errors import ConfigError, SymbolError
-from ptkit.text import shortened
+from ptkit.text import plain, shortened
 
 if TYPE_CHECKING:
     from ptkit.decode.scope import Range
@@ -92,9 +91,10 @@ def called_functions(
 
 def _near(name: str, full: list[str], short: list[str]) -> str:
     """Functions that were called and have the name in short, or as its end, or a similar one."""
-    near = [
-        one for one, of in zip(full, short, strict=True) if of == name or of.endswith(f"::{name}")
-    ] or get_close_matches(name, list(dict.fromkeys(full)), _NEAR)
+    near = [one for one, of in zip(full, short, strict=True) if of == name or of.endswith(f"::{name}")]
+    if not near:
+        wanted, *among = map(plain, dict.fromkeys([name, *full]))
+        near = _core.similar_names(wanted, among, _NEAR)
     listed = " or ".join(repr(shortened(one)) for one in list(dict.fromkeys(near))[:_NEAR])
     return f"; did you mean {listed}?" if listed else ""
 

@@ -63,7 +63,9 @@ class CodeRanges:
         if not found and _PATTERN.search(name):
             raise SymbolError(f"no symbol matches {name!r}")
         if not found:
-            near = _core.similar_symbols(self._session, name)
+            of_module = _OF_MODULE.fullmatch(name)
+            wanted = of_module and (of_module["name"] or of_module["printed"])
+            near = _core.similar_symbols(self._session, wanted or name)
             hint = f"; did you mean {', '.join(map(shortened, near))}?" if near else ""
             if not self._bundle.files:
                 hint = "; the trace has no files with symbols: give images=[...] or symbols=[...]"

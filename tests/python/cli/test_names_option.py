@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from compiling import build
@@ -155,3 +156,16 @@ def test_narrow_terminals_keep_the_last_part(recording: str, monkeypatch: pytest
         names = [line for line in shown.splitlines() if "::insert" in line]
         assert len(names) == 2
         assert all(len(line) <= 60 + len("\x1b[31m\x1b[0m") * 3 for line in names)
+
+
+@pytest.mark.parametrize("name", ["parze", "prase(int)", "stor::parse", "Store::parse"])
+def test_near_names_have_the_misspelt_part(
+    name: str, recording: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs = ("functions --symbol", "functions --slow", "functions --histogram", "tree --callers")
+    for verb in verbs:
+        assert main(words_of(verb, recording, name)) == 2
+        errors = capsys.readouterr().err
+        assert re.search(r"did you mean .*\bstore::parse\b", errors), (verb, errors)
+        assert main(words_of(verb, recording, f"zzzzzzzz{name}")) == 2
+        assert "did you mean" not in capsys.readouterr().err

@@ -351,6 +351,21 @@ TEST(SymbolsSimilar, RanksSimilarNamesFirst) {
   EXPECT_TRUE(symbols.similar("main", 0).empty());
 }
 
+TEST(SymbolsSimilar, ComparesAsManyLastPartsAsTheWantedNameHas) {
+  const Symbols symbols(bundle_of({{"_ZN5store7HashMapIilE6insertERKiRKl", 0x2000, 8},
+                                   {"_ZN5store5parseEi", 0x2010, 8},
+                                   {"prune", 0x2020, 8}}));
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(symbols.similar("HashMap::inzert", 10), Names{"store::HashMap::insert"});
+  EXPECT_EQ(symbols.similar("HushMap::insert", 10), Names{"store::HashMap::insert"});
+  EXPECT_EQ(symbols.similar("stor::HashMap::insert(int)", 10), Names{"store::HashMap::insert"});
+  EXPECT_EQ(symbols.similar("inzert", 10), Names{"store::HashMap::insert"});
+  EXPECT_EQ(symbols.similar("parze", 10), Names{"store::parse"});
+  EXPECT_EQ(symbols.similar("parze(int)", 10), Names{"store::parse"});
+  EXPECT_EQ(symbols.similar("prase", 10), Names{"store::parse"});  // two letters changed places
+  EXPECT_TRUE(symbols.similar("::", 10).empty());
+}
+
 extern "C" [[gnu::noinline, gnu::used]] int ptkit_test_symbol_marker(int value) { return value * 5 + 2; }
 
 TEST(OwnProgram, HasSymbols) {
