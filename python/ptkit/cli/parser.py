@@ -16,7 +16,7 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 # Options that other tools have for what is another word here.
-_SAME = {"--top": "--limit"}
+_SAME = {"--top": "--limit", "--head": "--limit", "-n": "--limit"}
 
 
 def refuse_unused(options: argparse.Namespace, names: Iterable[str], chosen: str, why: str = "") -> None:
@@ -135,7 +135,10 @@ class Parser(argparse.ArgumentParser):
             self.error(f"{word!r} is one argument too many")
         name = word.partition("=")[0]
         # --symbols takes files: it is no other spelling of --symbol.
-        known = [one for action in self._actions for one in action.option_strings if one != f"{name}s"]
+        actions = [action for action in self._actions if not isinstance(action, _HelpAll)]
+        known = [one for action in actions for one in action.option_strings if one != f"{name}s"]
+        if name == "--all" and "--limit" in known:
+            self.error("there is no option --all: without --limit, all are printed")
         self.error(f"there is no option {name}{_hint(name, known)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

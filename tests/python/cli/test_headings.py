@@ -69,11 +69,23 @@ def test_json_has_no_heading(recording: str, capsys: pytest.CaptureFixture[str])
     assert "TSC" not in captured.err
 
 
-@pytest.mark.parametrize("verb", ["functions", "edges"])
-def test_one_word_for_how_many(verb: str, recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("verb", ["functions", "edges", "tree", "calls", "threads", "branches"])
+@pytest.mark.parametrize("word", ["--top", "-n", "--head"])
+def test_one_word_for_how_many(
+    verb: str, word: str, recording: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
-        main([verb, recording, "--top", "3"])
-    assert "there is no option --top; did you mean --limit?" in capsys.readouterr().err
+        main([verb, recording, word, "3"])
+    assert f"there is no option {word}; did you mean --limit?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["edges", "branches"])
+def test_all_rows_are_printed_without_an_option(
+    verb: str, recording: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([verb, recording, "--all"])
+    assert "there is no option --all: without --limit, all are printed" in capsys.readouterr().err
 
 
 def test_edges_by_direction(recording: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

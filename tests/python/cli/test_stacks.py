@@ -402,6 +402,26 @@ def test_losses_are_said(verb: str, tmp_path: Path, loop: Any, capsys: pytest.Ca
     assert "not everything could be decoded" in errors
 
 
+@pytest.mark.parametrize("callers", [[], ["--callers", "leave"]])
+def test_contexts_with_most_instructions_are_kept_with_their_callers(
+    callers: list[str], recording: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = rows(capsys, "tree", recording, "--all", *callers)[1:]
+    for limit in (1, 7, 40):
+        _, *found = rows(capsys, "tree", recording, "--limit", str(limit), *callers)
+        assert len(found) == min(limit, len(every))
+        amounts = sorted((row["instructions"] for row in every), reverse=True)
+        assert sorted((row["instructions"] for row in found), reverse=True) == amounts[: len(found)]
+        nodes = {row["node"] for row in found}
+        assert all(row["parent"] in nodes for row in found if row["parent"] is not None)
+        assert found == [row for row in every if row["node"] in nodes]
+    _, errors = printed(capsys, "tree", recording, "--limit", "2", *callers)
+    assert f"{len(every) - 2} more contexts: --limit N prints N\n" in errors
+    lines, errors = printed(capsys, "tree", recording, "--limit", "30", "--min", "100%", *callers)
+    assert 1 <= len(lines) < 30
+    assert "--limit N prints N; --min SHARE prints smaller ones" in errors
+
+
 def test_options_that_exclude_each_other(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--depth", "2", "--slowest", "3"], ["--limit", "2", "--all"]):
         with pytest.raises(SystemExit):

@@ -50,6 +50,7 @@ def test_a_report_of_one_function_has_its_own_name(
         ("functions", "--by line --sort max", "--sort max does not go with --by line"),
         ("functions", "--by line --inlines", "--inlines does not go with --by line"),
         ("functions", "--by module --imports", "--imports does not go with --by module"),
+        ("tree", "--limit 2 --all", "--all does not go with --limit"),
         ("calls", "--slowest 2 --limit 1", "--limit does not go with --slowest"),
         ("calls", "--slowest 2 --all", "--all does not go with --slowest"),
         ("calls", "--around 50% --symbol main", "--symbol does not go with --around"),

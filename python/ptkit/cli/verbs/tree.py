@@ -14,6 +14,7 @@ from ptkit.cli.output.colours import say_painted, share_colour
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
+from ptkit.cli.parser import refuse_unused
 from ptkit.cli.stacks import (
     add_frames_option,
     add_inlines,
@@ -44,6 +45,7 @@ what that function did in calls by these callers. Call stacks are rebuilt from t
 EXAMPLES = """examples:
   ptkit tree sort.ptk
   ptkit tree sort.ptk --min 0.1% --depth 12
+  ptkit tree sort.ptk --limit 30
   ptkit tree sort.ptk --time 40%-50%
   ptkit tree sort.ptk --module sort
   ptkit tree sort.ptk --callers malloc
@@ -64,11 +66,16 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--min",
         metavar="SHARE",
         type=common.share,
-        default=common.share(_LEAST),
         help="leave out contexts with less than this share of the instructions, or of those of the function "
-        f"of --callers (default: {_LEAST[:-1]}%%)",
+        f"of --callers (default: {_LEAST[:-1]}%%; with --limit: none)",
     )
     bound.add_argument("--all", action="store_true", help="print contexts of any share")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=common.number(first=1),
+        help="print the N contexts with most instructions",
+    )
     parser.add_argument(
         "--depth", metavar="N", type=common.number(first=1), help="print N levels of callers and callees only"
     )
@@ -84,11 +91,12 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     common.add_rva_option(parser)
     common.add_header_option(parser)
     common.add_json_option(parser, "one JSON object on each line: a header, then contexts (docs/json.md)")
-    parser.set_defaults(limit=None)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the contexts, callers before their callees."""
+    if options.limit is not None:
+        refuse_unused(options, ("all",), "--limit")
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     chosen |= {"frames": options.frames, "inlines": options.inlines, "columns": _COLUMNS}
@@ -115,7 +123,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _remedy(options: argparse.Namespace) -> str:
     """How contexts that were left out are printed."""
-    smaller = [] if options.all else ["--min SHARE prints smaller ones, --all those of any share"]
+    smaller = [] if options.limit is None else ["--limit N prints N"]
+    if options.min is not None or (options.limit is None and not options.all):
+        smaller += ["--min SHARE prints smaller ones, --all those of any share"]
     deeper = [] if options.depth is None else ["a larger --depth prints deeper ones"]
     return "; ".join(smaller + deeper)
 
@@ -131,12 +141,18 @@ def _wholes(tree: Table) -> NDArray[np.int64]:
 def _kept(tree: Table, wholes: NDArray[np.int64], options: argparse.Namespace) -> NDArray[np.intp]:
     """Rows that are printed. A row has at least the instructions of those below it, so it is among them."""
     kept = np.ones(len(tree), np.bool_)
-    if not options.all:
-        kept &= np.asarray(tree["instructions"]) >= options.min * wholes
+    amounts = np.asarray(tree["instructions"])
+    least = options.min
+    if least is None:
+        least = 0 if options.all or options.limit is not None else common.share(_LEAST)
+    kept &= amounts >= least * wholes
     if options.depth is not None and len(tree):
         depths = np.asarray(tree["depth"])
         kept &= depths - depths.min() < options.depth
-    return np.flatnonzero(kept)
+    rows = np.flatnonzero(kept)
+    if options.limit is None:
+        return rows
+    return np.sort(rows[np.argsort(-amounts[rows], kind="stable")[: options.limit]])
 
 
 def _aligned(head: str, texts: list[str]) -> list[str]:
