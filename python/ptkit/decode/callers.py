@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.decode.call_names import called_functions
+from ptkit.decode.caller_chains import Chains, most_shared_with_ancestors
 from ptkit.decode.scope import Range
+from ptkit.memory import ask
 from ptkit.schema import schema_of
 from ptkit.table import Table
 
@@ -19,6 +21,7 @@ __all__ = ["callers_of"]
 _FUNCTION = ("entry_ip", "import_ip", "space", "code_tsc", "file", "inline_level")
 _OF_ALL = ("count", "begin_unseen", "crossing", "self_instructions")  # sums over all contexts of a row
 _OF_OUTER = ("instructions", "branches", "least", "most")  # over those that lie in no other one of the row
+_ROW_BYTES = 600  # of Python's numbers and of columns, while they are made
 _OF_CONTEXT = ("parent_known", "time_known", "count_exact")  # bits of flags that no function has
 
 
@@ -46,19 +49,18 @@ def callers_of(tree: Table, name: str, ranges: Sequence[Range], depth: int | Non
     first, functions = _numbered(tree, kinds)
     frames = np.bincount(functions, tree["count"] + tree["begin_unseen"], minlength=len(first))
     numbers = called_functions(tree[first], frames.astype(np.int64), name, ranges)
-    levels = _levels(tree, functions, np.flatnonzero(np.isin(functions, numbers)), depth)
-    rows, depths = _in_order(levels)
-    parents = _joined(levels, "parents")
+    trie = _trie(tree, functions, np.flatnonzero(np.isin(functions, numbers)), depth)
+    rows = _in_order(trie)
+    parents, depths, contexts = trie.parents[rows], trie.depths[rows], trie.contexts[rows]
     place = np.empty(len(rows), np.int64)
     place[rows] = np.arange(len(rows))
-    contexts = _joined(levels, "contexts")[rows]
-    sums = {one: np.concatenate([level.sums[one] for level in levels])[rows] for one in levels[0].sums}
+    sums = {one: values[rows] for one, values in trie.sums.items()}
     flags = kinds[contexts] | np.where(depths > 0, masks["parent_known"], 0)
     flags |= np.where(sums.pop("time_known"), masks["time_known"], 0)
     flags |= np.where(sums.pop("not_exact"), 0, masks["count_exact"])
     found: dict[str, NDArray[Any]] = {
         "node": np.arange(len(rows)),
-        "parent": np.where(depths > 0, place[parents[rows]], 0),
+        "parent": np.where(depths > 0, place[parents], 0),
         "depth": depths,
         "flags": flags,
         **{one: tree[one][contexts] for one in _FUNCTION},
@@ -71,22 +73,26 @@ def callers_of(tree: Table, name: str, ranges: Sequence[Range], depth: int | Non
     return Table(schema, len(rows), arrays, None, context=tree._context, errors=tree.errors, gaps=tree.gaps)
 
 
-class _Level(NamedTuple):
-    """Rows of one depth, each of contexts of one function with the same callers up to this depth."""
+class _Trie(NamedTuple):
+    """Rows, each of contexts of one function with the same callers up to the row's. Callees come first."""
 
-    parents: NDArray[np.int64]  # numbers of rows, which count those of lower depths
+    parents: NDArray[np.int64]  # what the caller called; -1: the row is of the function itself
+    depths: NDArray[np.int64]
     contexts: NDArray[np.int64]  # a row of the tree that the caller is of
     sums: dict[str, NDArray[Any]]
 
 
 def _numbered(tree: Table, kinds: NDArray[np.uint16]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """A row of each function, and the number of the function of each row."""
-    columns = [kinds, *(tree[one] for one in _FUNCTION)]
-    keys = np.empty(len(tree), [(str(i), column.dtype) for i, column in enumerate(columns)])
-    for i, column in enumerate(columns):
-        keys[str(i)] = column
-    _, first, functions = np.unique(keys, return_index=True, return_inverse=True)
-    return first, functions.reshape(-1)
+    columns = [kinds, *(np.asarray(tree[one]) for one in _FUNCTION)]
+    order = np.lexsort(columns[::-1])
+    is_first = np.zeros(len(tree), np.bool_)
+    is_first[:1] = True
+    for column in columns:
+        is_first[1:] |= column[order][1:] != column[order][:-1]
+    functions = np.empty(len(tree), np.intp)
+    functions[order] = np.cumsum(is_first) - 1
+    return order[is_first], functions
 
 
 def _ends(tree: Table) -> NDArray[np.int64]:
@@ -99,77 +105,107 @@ def _ends(tree: Table) -> NDArray[np.int64]:
     return np.arange(len(tree)) + np.array(sizes, np.int64)
 
 
-def _levels(
-    tree: Table, functions: NDArray[np.intp], chosen: NDArray[np.intp], depth: int | None
-) -> list[_Level]:
-    """Follow the callers of the chosen contexts level by level."""
-    ends, known = _ends(tree), np.asarray(tree["parent_known"])
-    parents = np.asarray(tree["parent"]).astype(np.int64)
-    own = {one: np.asarray(tree[one]) for one in (*_OF_ALL, *_OF_OUTER)}
-    own |= {"time_known": np.asarray(tree["time_known"]).astype(np.int64)}
-    own |= {"not_exact": np.asarray(~tree["count_exact"]).astype(np.int64)}
-    callers, rows = chosen, np.zeros(len(chosen), np.int64)
-    levels: list[_Level] = []
-    first = 0  # number of the level's first row
-    while len(chosen):
-        # A row is what has the same row of the level before and the same function here.
-        order = np.lexsort((chosen, functions[callers], rows))
-        chosen, callers, rows = chosen[order], callers[order], rows[order]
-        is_first = _differs(rows) | _differs(functions[callers])
-        begins, groups = np.flatnonzero(is_first), np.cumsum(is_first) - 1
-        outer = _outer(groups, chosen, ends, len(tree))
-        sums = {one: np.add.reduceat(own[one][chosen], begins) for one in (*_OF_ALL, "not_exact")}
-        for one in (*_OF_OUTER, "time_known"):
-            sums[one] = np.add.reduceat(np.where(outer, own[one][chosen], 0), begins)
-        levels.append(_Level(rows[begins], callers[begins], sums))
-        if depth is not None and len(levels) > depth:
-            break
-        goes_on = known[callers]
-        rows = first + groups[goes_on]
-        first += len(begins)
-        chosen, callers = chosen[goes_on], parents[callers[goes_on]]
-    return levels
+def _lengths(tree: Table, parents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many contexts each one lies in, and one more."""
+    lengths = [1] * len(tree)
+    for row, parent in enumerate(parents.tolist()):
+        if parent >= 0:
+            lengths[row] = lengths[parent] + 1
+    return np.array(lengths, np.int64)
 
 
-def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a value is not the one before."""
-    return np.concatenate([[True], values[1:] != values[:-1]])
+def _trie(tree: Table, functions: NDArray[np.intp], chosen: NDArray[np.intp], depth: int | None) -> _Trie:
+    """Put the chains of callers of the chosen contexts into one tree."""
+    parents = np.where(tree["parent_known"], tree["parent"].astype(np.int64), -1)
+    lengths, ends = _lengths(tree, parents), _ends(tree)
+    most = int(lengths.max()) if depth is None else min(depth + 1, int(lengths.max()))
+    chains = Chains(parents, functions, most)
+    contexts = chosen[np.argsort(chains.order[chosen], kind="stable")]
+    lengths = np.minimum(lengths[contexts], most)
+    shared, behind = np.zeros(len(contexts), np.int64), contexts.copy()
+    shared[1:], behind[1:] = chains.shared(contexts[1:], contexts[:-1])
+    shared = np.minimum(shared, lengths)
+    count = int((lengths - shared).sum())
+    ask(f"{count:,} rows of callers", count * _ROW_BYTES, "ask for fewer levels of callers: depth=")
+    own = {one: np.asarray(tree[one])[contexts] for one in (*_OF_ALL, *_OF_OUTER)}
+    own |= {"time_known": np.asarray(tree["time_known"])[contexts].astype(np.int64)}
+    own |= {"not_exact": np.asarray(~tree["count_exact"])[contexts].astype(np.int64)}
+    inner = np.minimum(most_shared_with_ancestors(chains, contexts, ends), most)
+    return _rows(parents, own, *(one.tolist() for one in (shared, lengths, behind, inner)))
 
 
-def _outer(
-    groups: NDArray[np.intp], chosen: NDArray[np.intp], ends: NDArray[np.int64], rows: int
-) -> NDArray[np.bool_]:
-    """Which contexts lie in no other one of their group. They are ordered by group and row.
+def _rows(
+    above: NDArray[np.int64],
+    own: dict[str, NDArray[Any]],
+    shared: list[int],
+    lengths: list[int],
+    behind: list[int],
+    inner: list[int],
+) -> _Trie:
+    """Make the rows in the order of chains, of each one those that the chain before has not.
 
-    What a context called are the rows up to its end, so it lies in another one that begins before it and ends
-    behind it. Groups are laid out one after the other, so that none reaches into the next one.
+    Parameters
+    ----------
+    above : numpy.ndarray of int64
+        The caller of each context.
+    own : dict
+        What each chain adds to the sums of its rows.
+    shared, lengths, behind : list of int
+        Of each chain: how much of it the one before has, its length, and the context where they part.
+    inner : list of int
+        So many rows of the chain have another context that its context lies in.
     """
-    shift = groups * np.int64(rows + 1)
-    reached = np.maximum.accumulate(ends[chosen] + shift)
-    return np.concatenate([[True], chosen[1:] + shift[1:] >= reached[:-1]])
+    callers = above.tolist()
+    columns: list[list[int]] = [[] for _ in range(6)]
+    parents, depths, contexts, firsts, ends, lasts = columns
+    path: list[int] = []
+    lacks: list[list[int]] = [[], []]  # chains, and the rows from which on they are no outer ones
+    for chain, (same, length, context, hidden) in enumerate(zip(shared, lengths, behind, inner, strict=True)):
+        _end(path, same, ends, lasts, chain, len(contexts))
+        for level in range(same, length):
+            parents.append(path[-1] if path else -1)
+            path.append(len(contexts))
+            depths.append(level)
+            contexts.append(context)
+            firsts.append(chain)
+            context = callers[context]
+        ends += [0] * (length - same)
+        lasts += [0] * (length - same)
+        if hidden:
+            lacks[0].append(chain)
+            lacks[1].append(path[hidden - 1])
+    _end(path, 0, ends, lasts, len(shared), len(contexts))
+    sums = {one: _between(values, firsts, ends) for one, values in own.items()}
+    for one in (*_OF_OUTER, "time_known"):  # less what lies in another context of the row
+        hidden_sums = np.zeros(len(contexts), sums[one].dtype)
+        np.add.at(hidden_sums, lacks[1], own[one][lacks[0]])
+        sums[one] = sums[one] - _between(hidden_sums, range(len(contexts)), lasts)
+    return _Trie(np.array(parents), np.array(depths), np.array(contexts), sums)
 
 
-def _joined(levels: list[_Level], name: str) -> NDArray[np.int64]:
-    return np.concatenate([getattr(level, name) for level in levels])
+def _end(path: list[int], same: int, ends: list[int], lasts: list[int], chain: int, row: int) -> None:
+    """End the rows of a path that the next chain has not."""
+    for one in path[same:]:
+        ends[one], lasts[one] = chain, row
+    del path[same:]
 
 
-def _in_order(levels: list[_Level]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Numbers of rows, each before its callers, those with most instructions first; and their depths."""
-    first = len(levels[0].parents)
-    parents = _joined(levels, "parents")
-    parents[:first] = -1
-    amounts = [
-        -np.concatenate([level.sums[one] for level in levels])
-        for one in ("count", "self_instructions", "instructions")
-    ]
-    order = np.lexsort((*amounts, parents))
-    bounds = np.searchsorted(parents[order], np.arange(-1, len(order) + 1)).tolist()
+def _between(values: NDArray[Any], firsts: Sequence[int], ends: Sequence[int]) -> NDArray[Any]:
+    """Sums of `values` from a first place to before an end."""
+    sums = np.concatenate([[0], np.cumsum(values)])
+    return np.asarray(sums[np.asarray(ends, np.intp)] - sums[np.asarray(firsts, np.intp)])
+
+
+def _in_order(trie: _Trie) -> NDArray[np.int64]:
+    """Numbers of rows, each before its callers, those with most instructions first."""
+    amounts = [-trie.sums[one] for one in ("count", "self_instructions", "instructions")]
+    order = np.lexsort((*amounts, trie.parents))
+    bounds = np.searchsorted(trie.parents[order], np.arange(-1, len(order) + 1)).tolist()
     below = order.tolist()
-    left = [(row, 0) for row in reversed(below[:first])]
-    rows, depths = [], []
+    left = below[: bounds[1]][::-1]
+    rows = []
     while left:
-        row, depth = left.pop()
+        row = left.pop()
         rows.append(row)
-        depths.append(depth)
-        left += [(one, depth + 1) for one in reversed(below[bounds[row + 1] : bounds[row + 2]])]
-    return np.array(rows, np.int64), np.array(depths, np.int64)
+        left += reversed(below[bounds[row + 1] : bounds[row + 2]])
+    return np.array(rows, np.int64)

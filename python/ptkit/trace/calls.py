@@ -370,7 +370,8 @@ class Calls(ABC):
         -----
         A row of depth 0 has the sums that `functions` has. In recursion ``instructions``, ``branches`` and
         times are those of the outermost calls of each row, so those of callers may be more than the row's
-        that they call. Work grows with the square of the depth of a recursion: ask for a ``depth`` then.
+        that they call. Of functions that call each other in many orders, deep down, chains have little in
+        common: ask for a ``depth`` then.
 
         Examples
         --------

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import build
+from compiling import build, compiled
 
 import ptkit
 
@@ -134,6 +134,40 @@ def test_threads_times_and_slices_select_calls(trace: ptkit.Trace) -> None:
     part = trace.between(begin, end).callers("guarded", depth=0)
     assert part["count"][0] < trace.callers("guarded", depth=0)["count"][0]
     assert trace.callers("guarded", depth=0, time=(begin, end))["count"][0] == part["count"][0]
+
+
+RECURSIVE = """
+static volatile long sum;
+__attribute__((noinline)) void leaf(int n) { sum += n; }
+__attribute__((noinline)) void again(int n) { if (n > 0) again(n - 1); leaf(n); ++sum; }
+int main(void) { again(3000); return 0; }
+"""
+
+
+def test_deep_recursion_has_a_row_for_each_chain(tmp_path: Path) -> None:
+    (tmp_path / "deep.c").write_text(RECURSIVE)
+    program = compiled(
+        tmp_path / "deep", "-O1", "-fno-optimize-sibling-calls", tmp_path / "deep.c", "-static"
+    )
+    trace = ptkit.record([str(program)], output=tmp_path / "deep.ptk")
+    for name, calls in ("leaf", 3001), ("again", 3001):
+        callers: Any = trace.callers(name)
+        functions = trace.functions(symbol=name)
+        for column in SUMS:
+            assert callers[column][0] == functions[column][0], column
+        recursive = callers[np.array([one == "again" for one in callers.named("function")])]
+        counts = recursive["count"].tolist()
+        assert counts == list(range(calls, 0, -1))  # of so many calls, the caller is so far away
+        assert sum(one == "main" for one in callers.named("function")) == calls
+
+
+def test_rows_that_do_not_fit_are_refused(trace: ptkit.Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(trace.callers("fib", depth=1)) < 16
+    monkeypatch.setattr("ptkit.decode.callers._ROW_BYTES", 1 << 20)
+    monkeypatch.setattr("ptkit.memory.free", lambda: (10, "RLIMIT_AS"))
+    with pytest.raises(ptkit.OutOfMemoryError, match=r"rows of callers take .* ask for fewer levels"):
+        trace.callers("fib")
+    assert len(trace.callers("fib", depth=1)) < 16
 
 
 def test_columns_are_those_that_were_asked_for(trace: ptkit.Trace) -> None:
