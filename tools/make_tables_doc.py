@@ -60,7 +60,8 @@ shares memory, `copy.deepcopy(table)` does not.
 
 `table.sort("module", "p99", descending=[False, True])`, `table.head(10)` and `table.nlargest(10,
 "count")` are tables. A terminal shows as many columns as fit; notebooks show all, with times in
-units. `functions.plot()` and `trace.plot()` draw by matplotlib where the work is done.
+units. `functions.plot()` draws by matplotlib where the work is done; `plot()` of a trace, of a
+part of its time and of a slice draws it along the trace.
 
 Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trace".
 

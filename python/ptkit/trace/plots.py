@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ptkit.table import Table
 
+NO_TIMES = 'plot: the trace has no times (no TSC packet): plot(by="instructions")'
 _MOST_SLOTS = 4000
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
@@ -73,11 +74,9 @@ class Plots(ABC):
         check_choice("by", by, ("time", "instructions"))
         slots = integer("slots", slots, 1, _MOST_SLOTS)
         axes: Any = new_axes(ax, (9, 3.5))
-        query["columns"] = ["count", "to_module"]
-        limits = self._limits(query, slots) if by == "time" else None
-        edges = self.edges(by=by, bins=slots if limits is None else limits, **query)
-        files, counts = _by_file(edges, slots if limits is None else len(limits) - 1)
-        if limits is not None:
+        limits, edges = self._phases(by, slots, query)
+        files, counts = _by_file(edges, slots if by != "time" else len(limits) - 1)
+        if by == "time":
             drawn = _draw_times(axes, np.array(limits, np.float64), counts, edges._context.ns_per_tick())
         else:
             shares = 100 * counts / counts.sum(axis=1, keepdims=True).clip(1)
@@ -102,17 +101,28 @@ class Plots(ABC):
         found: Axes = axes
         return found
 
-    def _limits(self, query: Query, slots: int) -> list[int]:
+    def _phases(self, by: str, slots: int, query: Query) -> tuple[list[int], Table]:
+        """Ticks between slots, none by instructions, and the edges of each slot with ``to_module``."""
+        limits = self._slot_limits(query, slots) if by == "time" else []
+        query["columns"] = ["count", "to_module"]
+        return limits, self.edges(by=by, bins=limits or slots, **query)
+
+    def _slot_limits(self, query: Query, slots: int) -> list[int]:
         """Ticks between slots, of the times that are selected."""
         span = self._span()
         if span is None:
-            raise ConfigError('plot: the trace has no times (no TSC packet): plot(by="instructions")')
+            raise ConfigError(NO_TIMES)
         low, high = query.get("time") or (None, None)
         begin = span[0] if low is None else max(low, span[0])
         end = span[1] + 1 if high is None else min(high, span[1] + 1)
         if end <= begin:
             raise ConfigError("plot: nothing is selected by time")
-        return sorted({begin + (end - begin) * slot // slots for slot in range(slots + 1)})
+        return limits_of(begin, end, slots)
+
+
+def limits_of(begin: int, end: int, slots: int) -> list[int]:
+    """Limits of slots of equal length, as far as whole numbers allow it."""
+    return sorted({begin + (end - begin) * slot // slots for slot in range(slots + 1)})
 
 
 def _draw_times(

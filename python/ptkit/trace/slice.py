@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptkit import decode as _decode
 from ptkit.arguments import LAST_ADDRESS
@@ -18,6 +19,7 @@ from ptkit.table import Table
 from ptkit.table.derived import indirect_branches
 from ptkit.trace.calls import Calls
 from ptkit.trace.parts import with_targets
+from ptkit.trace.plots import NO_TIMES, Plots, limits_of
 from ptkit.trace.tables import Tables
 
 if TYPE_CHECKING:
@@ -38,10 +40,11 @@ _PLACES = {
     "errors": "order",
     "gaps": "order",
 }
+_OF_EDGES = ["from_ip", "to_ip", "kind", "flags", "space"]
 _EDGE = ("space", "from_ip", "to_ip", "kind", "flags")
 
 
-class Slice(Tables, Calls):
+class Slice(Tables, Calls, Plots):
     """The tables of a trace between two events of one stream.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the rows of
@@ -160,25 +163,50 @@ class Slice(Tables, Calls):
         if by is not None or bins is not None:
             raise ConfigError("by, bins: a slice has no phases")
         shown = query.pop("columns", None)
-        query["columns"] = ["from_ip", "to_ip", "kind", "flags", "space"]
+        query["columns"] = _OF_EDGES
         branches = self.branches(**query)
         columns = schema_of("edges").names("stored") if shown is None else tuple(shown)
         return with_targets(_edges_of(branches))[list(columns)]
 
+    def _phases(self, by: str, slots: int, query: Query) -> tuple[list[int], Table]:
+        """Slots lie between the first and the last branch of the slice."""
+        place = "tsc" if by == "time" else "instruction"
+        query["columns"] = [*_OF_EDGES, place]
+        branches = self.branches(**query)
+        if not len(branches):
+            raise ConfigError("plot: no branch of the slice is selected")
+        known = branches.known(place)
+        branches = branches if known is None else branches[known]
+        if not len(branches):
+            raise ConfigError(NO_TIMES)
+        places = np.asarray(branches[place])
+        begin, end = int(places.min()), int(places.max()) + 1
+        limits = limits_of(begin, end, slots)
+        bins = np.searchsorted(np.array(limits, places.dtype), places, side="right") - 1
+        edges = with_targets(_edges_of(branches, bins))[["bin", "count", "to_module"]]
+        return limits if by == "time" else [], edges
 
-def _edges_of(branches: Table) -> Table:
-    """Count the branches of which both ends are known, or the target may have the name of an import."""
+
+def _edges_of(branches: Table, bins: NDArray[Any] | None = None) -> Table:
+    """Count the branches of which both ends are known, or the target may have the name of an import.
+
+    `bins`: those of each bin.
+    """
     sources, targets = branches["from_known"], branches["to_known"]
-    rows = branches[sources & (targets | indirect_branches(branches["kind"], sources))]
+    kept = np.flatnonzero(sources & (targets | indirect_branches(branches["kind"], sources)))
+    rows = branches[kept]
     to_known = rows["to_known"]
     schema = schema_of("edges")
-    keys = np.empty(len(rows), [(name, schema.columns[name].dtype) for name in _EDGE])
+    names = _EDGE if bins is None else ("bin", *_EDGE)
+    keys = np.empty(len(rows), [(name, schema.columns[name].dtype) for name in names])
+    if bins is not None:
+        keys["bin"] = bins[kept]
     for name in ("space", "from_ip", "kind"):
         keys[name] = rows[name]
     keys["to_ip"] = np.where(to_known, rows["to_ip"], 0)
     keys["flags"] = np.where(to_known, schema.columns["to_known"].mask, 0)
     edges, counts = np.unique(keys, return_counts=True)
-    arrays = {name: edges[name].copy() for name in _EDGE}
+    arrays = {name: edges[name].copy() for name in names}
     arrays["count"] = counts.astype(schema.columns["count"].dtype)
     for array in arrays.values():
         array.flags.writeable = False

@@ -85,6 +85,39 @@ def test_work_by_instructions(pyplot: Any, clocked: Any, loop_trace: Any) -> Non
     assert texts(loop_trace.plot(by="instructions")) == ["100.0% [anon 0x1000]"]
 
 
+@pytest.mark.parametrize("by", ["time", "instructions"])
+def test_slices_are_drawn_from_their_first_to_their_last_branch(pyplot: Any, clocked: Any, by: str) -> None:
+    events = clocked.events()
+    part = clocked.slice(after=events[1:2], before=events[len(events) - 1 :])
+    branches = part.branches()
+    assert 4 < len(branches) < len(clocked.branches())
+    axes = part.plot(by, slots=4)
+    assert texts(axes) == ["100.0% again.elf"]
+    limits, edges = part._phases(by, 4, {})
+    assert edges["count"].sum() == len(branches)
+    assert edges["bin"].max() == 3
+    if by == "time":
+        begin, end = int(branches["tsc"].min()), int(branches["tsc"].max()) + 1
+        assert (limits[0], limits[-1]) == (begin, end)
+        assert axes.get_xlim() == pytest.approx((0, (end - begin) / 1e9))
+        whole = clocked.edges(by="time", bins=limits)
+        for number in range(4):
+            assert (
+                edges["count"][edges["bin"] == number].sum() <= whole["count"][whole["bin"] == number].sum()
+            )
+    with pytest.raises(ptkit.ConfigError, match="no branch of the slice is selected"):
+        part.plot(by, ip=0)
+
+
+def test_a_slice_without_times(pyplot: Any, loop: Any, packets: Any, open_trace: Any) -> None:
+    psb = packets.PSB + packets.MODE_64 + packets.fup(loop.BASE) + packets.PSBEND
+    trace = open_trace(psb + packets.pge(loop.BASE) + packets.tnt("111111") * 40, images=loop.images())
+    part = trace.slice(after=trace.events()[:1])
+    with pytest.raises(ptkit.ConfigError, match=r"no times .*plot\(by=\"instructions\"\)"):
+        part.plot()
+    assert texts(part.plot("instructions")) == ["100.0% [anon 0x1000]"]
+
+
 def test_files_beyond_the_colours_are_others(pyplot: Any) -> None:
     from ptkit.trace.plots import _by_file
 
