@@ -101,7 +101,10 @@ def add_choice_options(group: argparse._ActionsContainer) -> None:
         help="a function; a pattern (mem*); an address in a function (main+0x10) or file ([libc.so.6]+0x10)",
     )
     group.add_argument(
-        "--module", metavar="NAME", action="append", help="a program or library: libc.so.6, or its path"
+        "--module",
+        metavar="NAME",
+        action="append",
+        help="a program or library: libc.so.6, or its path; the file of Python functions: app.py, '*.py'",
     )
     group.add_argument(
         "--time",

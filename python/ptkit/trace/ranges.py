@@ -167,6 +167,8 @@ class CodeRanges:
         """
         if in_memory := self._memory(name):
             return in_memory
+        if of_source := self._of_source(name):
+            return of_source
         chosen = self._modules(name)
         listed = [(*place, file) for *place, file, is_module in self._bundle.names if is_module]
         if not chosen:
@@ -184,6 +186,19 @@ class CodeRanges:
             if file in chosen and size
         ]
         return ranges
+
+    def _of_source(self, name: str) -> list[Range]:
+        """Addresses of JIT code of which the names have a source file behind them: ``fib (app.py)``."""
+        lists = {file for *_, file, is_module in self._bundle.names if not is_module}
+        if not lists or self._modules(name):
+            return []
+        wanted = _text(last_part(name)).replace("\\", "\\\\")
+        found = _core.match_symbols(self._session, f"* ({wanted})", False)
+        return [
+            (first, min(first + max(size, 1) - 1, LAST_ADDRESS), space or None)
+            for _, first, size, file, space in found
+            if file in lists
+        ]
 
     def _memory(self, name: str) -> list[Range]:
         """Addresses of memory without a file of a name, such as ``[anon 0x10000000]``, or of a pattern."""

@@ -77,6 +77,22 @@ def test_counts_are_those_of_setprofile(recorded: Any, tmp_path: Path) -> None:
         assert found == wanted
 
 
+def test_a_script_is_a_module(recorded: Any) -> None:
+    _, trace = recorded
+    every = trace.functions(frames="python")
+    for module in (SCRIPT.name, str(SCRIPT), "count*.py"):
+        alone = trace.functions(frames="python", module=module)
+        assert sorted(alone["function"].tolist()) == sorted(
+            name for name in every["function"].tolist() if name.endswith(FILE)
+        )
+        assert counts_of(alone) == Counter(
+            {name: count for name, count in counts_of(every).items() if name.endswith(FILE)}
+        )
+    assert len(trace.edges(module=SCRIPT.name)) > 0
+    with pytest.raises(ptkit.ConfigError, match=r"no module 'other\.py' in this trace"):
+        trace.functions(module="other.py")
+
+
 def test_views_have_the_same_instructions(recorded: Any) -> None:
     trace = recorded[1]
     native, mixed, python = (trace.functions(frames=name) for name in ("native", "mixed", "python"))
