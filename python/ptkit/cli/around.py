@@ -140,7 +140,8 @@ def _moments(
     low, high = window
     with decoding(trace, streams=streams):
         query = {"stream": list(streams), "columns": columns, "time": (low, high + 1)}
-        for part in losses.counted(trace.iter_calls(rows=_ROWS, **query)):  # type: ignore[arg-type]
+        parts = trace.iter_calls(rows=_ROWS, whole_calls=True, **query)  # type: ignore[arg-type]
+        for part in losses.counted(parts):
             if not len(part):  # errors and gaps alone
                 continue
             order = np.argsort(part["id"], kind="stable")

@@ -69,6 +69,20 @@ def test_threads_stand_side_by_side(recording: str, moment: int, capsys: pytest.
     assert all(line.split("|", 1)[1].strip(" |")[0] in "<>" for line in around)
 
 
+def test_lines_are_begins_and_ends_within_the_window(
+    recording: str, moment: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    window = 20_000
+    words = ["calls", recording, "--around", str(moment), "--window", str(window), "--all"]
+    lines, _ = printed(capsys, *words)
+    frames: Any = ptkit.open(recording).calls()
+    for mark, name, known in (">", "tsc", "time_known"), ("<", "end_tsc", "end_time_known"):
+        times = frames[name][frames[known]].astype("i8")
+        inside = abs(times - moment) <= window
+        shown = sum(cell.strip().startswith(mark) for line in lines for cell in line.split("|")[1:])
+        assert shown == inside.sum(), name
+
+
 def test_lines_are_bounded(recording: str, moment: int, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["calls", recording, "--around", str(moment), "--window", "1000000000"]
     few, errors = printed(capsys, *words, "--limit", "5")
