@@ -144,9 +144,9 @@ _THREADS = (
     Column(
         "untraced", _I64, "TSC ticks", "packets were disabled, mostly in system calls; see untraced_known"
     ),
-    Column("waiting", _I64, "TSC ticks", "switched out in a system call; see switches_known"),
+    Column("waiting", _I64, "TSC ticks", "switched out, and could not go on; see switches_known"),
     Column("waits", _I64, "", "how often; see switches_known"),
-    Column("preempted", _I64, "TSC ticks", "switched out elsewhere; see switches_known"),
+    Column("preempted", _I64, "TSC ticks", "switched out, and could have gone on; see switches_known"),
     Column("preemptions", _I64, "", "how often; see switches_known"),
     Column("flags", _U8, "", "thread known, times known, switches known, untraced known, data lost"),
     Column("tid_known", _BOOL, "", "pid and tid are known", "flag", 1),
@@ -173,12 +173,15 @@ _WAITS = (
     Column("space", _U32, "", "index of the address space"),
     Column("count", _I64, "", "how often it was switched out there; without is_switched: system calls"),
     Column("length", _I64, "TSC ticks", "how long, in all; see time_known"),
-    Column("flags", _U8, "", "thread known, time known, address known, caller known, switched out"),
+    Column(
+        "flags", _U8, "", "thread known, time known, address known, caller known, switched out, preempted"
+    ),
     Column("tid_known", _BOOL, "", "pid and tid are known", "flag", 1),
     Column("time_known", _BOOL, "", "length is known", "flag", 2),
     Column("ip_known", _BOOL, "", "it was in a system call that is known", "flag", 4),
     Column("caller_known", _BOOL, "", "the call is known", "flag", 8),
     Column("is_switched", _BOOL, "", "the thread was switched out, by the record of a switch", "flag", 16),
+    Column("is_preempted", _BOOL, "", "it did not wait, but was preempted", "flag", 32),
 )
 _WAITS_KNOWN = {
     "pid": "tid_known",

@@ -48,12 +48,12 @@ std::set<Ids> threads_of(const Session& session, std::uint32_t index) {
   return threads;
 }
 
-using TimedIds = std::tuple<std::uint64_t, std::int64_t, std::int64_t>;
+using TimedIds = std::tuple<std::uint64_t, std::int64_t, std::int64_t, unsigned>;
 
 std::vector<TimedIds> switches_of(const Session& session, std::uint32_t index) {
   std::vector<TimedIds> switches;
   for (const trace::Switch& to : session.bundle->streams.at(index).switches)
-    switches.emplace_back(to.tsc, to.pid, to.tid);
+    switches.emplace_back(to.tsc, to.pid, to.tid, static_cast<unsigned>(to.departure));
   return switches;
 }
 
@@ -76,7 +76,8 @@ void register_packets(py::module_& module) {
              "(pid, tid) of the threads that a stream can have rows of; -1 where one is not known.");
   module.def(
       "stream_switches", &switches_of, py::arg("session"), py::arg("stream"),
-      "(tsc, pid, tid) of the context switches of a stream. TSC 0: the time is not known; -1: no thread is.");
+      "(tsc, pid, tid, departure) of the context switches of a stream. TSC 0: the time is not known; -1: no "
+      "thread is. Of the thread before, 0: it is not known how it left, 1: it waits, 2: it was preempted.");
   module.def("stream_span", &span_of, py::arg("session"), py::arg("stream"),
              "First and last time of a stream in TSC ticks; None if it has no times.");
 }

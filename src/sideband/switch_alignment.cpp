@@ -359,8 +359,11 @@ class SwitchAligner {
     return next <= later(switches_[i].tsc, most);
   }
 
-  void add(const Switch& one) {
-    if (!out_.empty() && out_.back().offset == one.offset) out_.pop_back();
+  void add(Switch one) {
+    if (!out_.empty() && out_.back().offset == one.offset) {
+      if (one.departure == trace::Departure::UNKNOWN) one.departure = out_.back().departure;
+      out_.pop_back();
+    }
     out_.push_back(one);
   }
 

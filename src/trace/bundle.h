@@ -94,6 +94,13 @@ struct Configuration {
   bool rtit_ctl_known = false;
 };
 
+// How a thread left its processor, by the record of a context switch. Stored in bundles: append only.
+enum class Departure : std::uint8_t {
+  UNKNOWN = 0,
+  WAITS = 1,      // it no longer could run: it sleeps, or has ended
+  PREEMPTED = 2,  // it could have gone on
+};
+
 // A context switch: this thread ran from `tsc` on, until the next Switch of the stream. tid == kNoId: the
 // running thread is not known.
 struct Switch {
@@ -102,6 +109,7 @@ struct Switch {
   std::int64_t tid = kNoId;
   SpaceId space = kAnySpace;
   std::uint64_t offset = 0;  // with Stream::switches_by_offset: the switch applies from this stream offset on
+  Departure departure = Departure::UNKNOWN;  // of the thread that ran before
 };
 
 // Bytes [begin, end) of the stream are preceded by a loss (buffer truncated, ring wrapped, ...).

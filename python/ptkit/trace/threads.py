@@ -40,18 +40,23 @@ _Thread: TypeAlias = tuple[int, int]  # pid and tid; -1: not known
 _NO_LOSS = (GapCause.START, GapCause.FILTERED)
 
 
+_WAITS, _PREEMPTED = 1, 2  # how a thread left its processor; 0: it is not known
+
+
 class _Off(NamedTuple):
     """A thread is switched out for `length` ticks from `tsc` on, in a stream."""
 
     tsc: int
     length: int
     stream: int
+    departure: int
 
 
 class _On(NamedTuple):
     begin: int
     end: int
     stream: int
+    departure: int  # at its end
 
 
 class _Site(NamedTuple):
@@ -60,6 +65,7 @@ class _Site(NamedTuple):
     ip: int | None
     caller_ip: int | None
     space: int
+    is_preempted: bool = False
 
 
 _NOWHERE = _Site(None, None, 0)  # in no system call that is known
@@ -91,9 +97,9 @@ class Threads(Calls):
             (int64, TSC ticks: on a processor, by the recorded context switches; without
             ``switches_known``, in traced code), ``untraced`` (int64, TSC ticks: packets were disabled, in
             system calls for the most part, whether the thread slept or not; see ``untraced_known``: where
-            switches are known, it is part of the others), ``waiting`` (int64, TSC ticks: switched out in a
-            system call), ``waits`` (int64, how often), ``preempted`` (int64, TSC ticks: switched out
-            elsewhere), ``preemptions`` (int64, how often; these four if ``switches_known``), ``flags``
+            switches are known, it is part of the others), ``waiting`` (int64, TSC ticks: switched out as it
+            could not go on), ``waits`` (int64, how often), ``preempted`` (int64, TSC ticks: switched out
+            otherwise), ``preemptions`` (int64, how often; these four if ``switches_known``), ``flags``
             (uint8; says what is known, and what is ``incomplete``). ``running_ns`` and so on are nanoseconds.
 
         Raises
@@ -103,11 +109,12 @@ class Threads(Calls):
 
         Notes
         -----
-        Times begin where the thread is first known to run, and end where it last was. A thread that is
-        preempted within a system call counts as waiting, one that waits for a page as preempted: the trace
-        says where it was, not what it waited for. With ``incomplete``, data was lost, so that switches or
-        calls may be missing: amounts are not exact. Times of frames are the least possible ones; those of
-        emulated recordings are the emulation's.
+        Times begin where the thread is first known to run, and end where it last was. Records of switches
+        by Linux 4.17 or later say whether a thread was preempted (``PERF_RECORD_MISC_SWITCH_OUT_PREEMPT``).
+        By others, a thread that is switched out in a system call counts as waiting, elsewhere as preempted:
+        the trace says where it was, not what it waited for. With ``incomplete``, data was lost, so that
+        switches or calls may be missing: amounts are not exact. Times of frames are the least possible ones;
+        those of emulated recordings are the emulation's.
 
         Examples
         --------
@@ -134,7 +141,8 @@ class Threads(Calls):
             (rows,): ``pid``, ``tid`` (int32; see ``tid_known``), ``ip`` (uint64, address of the system call;
             without ``ip_known``, the thread was in none that is known), ``caller_ip`` (uint64, address: of
             the nearest call below it from another file; see ``caller_known``), ``space`` (uint32), ``count``
-            (int64: how often the thread was switched out there; without ``is_switched``, system calls),
+            (int64: how often the thread was switched out there; without ``is_switched``, system calls; with
+            ``is_preempted``, it did not wait there, but was preempted),
             ``length`` (int64, TSC ticks: how long it was switched out; without ``is_switched``, how long
             packets were disabled there), ``flags`` (uint8). ``symbol`` and ``caller_symbol`` are names.
 
@@ -200,6 +208,7 @@ def _thread_tables(
                 "caller_known": site.caller_ip is not None,
             }
             known |= {"time_known": times.sums["time_known"], "is_switched": switched}
+            known |= {"is_preempted": site.is_preempted}
             waits.add(owner | ips | known, count=count, length=length)
     both = threads.table(context, frames), waits.table(context, frames)
     order = np.lexsort((-both[0]["instructions"], -both[0]["running"]))
@@ -223,9 +232,11 @@ def _by_switches(runs: Sequence[_On], calls: _SystemCalls, thread: int) -> _Time
     running = sum(one.end - one.begin for one in runs)
     times = _Times(running=running, time_known=True, switches_known=True)
     for off in _offs(runs):
-        times.add(calls.around(off, thread), off.length)
-    for names, at_calls in ((("waits", "waiting"), True), (("preemptions", "preempted"), False)):
-        found = [sums for site, sums in times.sites.items() if (site.ip is not None) == at_calls]
+        site = calls.around(off, thread)
+        preempted = off.departure == _PREEMPTED or (off.departure != _WAITS and site.ip is None)
+        times.add(site._replace(is_preempted=preempted), off.length)
+    for names, preempted in ((("waits", "waiting"), False), (("preemptions", "preempted"), True)):
+        found = [sums for site, sums in times.sites.items() if site.is_preempted == preempted]
         times.sums |= {name: sum(one[at] for one in found) for at, name in enumerate(names)}
     return times
 
@@ -291,23 +302,26 @@ def _lossy_streams(frames: Table, streams: Sequence[StreamInfo]) -> set[int]:
 def _switches(session: _core.Session, streams: Sequence[StreamInfo]) -> dict[_Thread, list[_On]]:
     """When each thread ran, by the context switches of all streams; none of streams without times."""
     found: dict[_Thread, list[_On]] = defaultdict(list)
-    for index, stream in enumerate(streams):
-        switches = sorted(_core.stream_switches(session, index), key=lambda one: one[0])
+    recorded = [_core.stream_switches(session, index) for index in range(len(streams))]
+    # Linux before 4.17 marks no thread as preempted, so that its records do not say that one waits.
+    known = any(departure == _PREEMPTED for switches in recorded for *_, departure in switches)
+    for index, (stream, unordered) in enumerate(zip(streams, recorded, strict=True)):
+        switches = sorted(unordered, key=lambda one: one[0])
         if not switches or switches[0][0] == 0:
             continue
         if stream.tid is not None and stream.first_tsc is not None:
-            switches.insert(0, (stream.first_tsc, -1 if stream.pid is None else stream.pid, stream.tid))
+            switches.insert(0, (stream.first_tsc, -1 if stream.pid is None else stream.pid, stream.tid, 0))
         end = max(switches[-1][0], stream.last_tsc or 0)
-        for (begin, pid, tid), (next_begin, _, _) in pairwise([*switches, (end, -1, -1)]):
+        for (begin, pid, tid, _), (next_begin, *_, departure) in pairwise([*switches, (end, -1, -1, 0)]):
             if tid >= 0 and next_begin > begin:
-                found[pid, tid].append(_On(begin, next_begin, index))
+                found[pid, tid].append(_On(begin, next_begin, index, departure if known else 0))
     return found
 
 
 def _offs(runs: Sequence[_On]) -> list[_Off]:
     """When a thread was switched out between times at which it ran, on whichever processor."""
     return [
-        _Off(one.end, after.begin - one.end, one.stream)
+        _Off(one.end, after.begin - one.end, one.stream, one.departure)
         for one, after in pairwise(runs)
         if after.begin > one.end
     ]

@@ -195,7 +195,10 @@ bool PerfRecords::take_sideband(const Record& record, base::Bytes body, const Tr
   if (!found.take(record, body, trailer)) return false;
   parsed.lost += found.lost();
   // A thread that exits has no SWITCH OUT record, as the kernel removes its events before. EXIT replaces it.
-  if (record.type == perf::EXIT) last_out_ = common.tsc;
+  if (record.type == perf::EXIT) {
+    last_out_ = common.tsc;
+    departure_ = trace::Departure::WAITS;
+  }
   SystemRecord with_file = common;
   add_file(record, Fields(body), with_file);
   for (const perf::Event& event : found.events()) add_event(event, with_file, parsed);
@@ -210,7 +213,7 @@ bool PerfRecords::take_sideband(const Record& record, base::Bytes body, const Tr
     SystemRecord out = common;
     out.pid = narrow(one.pid);
     out.tid = narrow(one.tid);
-    take_switch(one.out, std::move(out), parsed);
+    take_switch(one, std::move(out), parsed);
   }
   return true;
 }
@@ -231,11 +234,13 @@ bool PerfRecords::take_aux(base::Bytes body, const SystemRecord& common, ParsedR
 // The kernel writes a SWITCH IN record a little after tracing has begun for the next thread, and a SWITCH OUT
 // record a little before tracing ends for the last one. The switch is between the two: its time is the
 // middle.
-void PerfRecords::take_switch(bool is_out, SystemRecord out, ParsedRecords& parsed) {
-  if (is_out) {
+void PerfRecords::take_switch(const perf::Running& running, SystemRecord out, ParsedRecords& parsed) {
+  if (running.out) {
     last_out_ = out.tsc;
+    departure_ = running.departure;
     return;
   }
+  out.departure = std::exchange(departure_, trace::Departure::UNKNOWN);
   out.kind = RecordKind::SWITCH;
   // The first thread has run since tracing began.
   out.since = any_switch_ ? out.tsc : 1;

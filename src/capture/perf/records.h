@@ -72,7 +72,7 @@ class PerfRecords {
   [[nodiscard]] bool take_sideband(const formats::perf::Record& record, base::Bytes body,
                                    const formats::perf::Trailer& trailer, const SystemRecord& common,
                                    ParsedRecords& parsed);
-  void take_switch(bool is_out, SystemRecord out, ParsedRecords& parsed);
+  void take_switch(const formats::perf::Running& running, SystemRecord out, ParsedRecords& parsed);
   [[nodiscard]] std::uint64_t tsc_of(const formats::perf::Trailer& trailer) const;
 
   std::vector<formats::perf::Attr> attrs_;
@@ -80,6 +80,7 @@ class PerfRecords {
   trace::Clock clock_;
   bool switches_;
   bool any_switch_ = false;
+  trace::Departure departure_ = trace::Departure::UNKNOWN;  // by the record of `last_out_`
   std::uint64_t last_out_ = 0;  // of the last SWITCH OUT or EXIT; 0: none since the last switch in
 };
 

@@ -378,8 +378,12 @@ void SystemProcesses::set_cr3(const SystemRecord& record, Process& process) {
 }
 
 void SystemProcesses::on_switch(const SystemRecord& record, std::uint32_t stream) {
-  trace::Switch to{record.since != 0 ? record.since : record.tsc, record.pid, record.tid, trace::kAnySpace,
-                   record.offset};
+  trace::Switch to{record.since != 0 ? record.since : record.tsc,
+                   record.pid,
+                   record.tid,
+                   trace::kAnySpace,
+                   record.offset,
+                   record.departure};
   trace::SpaceId& last = last_space_[stream];
   if (record.pid < 0) {
     to.pid = to.tid = trace::kNoId;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "trace/bundle.h"
+
 namespace ptkit::capture {
 
 // A record of any kind. Fields that the kind does not have are zero.
@@ -31,6 +33,7 @@ struct SystemRecord {
   std::uint64_t offset = 0;  // SWITCH: its stream offset, in a stream with switches by offset
   std::int32_t pid = 0;
   std::int32_t tid = 0;
+  trace::Departure departure = trace::Departure::UNKNOWN;  // SWITCH: of the thread before
   bool cr3_known = false;        // SWITCH, FORK, PROGRAM, SPACE: the two fields that follow are recorded
   std::uint64_t kernel_cr3 = 0;  // 0: a kernel thread, which keeps CR3
   std::uint64_t user_cr3 = 0;

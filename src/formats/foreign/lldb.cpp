@@ -216,6 +216,7 @@ class Loader {
     for (const PerfSwitch& one : switches.records) {
       trace::Switch out;
       out.tsc = trace::perf_tsc_from_ns(bundle_.configuration.clock, one.time_ns);
+      out.departure = one.departure;
       if (!one.out && one.tid != 0) {  // thread 0 is the idle task
         out.pid = one.pid;
         out.tid = one.tid;

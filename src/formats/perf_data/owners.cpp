@@ -58,8 +58,10 @@ std::vector<OwnerChange> changes_of(const trace::TraceBundle& bundle, const std:
   for (const Running& one : running) {
     if (!now[one.cpu].apply(one)) continue;
     const bool no_thread = one.out || one.tid <= kIdle;
-    const Owner owner{
-        .tsc = one.tsc, .pid = no_thread ? trace::kNoId : one.pid, .tid = no_thread ? trace::kNoId : one.tid};
+    const Owner owner{.tsc = one.tsc,
+                      .pid = no_thread ? trace::kNoId : one.pid,
+                      .tid = no_thread ? trace::kNoId : one.tid,
+                      .departure = one.departure};
     const auto [begin, end] = by_cpu.equal_range(one.cpu);
     for (auto at = begin; at != end; ++at) changes.push_back({at->second, owner});
   }
@@ -68,12 +70,19 @@ std::vector<OwnerChange> changes_of(const trace::TraceBundle& bundle, const std:
 }
 
 void add_switch(trace::Stream& stream, const Owner& owner, Processes& processes) {
-  trace::Switch one{.tsc = owner.tsc, .pid = owner.pid, .tid = owner.tid, .offset = owner.offset};
+  trace::Switch one{.tsc = owner.tsc,
+                    .pid = owner.pid,
+                    .tid = owner.tid,
+                    .offset = owner.offset,
+                    .departure = owner.departure};
   if (owner.tid != trace::kNoId) one.space = processes.space_of(owner.pid);
   // A switch out and a switch in at the same time are one switch.
   const bool replaces = !stream.switches_by_offset && !stream.switches.empty() && one.tid != trace::kNoId &&
                         stream.switches.back().tsc == one.tsc && stream.switches.back().tid == trace::kNoId;
-  if (replaces) stream.switches.pop_back();
+  if (replaces) {
+    one.departure = stream.switches.back().departure;
+    stream.switches.pop_back();
+  }
   // A switch to the idle task and a switch out have no thread. The second of two such switches adds nothing.
   const bool still_idle = !stream.switches_by_offset && one.tid == trace::kNoId && !stream.switches.empty() &&
                           stream.switches.back().tid == trace::kNoId;

@@ -50,7 +50,9 @@ inline constexpr std::uint16_t kMiscMmapData = 1U << 13U;     // MMAP, MMAP2: no
 inline constexpr std::uint16_t kMiscCommExec = 1U << 13U;     // COMM
 inline constexpr std::uint16_t kMiscForkExec = 1U << 13U;     // synthesised FORK: mappings follow
 inline constexpr std::uint16_t kMiscMmapBuildId = 1U << 14U;  // MMAP2
-inline constexpr std::uint64_t kAuxTruncated = 1;             // AUX: trace after the data is lost
+// SWITCH, SWITCH_CPU_WIDE, out: the thread was preempted in state TASK_RUNNING (since Linux 4.17).
+inline constexpr std::uint16_t kMiscSwitchOutPreempt = 1U << 14U;
+inline constexpr std::uint64_t kAuxTruncated = 1;  // AUX: trace after the data is lost
 inline constexpr std::uint64_t kAuxOverwrite = 2;
 inline constexpr std::uint64_t kAuxPartial = 4;    // part of the data was not traced (VMX)
 inline constexpr std::uint64_t kAuxCollision = 8;  // collided with another sample's AUX data

@@ -27,6 +27,11 @@ std::uint64_t tsc_of(const trace::Clock& clock, std::uint64_t ns) {
   return ns == 0 || !clock.perf_time_known ? trace::kTscMin : trace::perf_tsc_from_ns(clock, ns);
 }
 
+trace::Departure departure_of(std::uint16_t misc) noexcept {
+  if ((misc & kMiscSwitchOut) == 0) return trace::Departure::UNKNOWN;
+  return (misc & kMiscSwitchOutPreempt) != 0 ? trace::Departure::PREEMPTED : trace::Departure::WAITS;
+}
+
 bool Sideband::take(const Record& record, base::Bytes body, const Trailer& trailer) {
   Fields fields(body);
   switch (record.type) {
@@ -45,8 +50,8 @@ bool Sideband::take(const Record& record, base::Bytes body, const Trailer& trail
     }
     case SWITCH:
     case SWITCH_CPU_WIDE:
-      running_.push_back(
-          {time_of(trailer), trailer.cpu, trailer.pid, trailer.tid, (record.misc & kMiscSwitchOut) != 0});
+      running_.push_back({time_of(trailer), trailer.cpu, trailer.pid, trailer.tid,
+                          (record.misc & kMiscSwitchOut) != 0, departure_of(record.misc)});
       return true;
     case LOST:
       fields.skip(8);

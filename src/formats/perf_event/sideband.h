@@ -52,7 +52,11 @@ struct Running {
   std::int64_t pid = trace::kNoId;
   std::int64_t tid = trace::kNoId;
   bool out = false;
+  trace::Departure departure = trace::Departure::UNKNOWN;  // with `out`
 };
+
+// What the `misc` field of a SWITCH record says of the thread that is switched out.
+[[nodiscard]] trace::Departure departure_of(std::uint16_t misc) noexcept;
 
 // A stream belongs to a thread from an offset on.
 struct Owner {
@@ -60,6 +64,7 @@ struct Owner {
   std::int64_t pid = trace::kNoId;
   std::int64_t tid = trace::kNoId;
   std::uint64_t offset = 0;
+  trace::Departure departure = trace::Departure::UNKNOWN;  // of the thread before
 };
 
 // Converts perf's nanoseconds to TSC. Without a known clock: 0.

@@ -1,6 +1,7 @@
 #include "formats/perf_event/switch_record.h"
 
 #include "formats/perf_event/record.h"
+#include "formats/perf_event/sideband.h"
 
 namespace ptkit::formats {
 
@@ -23,6 +24,7 @@ PerfSwitches read_perf_switches(base::Bytes records) {
     perf::Fields fields(record.body, 8);
     PerfSwitch one;
     one.out = (record.misc & perf::kMiscSwitchOut) != 0;
+    one.departure = perf::departure_of(record.misc);
     one.pid = fields.u32();
     one.tid = fields.u32();
     one.time_ns = fields.u64();

@@ -13,6 +13,7 @@ namespace ptkit::formats {
 // One PERF_RECORD_SWITCH_CPU_WIDE: the thread that is switched in or out.
 struct PerfSwitch {
   bool out = false;
+  trace::Departure departure = trace::Departure::UNKNOWN;  // with `out`
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
   std::uint64_t time_ns = 0;

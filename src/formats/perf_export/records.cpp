@@ -129,8 +129,10 @@ void Records::itrace_start(const Stamp& stamp) {
   put(record, stamp, RUNS);
 }
 
-void Records::switch_to(const Stamp& from, const Stamp& to) {
-  RecordBytes out(SWITCH_CPU_WIDE, static_cast<std::uint16_t>(kCpuModeUser | kMiscSwitchOut));
+void Records::switch_to(const Stamp& from, const Stamp& to, trace::Departure departure) {
+  const bool preempted = departure == trace::Departure::PREEMPTED;
+  const unsigned misc = kCpuModeUser | kMiscSwitchOut | (preempted ? kMiscSwitchOutPreempt : 0U);
+  RecordBytes out(SWITCH_CPU_WIDE, static_cast<std::uint16_t>(misc));
   out.id(to.pid).id(to.tid);
   put(out, from, RUNS);
   RecordBytes in(SWITCH_CPU_WIDE, kCpuModeUser);

@@ -64,7 +64,8 @@ class Records {
   void comm(const Stamp& stamp, const std::string& name, bool exec);
   void map(const Stamp& stamp, const WrittenMapping& mapping, bool kernel = false);
   void itrace_start(const Stamp& stamp);
-  void switch_to(const Stamp& from, const Stamp& to);  // from's out, to's in
+  // from's out, to's in
+  void switch_to(const Stamp& from, const Stamp& to, trace::Departure departure);
   void aux(const Stamp& stamp, std::uint64_t begin, std::uint64_t size, std::uint64_t flags);
 
   // Calls `each` in the order of time. At the same time FORK records come first and EXIT records last.

@@ -319,7 +319,7 @@ void Tasks::write_switches(Records& records) const {
       if (one.tsc == trace::kTscMin) {
         records.itrace_start(next);
       } else {
-        records.switch_to(now, next);
+        records.switch_to(now, next, one.departure);
       }
       now = next;
     }

@@ -51,6 +51,7 @@ Json to_json(const trace::Switch& one, bool by_offset) {
   if (!by_offset || one.tsc != trace::kTscMin) record["tsc"] = one.tsc;
   add_id(record, "pid", one.pid);
   add_id(record, "tid", one.tid);
+  if (one.departure != trace::Departure::UNKNOWN) record["departure"] = static_cast<unsigned>(one.departure);
   return record;
 }
 
@@ -63,6 +64,11 @@ void read_switches(const JsonReader::Member& list, std::vector<trace::Switch>& o
     read_number(record["space"], one.space);
     read_id(record["pid"], one.pid);
     read_id(record["tid"], one.tid);
+    const auto departure = record["departure"];
+    if (departure.present()) {
+      one.departure =
+          static_cast<trace::Departure>(departure.number(static_cast<unsigned>(trace::Departure::PREEMPTED)));
+    }
     out.push_back(one);
   }
 }

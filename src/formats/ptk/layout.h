@@ -13,7 +13,7 @@ namespace ptkit::formats::ptk {
 // As in PNG, a transfer that changes line ends or strips bit 7 damages the magic.
 inline constexpr std::array<std::uint8_t, 8> kMagic{0x89, 'P', 'T', 'K', '\r', '\n', 0x1a, '\n'};
 inline constexpr std::uint16_t kMajor = 1;            // a reader refuses other majors
-inline constexpr std::uint16_t kMinor = 11;           // new chunk types and members of JSON objects raise it
+inline constexpr std::uint16_t kMinor = 12;           // new chunk types and members of JSON objects raise it
 inline constexpr std::size_t kFileHeaderBytes = 16;   // magic, major u16, minor u16, zero u32
 inline constexpr std::size_t kChunkHeaderBytes = 48;  // see ChunkHeader
 inline constexpr std::size_t kTrailerBytes = 16;      // kTrailerMagic, file offset of the INDEX chunk u64

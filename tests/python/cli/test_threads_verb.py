@@ -47,6 +47,16 @@ def test_places_of_waits_stand_below(recording: str, capsys: pytest.CaptureFixtu
         assert len(places) > 1
 
 
+def test_waits_are_those_of_the_threads_that_are_printed(
+    recording: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["threads", recording, "--limit", "1", "--waits", "--json"]) == 0
+    _, *rows = map(json.loads, capsys.readouterr().out.splitlines())
+    tid = int(ptkit.open(recording).threads()["tid"][0])
+    assert {row["tid"] for row in rows} == {tid}
+    assert len(rows) == len(ptkit.open(recording).waits(tid=tid))
+
+
 @pytest.mark.parametrize("table", ["threads", "waits"])
 def test_json_fits_the_schema(table: str, recording: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["threads", recording, "--json", *(["--waits"] if table == "waits" else [])]) == 0

@@ -101,6 +101,32 @@ def bundle(tmp_path: Path, packets: Any, loop: Any) -> Path:
     return tmp_path
 
 
+def test_a_switch_says_whether_a_thread_was_preempted(bundle: Path, tmp_path: Path) -> None:
+    again = ptkit.open(bundle)
+    again.save(tmp_path / "saved.ptk")
+    for trace in (again, ptkit.open(tmp_path / "saved.ptk")):
+        departures = [one[3] for one in ptkit._core.stream_switches(trace.opened.session, 0)]
+        assert departures == [0, 1, 0, 1, 0, 2, 0]
+        threads = trace.threads(tid=11)
+        # It was in no system call when it left, and waited all the same.
+        assert (threads["waiting"].tolist(), threads["waits"].tolist()) == ([3_000], [1])
+        assert (threads["preempted"].tolist(), threads["preemptions"].tolist()) == ([0], [0])
+        waits = trace.waits(tid=11)
+        assert waits.named("ip") == [None]
+        assert not waits["is_preempted"].any()
+
+
+def test_older_kernels_do_not_say_that_a_thread_waits(bundle: Path) -> None:
+    records = bundle / "3.perf_context_switch_trace"
+    records.write_bytes(
+        records.read_bytes().replace(struct.pack("<H", _OUT_PREEMPT), struct.pack("<H", _OUT))
+    )
+    trace = ptkit.open(bundle)
+    threads = trace.threads(tid=11)
+    assert (threads["waiting"].tolist(), threads["preempted"].tolist()) == ([0], [3_000])
+    assert trace.waits(tid=11)["is_preempted"].all()
+
+
 def test_streams_are_processors(bundle: Path) -> None:
     trace = ptkit.open(bundle)
     assert trace.format == "lldb"

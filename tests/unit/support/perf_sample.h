@@ -74,8 +74,8 @@ inline std::string fork(const SampleId& id, std::uint32_t parent_pid, std::uint3
   const std::uint64_t time = id.tsc / kTscPerNs;
   return event(7, misc, Bytes().add(id.pid, parent_pid, id.tid, parent_tid, time).str(), id);
 }
-inline std::string switched(const SampleId& id, bool out) {
-  const auto misc = static_cast<std::uint16_t>(2U | (out ? 1U << 13U : 0U));
+inline std::string switched(const SampleId& id, bool out, bool preempted = false) {
+  const auto misc = static_cast<std::uint16_t>(2U | (out ? 1U << 13U : 0U) | (preempted ? 1U << 14U : 0U));
   return event(15, misc, Bytes().add(std::uint32_t{0}, std::uint32_t{0}).str(), id);
 }
 inline std::string aux(const SampleId& id, std::uint64_t begin, std::uint64_t size, std::uint64_t flags) {

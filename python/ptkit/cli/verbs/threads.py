@@ -6,6 +6,9 @@ import argparse
 import json
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.durations import Durations
@@ -20,11 +23,11 @@ from ptkit.text import counted, shortened
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
-Prints one line per thread: instructions, how long it ran, how long and how often it was switched out in a
-system call (waiting) and elsewhere (preempted), by the recorded context switches. Where none are recorded,
-running is the time in traced code, and untraced the time in which packets were disabled, in system calls for
-the most part. With --waits, the places where it waited stand below it: the system call, and the call from
-another file that led there (docs/calls.md)."""
+Prints one line per thread: instructions, how long it ran, how long and how often it was switched out as it
+could not go on (waiting) and otherwise (preempted), by the recorded context switches. Where none are
+recorded, running is the time in traced code, and untraced the time in which packets were disabled, in system
+calls for the most part. With --waits, the places where it waited stand below it: the system call, and the
+call from another file that led there (docs/calls.md)."""
 EXAMPLES = """examples:
   ptkit threads sort.ptk
   ptkit threads sort.ptk --waits
@@ -60,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         threads, waits = trace._thread_tables(chosen)  # type: ignore[arg-type]
     shown = threads if options.all else threads[: options.limit]
     if options.json:
-        rows = waits if options.waits else shown
+        rows = waits[_of_threads(waits, shown)] if options.waits else shown
         form = JsonRows(trace, rows.name)
         form.print_header()
         form.print_lines(rows, [], None if options.waits else partial(_add_names, trace, rows))
@@ -73,6 +76,13 @@ def run(options: argparse.Namespace) -> int:
     losses.count(threads)
     report(trace, options, len(threads), losses)
     return 0
+
+
+def _of_threads(waits: Table, threads: Table) -> NDArray[np.bool_]:
+    """Which waits are of threads that are printed."""
+    printed = set(zip(threads["pid"].tolist(), threads["tid"].tolist(), strict=True))
+    owners = zip(waits["pid"].tolist(), waits["tid"].tolist(), strict=True)
+    return np.array([owner in printed for owner in owners], np.bool_)
 
 
 def _names(trace: Trace, threads: Table) -> list[str | None]:
@@ -126,7 +136,7 @@ def _print(trace: Trace, shown: Table, waits: Table, options: argparse.Namespace
         begin = " ".join(cells[at][row].rjust(wide) for at, wide in zip(kept, widths, strict=True)) + "  "
         say(f"{begin}{fit(shortened(name or '-'), len(begin), width)}")
         if options.waits:
-            own = waits[(waits["tid"] == shown["tid"][row]) & (waits["pid"] == shown["pid"][row])]
+            own = waits[_of_threads(waits, shown[row : row + 1])]
             _print_waits(trace, own if options.all else own[:_SITES], lost[row], durations, options)
 
 
@@ -136,7 +146,11 @@ def _print_waits(
     writer, width = common.line_writer(trace, options), line_width(options)
     sites, callers = place_names(own, writer, "ip"), place_names(own, writer, "caller_ip")
     lengths = [durations.text(one) for one in own.named("length")]
-    for length, count, site, caller in zip(lengths, own["count"].tolist(), sites, callers, strict=True):
+    marks = [" (preempted)" if one else "" for one in own["is_preempted"].tolist()]
+    for length, count, site, caller, preempted in zip(
+        lengths, own["count"].tolist(), sites, callers, marks, strict=True
+    ):
         begin = f"{mark + length:>16} {count:>9,} x  "
         place = site or "in no system call"
-        say(begin + fit(f"{place} < {caller}" if caller else place, len(begin), width))
+        text = f"{place} < {caller}" if caller else place
+        say(begin + fit(text, len(begin) + len(preempted), width) + preempted)

@@ -376,7 +376,7 @@ TEST_F(PerfSideband, PutsSwitchBetweenItsTwoRecords) {
     const std::string program = std::filesystem::canonical("/bin/sh");
     kernel.write_record(0, perf::ITRACE_START, 0, {1000, kFirst, kFirst}, ids({kFirst, kFirst}));
     kernel.write_record(0, perf::MMAP2, 0, {1100, kFirst, kFirst}, mapping(kFirst, 0x400000, 4096, program));
-    kernel.write_record(0, perf::SWITCH_CPU_WIDE, kOut, {2000, kFirst, kFirst},
+    kernel.write_record(0, perf::SWITCH_CPU_WIDE, kOut | perf::kMiscSwitchOutPreempt, {2000, kFirst, kFirst},
                         ids({kFirst + 1, kFirst + 1}));
     kernel.write_record(0, perf::SWITCH_CPU_WIDE, 0, {2100, kFirst + 1, kFirst + 1}, ids({kFirst, kFirst}));
     kernel.write_record(0, perf::SWITCH_CPU_WIDE, kOut, {3000, kFirst + 1, kFirst + 1}, ids({0, 0}));
@@ -394,6 +394,9 @@ TEST_F(PerfSideband, PutsSwitchBetweenItsTwoRecords) {
   EXPECT_EQ(switches[1].pid, kFirst + 1);
   EXPECT_EQ(switches[2].tsc, 3001U);
   EXPECT_EQ(switches[2].tid, 0);
+  EXPECT_EQ(switches[0].departure, trace::Departure::UNKNOWN);
+  EXPECT_EQ(switches[1].departure, trace::Departure::PREEMPTED);
+  EXPECT_EQ(switches[2].departure, trace::Departure::WAITS);
   EXPECT_NE(switches[0].space, switches[1].space);
   ASSERT_EQ(bundle.streams[1].switches.size(), 1U);
   EXPECT_EQ(bundle.streams[1].switches[0].tid, kFirst + 2);
@@ -421,6 +424,8 @@ TEST_F(PerfSideband, TakesExitAsSwitchOut) {
   std::vector<std::uint64_t> times;
   for (const trace::Switch& one : bundle.streams[0].switches) times.push_back(one.tsc);
   EXPECT_EQ(times, (std::vector<std::uint64_t>{1, 2005, 4050, 9000}));
+  EXPECT_EQ(bundle.streams[0].switches[2].departure, trace::Departure::WAITS);
+  EXPECT_EQ(bundle.streams[0].switches[3].departure, trace::Departure::UNKNOWN);
 }
 
 TEST_F(PerfSideband, FollowsForkAndExec) {

@@ -195,6 +195,20 @@ TEST_F(PerfData, JoinsSwitchOutAndSwitchIn) {
   EXPECT_EQ(switches[2].tid, trace::kNoId);
 }
 
+TEST_F(PerfData, KnowsWhetherAThreadWasPreempted) {
+  const auto bundle = read(test::perf_file(
+      test::auxtrace_info() + test::switched({.tid = 11, .tsc = 100}, false) +
+      test::switched({.tid = 11, .tsc = 200}, true, true) + test::switched({.tid = 12, .tsc = 200}, false) +
+      test::switched({.tid = 12, .tsc = 300}, true) + test::switched({.tid = 0, .tsc = 310}, false) +
+      test::switched({.tid = 0, .tsc = 400}, true, true) + test::switched({.tid = 11, .tsc = 402}, false) +
+      test::auxtrace(0, kEach, 0, 0, kStream)));
+  std::vector<trace::Departure> found;
+  for (const trace::Switch& one : bundle.streams.at(0).switches) found.push_back(one.departure);
+  using enum trace::Departure;
+  // The switch in of another thread at the same time has what the switch out says.
+  EXPECT_EQ(found, (std::vector<trace::Departure>{UNKNOWN, PREEMPTED, WAITS, UNKNOWN}));
+}
+
 TEST_F(PerfData, JoinsOverlappingSnapshots) {
   std::string ring;
   for (int i = 0; i < 6000; ++i)

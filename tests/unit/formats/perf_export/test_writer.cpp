@@ -267,6 +267,8 @@ TEST_F(PerfWrite, WritesSwitchesOfACpu) {
   stream.pid = stream.tid = trace::kNoId;
   stream.space = trace::kAnySpace;
   stream.switches = {{100, 10, 11, 1}, {200, 20, 20, 2}, {300}, {400, 10, 11, 1}};
+  stream.switches[1].departure = trace::Departure::PREEMPTED;
+  stream.switches[2].departure = trace::Departure::WAITS;
   const trace::TraceBundle back = write_and_read(bundle);
   ASSERT_EQ(back.streams.size(), 1U);
   EXPECT_EQ(back.streams[0].cpu, 3);
@@ -278,6 +280,8 @@ TEST_F(PerfWrite, WritesSwitchesOfACpu) {
     EXPECT_EQ(found[i].tid, stream.switches[i].tid);
     EXPECT_EQ(back.spaces.at(found[i].space).pid, found[i].pid);
   }
+  EXPECT_EQ(found[1].departure, trace::Departure::PREEMPTED);
+  EXPECT_EQ(found[2].departure, trace::Departure::WAITS);
 }
 
 // perf looks up context switches by CPU.

@@ -51,6 +51,8 @@ inline trace::TraceBundle sample() {
   bundle.streams[1].switches = {{5, 100, 102, 1}, {9, trace::kNoId, trace::kNoId, 0}};
   bundle.streams[0].switches = {{0, 100, 101, 1, 16}, {0, 100, trace::kNoId, 1, 20}};
   bundle.streams[0].switches_by_offset = true;
+  bundle.streams[0].switches[1].departure = trace::Departure::PREEMPTED;
+  bundle.streams[1].switches[1].departure = trace::Departure::WAITS;
   bundle.streams[1].losses = {{64, base::Status::RING_WRAPPED, 10}};
   trace::CodeRegion mapping;
   mapping.space = 1;

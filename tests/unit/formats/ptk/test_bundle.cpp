@@ -52,6 +52,7 @@ void expect_equal(const trace::TraceBundle& a, const trace::TraceBundle& b) {
       EXPECT_EQ(a.streams[i].switches[s].tsc, b.streams[i].switches[s].tsc);
       EXPECT_EQ(a.streams[i].switches[s].offset, b.streams[i].switches[s].offset);
       EXPECT_EQ(a.streams[i].switches[s].tid, b.streams[i].switches[s].tid);
+      EXPECT_EQ(a.streams[i].switches[s].departure, b.streams[i].switches[s].departure);
     }
     EXPECT_EQ(a.streams[i].losses.size(), b.streams[i].losses.size());
   }
