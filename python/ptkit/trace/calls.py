@@ -13,7 +13,7 @@ from ptkit.arguments import flag, integer
 from ptkit.decode import Query
 from ptkit.decode.call_table import TREE_COLUMNS, CallTable, check_frames, check_sums, function_columns
 from ptkit.decode.callers import callers_of
-from ptkit.errors import ConfigError
+from ptkit.errors import ConfigError, SymbolError
 from ptkit.schema import schema_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ptkit.table import Table
 
 _ROWS = 1_000_000
+_FUNCTIONS = ("symbol", "module", "ip")  # what selects functions
 _MOST_DEPTH = 2**31 - 1
 _OF_LINES = ("function", "module", "source", "line", "count", "instructions", "self_instructions")
 
@@ -362,7 +363,8 @@ class Calls(ABC):
         Raises
         ------
         SymbolError
-            If no such function was called; the message has near names.
+            If no such function was called, or it is not among those that the query selects; the message has
+            near names.
         ConfigError, ColumnError, OutOfMemoryError
             As for `call_tree`.
 
@@ -387,8 +389,17 @@ class Calls(ABC):
         depth = None if depth is None else integer("depth", depth, 0, _MOST_DEPTH)
         shown = query.pop("columns", None) or TREE_COLUMNS
         query["columns"] = schema_of("call_tree").names("stored")
+        narrowed = [name for name in _FUNCTIONS if query.get(name) is not None]
         tree = self.call_tree(frames=frames, inlines=inlines, **query)
-        return callers_of(tree, function, self._ranges_of(function), depth)[list(shown)]
+        try:
+            return callers_of(tree, function, self._ranges_of(function), depth)[list(shown)]
+        except SymbolError:
+            if not narrowed:
+                raise
+        raise SymbolError(
+            f"{narrowed[0]}: {function!r} is not among the functions that are selected; select it and its "
+            "callers, or leave this out"
+        )
 
     @property
     def stack_anomalies(self) -> Table:

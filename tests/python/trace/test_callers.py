@@ -170,6 +170,15 @@ def test_rows_that_do_not_fit_are_refused(trace: ptkit.Trace, monkeypatch: pytes
     assert len(trace.callers("fib", depth=1)) < 16
 
 
+def test_the_function_is_among_those_that_are_selected(trace: ptkit.Trace) -> None:
+    both = trace.callers("fib", symbol=["fib", "main"])
+    assert set(both.named("function")) == {"fib", "main"}
+    with pytest.raises(ptkit.SymbolError, match="symbol: 'fib' is not among the functions that are selected"):
+        trace.callers("fib", symbol="main")
+    with pytest.raises(ptkit.SymbolError, match="no function 'fob' was called"):
+        trace.callers("fob")
+
+
 def test_columns_are_those_that_were_asked_for(trace: ptkit.Trace) -> None:
     callers = trace.callers("malloc", columns=["function", "count", "entry_ip"])
     assert callers.columns == ("function", "count", "entry_ip")
