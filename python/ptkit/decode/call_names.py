@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +18,11 @@ if TYPE_CHECKING:
     from ptkit.decode.scope import Range
     from ptkit.table import Table
 
-__all__ = ["called_functions", "one_function"]
+__all__ = ["PATTERN", "called_functions", "one_function", "wider_pattern"]
 
 _NEAR = 5
+#: What only patterns of names have.
+PATTERN = re.compile(r"[*?\[]")
 
 
 def one_function(
@@ -89,8 +93,16 @@ def called_functions(
     return called[found]
 
 
+def wider_pattern(pattern: str) -> str:
+    """A pattern of names that have, anywhere, what `pattern` says of whole names."""
+    return f"*{pattern.strip('*')}*"
+
+
 def _near(name: str, full: list[str], short: list[str]) -> str:
     """Functions that were called and have the name in short, or as its end, or a similar one."""
+    wider = wider_pattern(name)
+    if PATTERN.search(name) and wider != name and any(fnmatchcase(one, wider) for one in short):
+        return f"; did you mean {wider!r}?"
     near = [one for one, of in zip(full, short, strict=True) if of == name or of.endswith(f"::{name}")]
     if not near:
         wanted, *among = map(plain, dict.fromkeys([name, *full]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS
+from ptkit.decode.call_names import PATTERN, wider_pattern
 from ptkit.errors import ConfigError, SymbolError, TraceWarning
 from ptkit.text import last_part, module_name, shortened
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ptkit.info import TraceInfo
 
 _LISTED = 5  # modules in a message
-_PATTERN = re.compile(r"[*?\[]")
 _PLACE = re.compile(r"(?P<name>.+)\+(?P<offset>0[xX][0-9a-fA-F]+|[0-9]+)")
 _GENERATED = re.compile(r"(?P<name>[^!]+)!(?P<offset>0[xX][0-9a-fA-F]+)")  # of a function without a symbol
 _OF_MODULE = re.compile(r"(?P<before>[^!]+)!(?P<name>.+)|(?P<printed>.+) \((?P<behind>[^()]+)\)")
@@ -60,8 +60,10 @@ class CodeRanges:
         """
         name = _text(name)
         found = self._find(name, with_names)
-        if not found and _PATTERN.search(name):
-            raise SymbolError(f"no symbol matches {name!r}")
+        if not found and PATTERN.search(name):
+            wider = wider_pattern(name)
+            is_near = wider != name and _core.match_symbols(self._session, wider, False)
+            raise SymbolError(f"no symbol matches {name!r}{f'; did you mean {wider!r}?' if is_near else ''}")
         if not found:
             of_module = _OF_MODULE.fullmatch(name)
             wanted = of_module and (of_module["name"] or of_module["printed"])
@@ -108,7 +110,7 @@ class CodeRanges:
         Names may be as verbs print them, too: ``main (sort)`` of the module ``sort``, and ``main()``.
         """
         found = _core.lookup_symbol(self._session, name, files)
-        if not found and _PATTERN.search(name):
+        if not found and PATTERN.search(name):
             found = _core.match_symbols(self._session, name, with_names)
             found = [one for one in found if one[3] in files] if files else found
         if not found and name.endswith("()"):
@@ -213,7 +215,7 @@ class CodeRanges:
         """Indices of the files of a name, or of a pattern, that are mapped or listed."""
         forms = self._module_forms()
         found = {index for index, names in forms.items() if name in names}
-        if found or not _PATTERN.search(name):
+        if found or not PATTERN.search(name):
             return found
         return {index for index, names in forms.items() if any(fnmatchcase(one, name) for one in names)}
 

@@ -43,6 +43,19 @@ def test_functions_of_modules(named: Any, loop: Any) -> None:
             named.branches(symbol=name)
 
 
+def test_a_pattern_of_a_part_is_said(named: Any) -> None:
+    for pattern, wider in (("gai*", "*gai*"), ("*gai", "*gai*"), ("a[g]a", "*a[g]a*")):
+        with pytest.raises(ptkit.SymbolError) as error:
+            named.branches(symbol=pattern)
+        assert str(error.value) == f"no symbol matches {pattern!r}; did you mean {wider!r}?"
+        with pytest.raises(ptkit.SymbolError) as error:
+            named.callers(pattern)
+        assert str(error.value) == f"no function {pattern!r} was called; did you mean {wider!r}?"
+    for pattern in ("xgai*", "*xgai*"):
+        with pytest.raises(ptkit.SymbolError, match=r"matches '[*xgai]*'$"):
+            named.branches(symbol=pattern)
+
+
 def test_places_in_functions(named: Any, loop: Any) -> None:
     assert _ips(named, symbol="again+0x2") == {loop.JNZ}
     assert _ips(named, symbol=["again+4", "again+0x0"]) == {loop.JMP, loop.BASE}
