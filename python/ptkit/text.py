@@ -28,7 +28,7 @@ _SCOPE = re.compile(r"::(?=[^:])")
 _IMPLEMENTS = re.compile(r"<.* as [^<>]*>(?=::)")  # "<path::Type as path::Trait>"
 _PATH = re.compile(r"(?:\w+::)+")
 # What tells functions with equal short names apart: arguments of a class, and the last name in them.
-_ARGUMENTS = re.compile(r"(?<=\w)<(?=[^<>]*?(?P<name>(?:::)?\w+)\*>::)")
+_ARGUMENTS = re.compile(r"(?<=\w)<(?=[^<>]*?(?P<name>(?:::)?\w+\*|\*[\w ,:&]+)>::)")
 _FILE = re.compile(r" \([^()]*\)$")  # behind a name
 _LEAST_FILE = 8  # columns of what is left of it, with its parentheses
 _LONG_WORD = re.compile(r"\S{301,}")

@@ -53,3 +53,10 @@ def test_last_parts_are_cut_only_where_they_do_not_fit() -> None:
 def test_texts_are_never_wider(name: str) -> None:
     for most in range(4, len(name) + 1):
         assert len(fitted(name, most)) <= most
+
+
+def test_what_tells_instances_apart_stays() -> None:
+    name = "store::detail::HashMap<*, long>::insert"
+    for most in (24, 28, 32, 36):
+        assert "long>::insert" in fitted(name, most), most
+        assert len(fitted(name, most)) <= most

@@ -122,7 +122,7 @@ def _end(name: str, at: int) -> int | None:
 
 
 def _cut(arguments: list[str]) -> list[str]:
-    """Each list of arguments up to the first type that no other list begins with."""
+    """Each list of arguments up to the first type that no other list begins with, or from the last one on."""
     tokens = [_TOKEN.findall(one) for one in arguments]
     return [_begin(own, [other for other in tokens if other != own]) for own in tokens]
 
@@ -136,4 +136,13 @@ def _begin(own: list[str], others: list[list[str]]) -> str:
             if len(head) > _LONG and not any(last in other for other in others):
                 head = f"*{last}"
             return f"{head}*"
+    whole = "".join(own)
+    return whole if len(whole) <= _LONG else _tail(own, others)
+
+
+def _tail(own: list[str], others: list[list[str]]) -> str:
+    """The shortest end that no other list has: ``*long`` of ``basic_string<...>, long``."""
+    for count in range(1, len(own)):
+        if not any(other[-count:] == own[-count:] for other in others):
+            return f"*{''.join(own[-count:])}"
     return "".join(own)

@@ -22,6 +22,10 @@ STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocato
             ["s::Map<int, int>::at(int)", "s::Map<int, long>::at(int)"],
             ["s::Map<int, int>::at", "s::Map<int, long>::at"],
         ),
+        (
+            [f"s::Map<{STRING}, {last}>::at()" for last in ("int", "long", "unsigned long")],
+            ["s::Map<*int>::at", "s::Map<*, long>::at", "s::Map<*unsigned*>::at"],
+        ),
         (["long f<int>(int)", "long f<char>(char)"], ["f<int>", "f<char>"]),
         (["long f<int>(int)", "long f<int>(char)"], ["*f<*>(int)", "*f<*>(char)"]),
         (["f(int) const", "f(int)", "g(int)", None], ["f(int) const", "f(int)", "g"]),
