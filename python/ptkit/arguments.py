@@ -184,7 +184,7 @@ def several(name: str, value: Any, kinds: type | tuple[type, ...], expected: str
 
 
 def chosen(name: str, value: Any, allowed: tuple[str, ...]) -> list[str]:
-    """Return which of some words are given: one, or several in a sequence.
+    """Return which of some words are given: one, several in a sequence, or as ``"one,other"``.
 
     Raises
     ------
@@ -192,7 +192,8 @@ def chosen(name: str, value: Any, allowed: tuple[str, ...]) -> list[str]:
         If one is not allowed.
     """
     expected = f"any of {', '.join(allowed)}"
-    found: list[str] = several(name, value, str, expected)
+    words = value.split(",") if isinstance(value, str) else value
+    found: list[str] = several(name, words, str, expected)
     for one in found:
         if one not in allowed:
             raise ConfigError(f"{name}: expected {expected}, found {one!r}")

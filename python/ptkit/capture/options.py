@@ -37,8 +37,9 @@ class Options(TypedDict, total=False):
         ``"auto"``, the best that works here, or a name that `ptkit.capture.probe` gives.
     return_compression : bool
         Returns that match their call take a bit instead of a TIP packet (SDM, "Return Compression").
-    timing : sequence of str
-        Timing packets: any of ``"tsc"``, ``"mtc"`` (with TMA), ``"cyc"``. By default all that cost little:
+    timing : str or sequence of str
+        Timing packets: any of ``"tsc"``, ``"mtc"`` (with TMA), ``"cyc"``, or ``"none"``; a str may have
+        several, as on the command line: ``"tsc,mtc"``. By default all that cost little:
         ``("tsc", "mtc")`` for ``perf``, ``driver`` and ``emulator``, where one packet in 14 can have a
         ``"cyc"``; all for ``step``. A processor without MTC packets (Broadwell) records without them unless
         they are given.
@@ -122,7 +123,7 @@ class Options(TypedDict, total=False):
 
     backend: str
     return_compression: bool
-    timing: Sequence[str] | None
+    timing: str | Sequence[str] | None
     psb_period: int
     tnt_64: bool
     mtc_period: int | None
@@ -193,8 +194,19 @@ def path_of(name: str, path: str | os.PathLike[str]) -> bytes:
     return text
 
 
+def timing_packets(timing: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the timing packets that are named; ``"none"`` names none.
+
+    Raises
+    ------
+    ConfigError
+        If one is not known.
+    """
+    return tuple(name for name in chosen("timing", timing, (*TIMING, "none")) if name != "none")
+
+
 def _timing(timing: Any) -> dict[str, bool]:
-    names = chosen("timing", timing, TIMING)
+    names = timing_packets(timing)
     return {name: name in names for name in TIMING}
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ptkit.arguments import chosen
-from ptkit.capture.options import DEFAULT_MTC_PERIOD, DEFAULT_TIMING
+from ptkit.capture.options import DEFAULT_MTC_PERIOD, DEFAULT_TIMING, timing_packets
 from ptkit.errors import ConfigError, OpenError
 from ptkit.planning.advice import Advice, Choice, advise, alternatives
 from ptkit.planning.drain import Drain, measure
@@ -21,7 +20,6 @@ from ptkit.planning.settings import Settings
 
 __all__ = ["RecordingPlan", "StreamRate", "plan_recording"]
 
-_TIMING = ("tsc", "mtc", "cyc")
 _WINDOW_SECONDS = 0.001
 _MOST_WINDOWS = 400
 _PSB_PERIOD = 4096
@@ -139,7 +137,7 @@ def plan_recording(
     output: str | os.PathLike[str] = "trace.ptk",
     seconds: float | None = None,
     keep: bool = False,
-    timing: Sequence[str] | None = None,
+    timing: str | Sequence[str] | None = None,
     **options: Any,
 ) -> RecordingPlan:
     """Record a probe, and plan a recording without losses.
@@ -156,7 +154,7 @@ def plan_recording(
         Length of the probe; by default 0.2, and 2 where no processor traces.
     keep : bool
         Let the program run to its end, without trace; this waits for it.
-    timing : sequence of str, optional
+    timing : str or sequence of str, optional
         Timing packets that the recording should have, as `ptkit.capture.Options` has them.
     **options
         Of `ptkit.capture.Options`: ``backend``, ``levels``, ``pid``, ``cpus``, ``filters`` (text).
@@ -181,7 +179,7 @@ def plan_recording(
     >>> plan.complete, plan.overflows, plan.command[:4]
     (False, 0, ('ptkit', 'record', '-o', 'trace.ptk'))
     """
-    wished = None if timing is None else tuple(chosen("timing", timing, _TIMING))
+    wished = None if timing is None else timing_packets(timing)
     _check(command, seconds, options)
     path = Path(output)
     with _work_folder(path.parent) as folder:

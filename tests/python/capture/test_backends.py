@@ -343,8 +343,14 @@ def test_defaults_depend_on_the_back_end() -> None:
     step = options.plan_of(["true"], {"backend": "step"}).arguments
     assert [step[name] for name in ("tsc", "mtc", "cyc")] == [True, True, True]
     assert not {"qemu", "plugin", "filters", "ring_bytes"} & set(step)
-    none = options.plan_of(["true"], {"timing": ()}).arguments
-    assert [none[name] for name in ("tsc", "mtc", "cyc")] == [False, False, False]
+    for timing, expected in (
+        ((), [False, False, False]),
+        ("none", [False, False, False]),  # words of the command line
+        ("cyc", [False, False, True]),
+        ("tsc,mtc", [True, True, False]),
+    ):
+        chosen = options.plan_of(["true"], {"timing": timing}).arguments
+        assert [chosen[name] for name in ("tsc", "mtc", "cyc")] == expected, timing
 
 
 @pytest.mark.usefixtures("no_pt")

@@ -138,7 +138,7 @@ def test_use_errors_say_what_to_do(tmp_path: Path) -> None:
         ptkit.Recorder([], out).run()
     with pytest.raises(ptkit.ConfigError, match="expected a list"):
         ptkit.Recorder("true", out).run()
-    with pytest.raises(ptkit.ConfigError, match="timing: expected any of tsc, mtc, cyc, found 'utc'"):
+    with pytest.raises(ptkit.ConfigError, match="timing: expected any of tsc, mtc, cyc, none, found 'utc'"):
         ptkit.Recorder(["true"], out, timing=["utc"]).run()
     for backend in WORKING:
         with pytest.raises(ptkit.ConfigError, match="power of two"):
@@ -185,7 +185,7 @@ def test_progress_must_be_a_function() -> None:
         ({"max_instructions": 10**30}, r"max_instructions=10+: .*2\*\*63"),
         ({"max_instructions": 0}, "max_instructions=0: "),
         ({"max_instructions": 1e3}, "max_instructions=1000.0: "),
-        ({"timing": 5}, "timing: expected any of tsc, mtc, cyc, found 5"),
+        ({"timing": 5}, "timing: expected any of tsc, mtc, cyc, none, found 5"),
         ({"output": "a\0b"}, "output: .* has a NUL"),
         ({"output": 5}, "output: expected a path, found 5"),
         ({"truth": ""}, "truth: '' is no path"),

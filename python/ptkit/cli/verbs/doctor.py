@@ -103,14 +103,13 @@ def _plan(options: argparse.Namespace) -> int:
         "pid": options.pid,
         "cpus": "all" if options.all_cpus else options.cpu,
     }
-    timing = options.timing
     with ending_signals():
         plan = plan_recording(
             program,
             output=options.output or "trace.ptk",
             seconds=options.seconds,
             keep=options.keep,
-            timing=None if timing is None else [name for name in timing.split(",") if name != "none"],
+            timing=options.timing,
             **{name: value for name, value in more.items() if value is not None},
         )
     if options.json:

@@ -240,17 +240,13 @@ def _hardware_options(options: argparse.Namespace) -> dict[str, Any]:
         "single_range": options.single_range or None,
         "per_thread": options.per_thread or None,
         "event": options.event,
-        "packets": None if options.packets is None else tuple(options.packets.split(",")),
+        "packets": options.packets,
         "bts": options.bts or None,
         "branch_stack": options.branch_stack,
         "sample_period": options.sample_period,
         "sample_frequency": options.sample_frequency,
     }
     return {name: value for name, value in given.items() if value is not None}
-
-
-def _timing(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(name for name in text.split(",") if name != "none")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -264,7 +260,7 @@ def run(options: argparse.Namespace) -> int:
         options.output,
         backend=options.backend,
         return_compression=not options.no_return_compression,
-        timing=_timing(options.timing),
+        timing=options.timing,
         psb_period=options.psb_period,
         tnt_64=options.tnt_64,
         mtc_period=options.mtc_period,
