@@ -306,6 +306,24 @@ def test_bts_serves_its_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
     assert "interrupt:" not in run(capsys, "bts", "64K")[1]  # a ring has none
 
 
+def test_bts_prints_the_sequences_that_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = run(capsys, "bts", "64K", "--reserve", "100")[1]
+    chosen = run(capsys, "bts", "64K", "--reserve", "100", "--sequence", "start", "--sequence", "stop")[1]
+    assert whole.endswith(chosen[chosen.index("stop:") :])
+    assert chosen.startswith("start:\n")
+    assert "interrupt:" not in chosen
+    assert "give --reserve" in refused(capsys, "bts", "64K", "--sequence", "interrupt")
+
+
+def test_ranges_of_a_plan_have_the_names_of_decoding(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    def plan(*ranges: str) -> str:
+        return run(capsys, "plan", "--os", "--cpuid", words, *ranges)[1]
+
+    of_plan = plan("--filter", "0x1000-0x1fff", "--trace-stop", "0x3000-0x3fff")
+    assert "IA32_RTIT_ADDR1_A = 0x3000" in of_plan
+    assert plan("--range", "0x1000-0x1fff", "--stop-range", "0x3000-0x3fff") == of_plan
+
+
 def test_bts_must_be_off_at_the_start_alone(capsys: pytest.CaptureFixture[str]) -> None:
     text = run(capsys, "bts", "64K")[1]
     start, stop = text[: text.index("\nstop:")], text[text.index("\nstop:") :]

@@ -66,6 +66,7 @@ _VALUES = {
     "--mtc-period": ("mtc_freq", "mtc_en", "the field MTCFreq; with --mtc"),
     "--cyc-threshold": ("cyc_thresh", "cyc_en", "the field CycThresh; with --cyc"),
 }
+_BTS_SEQUENCES = ("before", "start", "interrupt", "stop")
 # Default addresses of the output: any address will do, as nothing is written.
 _BASE = 1 << 32
 _TABLE = _BASE - (1 << 24)
@@ -137,6 +138,12 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     bts.add_argument(
         "--area", metavar="ADDRESS", type=msr_number, default=0x100000, help="address of the DS area"
     )
+    bts.add_argument(
+        "--sequence",
+        choices=_BTS_SEQUENCES,
+        action="append",
+        help="sequence to print; may be repeated (default: all)",
+    )
     common.add_json_option(bts)
     cpuid = actions.add_parser("cpuid", help="CPUID leaves about tracing")
     cpuid.add_argument(
@@ -170,13 +177,14 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cr3", metavar="VALUE", type=msr_number, help="trace only with this CR3: one process"
     )
+    # Verbs that decode call the same ranges --range and --stop-range.
     ranges = {
-        "--filter": "trace only code in a range, both ends inclusive",
-        "--trace-stop": "stop where a range is entered",
+        ("--filter", "--range"): "trace only code in a range, both ends inclusive",
+        ("--trace-stop", "--stop-range"): "stop where a range is entered",
     }
-    for option, help in ranges.items():
+    for names, help in ranges.items():
         group.add_argument(
-            option,
+            *names,
             metavar="FIRST-LAST",
             type=_range,
             action="append",
@@ -442,6 +450,10 @@ def _bts(options: argparse.Namespace) -> int:
         bits32=options.bits32,
         netburst=options.netburst,
     )
+    if options.sequence:
+        if "interrupt" in options.sequence and "interrupt" not in plans:
+            raise ConfigError("--sequence interrupt: a ring has no interrupt; give --reserve RECORDS")
+        plans = {name: plans[name] for name in options.sequence}
     if options.json:
         rows = {name: _step_rows(steps) for name, steps in plans.items()}
         print_document("msr bts", {"sequences": rows})
