@@ -278,6 +278,23 @@ def parse_cpu(cpu: str) -> tuple[int, int, int]:
     return family, model, stepping
 
 
+def set_ring_offset(bundle: _core.Bundle, ring_offset: int) -> None:
+    """Put the bytes of a raw stream in order that is a ring: `ring_offset` is the next one to write.
+
+    Raises
+    ------
+    ConfigError
+        If the stream has no such offset, or the input is no raw stream.
+    """
+    ring_offset = integer("ring_offset", ring_offset, 0, LAST_ADDRESS)
+    if bundle.format != "raw":
+        raise ConfigError(
+            f"ring_offset={ring_offset:#x}: only a raw stream is a buffer as it was in memory, and "
+            f"{bundle.source} is of format {bundle.format}; leave it out"
+        )
+    bundle.begin_ring_at(ring_offset)
+
+
 def apply_settings(
     bundle: _core.Bundle,
     *,
@@ -300,6 +317,11 @@ def apply_settings(
     """
     if cpu is not None:
         bundle.set_cpu(*parse_cpu(cpu))
+    if ranges and all(stream["kind"] != "packets" for stream in bundle.streams):
+        raise ConfigError(
+            f"ranges (--range): {bundle.source} has branch records, which no address filter leaves out; "
+            "rows of a range are selected by ip=(first, last) (--ip FIRST-LAST), of a file by module="
+        )
     if ranges is not None:
         bundle.set_ranges(address_ranges(ranges))
     if rtit_ctl is not None:

@@ -5,7 +5,9 @@
 #include "bindings/text.h"
 #include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
+#include "formats/common/ds_area.h"
 #include "formats/common/missing_files.h"
+#include "formats/common/stream_ring.h"
 #include "image/code_file.h"
 #include "image/pe.h"
 #include "trace/page_dumps.h"
@@ -74,9 +76,16 @@ py::bytes records_of_ds(const py::buffer& data, std::size_t record_bytes,
                         std::optional<std::uint64_t> bts_index) {
   const trace::TraceBuffer buffer = buffer_from_python(data, "branch records");
   const auto layout = record_bytes == 12 ? formats::DsLayout::BITS32 : formats::DsLayout::BITS64;
-  formats::DsRecords all = formats::read_ds_buffer(buffer.bytes(), layout);
-  if (bts_index) {
-    if (const auto failure = formats::begin_at_index(all, *bts_index)) raise_failure(*failure);
+  const auto dump = formats::find_bts_buffer(buffer.bytes(), layout);
+  if (!dump) raise_failure({base::Status::BAD_FILE, 0, "the BTS buffer of this DS area is not in these bytes"});
+  if (dump->buffer.size() % record_bytes != 0) {
+    raise_failure({base::Status::BAD_FILE, 0,
+                   std::to_string(dump->buffer.size()) + " bytes are no whole number of records of " +
+                       std::to_string(record_bytes) + " bytes"});
+  }
+  formats::DsRecords all = formats::read_ds_buffer(dump->buffer, layout);
+  if (const auto index = bts_index ? bts_index : dump->index) {
+    if (const auto failure = formats::begin_at_index(all, *index)) raise_failure(*failure);
   }
   const auto made = formats::to_buffer(std::move(all.records));
   return {reinterpret_cast<const char*>(made.bytes().data()), made.size()};
@@ -358,6 +367,14 @@ void register_bundle(py::module_& module) {
       .def(
           "set_sync", [](BundleHandle& self, bool sync) { self.bundle->configuration.sync = sync; },
           py::arg("sync"))
+      .def(
+          "begin_ring_at",
+          [](BundleHandle& self, std::uint64_t offset) {
+            for (trace::Stream& stream : self.bundle->streams) {
+              if (const auto failure = formats::begin_at_offset(stream.data, offset)) raise_failure(*failure);
+            }
+          },
+          py::arg("offset"), "Puts the bytes of a ring in order from the next one to write.")
       .def(
           "set_ranges",
           [](BundleHandle& self, const Ranges& ranges) { set_ranges(self.bundle->configuration, ranges); },

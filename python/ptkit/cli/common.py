@@ -158,6 +158,15 @@ def add_open_options(
         ),
     )
     group.add_argument(
+        "--ring-offset",
+        metavar="OFFSET",
+        type=number(),
+        help=Rare(
+            "a raw stream is a ring as it was in memory, and this is where the next byte would be written: "
+            "IA32_RTIT_OUTPUT_MASK_PTRS[63:32] of a single range"
+        ),
+    )
+    group.add_argument(
         "--processor", metavar="FAMILY/MODEL[/STEPPING]", help="the processor that recorded, for its errata"
     )
     group.add_argument(
@@ -413,6 +422,7 @@ def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = 
             options.path,
             format=options.format,
             bts_index=options.bts_index,
+            ring_offset=options.ring_offset,
             cpu=options.processor,
             ranges=_ranges(options),
             rtit_ctl=options.rtit_ctl,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit.arguments import flag
-from ptkit.bundle import apply_settings, open_source
+from ptkit.bundle import apply_settings, open_source, set_ring_offset
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
 from ptkit.images import add_images
@@ -58,6 +58,7 @@ def open(
     cs_base: int | None = None,
     sync: bool = True,
     bts_index: int | None = None,
+    ring_offset: int | None = None,
     index: bool | str | os.PathLike[str] = True,
 ) -> Trace:
     """Open a trace.
@@ -151,6 +152,10 @@ def open(
         buffer is a ring, and its records are put in the order of execution from there. None: a ring is put
         in order where its records tell for certain where it begins; a `PtkitWarning` says that they did, or
         that the buffer is full and they do not.
+    ring_offset : int, optional
+        Of a raw stream that is a buffer as it was in memory: where the next byte would be written, which is
+        IA32_RTIT_OUTPUT_MASK_PTRS[63:32] of a single range. The buffer is a ring, and its bytes are put in
+        the order in which they were written. Offsets of rows are those of this order.
     index : bool or path
         True: use the index that lies beside the trace (see `Trace.index`), if there is one; False: do not;
         or its path. One that is damaged or does not belong to this trace, with these images and settings, is
@@ -175,7 +180,7 @@ def open(
         If the input is no trace, or damaged.
     ConfigError
         If an argument is out of range, two images overlap in one address space, it is not known where
-        symbols of a list lie, `bts_index` is given for another format, or `cs_base` where the recording
+        symbols of a list lie, `bts_index` or `ring_offset` is given for another format, or `cs_base` where the recording
         says that IP payloads are linear addresses.
     UnsupportedError
         If the engine is not in this build, or cannot add `cs_base`.
@@ -200,6 +205,8 @@ def open(
     if image_callback is not None and not callable(image_callback):
         raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
     bundle = open_source(path, format, binaries, bts_index, sync=flag("sync", sync))
+    if ring_offset is not None:
+        set_ring_offset(bundle, ring_offset)
     lists = SymbolLists(symbols)
     lists.add_modules(bundle)
     recorded = len(bundle.files)

@@ -56,8 +56,9 @@ def open_branches(
     Parameters
     ----------
     branches : bytes-like, mapping of arrays, or array
-        In the order of execution. Bytes: records of a debug store area (BTS buffer). A mapping or structured
-        array: ``from_ip`` and ``to_ip``, and as they are known ``tsc``, ``flags`` (`ptkit.RecordFlag`) and
+        In the order of execution. Bytes: records of a debug store area (BTS buffer), with or without the area
+        before them, which says which record is the next one to write. A mapping or structured array:
+        ``from_ip`` and ``to_ip``, and as they are known ``tsc``, ``flags`` (`ptkit.RecordFlag`) and
         ``cycles``; see docs/branch-records.md. An integer array of shape (n, 2): from and to. All are copied.
     record_bytes : int
         Of the records of a debug store area: 24, or 12 of a 32-bit system. Only for bytes.
@@ -85,7 +86,7 @@ def open_branches(
     ConfigError
         If an argument is out of range, arrays have not the same length, or switches are not in order.
     FormatError
-        If there is no branch.
+        If there is no branch, or bytes end within a record.
     TypeError
         If `branches` is none of these.
 
@@ -180,8 +181,6 @@ def _of_ds(branches: Any, record_bytes: int, bts_index: int | None) -> NDArray[A
             f"cannot open branches of {type(branches).__name__}: give bytes of a debug store area, a mapping "
             "or structured array with from_ip and to_ip, or an array of shape (n, 2)"
         ) from error
-    if data.nbytes % record_bytes:
-        raise FormatError(f"{data.nbytes} bytes are no whole number of records of {record_bytes} bytes")
     if bts_index is not None:
         integer("bts_index", bts_index, 0, LAST_ADDRESS)
     return np.frombuffer(bytearray(_core.records_of_ds(data, record_bytes, bts_index)), BRANCH_RECORD)

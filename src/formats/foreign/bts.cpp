@@ -1,7 +1,8 @@
-// A memory image of a BTS buffer (debug store area). It has no magic, so that it is read only if the user
-// names the format.
+// A memory image of a BTS buffer, or of a debug store area with its buffer. Neither has a magic, so that it is
+// read only if the user names the format.
 #include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
+#include "formats/common/ds_area.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "trace/warning_codes.h"
@@ -27,15 +28,19 @@ void put_in_order(DsRecords& all, DsLayout layout, const std::string& path,
 template <DsLayout LAYOUT>
 base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
                                             const OpenOptions& options) {
-  DsRecords all = read_ds_buffer(data.bytes(), LAYOUT);
+  const std::optional<DsDump> dump = find_bts_buffer(data.bytes(), LAYOUT);
+  if (!dump) {
+    return bad_file(path, "expected a DS area and its BTS buffer, found an area whose buffer is not in it");
+  }
+  DsRecords all = read_ds_buffer(dump->buffer, LAYOUT);
   const std::string bytes = std::to_string(record_bytes(LAYOUT));
   if (all.records.empty())
     return bad_file(path, "expected BTS records of " + bytes + " bytes each, found none");
   trace::TraceBundle bundle;
   if (all.left != 0)
     bundle.warnings.push_back(warn(trace::WarningCode::BTS_RECORD_CUT, all.left, bytes).at(path));
-  if (options.bts_index) {
-    if (auto failure = begin_at_index(all, *options.bts_index)) return *failure;
+  if (const auto index = options.bts_index ? options.bts_index : dump->index) {
+    if (auto failure = begin_at_index(all, *index)) return *failure;
   } else {
     put_in_order(all, LAYOUT, path, bundle.warnings);
   }

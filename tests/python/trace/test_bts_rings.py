@@ -84,6 +84,73 @@ def test_rings_of_32_bit_systems(tmp_path: Path) -> None:
     assert pairs(again) == pairs(trace)
 
 
+def area(
+    path: Path,
+    rows: Any,
+    index: int,
+    *,
+    buffer: int,
+    gap: int,
+    empty: int = 0,
+    more: int = 0,
+    word: str = "<u8",
+) -> Path:
+    """A DS area with its buffer at an address, `gap` bytes behind; `more`: bytes at the end."""
+    dump(path, rows, index, word=word, empty=empty)
+    size = 3 * np.dtype(word).itemsize
+    end = buffer + size * (len(rows) + empty)
+    words = np.array([buffer, buffer + size * index, end + 1, end - size], word).tobytes()
+    path.write_bytes(words.ljust(gap, b"\0") + path.read_bytes() + bytes(more))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("buffer", "gap", "more"),
+    [
+        (0xFFFF_A000_0000_1080, 0x80, 0),  # in the page of the area
+        (0xFFFF_A000_0000_1080, 0x80, 0xF00),  # all of the page
+        (0xFFFF_A000_0000_2000, 0x1000, 0),  # in the next one
+        (0xFFFF_A000_0000_1C40, 0x60, 0),  # of an allocator: the area does not begin a page
+    ],
+)
+def test_a_ds_area_before_its_buffer_has_the_index(tmp_path: Path, buffer: int, gap: int, more: int) -> None:
+    rows = [*ROUND, *USER]  # these alone do not tell which one is the oldest
+    for index in range(len(rows)):
+        path = area(tmp_path / "dump.bts", rows, index, buffer=buffer, gap=gap, more=more)
+        trace = ptkit.open(path, format="bts")
+        assert trace.info.warnings == ()
+        assert pairs(trace) == rows
+        assert pairs(ptkit.open_branches(path.read_bytes())) == rows
+    # What is given wins.
+    assert pairs(ptkit.open(path, format="bts", bts_index=0)) == [*rows[1:], rows[0]]
+    path = area(tmp_path / "dump.bts", rows, 0, buffer=buffer, gap=gap, more=more, empty=3)
+    assert pairs(ptkit.open(path, format="bts")) == rows
+
+
+def test_ds_areas_of_32_bit_systems(tmp_path: Path) -> None:
+    path = area(tmp_path / "dump.bts", USER, 1, buffer=0xF700_0020, gap=0x20, word="<u4")
+    assert pairs(ptkit.open(path, format="bts32")) == list(USER)
+    assert pairs(ptkit.open_branches(path.read_bytes(), record_bytes=12)) == list(USER)
+
+
+def test_a_ds_area_without_its_buffer_is_refused(tmp_path: Path) -> None:
+    path = area(tmp_path / "dump.bts", USER, 0, buffer=0xFFFF_A000_0000_1080, gap=0x80)
+    path.write_bytes(path.read_bytes()[:0x90])
+    with pytest.raises(ptkit.FormatError, match="an area whose buffer is not in it"):
+        ptkit.open(path, format="bts")
+    with pytest.raises(ptkit.FormatError, match="is not in these bytes"):
+        ptkit.open_branches(path.read_bytes())
+
+
+def test_branch_records_have_no_filter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = dump(tmp_path / "dump.bts", USER)
+    with pytest.raises(ptkit.ConfigError, match="no address filter leaves out"):
+        ptkit.open(path, format="bts", ranges=[("filter", 0x1000, 0x1FFF)])
+    assert main(["branches", str(path), "--format", "bts", "--range", "0x1000-0x1fff"]) != 0
+    assert "--ip FIRST-LAST" in capsys.readouterr().err
+    assert len(ptkit.open(path, format="bts", bts_index=0, ranges=[]).branches()) == 3
+
+
 @pytest.mark.parametrize("index", [-1, 1.5, True])
 def test_an_index_is_a_number_of_a_bts_buffer(tmp_path: Path, index: Any) -> None:
     path = dump(tmp_path / "dump.bts", USER)
