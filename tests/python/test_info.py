@@ -147,10 +147,23 @@ def test_info_shows_what_was_not_decoded(
     path.write_bytes(loop.stream(2))
     _, out, err = run(capsys, "branches", str(path), "--no-header", "--processor", "6/142/9")
     assert f"1 error and 1 gap: not everything could be decoded (ptkit info --decode {path} " in err[0]
+    lack = "2 of these are for lack of code, which --image or --code gives"
+    assert err[0].endswith(lack)
     _, shown, _ = run(capsys, "info", "--decode", str(path), "--processor", "6/142/9")
+    assert shown[-1] == lack
     assert [line for line in shown if line.startswith("stream 0: [")] == [
         f"stream 0: {line}" for line in out if line.startswith(("[error: ", "[gap: "))
     ]
+
+
+def test_code_beside_a_stream_is_named(tmp_path: Path, loop: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pt_trace_dump_1").write_bytes(loop.stream(2))
+    (tmp_path / "page_cache.addr").write_bytes(loop.BASE.to_bytes(8, "little"))
+    (tmp_path / "page_cache.dump").write_bytes(loop.CODE.ljust(4096, b"\xcc"))
+    _, _, err = run(capsys, "edges", str(tmp_path / "pt_trace_dump_1"), "--no-header", "--processor", "6/142/9")
+    assert err[0].endswith(f"or open {tmp_path}, which has page_cache.addr")
+    _, _, err = run(capsys, "edges", str(tmp_path), "--no-header", "--processor", "6/142/9")
+    assert err == []
 
 
 def test_sentences_of_errors_and_gaps(open_trace: Any, loop: Any) -> None:

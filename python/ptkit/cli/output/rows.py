@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit._core import ErrorCode
 from ptkit.cli.output.positions import row_positions, side_positions
 from ptkit.cli.output.terminal import line_of, say
 from ptkit.table import Table
@@ -75,11 +77,13 @@ class Losses:
     def __init__(self) -> None:
         self.errors = 0
         self.gaps = 0
+        self._without_code = 0  # of both
 
     def count(self, part: Table) -> Table:
         """Count those of a part, and return it."""
         self.errors += len(part.errors) if part.errors is not None else 0
         self.gaps += len(part.gaps) if part.gaps is not None else 0
+        self._without_code += sum(int((side["code"] == ErrorCode.NO_CODE).sum()) for side in sides(part))
         return part
 
     def counted(self, parts: Iterable[Table]) -> Iterator[Table]:
@@ -91,7 +95,19 @@ class Losses:
         if self.errors or self.gaps:
             text = f"{counted(self.errors, 'error')} and {counted(self.gaps, 'gap')}"
             hint = f"ptkit info --decode {source} shows them"
-            say(f"ptkit: warning: {text}: not everything could be decoded ({hint})", errors=True)
+            text = f"{text}: not everything could be decoded ({hint})"
+            say(f"ptkit: warning: {'; '.join([text, *self.missing_code(source)])}", errors=True)
+
+    def missing_code(self, source: str) -> list[str]:
+        """In one sentence or none: how much was not decoded as code is missing, and what gives the code."""
+        if not self._without_code:
+            return []
+        verb = "is" if self._without_code == 1 else "are"
+        text = f"{self._without_code:,} of these {verb} for lack of code, which --image or --code gives"
+        folder = Path(source).parent
+        if not Path(source).is_dir() and (folder / "page_cache.addr").is_file():
+            text += f", or open {folder}, which has page_cache.addr"
+        return [text]
 
 
 def placed(part: Table, lines: Callable[[Table], list[_Text]]) -> list[tuple[int, _Text]]:

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the trace's description; warnings are part of it."""
     note_decimals(options)
     trace = common.open_trace(options, warn=False)
-    counts, losses = _counts(trace, rva=options.rva) if options.decode else ({}, [])
+    counts, losses = _counts(trace, options.path, rva=options.rva) if options.decode else ({}, [])
     if options.json:
         print_document("info", info_document(trace.info, counts))
         return 0
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _counts(trace: Trace, *, rva: bool) -> tuple[dict[str, int], list[str]]:
+def _counts(trace: Trace, source: str, *, rva: bool) -> tuple[dict[str, int], list[str]]:
     """Decode everything; count rows, errors and gaps, and give lines of the first errors and gaps."""
     counts = dict.fromkeys(("branches", "instructions", "events", "errors", "gaps"), 0)
     tables = (trace.iter_branches, trace.iter_instructions, trace.iter_events)
@@ -71,7 +71,7 @@ def _counts(trace: Trace, *, rva: bool) -> tuple[dict[str, int], list[str]]:
                     shown += _lines(part, stream, _SHOWN - len(shown), rva=rva)
             counts["errors"], counts["gaps"] = losses.errors, losses.gaps
     left = counts["errors"] + counts["gaps"] - len(shown)
-    return counts, [*shown, f"... and {left:,} more"] if left else shown
+    return counts, [*shown, *([f"... and {left:,} more"] if left else []), *losses.missing_code(source)]
 
 
 def _lines(part: Table, stream: int, most: int, *, rva: bool) -> list[str]:
