@@ -160,7 +160,9 @@ def test_code_beside_a_stream_is_named(tmp_path: Path, loop: Any, capsys: pytest
     (tmp_path / "pt_trace_dump_1").write_bytes(loop.stream(2))
     (tmp_path / "page_cache.addr").write_bytes(loop.BASE.to_bytes(8, "little"))
     (tmp_path / "page_cache.dump").write_bytes(loop.CODE.ljust(4096, b"\xcc"))
-    _, _, err = run(capsys, "edges", str(tmp_path / "pt_trace_dump_1"), "--no-header", "--processor", "6/142/9")
+    _, _, err = run(
+        capsys, "edges", str(tmp_path / "pt_trace_dump_1"), "--no-header", "--processor", "6/142/9"
+    )
     assert err[0].endswith(f"or open {tmp_path}, which has page_cache.addr")
     _, _, err = run(capsys, "edges", str(tmp_path), "--no-header", "--processor", "6/142/9")
     assert err == []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.errors import ConfigError, SymbolError
-from ptkit.text import plain, shortened
+from ptkit.text import module_name, plain, shortened
 
 if TYPE_CHECKING:
     from ptkit.decode.scope import Range
@@ -80,6 +80,7 @@ def called_functions(
     found = has_place & _within(rows, ranges)
     nameless = ~has_place if ranges else np.ones(len(rows), np.bool_)
     forms = [[one == name for one in names] for names in (full, short)]
+    forms.append(_with_module(rows, full, name))
     if not found.any():
         forms.append([one.endswith(f"::{name}") for one in short])
     for form in (np.array(one, np.bool_) for one in forms):
@@ -96,6 +97,16 @@ def called_functions(
 def wider_pattern(pattern: str) -> str:
     """A pattern of names that have, anywhere, what `pattern` says of whole names."""
     return f"*{pattern.strip('*')}*"
+
+
+def _with_module(functions: Table, names: list[str], name: str) -> list[bool]:
+    """Which functions a name with a module is of: ``malloc (libc.so.6)``, ``NTOSKRNL.exe!ExFreePool``."""
+    found = []
+    for one, path in zip(names, functions.named("module"), strict=True):
+        module = module_name(path or "")
+        in_front = [f"{form}!{one}".casefold() for form in (module, module.split(".")[0])]
+        found.append(bool(module) and (name == f"{one} ({module})" or name.casefold() in in_front))
+    return found
 
 
 def _near(name: str, full: list[str], short: list[str]) -> str:

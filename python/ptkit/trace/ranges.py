@@ -69,6 +69,11 @@ class CodeRanges:
             wanted = of_module and (of_module["name"] or of_module["printed"])
             near = _core.similar_symbols(self._session, wanted or name)
             hint = f"; did you mean {', '.join(map(shortened, near))}?" if near else ""
+            if not near and _core.has_imports(self._session):
+                hint = (
+                    "; of imported functions without code the trace has calls alone: ptkit functions "
+                    "--imports, functions(imports=True); with their callers: tree --callers, callers()"
+                )
             if not self._bundle.files:
                 hint = "; the trace has no files with symbols: give images=[...] or symbols=[...]"
             if thread := _THREAD.fullmatch(name):

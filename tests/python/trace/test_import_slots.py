@@ -183,6 +183,24 @@ def test_verbs_name_imports(
     assert main(["functions", *words, "--imports", "--by", "module"]) == 2
 
 
+def test_names_of_imports_are_taken_as_they_are_printed(
+    trace: Any, image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = tmp_path / "driver.ptk"
+    trace.save(bundle)
+    words = [str(bundle), "--image", f"{image}@{LOAD:#x}", "--no-header"]
+    shown = []
+    for name in (NAME, f"{NAME} (NTOSKRNL.exe)", f"NTOSKRNL.exe!{NAME}", f"ntoskrnl!{NAME}"):
+        assert main(["tree", *words, "--callers", name]) == 0
+        shown.append(capsys.readouterr().out)
+        assert trace.callers(name)["count"][0] == 3
+    assert shown == [shown[0]] * 4
+    with pytest.raises(ptkit.SymbolError, match="was called"):
+        trace.callers(f"other!{NAME}")
+    with pytest.raises(ptkit.SymbolError, match="functions --imports"):  # it has no code that rows are of
+        trace.branches(symbol=NAME)
+
+
 def test_code_that_is_traced_is_no_import(image: Path, packets: Any, open_trace: Any) -> None:
     other = 0x150000000
     path = image.parent / "other.sys"
