@@ -2,6 +2,7 @@
 // Tables".
 #include "image/import_readers.h"
 #include "image/name_budget.h"
+#include "image/pe.h"
 #include "image/pe_file.h"
 
 namespace ptkit::image {
@@ -67,11 +68,16 @@ class ImportReader {
       // too.
       const bool has_ordinal = (value & by_ordinal) != 0 && (value & ~by_ordinal) <= 0xFFFF;
       const std::string name =
-          has_ordinal ? ordinal_name(module, value & 0xFFFF) : std::string(name_at(value));
+          has_ordinal ? ordinal_name(module, value & 0xFFFF) : std::string(import_name_at(value));
       if (!names_.take(name) || !names_.take(module)) left_ = 0;
       if (!name.empty())
         slots_.try_emplace(one.slots + i * bytes, ImportSlots::Slot{name, std::string(module)});
     }
+  }
+
+  [[nodiscard]] std::string_view import_name_at(std::uint64_t address) const noexcept {
+    const std::string_view name = name_at(address);
+    return file_.is_64_bit() ? name : undecorated_export(name);
   }
 
   // A 2-byte hint comes before the name.

@@ -130,8 +130,15 @@ class SymbolReader {
       const std::uint32_t address = load_u32(addresses, ordinal * 4);
       const bool forwarded = address >= directory.address && address - directory.address < directory.size;
       const auto name = file_.offset_of(load_u32(name_addresses, i * 4));
-      if (!forwarded && name && !add(file_.text_at(*name), address, Rank::EXPORT)) return;
+      if (!forwarded && name && !add_export(file_.text_at(*name), address)) return;
     }
+  }
+
+  // As read_coff().
+  bool add_export(std::string_view name, std::uint32_t address) {
+    const std::string_view plain = file_.is_64_bit() ? name : undecorated_export(name);
+    if (!add(plain, address, Rank::EXPORT)) return false;
+    return plain == name || add(name, address, Rank::DECORATED);
   }
 
   void read_coff() {
@@ -201,6 +208,11 @@ std::string_view undecorated(std::string_view name) noexcept {
   if (has_bytes) plain = plain.substr(0, plain[at - 1] == '@' ? at - 1 : at);
   if (plain.starts_with('_') || (has_bytes && plain.starts_with('@'))) plain.remove_prefix(1);
   return plain.empty() ? name : plain;
+}
+
+std::string_view undecorated_export(std::string_view name) noexcept {
+  const std::string_view plain = undecorated(name);
+  return name.ends_with(plain) ? name : plain;
 }
 
 std::vector<trace::SymbolEntry> pe_symbols(base::Bytes bytes, bool with_ends) {

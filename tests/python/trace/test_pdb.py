@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_pe import in_memory
 from symbolizers import demangled, reference_chains
 from warned import of_code, trace_warnings, warned
 from windows_programs import LOAD, WindowsProgram, windows_program
 
 import ptkit
 from ptkit.cli import main
+from ptkit.images import CodeFile
 
 CPU = "6/142/9"
 
@@ -164,6 +166,24 @@ def test_saved_traces_keep_names(program: WindowsProgram, opened: Any, tmp_path:
     opened(symbols=[program.pdb]).save(tmp_path / "saved.ptk")
     saved = ptkit.open(tmp_path / "saved.ptk", cpu=CPU)
     assert set(saved.branches()["from_symbol"].tolist()) == {"start"}
+
+
+def test_a_dump_of_memory_takes_the_pdb_of_its_build_alone(
+    program: WindowsProgram, loop: Any, tmp_path: Path
+) -> None:
+    dump = tmp_path / "prog.dump"
+    dump.write_bytes(in_memory(program.path.read_bytes(), LOAD))
+    other = copy_with(program, tmp_path / "other.pdb", other_guid)
+    address = LOAD + program.entry
+
+    def name_by(pdb: Path) -> str | None:
+        images = [(CodeFile(str(dump)), LOAD)]
+        trace = ptkit.open(loop.stream(3), cpu=CPU, images=images, symbols=[(pdb, LOAD)])
+        return trace.symbolize([address])[0]
+
+    assert name_by(program.pdb) == "start"
+    with warned("PDB_DIFFERS"):
+        assert name_by(other) is None
 
 
 @pytest.mark.parametrize("change", [other_guid, other_age])

@@ -183,6 +183,22 @@ TEST(Pe, Names32BitFunctionsWithoutDecoration) {
   EXPECT_EQ(named("_"), "_ 440 +0");
 }
 
+// Exports by one rule with COFF names; "_open" is a name in C, as linkers leave out the "_" of cdecl.
+TEST(Pe, Names32BitExportsWithoutDecoration) {
+  const auto named = [](const std::string& name, bool is_64_bit = false) {
+    ByteVector bytes = small_pe(is_64_bit);
+    put(bytes, 0x80 + 12, 0, 4);  // no COFF symbols
+    put(bytes, kDataOffset + 0x70, name + '\0');
+    return symbols_of(bytes);
+  };
+  EXPECT_EQ(named("go@8"), "go 410 +0, go@8 410 +0");
+  EXPECT_EQ(named("_go@8"), "go 410 +0, _go@8 410 +0");
+  EXPECT_EQ(named("@go@8"), "go 410 +0, @go@8 410 +0");
+  EXPECT_EQ(named("_open"), "_open 410 +0");
+  EXPECT_EQ(named("_open@x"), "_open@x 410 +0");
+  EXPECT_EQ(named("go@8", true), "go@8 410 +20, sub_1040 440 +8");
+}
+
 std::string failure_of(const ByteVector& bytes) {
   const TemporaryFile file(bytes);
   trace::TraceBundle bundle;
