@@ -77,7 +77,8 @@ py::bytes records_of_ds(const py::buffer& data, std::size_t record_bytes,
   const trace::TraceBuffer buffer = buffer_from_python(data, "branch records");
   const auto layout = record_bytes == 12 ? formats::DsLayout::BITS32 : formats::DsLayout::BITS64;
   const auto dump = formats::find_bts_buffer(buffer.bytes(), layout);
-  if (!dump) raise_failure({base::Status::BAD_FILE, 0, "the BTS buffer of this DS area is not in these bytes"});
+  if (!dump)
+    raise_failure({base::Status::BAD_FILE, 0, "the BTS buffer of this DS area is not in these bytes"});
   if (dump->buffer.size() % record_bytes != 0) {
     raise_failure({base::Status::BAD_FILE, 0,
                    std::to_string(dump->buffer.size()) + " bytes are no whole number of records of " +

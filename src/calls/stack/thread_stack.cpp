@@ -12,6 +12,7 @@ std::uint64_t ThreadStack::bytes() const noexcept {
 }
 
 void ThreadStack::find_cell(OpenFrame& frame) {
+  frame.space = owner_.space;
   if (groups_ == nullptr) return;
   const bool is_above = (frame.flags & FRAME_PARENT) != 0;
   frame.cell = groups_->of(frame.function, frame.entry_ip, owner_.space, frame.inline_level, is_above);
@@ -201,7 +202,11 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   if (groups_ != nullptr) share_more(open, frame);
   frame.is_outside = ids_.is_before || (ends_after && frame.instructions == 0 && has_code && !began_before);
   if (frame.is_outside) frame.self_instructions = 0;
-  sink_.on_frame(frame, owner_);
+  // The thread may have gone to another address space since: its function and its group are those of this
+  // one.
+  Owner owner = owner_;
+  owner.space = open.space;
+  sink_.on_frame(frame, owner);
 }
 
 void ThreadStack::pop(EndHow how, const Place& end) {

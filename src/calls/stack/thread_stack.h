@@ -60,6 +60,7 @@ struct OpenFrame {
   Place begin;                             // with counts of the thread
   std::uint32_t function = kUnknownFunction;
   std::uint32_t cell = 0;
+  trace::SpaceId space = trace::kAnySpace;  // in which it was entered
   std::int32_t depth = 0;
   std::uint32_t tails = 0;  // tail frames below that share the return address
   std::uint32_t away = 0;   // number in an AwayClock

@@ -5,8 +5,8 @@ namespace ptkit::formats {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::size_t kAreaWords = 4;           // of BTS: base, index, absolute maximum, interrupt threshold
-constexpr std::uint64_t kMostFlags = 0xffff;    // of a record: one bit is in use
+constexpr std::size_t kAreaWords = 4;            // of BTS: base, index, absolute maximum, interrupt threshold
+constexpr std::uint64_t kMostFlags = 0xffff;     // of a record: one bit is in use
 constexpr std::uint64_t kLeastAddress = 0x1000;  // no buffer is in the first page
 
 std::uint64_t word_at(base::Bytes bytes, std::size_t index, DsLayout layout) noexcept {

@@ -10,8 +10,8 @@
 namespace ptkit::formats {
 
 // Puts the bytes of a ring in the order in which they were written. `offset` is where the next byte would be
-// written (IA32_RTIT_OUTPUT_MASK_PTRS[63:32] of a single range). A ring with zeros alone from there on has not
-// wrapped: the zeros are left out. Returns a failure if the buffer has no such offset.
+// written (IA32_RTIT_OUTPUT_MASK_PTRS[63:32] of a single range). A ring with zeros alone from there on has
+// not wrapped: the zeros are left out. Returns a failure if the buffer has no such offset.
 [[nodiscard]] std::optional<base::Failure> begin_at_offset(trace::TraceBuffer& ring, std::uint64_t offset);
 
 }  // namespace ptkit::formats

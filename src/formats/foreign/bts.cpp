@@ -1,5 +1,5 @@
-// A memory image of a BTS buffer, or of a debug store area with its buffer. Neither has a magic, so that it is
-// read only if the user names the format.
+// A memory image of a BTS buffer, or of a debug store area with its buffer. Neither has a magic, so that it
+// is read only if the user names the format.
 #include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
 #include "formats/common/ds_area.h"
