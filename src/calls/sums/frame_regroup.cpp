@@ -12,7 +12,13 @@ FrameRegroup::FrameRegroup(const FrameNotes& notes, FrameGroups& groups, Tails t
 void FrameRegroup::find_tail(const Frame& frame) {
   if (frame.how == How::INLINED && (frame.flags & FRAME_PARENT) != 0)
     inlined_in_[frame.id] = frame.parent + 1;
-  if (!is_tail(frame)) return;
+  if (!is_tail(frame)) {
+    // Control that comes to another function without a return of the one that was jumped to: none of this is
+    // of the function that jumped.
+    const bool is_above = frame.how != How::INLINED && (frame.flags & FRAME_PARENT) != 0;
+    if (is_above && frame.parent < frame.id && tails_[frame.parent].any) note_tail(frame.parent, frame);
+    return;
+  }
   // Inlined calls end with the function that jumps.
   std::uint64_t id = frame.parent;
   note_tail(id, frame);

@@ -160,6 +160,14 @@ def test_returns_to_functions_are_anomalies(tmp_path: Path) -> None:
         assert calls.where(entry_symbol=name)["how"].tolist() == [CallHow.TAIL]
     assert row_of(trace.functions(), "victim")["count"] == 1
     assert calls["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
+    # A function that has returned elsewhere has ended there, if jumps end functions.
+    replaced = trace.functions(tails="replaced")
+    for name in ("victim", "first", "second", "third"):
+        row = row_of(replaced, name)
+        assert row["instructions"] == row["self_instructions"] == executed_in(trace, name)
+    summed = calls.functions(tails="replaced")
+    for column in ("function", "count", "begin_unseen", "instructions", "self_instructions"):
+        assert replaced[column].tolist() == summed[column].tolist(), column
 
 
 CALLBACK = """

@@ -174,6 +174,12 @@ TEST(TableFrames, EndAtJumpsOfReplacedTailCalls) {
       program.jump_indirect(kG + 0x20, kF);
       program.ret(kF + 0x20, kMain + at + 4);
     }
+    // Returns to functions, and into one: what follows is none of those that have ended.
+    program.call(kMain + 0x30, kF);
+    program.ret(kF + 0x10, kG);
+    program.ret(kG + 0x10, kH);
+    program.ret(kH + 0x10, 0x5044);
+    program.ret(0x5050, kMain + 0x34);
     program.finish();
   };
   Program nested;
