@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,6 +100,13 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     "functions of calls": lambda trace: trace.calls().functions(),
     "histogram": lambda trace: trace.calls().histogram("time"),
     "slowest": lambda trace: trace.calls().slowest(3, "time"),
+    "callers": lambda trace: trace.callers("*"),
+    "threads": lambda trace: trace.threads(),
+    "waits": lambda trace: trace.waits(),
+    "whole calls": lambda trace: trace.functions(whole_calls=True, time=(LAST - 5, LAST)),
+    "imports": lambda trace: trace.functions(imports=True),
+    "sorted": lambda trace: trace.functions().sort("instructions").nlargest(2, "count"),
+    "pickled": lambda trace: pickle.loads(pickle.dumps(trace.branches())),
     "compare": lambda trace: trace.compare("nothing"),
     "between": lambda trace: trace.between(LAST - 5, LAST).branches(),
     "between seconds": lambda trace: trace.between(seconds=(0, 1)).branches(),
@@ -160,6 +168,13 @@ VERBS = (
     "functions --histogram f",
     "functions --slow f",
     "tree --all --rva",
+    "tree --callers f",
+    "calls --anomalies",
+    "calls --id 0",
+    "functions --imports",
+    "functions --whole-calls --time 10%-20%",
+    "threads",
+    "threads --waits --json",
     "edges --rva",
     "edges --by module",
     "info --decode --rva",
