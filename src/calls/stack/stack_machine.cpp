@@ -125,11 +125,17 @@ void StackMachine::end_all(EndHow how, const Place& end) {
   while (!stack().empty()) stack().pop(how, end);
 }
 
+// Unknown threads of one address space are one thread: processes share no stacks.
+StackMachine::Key StackMachine::key_of(const Owner& owner) noexcept {
+  if (owner.tid != trace::kNoId) return {owner.pid, owner.tid};
+  return {trace::kNoId, trace::kNoId - std::int64_t{owner.space}};
+}
+
 void StackMachine::on_owner(const Owner& owner, const Place& place) {
   if (thread_ != nullptr && owner == owner_ && !left_) return;
   decide_open();
   const bool known_thread = owner.tid != trace::kNoId;
-  const Key key = known_thread ? Key{owner.pid, owner.tid} : Key{trace::kNoId, trace::kNoId};
+  const Key key = key_of(owner);
   if (thread_ != nullptr && !left_) on_leave(place);
   left_ = false;
   auto& thread = threads_[key];
@@ -241,7 +247,7 @@ void StackMachine::begin_window(const Place& place) {
 void StackMachine::begin_window_of(Thread& thread, const Place& place) {
   thread_ = &thread;
   owner_ = stack().owner();
-  key_ = {owner_.pid, owner_.tid};
+  key_ = key_of(owner_);
   if (place.time_known) end_moved(place.tsc);
   Place begin = place;
   begin.instructions = thread.instructions;
@@ -252,7 +258,7 @@ void StackMachine::begin_window_of(Thread& thread, const Place& place) {
 void StackMachine::end_thread(Thread& thread, const Place& place) {
   thread_ = &thread;
   owner_ = stack().owner();
-  key_ = {owner_.pid, owner_.tid};
+  key_ = key_of(owner_);
   end_moved(UINT64_MAX);
   stack().away().finish(place);
   Place end = place;

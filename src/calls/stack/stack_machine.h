@@ -174,6 +174,7 @@ class StackMachine {
     Kind kind = Kind::BRANCH;
   };
   using Key = std::pair<std::int64_t, std::int64_t>;
+  [[nodiscard]] static Key key_of(const Owner& owner) noexcept;
   // A stack that is not in use, of the thread `key`.
   struct Parked {
     Key key;

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "unit/calls/machine.h"
 
@@ -15,6 +17,35 @@ constexpr std::uint64_t kYield = 0x6000;
 struct Whole : Program {
   Whole() { enable(kMain); }
 };
+
+// A stream of a processor of which no threads are known: PIP packets tell processes apart.
+TEST(StackMachine, ProcessesOfUnknownThreadsShareNoStack) {
+  Program program;
+  for (const trace::SpaceId space : {1U, 2U}) {
+    program.machine.on_owner({.space = space}, program.place);
+    program.enable(kMain);
+    program.call(kMain + 0x10, kF);
+    program.async(kF + 8);
+  }
+  for (const trace::SpaceId space : {1U, 2U}) {
+    program.machine.on_owner({.space = space}, program.place);
+    program.enable(kF + 8);
+    program.ret(kF + 0x10, kMain + 0x14);
+    program.async(kMain + 0x18);
+  }
+  program.finish();
+  std::vector<std::pair<trace::SpaceId, std::uint64_t>> ended;
+  for (std::size_t i = 0; i < program.frames.frames.size(); ++i) {
+    const Frame& frame = program.frames.frames[i];
+    EXPECT_NE(frame.flags & FRAME_EXACT, 0);
+    EXPECT_EQ(frame.depth, frame.entry_ip == kF ? 1 : 0);
+    ended.emplace_back(program.frames.owners[i].space, frame.entry_ip);
+  }
+  std::ranges::sort(ended);
+  EXPECT_EQ(ended, (decltype(ended){{1, kMain}, {1, kF}, {2, kMain}, {2, kF}}));
+  EXPECT_TRUE(program.frames.anomalies.empty());
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+}
 
 TEST(StackMachine, CoroutinesHaveStacksOfTheirOwn) {
   Whole program;
