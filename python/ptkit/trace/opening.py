@@ -180,8 +180,8 @@ def open(
         If the input is no trace, or damaged.
     ConfigError
         If an argument is out of range, two images overlap in one address space, it is not known where
-        symbols of a list lie, `bts_index` or `ring_offset` is given for another format, or `cs_base` where the recording
-        says that IP payloads are linear addresses.
+        symbols of a list lie, `bts_index` or `ring_offset` is given for another format, or `cs_base` where
+        the recording says that IP payloads are linear addresses.
     UnsupportedError
         If the engine is not in this build, or cannot add `cs_base`.
 
