@@ -30,7 +30,8 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
                                             const OpenOptions& options) {
   const std::optional<DsDump> dump = find_bts_buffer(data.bytes(), LAYOUT);
   if (!dump) {
-    return bad_file(path, "expected a DS area and its BTS buffer, found an area whose buffer is not in it");
+    return bad_file(path,
+                    "expected a DS area and its BTS buffer, found an area and not the buffer that it names");
   }
   DsRecords all = read_ds_buffer(dump->buffer, LAYOUT);
   const std::string bytes = std::to_string(record_bytes(LAYOUT));

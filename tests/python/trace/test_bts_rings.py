@@ -136,7 +136,7 @@ def test_ds_areas_of_32_bit_systems(tmp_path: Path) -> None:
 def test_a_ds_area_without_its_buffer_is_refused(tmp_path: Path) -> None:
     path = area(tmp_path / "dump.bts", USER, 0, buffer=0xFFFF_A000_0000_1080, gap=0x80)
     path.write_bytes(path.read_bytes()[:0x90])
-    with pytest.raises(ptkit.FormatError, match="an area whose buffer is not in it"):
+    with pytest.raises(ptkit.FormatError, match="not the buffer that it names"):
         ptkit.open(path, format="bts")
     with pytest.raises(ptkit.FormatError, match="is not in these bytes"):
         ptkit.open_branches(path.read_bytes())
