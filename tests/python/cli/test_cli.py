@@ -201,6 +201,7 @@ def _help(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 RARE = (
     "--bts-index",
+    "--ring-offset",
     "--stop-range",
     "--tsc-ctc-ratio",
     "--max-nonturbo-ratio",
