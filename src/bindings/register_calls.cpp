@@ -28,6 +28,7 @@ struct Looks {
   calls::StackWatch* watch = nullptr;
   bool all_branches = false;
   bool all_groups = false;
+  std::vector<calls::StackStates>* noted = nullptr;  // of each stream
 };
 
 // What all reads of calls have in common.
@@ -44,17 +45,33 @@ struct CallQuery {
   bool inlines = false;
   std::shared_ptr<columns::RowBudget> budget;
   std::optional<StreamCalls::Input::Window> window;
+  std::vector<std::optional<calls::StackStates>> states;  // of each stream, or none
 
   [[nodiscard]] std::unique_ptr<StreamCalls> open(std::size_t index, std::size_t own_threads,
                                                   calls::FrameSink& sink, const Looks& looks) const {
     columns::TableReader::Input input = inputs[index];
     input.threads = own_threads;
-    return std::make_unique<StreamCalls>(
-        StreamCalls::Input{std::move(input), *session->image, *session->recorded_symbols, owners, time,
-                           looks.all_branches ? nullptr : session->tail_jumps.get(), tails, looks.all_groups,
-                           frames_shown, looks.watch, inlines ? session->debug.get() : nullptr, budget,
-                           window},
-        sink);
+    StreamCalls::Input how{std::move(input),
+                           *session->image,
+                           *session->recorded_symbols,
+                           owners,
+                           time,
+                           looks.all_branches ? nullptr : session->tail_jumps.get(),
+                           tails,
+                           looks.all_groups,
+                           frames_shown,
+                           looks.watch,
+                           inlines ? session->debug.get() : nullptr,
+                           budget,
+                           window};
+    if (looks.noted != nullptr) how.noted = &(*looks.noted)[index];
+    if (!states.empty() && states[index]) {
+      StreamCalls::Input from = how;
+      from.states = &*states[index];
+      auto calls = std::make_unique<StreamCalls>(std::move(from), sink);
+      if (calls->good()) return calls;
+    }
+    return std::make_unique<StreamCalls>(std::move(how), sink);
   }
   // Large streams are decoded on several threads, one after the other.
   [[nodiscard]] std::size_t threads_of(std::size_t index) const {
@@ -73,7 +90,9 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
                                       const std::string& resync, std::size_t threads, bool time,
                                       bool tails_replaced, const std::string& frames, bool inlines,
                                       std::shared_ptr<columns::RowBudget> budget, const py::object& window,
-                                      const std::string& window_by, bool select_sides) {
+                                      const std::string& window_by, bool select_sides,
+                                      const std::shared_ptr<IndexHandle>& index,
+                                      const std::vector<py::buffer>& states) {
   if (inlines && !session->debug) throw py::value_error("a session without folders for debug files");
   auto query = std::make_shared<CallQuery>();
   query->session = std::move(session);
@@ -97,6 +116,13 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
   }
   for (const auto stream : query->streams)
     query->inputs.push_back(reader_input(query->session, {{stream}, engine, resync, 1, false}));
+  if (index == nullptr) return query;
+  for (columns::TableReader::Input& input : query->inputs) input.index = index->index;
+  if (!query->window || states.size() != query->streams.size()) return query;
+  for (const py::buffer& state : states) {
+    const trace::TraceBuffer bytes = buffer_from_python(state, "states");
+    query->states.push_back(calls::StackStates::from_bytes(bytes.bytes(), *query->session->bundle));
+  }
   return query;
 }
 
@@ -245,21 +271,28 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
                                    with_sums ? py::object(sums.to_python()) : py::object(py::none())));
 }
 
-// (sums, errors, gaps). `tree`: the tree is asked for. `kept`: other sums may be asked for later.
-py::tuple read_sums(const CallQuery& query, bool tree, bool kept) {
+// ((sums, states), errors, gaps). `tree`: the tree is asked for. `kept`: other sums may be asked for later.
+// `noted`: states of each stream for an index; else there are none.
+py::tuple read_sums(const CallQuery& query, bool tree, bool kept, bool noted) {
   const bool has_tree = kept && query.tails == calls::Tails::NESTED;
   StreamSums sums(query, tree       ? CallSums::Tree::WHOLE
                          : has_tree ? CallSums::Tree::SMALL
                                     : CallSums::Tree::NONE);
   Sides sides;
   Gathered gathered(query);
-  const Looks looks{.all_groups = true};
+  std::vector<calls::StackStates> states(noted ? query.streams.size() : 0);
+  std::vector<std::vector<std::uint8_t>> bytes(states.size());
+  const Looks looks{.all_groups = true, .noted = noted ? &states : nullptr};
   read_streams(query, into(query, sums.of_streams(), looks), [&](std::size_t index, StreamCalls& calls) {
     sides.add(calls);
     sums.end_stream(index, calls);
+    if (noted) bytes[index] = states[index].to_bytes(calls.functions(), calls.groups());
     gathered.report(sums.bytes());
   });
-  return sides.take(sums.to_python());
+  py::list found;
+  for (const std::vector<std::uint8_t>& one : bytes)
+    found.append(py::array_t<std::uint8_t>(static_cast<py::ssize_t>(one.size()), one.data()));
+  return sides.take(py::make_tuple(sums.to_python(), found));
 }
 
 using Ticks = py::array_t<std::uint64_t, py::array::c_style>;
@@ -387,11 +420,15 @@ void register_calls(py::module_& module) {
            py::arg("engine"), py::arg("resync"), py::arg("threads"), py::arg("time"),
            py::arg("tails_replaced") = false, py::arg("frames") = "native", py::arg("inlines") = false,
            py::arg("budget") = py::none(), py::arg("window") = py::none(), py::arg("window_by") = "time",
-           py::arg("select_sides") = false)
+           py::arg("select_sides") = false, py::arg("index") = py::none(),
+           py::arg("states") = std::vector<py::buffer>{},
+           "`states`: of `sums`, of each stream. Frames of the window are then the same, but errors and gaps "
+           "before it may be missing.")
       .def("calls", &read_calls, py::arg("columns"), py::arg("with_sums") = false,
            "All frames by id, the anomalies, and the sums over frames.")
-      .def("sums", &read_sums, py::kw_only(), py::arg("tree"), py::arg("kept"),
-           "Sums over the frames, by all that they are summed up by.")
+      .def(
+          "sums", &read_sums, py::kw_only(), py::arg("tree"), py::arg("kept"), py::arg("noted") = false,
+          "Sums over the frames, by all that they are summed up by, and the call stacks at segments' begins.")
       .def("frames_at", &read_frames_at, py::arg("places"), "Frames at the top at places of each stream.")
       .def("moments", &read_times, py::arg("least"), py::arg("most"), "What each stream did at times.")
       .def_property_readonly(

@@ -3,10 +3,12 @@
 #include <chrono>
 #include <future>
 
+#include "base/check_sum.h"
 #include "base/system/new_contents.h"
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"
+#include "calls/sums/call_sums.h"
 #include "index/builder.h"
 
 namespace ptkit::bindings {
@@ -86,6 +88,31 @@ std::shared_ptr<IndexHandle> open(const std::string& path, const Session& sessio
   return handle;
 }
 
+// What sums over frames depend on, besides what an index does.
+std::uint64_t sums_identity(const Session& session) {
+  const py::gil_scoped_release nogil;
+  return base::mix(calls::kSumsVersion, session.recorded_symbols->identity());
+}
+
+// The index with sums. It has none yet.
+std::shared_ptr<IndexHandle> with_sums(const IndexHandle& self, const Session& session,
+                                       const std::string& resync, const std::string& trace,
+                                       const py::buffer& sums) {
+  auto handle = std::make_shared<IndexHandle>();
+  const trace::TraceBuffer added = buffer_from_python(sums, "sums");
+  handle->bytes = trace::TraceBuffer::from_vector(index::with_sums(self.bytes.bytes(), added.bytes()));
+  handle->index = value_or_raise(Index::read(handle->bytes, *session.bundle,
+                                             options_of(session, resync).resync, index::stamp_of(trace)));
+  return handle;
+}
+
+py::array_t<std::uint8_t> sums(const std::shared_ptr<IndexHandle>& self) {
+  const base::Bytes bytes = self->index->sums();
+  py::array_t<std::uint8_t> array(static_cast<py::ssize_t>(bytes.size()), bytes.data(), py::cast(self));
+  array.attr("setflags")(py::arg("write") = false);
+  return array;
+}
+
 void save(const IndexHandle& self, const std::string& path) {
   if (const auto failure = base::write_new_file(path, self.bytes.bytes())) raise_failure(*failure);
 }
@@ -122,10 +149,16 @@ void register_index(py::module_& module) {
                   py::arg("segment"), py::arg("trace"))
       .def_static("open", &open, py::arg("path"), py::arg("session"), py::kw_only(), py::arg("resync"),
                   py::arg("trace"))
+      .def("with_sums", &with_sums, py::arg("session"), py::kw_only(), py::arg("resync"), py::arg("trace"),
+           py::arg("sums"), "The same index with these bytes.")
+      .def("sums", &sums, "What `with_sums` was given; empty: there is none, or it is damaged.")
       .def("save", &save, py::arg("path"))
       .def("segments", &segments, py::arg("stream"))
       .def_property_readonly("size", [](const IndexHandle& self) { return self.bytes.size(); })
       .def_property_readonly("streams", [](const IndexHandle& self) { return self.index->streams().size(); });
+  module.def(
+      "sums_identity", &sums_identity, py::arg("session"),
+      "A number that differs where call stacks of the same rows may: by names, and by our own version.");
 }
 
 }  // namespace ptkit::bindings

@@ -135,7 +135,16 @@ std::uint64_t FrameTable::bytes() const noexcept {
 
 // Frames with lower ids than the last one that has ended have room.
 std::uint64_t FrameTable::later_bytes(const FrameCounts& counts) const noexcept {
-  return (counts.ids - std::min<std::uint64_t>(counts.ids, room_)) * row_bytes_;
+  const std::uint64_t places = place_of(counts.ids);
+  return (places - std::min<std::uint64_t>(places, room_)) * row_bytes_;
+}
+
+// Hidden frames are looked up by number.
+void FrameTable::on_window(std::span<const std::uint64_t> open, std::uint64_t frames) {
+  ids_ = frames;
+  if (hidden_) return;
+  open_.assign(open.begin(), open.end());
+  first_inside_ = frames;
 }
 
 void FrameTable::on_hidden(const Frame& frame) {
@@ -148,24 +157,24 @@ void FrameTable::on_frame(const Frame& frame, const Owner& owner) {
   notes_.add(frame);
   if (hidden_) hidden_->add(frame, false);
   if (!filter_.selects(frame, owner) || out_of_memory_) return;
-  if (frame.id >= room_) {
-    const std::size_t missing = frame.id + 1 - room_;
+  const std::size_t place = place_of(frame.id);
+  if (place >= room_) {
+    const std::size_t missing = place + 1 - room_;
     if (!rows_->reserve(missing)) {
       out_of_memory_ = true;
       return;
     }
     rows_->add_rows(missing);
-    room_ = frame.id + 1;
+    room_ = place + 1;
   }
   if (owners_.empty() || owners_[last_owner_] != owner) {
     const auto known = std::find(owners_.begin(), owners_.end(), owner);
     last_owner_ = static_cast<std::size_t>(known - owners_.begin());
     if (known == owners_.end()) owners_.push_back(owner);
   }
-  if (frame.id >= owner_of_.size())
-    owner_of_.resize(std::max<std::size_t>(frame.id + 1, owner_of_.size() * 2));
-  owner_of_[frame.id] = static_cast<std::uint32_t>(last_owner_ + 1);
-  put_row(*rows_, frame.id, frame, 0);
+  if (place >= owner_of_.size()) owner_of_.resize(std::max<std::size_t>(place + 1, owner_of_.size() * 2));
+  owner_of_[place] = static_cast<std::uint32_t>(last_owner_ + 1);
+  put_row(*rows_, place, frame, 0);
 }
 
 void FrameTable::on_anomaly(const Anomaly& anomaly, const Owner& owner) {
@@ -205,7 +214,7 @@ void renumber(Batch& batch, const FunctionTable& from, FunctionTable& to) {
 std::unique_ptr<Batch> FrameTable::take(std::uint64_t first_id, const FunctionTable& functions,
                                         FrameNotes& notes) {
   if (out_of_memory_) return nullptr;
-  owner_of_.resize(ids_);
+  owner_of_.resize(std::min(owner_of_.size(), room_));
   if (hidden_) hidden_->apply(*rows_);
   rows_->clear();  // the cells stay
   std::vector<columns::RowRange> kept;

@@ -1,9 +1,11 @@
 // Frames as rows of the table of calls.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "calls/frame_notes.h"
@@ -34,7 +36,8 @@ class FrameFilter {
   columns::IpSet ips_;
 };
 
-// Rows of one stream by id. The memory has all frames of the stream, open ones too.
+// Rows of one stream by id. The memory has all frames of the stream, open ones too; of a window, those that
+// are not before it.
 class FrameTable final : public FrameSink {
  public:
   // `hides`: some frames are not shown.
@@ -43,6 +46,7 @@ class FrameTable final : public FrameSink {
 
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly& anomaly, const Owner& owner) override;
+  void on_window(std::span<const std::uint64_t> open, std::uint64_t frames) override;
   void on_hidden(const Frame& frame) override;
   [[nodiscard]] std::uint64_t bytes() const noexcept override;
   [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override;
@@ -54,15 +58,23 @@ class FrameTable final : public FrameSink {
   [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
 
  private:
+  // The place of a frame among those that have one.
+  [[nodiscard]] std::size_t place_of(std::uint64_t id) const noexcept {
+    if (id >= first_inside_) return static_cast<std::size_t>(id - first_inside_) + open_.size();
+    return static_cast<std::size_t>(std::ranges::lower_bound(open_, id) - open_.begin());
+  }
+
   FrameFilter filter_;
   std::uint32_t stream_;
   std::uint64_t row_bytes_;
   std::unique_ptr<columns::Batch> rows_;
   std::unique_ptr<columns::Batch> anomalies_;
+  std::vector<std::uint64_t> open_;  // frames that began before the window, ascending
+  std::uint64_t first_inside_ = 0;   // all frames from this one on have a place
   std::size_t room_ = 0;
   std::uint64_t ids_ = 0;
   std::vector<Owner> owners_;
-  std::vector<std::uint32_t> owner_of_;  // by id: 1 + index in owners_; 0: not selected
+  std::vector<std::uint32_t> owner_of_;  // by place: 1 + index in owners_; 0: not selected
   std::size_t last_owner_ = 0;
   FrameNotes notes_;
   std::optional<HiddenFrames> hidden_;
@@ -78,6 +90,7 @@ class FrameList final : public FrameSink {
   void begin_stream(std::uint32_t stream) noexcept;
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly&, const Owner&) override {}
+  void on_window(std::span<const std::uint64_t>, std::uint64_t frames) override { next_id_ = frames; }
   [[nodiscard]] std::uint64_t bytes() const noexcept override { return rows_->bytes(); }
   [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override {
     return counts.open * row_bytes_;

@@ -10,6 +10,8 @@ using columns::Batch;
 using columns::Column;
 
 constexpr std::size_t kPartRows = std::size_t{1} << 16U;
+constexpr std::uint64_t kMostNoted = std::uint64_t{1} << 14U;  // open frames
+constexpr std::uint64_t kFramesPerByte = 64;  // of a stream, that a file may claim: more than was ever seen
 
 template <Column... COLUMNS>
 constexpr columns::ColumnMask mask_of() noexcept {
@@ -69,6 +71,31 @@ constexpr columns::ColumnMask mask_of() noexcept {
          });
 }
 
+// Segments [first, last) that have the rows of a window, and its limits.
+[[nodiscard]] columns::SegmentRun segments_of(const index::StreamIndex& stream,
+                                              const StreamCalls::Input::Window& window) {
+  const std::vector<index::Segment>& segments = stream.segments;
+  const bool by_time = window.by == columns::PhasesBy::TIME;
+  const auto is_before = [&](std::size_t i) {
+    const index::Segment& one = segments[i];
+    const std::uint64_t end =
+        i + 1 < segments.size() ? segments[i + 1].instructions : stream.rows.instructions;
+    if (!by_time) return end <= window.begin;
+    return (one.flags & index::Segment::TIMES_KNOWN) == 0 || one.tsc_most < window.begin;
+  };
+  const auto is_behind = [&](std::size_t i) {
+    const index::Segment& one = segments[i];
+    if (!by_time) return one.instructions > window.end;
+    return (one.flags & index::Segment::TIMES_KNOWN) != 0 && one.tsc_least >= window.end;
+  };
+  columns::SegmentRun found;
+  while (found.first < segments.size() && is_before(found.first)) ++found.first;
+  found.last = found.first;
+  while (found.last < segments.size() && !is_behind(found.last)) ++found.last;
+  found.last = std::min(found.last + 1, segments.size());  // has the end
+  return found;
+}
+
 [[nodiscard]] std::optional<PythonFrames> python_frames(const StreamCalls::Input& input,
                                                         const FunctionTable& functions, FrameSink& sink) {
   if (input.frames == FrameView::NATIVE) return std::nullopt;
@@ -88,7 +115,10 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
       moves_(*input.reader.bundle, input.reader.streams.front()),
       follows_switches_(!input.selection.by_context()),
       budget_(std::move(input.budget)),
-      window_(input.window) {
+      window_(input.window),
+      noted_states_(input.noted),
+      index_(input.reader.index),
+      stream_(input.reader.streams.front()) {
   machine_.set_watch(watch_);
   machine_.set_moves(&moves_);
   machine_.set_shares_stacks(shares_stacks(input));
@@ -100,6 +130,8 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
     inlines_ = std::make_unique<DebugInlines>(input.image, *input.inlines, functions_);
     machine_.set_inlines(inlines_.get());
   }
+  if (noted_states_ != nullptr) note_state(0, 0);
+  if (input.states != nullptr) input.reader.segments = resume(*input.states, input.reader);
   const bool by_time = input.window && input.window->by == columns::PhasesBy::TIME;
   const columns::Request request = request_of(input, input.time || by_time || !moves_.empty());
   reader_ = std::make_unique<columns::TableReader>(std::move(input.reader), request);
@@ -125,6 +157,7 @@ bool StreamCalls::has_room() {
 
 StreamCalls::Step StreamCalls::step() {
   using Answer = columns::TableReader::Step;
+  if (is_before_) return Step::END;
   const Answer answer = reader_->step(kPartRows);
   if (answer == Answer::MORE) return Step::MORE;
   if (answer != Answer::READY && answer != Answer::END) return Step::NO_MEMORY;
@@ -140,10 +173,11 @@ StreamCalls::Step StreamCalls::step() {
   switches_.finish();
   Place end = row_.step.place;
   end.instructions = end.stream_instructions = reader_->instructions();
-  end.branches = reader_->branches();
+  end.branches = reader_->branches() + branches_before_;
   machine_.decide_open();
   if (watch_ != nullptr) watch_->at_end(end, machine_, owner_);
   if (!machine_.has_ended()) machine_.finish(end);
+  if (noted_states_ != nullptr) noted_states_->set_frames(machine_.frames());
   if (!has_room()) return Step::NO_ROOM;
   // What its user makes of the frames now is no more to come.
   if (budget_ != nullptr) static_cast<void>(budget_->report_bytes(share_, share_.side_bytes, 0));
@@ -164,7 +198,7 @@ void StreamCalls::feed(Batch& rows) {
   const auto place_of = [&](std::size_t row) {
     Place place;
     place.instructions = place.stream_instructions = instruction[row];
-    place.branches = number[row];
+    place.branches = number[row] + branches_before_;
     place.offset = offset[row];
     place.time_known = (flags[row] & flow::TIME_KNOWN) != 0;
     if (tsc != nullptr && tsc_error != nullptr) {
@@ -187,12 +221,24 @@ void StreamCalls::feed(Batch& rows) {
     pass();
   }
   std::size_t next_run = 0;
-  for (std::size_t row = 0; row < rows.rows(); ++row) {
+  std::size_t first = 0;
+  if (first_offset_ != 0) [[unlikely]] {
+    while (first < rows.rows() && offset[first] < first_offset_) ++first;
+    for (; next_run < rows.runs().size() && rows.runs()[next_run].row < first; ++next_run)
+      noted_ = owner_of(rows.runs()[next_run]);
+    if (first == rows.rows()) return;
+    first_offset_ = 0;
+    branches_before_ -= number[first];
+  }
+  const auto place_before = [&](std::size_t row) { return row == first ? before : place_of(row - 1); };
+  for (std::size_t row = first; row < rows.rows(); ++row) {
+    if (offset[row] >= next_begin_) [[unlikely]]
+      note_state(offset[row], number[row]);
     row_.begins_run = next_run < rows.runs().size() && rows.runs()[next_run].row <= row;
     if (row_.begins_run) noted_ = owner_of(rows.runs()[next_run++]);
     row_.owner = noted_;
     row_.kind = kind[row];
-    if (row_.kind == columns::MARK_GAP) row_.before = row == 0 ? before : place_of(row - 1);
+    if (row_.kind == columns::MARK_GAP) row_.before = place_before(row);
     calls::Step& step = row_.step;
     step.place = place_of(row);
     step.from_ip = from[row];
@@ -201,7 +247,7 @@ void StreamCalls::feed(Batch& rows) {
     step.kind = static_cast<flow::BranchKind>(kind[row]);
     step.leaves = false;
     if (row_.kind == columns::MARK_LIMIT) {
-      step.place = place_of_limit(step, row == 0 ? before : place_of(row - 1));
+      step.place = place_of_limit(step, place_before(row));
       pass();
       continue;
     }
@@ -237,6 +283,67 @@ void StreamCalls::give(const StreamRow& row) {
   const bool changes_owner = row.owner != owner_;
   owner_ = row.owner;
   give_row(row, changes_owner, machine_);
+}
+
+// What is known before a row of the stream, before which there are so many branches.
+template <typename Fields>
+void StreamCalls::fields_of_state(Fields& fields, std::uint64_t& branches) {
+  fields(branches);
+  state_fields(fields, noted_);
+  state_fields(fields, owner_);
+  state_fields(fields, row_.step.place);
+  switches_.fields_of_state(fields);
+}
+
+// The stacks before the first row that packets from a segment's begin on have decided.
+void StreamCalls::note_state(std::uint64_t offset, std::uint64_t branches) {
+  const std::vector<index::Segment>& segments = index_->streams()[stream_].segments;
+  while (next_segment_ < segments.size() && segments[next_segment_].begin <= offset) ++next_segment_;
+  next_begin_ = next_segment_ < segments.size() ? segments[next_segment_].begin : UINT64_MAX;
+  const std::size_t segment = next_segment_ - 1;
+  const bool is_large = machine_.open_frames().frames > kMostNoted;
+  if (segment == 0 || is_large || !switches_.is_settled()) return;
+  if (row_.step.place.instructions > segments[segment].instructions) return;
+  StackStates::State state;
+  state.segment = segment;
+  state.numbers.functions = functions_.size() - kFirstFunction;
+  for (std::size_t i = 0; i < kMoreGroups; ++i)
+    state.numbers.groups[i] = groups_.groups(i).table().size() - kFirstFunction;
+  state.numbers.cells = groups_.size();
+  base::FieldWriter fields;
+  fields_of_state(fields, branches);
+  if (!machine_.save(fields)) return;
+  state.bytes = std::move(fields.bytes());
+  noted_states_->add(std::move(state));
+}
+
+// Makes the stacks those before the window, and says where its rows are.
+columns::SegmentRun StreamCalls::resume(const StackStates& states,
+                                        const columns::TableReader::Input& reader) {
+  const index::StreamIndex& stream = index_->streams()[stream_];
+  columns::SegmentRun run = segments_of(stream, *window_);
+  const std::uint64_t most = reader.bundle->streams[stream_].data.size() * kFramesPerByte;
+  is_before_ = run.first == stream.segments.size();
+  if (is_before_) {
+    good_ = states.frames() <= most;
+    if (good_) sink_.on_window({}, states.frames());
+    return run;
+  }
+  const auto after = std::ranges::upper_bound(states.states(), run.first, {}, &StackStates::State::segment);
+  run.first = 0;
+  if (after == states.states().begin()) return run;
+  const StackStates::State& state = *std::prev(after);
+  run.first = static_cast<std::size_t>(state.segment);
+  const StateLimits limits{.functions = kFirstFunction + state.numbers.functions,
+                           .spaces = reader.bundle->spaces.size(),
+                           .frames = most};
+  base::FieldReader fields(state.bytes);
+  fields_of_state(fields, branches_before_);
+  good_ = states.give_numbers(state.numbers, functions_, groups_) && machine_.restore(fields, limits) &&
+          fields.rest().empty() && switches_.is_within(limits) && noted_.space < limits.spaces &&
+          owner_.space < limits.spaces;
+  first_offset_ = stream.segments[run.first].begin;
+  return run;
 }
 
 // Shows the stack before a row. A row that waits in the machine is shown by that.

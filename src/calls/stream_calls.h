@@ -10,6 +10,7 @@
 #include "calls/code/symbol_facts.h"
 #include "calls/python_frames.h"
 #include "calls/stack/stack_machine.h"
+#include "calls/stack_states.h"
 #include "calls/stack_watch.h"
 #include "calls/task_switches.h"
 #include "columns/read/reader.h"
@@ -40,6 +41,10 @@ class StreamCalls : private TaskSwitches::Taker {
       bool needs_sides = true;  // errors and gaps behind it, too
     };
     std::optional<Window> window = std::nullopt;
+    // Of native frames without inlined calls, tails nested, of all threads. `reader.index` has the segments.
+    StackStates* noted = nullptr;  // gets the stacks at the segments' begins; null: they are not noted
+    const StackStates* states =
+        nullptr;  // from which frames of the window are followed; null: from the first row
   };
   // What `input` refers to, and `sink`, must outlive this.
   StreamCalls(Input input, FrameSink& sink);
@@ -55,6 +60,8 @@ class StreamCalls : private TaskSwitches::Taker {
   };
   // Works for a few milliseconds at most.
   [[nodiscard]] Step step();
+  // False: the states are damaged. Frames are followed by another object without them.
+  [[nodiscard]] bool good() const noexcept { return good_; }
   [[nodiscard]] const FunctionTable& functions() const noexcept { return functions_; }
   [[nodiscard]] const MoreGroups& groups() const noexcept { return groups_; }
   [[nodiscard]] std::uint64_t instructions() const noexcept { return reader_->instructions(); }
@@ -71,6 +78,11 @@ class StreamCalls : private TaskSwitches::Taker {
   void give(const StreamRow& row) override;
   [[nodiscard]] Place place_of_limit(const calls::Step& limit, const Place& before) const;
   void show(const StreamRow& row);
+  template <typename Fields>
+  void fields_of_state(Fields& fields, std::uint64_t& branches);
+  void note_state(std::uint64_t offset, std::uint64_t branches);
+  [[nodiscard]] columns::SegmentRun resume(const StackStates& states,
+                                           const columns::TableReader::Input& reader);
 
   FunctionTable functions_;
   MoreGroups groups_;
@@ -91,6 +103,15 @@ class StreamCalls : private TaskSwitches::Taker {
   std::shared_ptr<columns::RowBudget> budget_;
   columns::RowBudget::Share share_;
   std::optional<Input::Window> window_;
+  StackStates* noted_states_;
+  std::shared_ptr<const index::Index> index_;
+  std::uint32_t stream_;
+  std::size_t next_segment_ = 1;  // that is noted
+  std::uint64_t next_begin_ = UINT64_MAX;
+  std::uint64_t first_offset_ = 0;     // rows before it are not looked at
+  std::uint64_t branches_before_ = 0;  // those that the reader has not counted
+  bool good_ = true;
+  bool is_before_ = false;  // the whole stream is before the window
 };
 
 }  // namespace ptkit::calls

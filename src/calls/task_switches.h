@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "calls/stack/stack_machine.h"
+#include "calls/stack/state_fields.h"
 
 namespace ptkit::calls {
 
@@ -48,6 +49,20 @@ class TaskSwitches {
   }
   // No more rows come.
   void finish();
+  // No row waits for what follows.
+  [[nodiscard]] bool is_settled() const noexcept { return !is_waiting_; }
+  [[nodiscard]] bool is_within(const StateLimits& limits) const noexcept {
+    return owner_.space < limits.spaces && noted_.space < limits.spaces;
+  }
+  template <typename Fields>
+  void fields_of_state(Fields& fields) {
+    state_fields(fields, owner_);
+    state_fields(fields, noted_);
+    fields(is_held_);
+    fields(was_away_);
+    fields(ip_);
+    fields(scheduler_);
+  }
 
  private:
   // The row is a note in kernel code, or may switch.

@@ -12,7 +12,7 @@ namespace ptkit::index {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x0058'4449'4B54'5054;  // "TPTKIDX"
-constexpr std::uint32_t kFormat = 2;
+constexpr std::uint32_t kFormat = 3;
 constexpr std::uint32_t kMostStreams = 1U << 20U;
 
 struct Header {
@@ -25,6 +25,8 @@ struct Header {
   std::uint32_t streams = 0;
   std::uint64_t table_size = 0;  // after the header: streams and their segments
   std::uint64_t table_sum = 0;
+  std::uint64_t sums_size = 0;  // at the end of the file
+  std::uint64_t sums_sum = 0;
 
   template <typename Fields>
   void describe(Fields& fields) {
@@ -38,6 +40,8 @@ struct Header {
     fields(streams);
     fields(table_size);
     fields(table_sum);
+    fields(sums_size);
+    fields(sums_sum);
   }
 };
 
@@ -126,6 +130,11 @@ Index::Parts Index::parts(const Segment& segment) const noexcept {
           whole.last(blob.lines)};
 }
 
+base::Bytes Index::sums() const noexcept {
+  const base::Bytes sums = file_.bytes().last(static_cast<std::size_t>(sums_size_));
+  return base::check_sum(sums) == sums_sum_ ? sums : base::Bytes{};
+}
+
 bool Index::is_as_indexed(base::Bytes stream, const StreamIndex& index, std::size_t segment) {
   const std::uint64_t begin = index.segments[segment].begin;
   const std::uint64_t end = index.end(segment);
@@ -153,9 +162,12 @@ std::string Index::read_streams(base::Bytes table, std::uint32_t count) {
 std::string Index::compare(const trace::TraceBundle& bundle, bool whole) const {
   if (bundle.streams.size() != streams_.size()) return "is of another trace";
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const base::Bytes bytes = bundle.streams[i].data.bytes();
-    if (streams_[i].size != bytes.size() || streams_[i].sample != sample_of(bytes))
-      return "is of another trace";
+    const trace::TraceBuffer& data = bundle.streams[i].data;
+    if (streams_[i].size != data.size()) return "is of another trace";
+    // What has to be unpacked has check sums of its own.
+    if (!whole && data.has_source()) continue;
+    const base::Bytes bytes = data.bytes();
+    if (streams_[i].sample != sample_of(bytes)) return "is of another trace";
     for (std::size_t segment = 0; whole && segment < streams_[i].segments.size(); ++segment) {
       if (!is_as_indexed(bytes, streams_[i], segment)) return "is of another trace";
     }
@@ -181,7 +193,8 @@ base::Result<std::shared_ptr<const Index>> Index::read(const trace::TraceBuffer&
   std::uint64_t sum = 0;
   fields(sum);
   if (sum != base::check_sum(bytes.first(header_size - sizeof(sum))) || header.size != bytes.size() ||
-      header.table_size > bytes.size() - header_size || header.streams > kMostStreams) {
+      header.table_size > bytes.size() - header_size ||
+      header.sums_size > bytes.size() - header_size - header.table_size || header.streams > kMostStreams) {
     return failed("is damaged");
   }
   const base::Bytes table = bytes.subspan(header_size, static_cast<std::size_t>(header.table_size));
@@ -190,6 +203,8 @@ base::Result<std::shared_ptr<const Index>> Index::read(const trace::TraceBuffer&
     return failed("was made with other images or settings, or is of another trace");
   std::shared_ptr<Index> index(new Index);
   index->file_ = file;
+  index->sums_size_ = header.sums_size;
+  index->sums_sum_ = header.sums_sum;
   std::string wrong = index->read_streams(table, header.streams);
   if (wrong.empty()) wrong = index->compare(bundle, !stamp.known() || !(stamp == header.stamp));
   if (!wrong.empty()) return failed(std::move(wrong));
@@ -233,6 +248,20 @@ std::vector<std::uint8_t> to_bytes(std::vector<BuiltStream> streams, std::uint64
   std::vector<std::uint8_t> out = bytes_of(header);
   append(out, table.bytes());
   append(out, blobs);
+  return out;
+}
+
+std::vector<std::uint8_t> with_sums(base::Bytes index, base::Bytes sums) {
+  Header header;
+  const std::size_t header_size = bytes_of(header).size();
+  base::FieldReader fields(index.first(header_size));
+  header.describe(fields);
+  header.size += sums.size();
+  header.sums_size = sums.size();
+  header.sums_sum = base::check_sum(sums);
+  std::vector<std::uint8_t> out = bytes_of(header);
+  append(out, index.subspan(header_size));
+  append(out, sums);
   return out;
 }
 

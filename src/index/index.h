@@ -1,5 +1,5 @@
 // Index of a trace: positions where decoding can start, the state there, and the times and code of each
-// segment. docs/index-file.md has the format.
+// segment; and sums over the whole trace. docs/index-file.md has the format.
 #pragma once
 
 #include <cstdint>
@@ -105,6 +105,8 @@ class Index {
 
   [[nodiscard]] const std::vector<StreamIndex>& streams() const noexcept { return streams_; }
   [[nodiscard]] std::size_t size() const noexcept { return file_.size(); }
+  // What with_sums() was given. Empty: there is none, or it is damaged.
+  [[nodiscard]] base::Bytes sums() const noexcept;
 
   // Data of a segment in the file, if it is not damaged.
   struct Parts {
@@ -124,6 +126,8 @@ class Index {
 
   trace::TraceBuffer file_;
   std::vector<StreamIndex> streams_;
+  std::uint64_t sums_size_ = 0;
+  std::uint64_t sums_sum_ = 0;
 };
 
 // Data of a segment in the file, besides the table.
@@ -139,5 +143,7 @@ struct BuiltStream {
 
 [[nodiscard]] std::vector<std::uint8_t> to_bytes(std::vector<BuiltStream> streams, std::uint64_t identity,
                                                  const Stamp& stamp);
+// The bytes of an index without sums, with what others know to read, at the end.
+[[nodiscard]] std::vector<std::uint8_t> with_sums(base::Bytes index, base::Bytes sums);
 
 }  // namespace ptkit::index

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <type_traits>
 
+#include "base/bytes.h"
+#include "base/check_sum.h"
 #include "image/ifunc_names.h"
 #include "image/image.h"
 #include "image/imports.h"
@@ -26,6 +28,10 @@ namespace {
 constexpr std::uint64_t kLongestLabel = std::uint64_t{1} << 20U;
 
 constexpr std::size_t kLongestBranch = 8;  // CALL or JMP through a slot, with prefixes
+
+std::uint64_t hash_of(std::string_view text) noexcept {
+  return base::check_sum({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
 
 std::uint64_t size_of(const trace::CodeRegion& region) noexcept {
   return region.size != 0 ? region.size : region.bytes.size();
@@ -137,6 +143,26 @@ class Symbols::Impl {
       if (range.space != trace::kAnySpace) found = ranges_.number_of(range) + 1;
     });
     return found;
+  }
+
+  [[nodiscard]] std::uint64_t identity() const {
+    std::uint64_t sum = bundle_->names.size();
+    const auto add = [&sum](auto... values) {
+      ((sum = base::mix(sum, static_cast<std::uint64_t>(values))), ...);
+    };
+    for (const trace::CodeRegion& one : bundle_->code) add(one.file);
+    for (const trace::NameRange& one : bundle_->names)
+      add(one.space, one.address, one.size, one.file, one.file_offset, one.tsc_from, one.tsc_to,
+          one.is_module);
+    for_each_table([&](const Table& table, std::int32_t file, bool by_address) {
+      add(file, by_address, table.size(), base::check_sum(table.unwind().encode()));
+      for (std::size_t i = 0; i < table.size(); ++i) {
+        const Table::Extent extent = table.extent(i);
+        add(extent.offset, extent.size);
+        if (table.has_name(i)) add(hash_of(table.raw_name(i)));
+      }
+    });
+    return sum;
   }
 
   [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const {
@@ -477,6 +503,8 @@ image::Import Symbols::import_at(trace::SpaceId space, std::uint64_t tsc, std::u
 std::uint32_t Symbols::lists_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const {
   return impl_->lists_at(space, tsc, address);
 }
+
+std::uint64_t Symbols::identity() const { return impl_->identity(); }
 
 std::vector<std::string> Symbols::similar(std::string_view name, std::size_t limit) const {
   return impl_->similar(name, limit);

@@ -74,6 +74,9 @@ class Symbols {
   // The function of the import slot that the indirect branch at the address reads; without a name: it is no
   // such branch. Valid as long as this object.
   [[nodiscard]] image::Import import_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const;
+  // A hash of all names, and of the bounds of functions: frames of call stacks are the same where it and the
+  // code are.
+  [[nodiscard]] std::uint64_t identity() const;
   // Up to `limit` names similar to a name that does not exist, for error messages.
   [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const;
 

@@ -53,6 +53,8 @@ class TraceBuffer {
   // Bytes [begin, end) only.
   [[nodiscard]] base::Bytes part(std::size_t begin, std::size_t end) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  // A source produces the bytes, and checks them.
+  [[nodiscard]] bool has_source() const noexcept { return source_ != nullptr; }
 
   // The same bytes for a caller that reads them once, on one thread. A source produces them in
   // separate memory, which forget_before() frees.

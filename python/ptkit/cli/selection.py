@@ -298,15 +298,19 @@ def report_no_rows(trace: Trace, options: argparse.Namespace, rows: int) -> None
         say(f"ptkit {options.verb}: note: no rows match {', '.join(given)}{span}", errors=True)
 
 
-def report_index(trace: Trace, options: argparse.Namespace) -> None:
-    """Say on standard error that an index makes a selection fast that took long without."""
+def report_index(trace: Trace, options: argparse.Namespace, *, has_sums: bool = False) -> None:
+    """Say on standard error that an index makes a question fast that took long without.
+
+    `has_sums`: of the whole trace, which an index has.
+    """
     given = [f"--{name}" for name in _BY_INDEX if getattr(options, name, None)]
-    if not given or trace.opened.settings.index is not None or not Path(trace.source).is_file():
+    if not (given or has_sums) or trace.opened.settings.index is not None or not Path(trace.source).is_file():
         return
     decoded = trace.opened.session.decoded_bytes
     if decoded >= _LONG:
         say(
-            f"ptkit {options.verb}: note: {' and '.join(given)} decoded {decoded / 1e6:,.0f} MB of trace; "
+            f"ptkit {options.verb}: note: {' and '.join(given) or 'this'} decoded {decoded / 1e6:,.0f} MB "
+            "of trace; "
             f"`ptkit index {quote(options.path)}` makes such questions fast",
             errors=True,
         )

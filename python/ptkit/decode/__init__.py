@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from ptkit.decode.calls import Window, iterate_calls, read_calls, read_functions, read_tree, time_window
+from ptkit.decode.calls import (
+    Window,
+    iterate_calls,
+    read_calls,
+    read_functions,
+    read_tree,
+    time_window,
+    whole_sums,
+)
+from ptkit.decode.index_sums import IndexSums, encoded, parts_of
 from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, read_lines
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.moments import overlapping, read_ptwrites, read_times
 from ptkit.decode.opened import Opened, OpenTrace, Settings
 from ptkit.decode.plan import Plan, Query, plan_of
-from ptkit.decode.read import iterate, read
+from ptkit.decode.read import ALL_EDGES, iterate, read, whole_edges
 from ptkit.decode.scope import Range, Scope
 
 __all__ = [
+    "ALL_EDGES",
     "BLOCK_COLUMNS",
     "EDGE_COLUMNS",
+    "IndexSums",
     "OpenTrace",
     "Opened",
     "Plan",
@@ -22,9 +33,11 @@ __all__ = [
     "Scope",
     "Settings",
     "Window",
+    "encoded",
     "iterate",
     "iterate_calls",
     "overlapping",
+    "parts_of",
     "plan_of",
     "read",
     "read_calls",
@@ -35,4 +48,6 @@ __all__ = [
     "read_tree",
     "sorted_by_time",
     "time_window",
+    "whole_edges",
+    "whole_sums",
 ]

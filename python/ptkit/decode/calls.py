@@ -6,6 +6,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptkit import _core, memory
 from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode.call_table import CallTable
@@ -18,6 +21,7 @@ from ptkit.table.lengths import AWAY, LENGTHS
 from ptkit.table.table import from_core
 
 _MOST_ROWS = 2**48 - 1
+_NATIVE: dict[str, Any] = {"frames": "native", "tails_replaced": False, "inlines": False}
 _TIMES = {"end_tsc", "end_tsc_error", *LENGTHS["functions"], *(f"{name}_error" for name in AWAY)}
 
 
@@ -46,15 +50,37 @@ def _check(plan: Plan) -> None:
         raise ConfigError('errors="raise": call stacks go on after errors; look at trace.errors')
 
 
+def _follows_all(plan: Plan, window: Window | None, how: dict[str, Any]) -> bool:
+    """Whether the frames of a window have to be followed from the begins of the streams on."""
+    if window is None or plan.indexed is None or {"tids", "pids", "spaces"} & set(plan.selection):
+        return True
+    # Errors and gaps outside of the window are then those that the index has.
+    has_sides = plan.select_sides or (plan.is_every and plan.indexed.sides is not None)
+    return not has_sides or _NATIVE | how != _NATIVE
+
+
 def call_query(
-    plan: Plan,
-    *,
-    tails_replaced: bool = False,
-    frames: str = "native",
-    inlines: bool = False,
-    window: Window | None = None,
+    plan: Plan, *, window: Window | None = None, in_parts: bool = False, noted: bool = False, **how: Any
 ) -> _core.CallQuery:
+    """Make a query of frames.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is asked for.
+    window : Window, optional
+        What frames are cut at.
+    in_parts : bool, optional
+        Whether errors and gaps come in parts, with the frames.
+    noted : bool, optional
+        Whether call stacks are noted for an index.
+    **how
+        The others that `_NATIVE` has.
+    """
     _check(plan)
+    how = _NATIVE | how
+    follows_all = (in_parts and not plan.select_sides) or _follows_all(plan, window, how)
+    states = [] if follows_all or plan.indexed is None else plan.indexed.states(plan.streams)
     selection = plan.selection
     if window is not None and window.by == "time":
         selection = {name: value for name, value in selection.items() if name != "time"}
@@ -66,14 +92,17 @@ def call_query(
         resync=plan.settings.resync,
         threads=plan.threads,
         time=plan.time or not _TIMES.isdisjoint(plan.stored),
-        tails_replaced=tails_replaced,
-        frames=frames,
-        inlines=inlines,
+        tails_replaced=how["tails_replaced"],
+        frames=how["frames"],
+        inlines=how["inlines"],
         budget=memory.budget(),
         window=None if window is None else (window.begin, window.end),
         window_by="time" if window is None else window.by,
-        select_sides=plan.select_sides,
+        select_sides=plan.select_sides or bool(states),
+        index=plan.settings.index if states or noted else None,
+        states=states,
     )
+    frames = how["frames"]
     if frames != "native" and not query.names_python():
         raise ConfigError(
             f"frames={frames!r}: the recording has no names of Python functions; record python3 -X perf "
@@ -124,11 +153,12 @@ def read_calls(
     kept = plan.kept if plan.time and set(CallTable.SUMMED) <= set(stored) else None
     leaves_sums = kept is not None and kept.find(key, "function") is None
     try:
-        (rows, anomalies, notes, sums), *sides = query.calls(stored, leaves_sums)
+        (rows, anomalies, notes, sums), *found = query.calls(stored, leaves_sums)
     except MemoryError:
         raise frames_too_large(plan, query) from None
+    sides = _sides(plan, found, window, frames=frames, inlines=inlines)
     if kept is not None and sums is not None:
-        kept.keep(key, Sums(sums, (sides[0], sides[1])))
+        kept.keep(key, Sums(sums, sides))
     plan.after()
     calls = _table(plan, "calls", rows, sides)
     others = from_core("stack_anomalies", anomalies, context=plan.context)
@@ -149,7 +179,8 @@ def iterate_calls(
     if plan.by_time:
         raise ConfigError('order="time": iter_calls() gives frames as they end; use calls()')
     stored = dict.fromkeys([*plan.stored, *(["inline_level"] if inlines else [])])
-    return _parts(plan, call_query(plan, inlines=inlines, window=window), list(stored), rows)
+    query = call_query(plan, inlines=inlines, window=window, in_parts=True)
+    return _parts(plan, query, list(stored), rows)
 
 
 def _parts(plan: Plan, query: _core.CallQuery, stored: list[str], rows: int) -> Iterator[Table]:
@@ -199,23 +230,50 @@ def read_tree(plan: Plan, *, frames: str, inlines: bool = False, window: Window 
     return _table(plan, "call_tree", found.rows["tree"], found.sides)
 
 
-def _sums(plan: Plan, what: str, **how: Any) -> Sums:
+def _sides(plan: Plan, found: Sequence[Any], window: Window | None, **how: Any) -> tuple[Any, Any]:
+    """Errors and gaps of all streams, unless they have to be selected."""
+    if not plan.select_sides and plan.indexed is not None and not _follows_all(plan, window, how):
+        return plan.indexed.sides or (found[0], found[1])
+    return found[0], found[1]
+
+
+def _sums(plan: Plan, what: str, *, window: Window | None, **how: Any) -> Sums:
     """Sums over the frames that have the rows `what`: those that are kept, or those of a new pass."""
     _check(plan)
     plan = replace(plan, time=True)  # rows do not depend on the columns that are asked for
-    key = _key(plan, **how)
+    key = _key(plan, window=window, **how)
     found = None if plan.kept is None else plan.kept.find(key, what)
+    is_indexed = plan.indexed is not None and plan.is_whole and window is None
+    if found is None and plan.indexed is not None and is_indexed and _NATIVE | how == _NATIVE:
+        found = plan.indexed.sums(what)
     if found is None:
-        query = call_query(plan, **how)
+        query = call_query(plan, window=window, **how)
         try:
-            rows, errors, gaps = query.sums(tree=what == "tree", kept=plan.kept is not None)
+            (rows, _), *sides = query.sums(tree=what == "tree", kept=plan.kept is not None)
         except MemoryError:
             raise frames_too_large(plan, query) from None
-        found = Sums(rows, (errors, gaps))
+        found = Sums(rows, _sides(plan, sides, window, **how))
         if plan.kept is not None:
             plan.kept.keep(key, found)
     plan.after()
     return found
+
+
+def whole_sums(plan: Plan, index: _core.Index) -> tuple[Sums, list[NDArray[np.uint8]]]:
+    """Sums over all native frames, the tree among them, and the call stacks at segments' begins.
+
+    Raises
+    ------
+    OutOfMemoryError
+        As for `read_calls`.
+    """
+    settings = replace(plan.settings, index=index)
+    query = call_query(replace(plan, time=True, settings=settings), noted=True)
+    try:
+        (rows, states), errors, gaps = query.sums(tree=True, kept=True, noted=True)
+    except MemoryError:
+        raise frames_too_large(plan, query) from None
+    return Sums(rows, (errors, gaps)), states
 
 
 def _key(

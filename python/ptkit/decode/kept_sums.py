@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-__all__ = ["KeptSums", "Sums"]
+__all__ = ["KeptSums", "Sums", "bytes_of"]
 
 #: Bytes of all sums that a trace keeps, and their number.
 _MOST_BYTES = 64 << 20
 _MOST_SUMS = 32
 
 
-def _bytes_of(part: Any) -> int:
+def bytes_of(part: Any) -> int:
     """Bytes of a table of the core: of its columns and runs."""
     _, arrays, runs = part
     return sum(array.nbytes for array in (*arrays.values(), *runs.values()))
@@ -39,14 +39,14 @@ class Sums:
     @property
     def nbytes(self) -> int:
         """Bytes of all tables."""
-        return sum(map(_bytes_of, (*self.rows.values(), *self.sides)))
+        return sum(map(bytes_of, (*self.rows.values(), *self.sides)))
 
     def without_large(self, most_bytes: int) -> Sums:
         """The same without the largest sums, so that the others have so many bytes at most."""
-        left = most_bytes - sum(map(_bytes_of, self.sides))
+        left = most_bytes - sum(map(bytes_of, self.sides))
         rows: dict[str, Any] = {}
-        for name, one in sorted(self.rows.items(), key=lambda item: _bytes_of(item[1])):
-            left -= _bytes_of(one)
+        for name, one in sorted(self.rows.items(), key=lambda item: bytes_of(item[1])):
+            left -= bytes_of(one)
             if left < 0:
                 break
             rows[name] = one

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ptkit import _core
+from ptkit.decode.index_sums import IndexSums
 from ptkit.decode.kept_sums import KeptSums
 
 __all__ = ["OpenTrace", "Opened", "Settings"]
@@ -38,12 +39,15 @@ class OpenTrace:
         How tables of the trace are decoded.
     kept : KeptSums or None
         Sums over frames that were decoded; None: they are not kept.
+    indexed : IndexSums or None
+        Sums over the whole trace that its index has.
     """
 
     bundle: _core.Bundle
     session: _core.Session
     settings: Settings
     kept: KeptSums | None = None
+    indexed: IndexSums | None = None
 
 
 class Opened(Protocol):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from ptkit import _core
 from ptkit.arguments import integer, names
+from ptkit.decode.index_sums import IndexSums
 from ptkit.decode.kept_sums import KeptSums
 from ptkit.decode.limits import Limits, columns_of, offset_limits
 from ptkit.decode.opened import OpenTrace, Settings
@@ -150,6 +151,9 @@ class Plan:
     limits: Limits = field(default_factory=dict)  # between which places of the stream rows lie
     side_limits: Limits = field(default_factory=dict)  # the same for their errors and gaps, if others
     kept: KeptSums | None = None  # where sums over frames are kept
+    indexed: IndexSums | None = None  # sums over all rows of all streams
+    is_every: bool = False  # rows of all streams are asked for
+    is_whole: bool = False  # all rows of all streams are asked for
 
     @property
     def merges(self) -> bool:
@@ -321,6 +325,8 @@ def plan_of(
         every = schema_of(table).names("stored", "on demand")
         stored = tuple(name for name in every if name in {*stored, *_SELECTED_BY[table]})
     runs = set(schema_of(table).names("run", "run flag"))
+    streams, raises = scope.streams(query), errors == "raise"
+    is_every = set(streams) == set(range(scope.count))
     plan = Plan(
         session=opened.session,
         settings=opened.settings,
@@ -328,7 +334,7 @@ def plan_of(
         table=table,
         shown=shown,
         stored=stored,
-        streams=scope.streams(query),
+        streams=streams,
         selection=selection,
         # Flags of edges are not of times.
         time=by_time or "time" in selection or (table != "edges" and bool(_TIMES & needed)),
@@ -339,11 +345,14 @@ def plan_of(
         sync=sync,
         by_time=by_time,
         threads=thread_count(opened.settings.threads if threads is None else threads),
-        raises=errors == "raise",
+        raises=raises,
         select_sides=bound is not None,
         after=after,
         met=met,
         kept=opened.kept,
+        indexed=None if raises or opened.settings.engine != "ptkit" else opened.indexed,
+        is_every=is_every,
+        is_whole=is_every and not selection and bound is None,
     )
     offset = query.get("offset")
     return plan if offset is None else plan.between({"offset": offset_limits(offset)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _LESS = "ask for less: columns=[...], between(...) or touching(...), or read parts: iter_{}()"
 _MOST_ROWS = 2**48 - 1  # more than any memory holds
+#: Selects all edges, also those to imported functions, of which the target is not known.
+ALL_EDGES = {"half_edges": True}
 _KEPT_ROWS = 1 << 18  # rows that are decoded at once where few of them are kept
 _MERGE_ROWS = 1 << 16  # rows that a stream decodes ahead where streams are merged
 
@@ -155,6 +158,18 @@ def _read(plan: Plan, after: int) -> _Tables:
     return found
 
 
+def _indexed_edges(plan: Plan) -> _Tables | None:
+    """All edges, if the index has them."""
+    if plan.table != "edges" or plan.indexed is None or not plan.is_whole or plan.selection != ALL_EDGES:
+        return None
+    return plan.indexed.edges()
+
+
+def whole_edges(plan: Plan) -> Any:
+    """All edges, and the errors and gaps that come with them: for an index."""
+    return _read(replace(plan, selection=ALL_EDGES, indexed=None), 0)
+
+
 def read(plan: Plan, after: int = 0) -> Table:
     """Read a whole table; the streams are decoded on several threads.
 
@@ -174,7 +189,7 @@ def read(plan: Plan, after: int = 0) -> Table:
         return _read_between(plan)
     if plan.merges:
         after = max(after, plan.row_bytes + MERGE_BYTES)
-    result, errors, gaps = _read(plan, after)
+    result, errors, gaps = _indexed_edges(plan) or _read(plan, after)
     plan.after()
     table = from_core(
         plan.table,
@@ -273,8 +288,6 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
 
 
 def _parts_in_time(plan: Plan, rows: int) -> Iterator[Table]:
-    from dataclasses import replace
-
     each = [_parts(replace(plan, streams=(stream,)), min(rows, _MERGE_ROWS)) for stream in plan.streams]
     return merge_in_time(each, rows)
 

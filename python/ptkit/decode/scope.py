@@ -57,6 +57,11 @@ class Scope:
         self._info = info
         self._ids: list[set[tuple[int, int]]] | None = None
 
+    @property
+    def count(self) -> int:
+        """Number of streams."""
+        return len(self._info.streams)
+
     def streams(self, query: Query) -> tuple[int, ...]:
         """Streams that can have rows of a selection by stream, processor, thread and process.
 
@@ -65,7 +70,7 @@ class Scope:
         ConfigError
             If the trace has no such stream, processor, thread or process.
         """
-        count = len(self._info.streams)
+        count = self.count
         found: Iterable[int] = range(count)
         if query.get("stream") is not None:
             found = dict.fromkeys(stream_indices(query["stream"], count))

@@ -15,7 +15,7 @@ from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.decode.kept_sums import KeptSums
 from ptkit.decode.scope import stream_indices
-from ptkit.errors import TraceWarning
+from ptkit.errors import OutOfMemoryError, TraceWarning
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, complete, count_packets, info_of, modules_of
 from ptkit.table import TableContext
 from ptkit.text import counted
@@ -235,7 +235,21 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
 
     def _use_index(self, index: _core.Index) -> None:
         settings = replace(self._opened.settings, index=index)
-        self._opened = replace(self._opened, settings=settings)
+        indexed = _index.sums_of(index, self._opened)
+        self._opened = replace(self._opened, settings=settings, indexed=indexed)
+
+    def _sums_to_index(self, index: _core.Index) -> bytes:
+        """Sums of all streams for the index: none if they do not fit, or if readers would miss a warning."""
+        functions, edges = (self._plan(one, Query(errors="rows")) for one in ("functions", "edges"))
+        try:
+            sums, states = _decode.whole_sums(functions, index)
+            parts = _decode.parts_of(sums, _decode.whole_edges(edges))
+        except OutOfMemoryError:
+            parts, states = {}, []
+        self._look()
+        if self._segments.warnings or self._filter.warnings:
+            parts, states = {}, []
+        return _decode.encoded(parts, states, _core.sums_identity(self._opened.session))
 
     # Parts of the trace.
 
@@ -359,7 +373,8 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
         """Build the index of this trace, or return the one that it has: parts are then decoded alone.
 
         Selections by ``time``, ``ip`` and ``symbol``, and so `between` and `touching`, decode only the parts
-        that may have such rows. The rows are the same as without.
+        that may have such rows: also `functions`, `call_tree` and `calls` of a window of time. `functions`,
+        `call_tree` and `edges` of the whole trace decode nothing. The rows are the same as without.
 
         Parameters
         ----------
@@ -383,10 +398,13 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
 
         Notes
         -----
-        The whole trace is decoded once. docs/index-file.md has the format, and what is decoded from the
-        beginning all the same.
+        The whole trace is decoded three times: for the segments, the frames and the edges. An index of
+        another version of ptkit is made anew. docs/index-file.md has the format, and what is decoded from
+        the beginning all the same.
         """
-        found, info = _index.make(self._opened, self.source, path, save=save, threads=threads)
+        found, info = _index.make(
+            self._opened, self.source, path, save=save, threads=threads, sums=self._sums_to_index
+        )
         self._use_index(found)
         self._look()
         return info

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ptkit import _core
-from ptkit.decode import OpenTrace
+from ptkit.decode import IndexSums, OpenTrace
 from ptkit.decode.plan import thread_count
 from ptkit.errors import ConfigError, PtkitError, TraceWarning
 
@@ -50,6 +51,13 @@ def _open(path: Path, opened: OpenTrace, source: str) -> _core.Index:
     return _core.Index.open(os.fsencode(path), opened.session, resync=resync, trace=os.fsencode(source))
 
 
+def sums_of(index: _core.Index, opened: OpenTrace) -> IndexSums:
+    """Sums that the index of a trace has."""
+    bundle = opened.bundle
+    limits = {"file": max(len(bundle.files), 1), "space": len(bundle.spaces), "stream": len(bundle.streams)}
+    return IndexSums(index, opened.session, limits)
+
+
 def make(
     opened: OpenTrace,
     source: str,
@@ -57,8 +65,9 @@ def make(
     *,
     save: bool,
     threads: int | None,
+    sums: Callable[[_core.Index], bytes],
 ) -> tuple[_core.Index, IndexInfo]:
-    """Build the index of a trace and write it, unless a usable index exists."""
+    """Build the index of a trace with its sums and write it, unless a usable index exists."""
     target: Path | None = None
     if path is not None:
         target = Path(path)
@@ -69,9 +78,11 @@ def make(
     if save and target is not None and target.exists():
         try:
             found = _open(target, opened, source)
-            return found, _info(found, target)
         except PtkitError:
             pass  # the index is built anew
+        else:
+            if sums_of(found, opened).is_current:
+                return found, _info(found, target)
     try:
         index = _core.Index.build(
             opened.session,
@@ -82,6 +93,9 @@ def make(
         )
     except ValueError as error:
         raise ConfigError(f"{source}: {error}") from None
+    index = index.with_sums(
+        opened.session, resync=opened.settings.resync, trace=os.fsencode(source), sums=sums(index)
+    )
     if save and target is not None:
         index.save(os.fsencode(target))
         return index, _info(index, target)

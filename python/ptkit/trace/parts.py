@@ -217,7 +217,7 @@ class Parts(ABC):
         """
         check_columns(query.get("columns"))
         plan = self._plan("edges", query)
-        plan = replace(plan, selection=plan.selection | {"half_edges": True})
+        plan = replace(plan, selection=plan.selection | _decode.ALL_EDGES)
         return map(with_targets, self._in_parts(plan, rows, reuse))
 
     def iter_errors(

@@ -245,7 +245,7 @@ class Tables(Parts):
         """
         plan = self._plan("edges", query)
         branches = partial(self._plan, "branches", Query(columns=["instruction"]))
-        plan = replace(plan, selection=plan.selection | {"half_edges": True})
+        plan = replace(plan, selection=plan.selection | _decode.ALL_EDGES)
         return with_targets(_decode.read(in_bins(plan, by, bins, self._span, branches)))
 
     @property

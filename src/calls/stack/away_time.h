@@ -1,6 +1,7 @@
 // Time in which a thread did not execute traced code, although its frames were open.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -74,6 +75,11 @@ class AwayClock {
     return begin.version == version_ ? AwayTime{} : sum_.without(begin.sum);
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return begins_.capacity() * sizeof(Begin); }
+  // How many numbers there are.
+  [[nodiscard]] std::size_t begins() const noexcept { return begins_.size(); }
+  // stack_state.cpp
+  template <typename Fields>
+  void fields_of_state(Fields& fields);
   // Forgets the numbers above those of open frames.
   void keep(std::uint32_t numbers) {
     if (begins_.size() > numbers) begins_.resize(numbers);

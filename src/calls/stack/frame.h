@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "calls/stack/away_time.h"
 #include "trace/bundle.h"
@@ -183,6 +184,12 @@ class FrameSink {
   // Frames come as they end.
   virtual void on_frame(const Frame& frame, const Owner& owner) = 0;
   virtual void on_anomaly(const Anomaly& anomaly, const Owner& owner) = 0;
+  // The window begins. Of the frames with numbers below `frames`, these are open, in ascending order; the
+  // others ended before it.
+  virtual void on_window(std::span<const std::uint64_t> open, std::uint64_t frames) {
+    static_cast<void>(open);
+    static_cast<void>(frames);
+  }
   // A frame that is not shown: what is above it is above its parent.
   virtual void on_hidden(const Frame&) {}
   // Memory of what it keeps, and what it is going to need besides for the frames that are open.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -56,6 +57,10 @@ class FrameGroups {
   // Of the groups that have numbers.
   [[nodiscard]] const FunctionTable& table() const noexcept {
     return by_ == By::FUNCTION ? functions_ : groups_;
+  }
+  // Gives groups that have none yet numbers in this order: those of another table.
+  void give_numbers(std::span<const Function> groups) {
+    for (const Function& group : groups) static_cast<void>(groups_.number(group));
   }
   [[nodiscard]] By by() const noexcept { return by_; }
   // Without those of the functions.
@@ -115,10 +120,15 @@ class MoreGroups {
     Cell cell{.function = function};
     for (std::size_t i = 0; i < kMoreGroups; ++i)
       cell.groups[i] = groups_[i].of(function, entry_ip, space, level, is_above);
-    const auto [place, is_new] = numbers_.emplace(cell, static_cast<std::uint32_t>(cells_.size()));
-    if (is_new) cells_.push_back(cell);
-    last.cell = place->second;
+    last.cell = number(cell);
     return last.cell;
+  }
+  // Give groups, of kBy, and cells that have none yet numbers in this order.
+  void give_numbers(std::size_t index, std::span<const Function> groups) {
+    groups_[index].give_numbers(groups);
+  }
+  void give_numbers(std::span<const Cell> cells) {
+    for (const Cell& cell : cells) static_cast<void>(number(cell));
   }
   [[nodiscard]] const Cell& cell(std::uint32_t number) const noexcept { return cells_[number]; }
   [[nodiscard]] std::size_t size() const noexcept { return cells_.size(); }
@@ -143,6 +153,12 @@ class MoreGroups {
 
     bool operator==(const Last&) const = default;
   };
+
+  [[nodiscard]] std::uint32_t number(const Cell& cell) {
+    const auto [place, is_new] = numbers_.emplace(cell, static_cast<std::uint32_t>(cells_.size()));
+    if (is_new) cells_.push_back(cell);
+    return place->second;
+  }
 
   std::array<FrameGroups, kMoreGroups> groups_;
   std::vector<Last> last_;  // by function

@@ -241,6 +241,11 @@ void StackMachine::begin_window(const Place& place) {
   key_ = key;
   if (!left_) stack().begin_window(local(place));
   ids_.is_before = false;
+  std::vector<std::uint64_t> open;
+  for (const auto& [unused, thread] : threads_) thread->stack.add_ids(open);
+  for (const Parked& parked : parked_) parked.thread->stack.add_ids(open);
+  std::ranges::sort(open);
+  sink_.on_window(open, ids_.next);
 }
 
 // Of a thread or a stack that is not executed.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "calls/code/code_facts.h"
 #include "calls/code/edge_cache.h"
 #include "calls/code/inline_facts.h"
@@ -106,6 +107,10 @@ class StackMachine {
   void set_inlines(InlineFacts* inlines) noexcept { inlines_ = inlines; }
   // Frames are what happens between two limits. Call it before the first row.
   void set_window() noexcept { ids_.is_before = true; }
+  // Stacks in files: stack_state.cpp. save() is false where rows are undecided, and with inlined calls.
+  // restore() comes before the first row. If it is false, the fields are damaged, and the machine of no use.
+  [[nodiscard]] bool save(base::FieldWriter& fields);
+  [[nodiscard]] bool restore(base::FieldReader& fields, const StateLimits& limits);
   // Null: threads stay in this stream.
   void set_moves(const TaskMoves* moves) noexcept { moves_ = moves; }
   // Stacks may also go on where this machine sees nothing of them: in other streams, in other threads.
@@ -213,6 +218,11 @@ class StackMachine {
     return !stack().empty() && stack().top().function - kSyscallFunction < kFirstFunction - kSyscallFunction;
   }
   void ensure_frame(std::uint64_t ip, const Place& place);
+  template <typename Fields>
+  static void thread_fields(Fields& fields, Thread& thread);
+  template <typename Fields>
+  void fields_of_state(Fields& fields);
+  [[nodiscard]] bool take_up(StateLimits limits);
   void follow_code(const Place& place) {
     if (!has_code_ || (place.time_known && place.tsc >= version_.until)) find_code(place);
   }

@@ -12,10 +12,9 @@ std::uint64_t ThreadStack::bytes() const noexcept {
 }
 
 void ThreadStack::find_cell(OpenFrame& frame) {
-  frame.space = owner_.space;
   if (groups_ == nullptr) return;
   const bool is_above = (frame.flags & FRAME_PARENT) != 0;
-  frame.cell = groups_->of(frame.function, frame.entry_ip, owner_.space, frame.inline_level, is_above);
+  frame.cell = groups_->of(frame.function, frame.entry_ip, frame.space, frame.inline_level, is_above);
 }
 
 ThreadStack::Below ThreadStack::below() noexcept {
@@ -33,6 +32,7 @@ void ThreadStack::enter(OpenFrame& frame, const Below& below) {
     frame.flags |= below.flag;
   }
   frame.away = away_.begin();
+  frame.space = owner_.space;
   find_cell(frame);
   count(frame);
 }
@@ -119,6 +119,7 @@ void ThreadStack::push_below(OpenFrame frame) {
   frame.inner_instructions = bare_since_.instructions - segment_begin_.instructions;
   if (window_.begin.instructions > segment_begin_.instructions)
     frame.outside_instructions = window_.begin.instructions - segment_begin_.instructions;
+  frame.space = owner_.space;
   find_cell(frame);
   const Use& use = use_of(frame.function);
   frame.known_instructions = use.instructions;
@@ -305,6 +306,11 @@ void ThreadStack::begin_window(const Place& begin) {
     for (Use& use : uses) use.instructions = use.branches = 0;
   }
   if (frames_.empty()) bare_since_ = begin;
+}
+
+void ThreadStack::add_ids(std::vector<std::uint64_t>& ids) const {
+  for (const OpenFrame& frame : frames_) ids.push_back(frame.id);
+  for (const Inlined& inlined : inlined_) ids.push_back(inlined.frame.id);
 }
 
 void ThreadStack::mark(std::uint64_t ip) {

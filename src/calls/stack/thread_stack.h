@@ -13,6 +13,7 @@
 #include "calls/stack/away_time.h"
 #include "calls/stack/frame.h"
 #include "calls/stack/frame_groups.h"
+#include "calls/stack/state_fields.h"
 
 namespace ptkit::calls {
 
@@ -141,6 +142,9 @@ class ThreadStack {
   // The window begins. Of open frames, what is from here on counts.
   void begin_window(const Place& begin);
 
+  // Adds the ids of open frames.
+  void add_ids(std::vector<std::uint64_t>& ids) const;
+
   // Notes an address in the top frame that longjmp() may go to.
   void mark(std::uint64_t ip);
   // The frames with this mark. First comes the innermost one that longjmp() has not gone to since the mark
@@ -176,6 +180,10 @@ class ThreadStack {
   void set_function(std::uint64_t entry_ip, std::uint32_t function);
   // The top frame, which has just begun, is of an imported function.
   void set_import(std::uint64_t import_ip, std::uint32_t function);
+  // Stacks in files, without inlined calls: stack_state.cpp. What was read is taken up, unless it is damaged.
+  template <typename Fields>
+  void fields_of_state(Fields& fields);
+  [[nodiscard]] bool take_up(const StateLimits& limits);
   // Where the next frame at the bottom begins: at the end of the frames before it.
   [[nodiscard]] const Place& bare_since() const noexcept { return bare_since_; }
 

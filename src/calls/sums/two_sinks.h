@@ -20,6 +20,10 @@ class TwoSinks final : public FrameSink {
     first_.on_anomaly(anomaly, owner);
     second_.on_anomaly(anomaly, owner);
   }
+  void on_window(std::span<const std::uint64_t> open, std::uint64_t frames) override {
+    first_.on_window(open, frames);
+    second_.on_window(open, frames);
+  }
   void on_hidden(const Frame& frame) override {
     first_.on_hidden(frame);
     second_.on_hidden(frame);

@@ -151,13 +151,14 @@ bool TableReader::is_timeless(std::uint32_t index) const {
 bool TableReader::open_indexed(std::uint32_t index) {
   const Selection& selection = request_.selection;
   if (request_.estimate || input_.index == nullptr || !input_.decoder ||
-      (!selection.by_time && selection.ips.empty()))
+      (!selection.by_time && selection.ips.empty() && !input_.segments))
     return false;
   if (!has_packets(*stream_)) return false;
   const double least = can_cut(*stream_) ? 1 - 1 / static_cast<double>(input_.threads) : 0;
-  source_ = IndexedSource::make({request_, *input_.bundle, *stream_, decoders_of(index), input_.index,
-                                 input_.index->streams()[index], row_track_.get(), flow_track_.get()},
-                                least, sink_);
+  source_ = IndexedSource::make(
+      {request_, *input_.bundle, *stream_, decoders_of(index), input_.index, input_.index->streams()[index],
+       input_.segments, row_track_.get(), flow_track_.get()},
+      least, sink_);
   return source_ != nullptr;
 }
 

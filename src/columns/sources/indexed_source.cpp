@@ -34,7 +34,8 @@ bool IndexedSource::plan(double least) {
   for (const IpRange& range : input_.request.selection.ips) spans_.push_back({range.first, range.last});
   bool good = true;
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < segments.size() && good; ++i) {
+  const SegmentRun all = input_.segments.value_or(SegmentRun{0, segments.size()});
+  for (std::size_t i = all.first; i < all.last && good; ++i) {
     if (!is_needed(segments[i], good)) continue;
     std::size_t first = i;
     // Times can be queried from some segments on only.

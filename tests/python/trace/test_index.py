@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import damaged
+from same_rows import assert_same
 from warned import of_code, trace_warnings
 
 import ptkit
@@ -25,17 +26,6 @@ TABLES = ("branches", "blocks", "instructions", "events", "edges", "errors", "ga
 
 def rows(trace: Any, table: str, **query: Any) -> Any:
     return decode.read(trace._plan(table, query))
-
-
-def assert_same(some: Any, whole: Any) -> None:
-    assert len(some) == len(whole)
-    for name in whole.available:
-        assert np.array_equal(some[name], whole[name]), name
-    for side in ("errors", "gaps"):
-        mine, others = getattr(some, side), getattr(whole, side)
-        assert (mine is None) == (others is None)
-        if others is not None:
-            assert_same(mine, others)
 
 
 @pytest.fixture
@@ -66,7 +56,24 @@ def check(open_trace: Any, source: Any, seed: int = 0, **options: Any) -> Any:
                 for trace in (some, whole)
             ]
             assert_same(rows(views[0], table), rows(views[1], table))
+    for _ in range(3 if whole.info.first_tsc is not None else 0):
+        check_calls(some, whole, chance)
     return some
+
+
+def check_calls(some: Any, whole: Any, chance: random.Random) -> None:
+    """Compare what ran in a part of the trace."""
+    span = whole.info.last_tsc - whole.info.first_tsc
+    begin, end = sorted(whole.info.first_tsc + int(chance.random() * span) for _ in range(2))
+    views = [trace.between(begin, end) for trace in (some, whole)]
+    for by in ("function", "entry", "module"):
+        assert_same(*(view.functions(by=by) for view in views))
+    assert_same(*(view.call_tree() for view in views))
+    assert_same(*(view.calls() for view in views))
+    assert_same(*(view.calls(columns=["id"]) for view in views))
+    if len(views[0].calls()):
+        assert_same(*(concatenate(list(view.iter_calls(rows=100))) for view in views))
+    assert_same(*(trace.functions(time=(begin, end)) for trace in (some, whole)))
 
 
 @pytest.mark.parametrize("engine", ["ptkit", "simple"])

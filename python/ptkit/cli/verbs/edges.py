@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         first = np.argsort(edges["count"], kind="stable")[::-1][: options.limit]
         _print_edges(trace, edges[first], options)
     selection.report_no_rows(trace, options, len(edges))
-    selection.report_index(trace, options)
+    selection.report_index(trace, options, has_sums=True)
     losses.report(options.path)
     return 0
 

@@ -158,6 +158,8 @@ def run(options: argparse.Namespace) -> int:
     losses.count(functions)
     report(trace, options, len(functions), losses, times=options.json or of == "time")
     report_counts(options, shown)
+    native = options.frames == "native" and not options.inlines and options.tails == "nested"
+    selection.report_index(trace, options, has_sums=native)
     return 0
 
 

@@ -118,6 +118,8 @@ def run(options: argparse.Namespace) -> int:
     losses.count(tree)
     report(trace, options, len(tree), losses)
     report_counts(options, shown)
+    native = options.frames == "native" and not options.inlines
+    selection.report_index(trace, options, has_sums=native)
     return 0
 
 
