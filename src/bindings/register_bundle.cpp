@@ -352,6 +352,12 @@ void register_bundle(py::module_& module) {
           py::arg("added"), py::arg("over") = std::vector<std::int32_t>{},
           "Images, regions from `added` on, name the pages of the recording; not the files `over`.")
       .def_property_readonly("names", [](const BundleHandle& self) { return names(*self.bundle); })
+      .def(
+          "image_bytes",
+          [](const BundleHandle& self, std::size_t file) {
+            return image::pe_image_bytes(self.bundle->files.at(file).contents.bytes());
+          },
+          py::arg("file"), "SizeOfImage of a PE file; 0: not known, or another file.")
       .def("compare_with_pages", &compare_with_pages, py::arg("file"),
            "(pages over the image, those with other code).")
       .def("set_cpu", &set_cpu, py::arg("family"), py::arg("model"), py::arg("stepping") = 0)

@@ -159,6 +159,11 @@ std::int32_t add_code(trace::TraceBundle& bundle, const std::string& name, const
   return -1;
 }
 
+std::uint64_t pe_image_bytes(base::Bytes bytes) {
+  const auto file = PeFile::open(bytes);
+  return file.ok() ? file.value().size() : 0;
+}
+
 std::string pe_pdb_name(base::Bytes bytes) {
   const auto file = PeFile::open(bytes);
   return file.ok() ? file.value().pdb().name : std::string();

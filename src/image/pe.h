@@ -39,6 +39,9 @@ std::int32_t add_code(trace::TraceBundle& bundle, const std::string& name, const
 // a name in C.
 [[nodiscard]] std::string_view undecorated_export(std::string_view name) noexcept;
 
+// The bytes of the image in memory (SizeOfImage); 0: the file does not say it, or is no PE file.
+[[nodiscard]] std::uint64_t pe_image_bytes(base::Bytes file);
+
 // The name of the file's PDB, without folders; empty: it has none, or is no PE file.
 [[nodiscard]] std::string pe_pdb_name(base::Bytes file);
 

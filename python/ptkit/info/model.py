@@ -156,7 +156,8 @@ class ModuleInfo:
     base : int
         Load address, which RVAs count from; see `Trace.locate`.
     size : int
-        Bytes from there to the end of what is mapped of the file, as far as that is recorded.
+        Bytes from there to the end of what is mapped of the file, as far as that is recorded; of a PE file
+        that is given or found, its SizeOfImage.
     space : int
         Address space; 0: seen from all.
     """
@@ -353,9 +354,14 @@ def _process(pid: int, threads: dict[int, str], spaces: list[tuple[int, int | No
 
 
 def modules_of(
-    mappings: Mapping[str, NDArray[Any]], files: Sequence[tuple[str, str]]
+    mappings: Mapping[str, NDArray[Any]],
+    files: Sequence[tuple[str, str]],
+    image_bytes: Callable[[int], int],
 ) -> tuple[ModuleInfo, ...]:
-    """Modules: one for each file, address space and load address of the table of mappings."""
+    """Modules: one for each file, address space and load address of the table of mappings.
+
+    They end with their last mapping, or where `image_bytes` of the file says that the image ends (PE).
+    """
     ends: dict[tuple[int, int, int], int] = {}
     rows = zip(
         *(mappings[name].tolist() for name in ("space", "address", "rva", "file", "size")), strict=True
@@ -368,8 +374,9 @@ def modules_of(
     in_turn = sorted(ends, key=lambda key: (bool(files[key[2]][1]), key[2]))
     named = {(*key[:2], module_name(files[key[2]][0]).lower()): key for key in in_turn}
     kept = {key for key in ends if files[key[2]][1]} | set(named.values())
+    images = {file: image_bytes(file) for _, _, file in kept}
     return tuple(
-        ModuleInfo(*files[file], base, size, space)
+        ModuleInfo(*files[file], base, max(size, images[file]), space)
         for (space, base, file), size in sorted(ends.items())
         if (space, base, file) in kept
     )

@@ -103,7 +103,7 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
         # What these call does not refer to the trace: it is freed as soon as the last reference is gone.
         self._timed_info = timed = cache(partial(complete, self._info, session, to_ns))
         files = tuple(bundle.files)
-        self._modules = cache(lambda: modules_of(_core.mappings(session), files))
+        self._modules = cache(lambda: modules_of(_core.mappings(session), files, bundle.image_bytes))
         self._times = TimeScale(lambda: _span_of(timed()), to_ns)
         check_time = partial(self._times.check, hint="between() takes seconds=, ns= and percent=, too")
         self._clocks = Clocks(self._times, clock_sample(self._info.recording))

@@ -82,6 +82,16 @@ def test_drcov_has_the_blocks_of_the_trace(
     assert len(set(found.blocks)) == len(found.blocks) == 2
 
 
+def test_pe_files_end_with_their_image(tmp_path: Path, loop: Any, open_trace: Any) -> None:
+    """As debuggers list them: SizeOfImage, with sections that have no code."""
+    path = tmp_path / "driver.sys"
+    path.write_bytes(pe(loop.CODE, 0x140000000, 0x5000))
+    trace = open_trace(moved(loop, LOAD + 0x1000).stream(9), images=[(path, LOAD)])
+    assert [(one.base, one.size) for one in trace.info.modules] == [(LOAD, 0x5000)]
+    trace.export(tmp_path / "x.drcov", "drcov")
+    assert read_drcov(tmp_path / "x.drcov").modules == [(LOAD, LOAD + 0x5000, str(path))]
+
+
 def test_memory_without_a_file_is_a_module(tmp_path: Path, loop: Any, loop_trace: Any) -> None:
     done = loop_trace.export(tmp_path / "x.drcov", "drcov")
     found = read_drcov(tmp_path / "x.drcov")
