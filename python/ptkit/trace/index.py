@@ -11,7 +11,10 @@ from ptkit import _core
 from ptkit.decode import IndexSums, OpenTrace
 from ptkit.decode.plan import thread_count
 from ptkit.errors import ConfigError, PtkitError, TraceWarning
+from ptkit.text import counted
 
+#: How often the whole trace is decoded to make an index: for the segments, the frames and the edges.
+PASSES = 3
 #: Bytes of trace in a segment, about.
 SEGMENT = 1 << 20
 ENDING = ".ptindex"
@@ -34,6 +37,10 @@ class IndexInfo:
     path: str | None
     size_bytes: int
     segments: int
+
+    def __str__(self) -> str:
+        where = "in memory" if self.path is None else self.path
+        return f"{where}: {self.size_bytes:,} bytes, {counted(self.segments, 'segment')}"
 
 
 def path_beside(source: str) -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ptkit.arguments import flag
 from ptkit.capture.recorder import BundleRecorder
 from ptkit.errors import FormatError
 from ptkit.trace.facade import Trace
@@ -107,6 +108,7 @@ def record(
     *,
     output: str | os.PathLike[str] | None = None,
     progress: Callable[[capture.Progress], object] | None = None,
+    index: bool = False,
     **options: Unpack[capture.Options],
 ) -> Trace:
     """Record a program with the best back end of this machine, and open the recording.
@@ -122,6 +124,8 @@ def record(
         Where to keep the recording; by default a temporary file that is removed with the trace.
     progress : callable, optional
         Called with a `ptkit.capture.Progress` some times a second. What it raises ends the recording.
+    index : bool, optional
+        Make the index of the recording, beside `output` if that is given: see `Trace.index`.
     **options
         See `ptkit.capture.Options`: ``backend``, ``timing``, ``filters``, ``triggers``, ``ring``, ...
 
@@ -150,4 +154,6 @@ def record(
     """
     recorder = Recorder(command, output, **options)
     recorder.run(progress)
+    if flag("index", index):
+        recorder.trace.index(save=output is not None)
     return recorder.trace

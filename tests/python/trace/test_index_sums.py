@@ -17,6 +17,7 @@ from same_rows import assert_same
 
 import ptkit
 from ptkit import _core
+from ptkit.cli.main import main
 from ptkit.decode import index_sums
 from ptkit.trace import index as index_module
 
@@ -38,9 +39,41 @@ def decodes(trace: Any, question: Callable[[Any], Any]) -> bool:
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("recorded") / "echo.ptk"
-    ptkit.record(["echo", "hello"], output=path)
-    ptkit.open(path).index()
+    ptkit.record(["echo", "hello"], output=path, index=True)
+    assert Path(f"{path}.ptindex").is_file()
     return path
+
+
+def test_a_recording_in_a_temporary_file_has_its_index_in_memory() -> None:
+    trace = ptkit.record(["true"], index=True)
+    assert not decodes(trace, SUMS["tree"])
+    assert not Path(f"{trace.source}.ptindex").exists()
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_record_writes_an_index(tmp_path: Path, capfd: pytest.CaptureFixture[str], quiet: bool) -> None:
+    path = tmp_path / "true.ptk"
+    assert main(["record", "-o", str(path), "--index", *["-q"] * quiet, "--", "true"]) == 0
+    assert not decodes(ptkit.open(path), SUMS["edges"])
+    assert (f"ptkit: {path}.ptindex: " in capfd.readouterr().err) != quiet
+
+
+def test_root_does_not_decode_what_a_user_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    of = Path.stat
+
+    def stat(path: Path, **options: Any) -> Any:
+        found = of(path, **options)
+        return os.stat_result([*found[:4], 1000, *found[5:]]) if path.suffix == ".ptk" else found
+
+    path = tmp_path / "true.ptk"
+    with monkeypatch.context() as users:
+        users.setattr(Path, "stat", stat)
+        assert main(["record", "-o", str(path), "--index", "--", "true"]) == 0
+    assert f"`ptkit index {path}` writes the index" in capfd.readouterr().err
+    assert not Path(f"{path}.ptindex").exists()
 
 
 @pytest.mark.parametrize("name", SUMS)

@@ -10,11 +10,12 @@ from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import decoding
 from ptkit.errors import ConfigError
 from ptkit.system import STANDARD_INPUT
-from ptkit.text import counted
+from ptkit.trace.index import PASSES
 
 DESCRIPTION = """\
-Decodes a trace once and writes an index (FILE.ptindex): where parts of the trace begin, which times they have
-and which code they execute. Selections by time, address or symbol then decode only the parts that they need.
+Decodes a trace and writes an index (FILE.ptindex): where parts of the trace begin, which times they have,
+which code they execute, and the sums of `functions`, `tree` and `edges`. Selections by time, address or
+symbol then decode only the parts that they need, and these verbs, of the whole trace, none.
 An index that is damaged, or was written for another trace, other images or settings, is written anew."""
 EXAMPLES = """examples:
   ptkit index sort.ptk
@@ -35,10 +36,10 @@ def run(options: argparse.Namespace) -> int:
     if options.path == STANDARD_INPUT and options.output is None:
         raise ConfigError("standard input has no path: say by -o FILE where to write the index")
     trace = common.open_trace(options, index=False)
-    with decoding(trace, what="indexing"):
+    with decoding(trace, what="indexing", passes=PASSES):
         made = trace.index(options.output)
     if options.json:
         print_document("index", asdict(made))
     else:
-        print(f"{made.path}: {made.size_bytes:,} bytes, {counted(made.segments, 'segment')}")
+        print(made)
     return 0

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import ptkit
 from ptkit.cli import common
 from ptkit.cli.common import cpu_numbers
 from ptkit.cli.output.json_values import print_document
-from ptkit.cli.output.progress import RecordingLine
+from ptkit.cli.output.progress import RecordingLine, decoding
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import Rare
 from ptkit.cli.signals import ending_signals
 from ptkit.info import EMULATED_TIMES, EMULATOR
 from ptkit.text import counted
+from ptkit.trace.index import PASSES
 
 if TYPE_CHECKING:
     from ptkit import Recorder
@@ -82,6 +86,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--with-debug",
         action="store_true",
         help="keep source lines and inlined functions of programs in the bundle",
+    )
+    parser.add_argument(
+        "--index", action="store_true", help="write an index beside the bundle, as `ptkit index` does"
     )
     parser.add_argument(
         "--owner",
@@ -285,7 +292,25 @@ def run(options: argparse.Namespace) -> int:
     if nothing := _nothing_matched(options, recording):
         print(f"ptkit record: error: {nothing}", file=sys.stderr)
         return recording.exit_status or _NOTHING_MATCHED
+    if options.index and recording.streams:
+        _write_index(recording.path, options)
     return recording.exit_status
+
+
+def _write_index(path: Path, options: argparse.Namespace) -> None:
+    """Write the index of a recording, unless root would decode what belongs to a user."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0 != path.stat().st_uid:
+        say(
+            f"ptkit record: note: {path} belongs to a user, and what a user records is not decoded by root: "
+            f"`ptkit index {quote(str(path))}` writes the index",
+            errors=True,
+        )
+        return
+    trace = ptkit.open(path, index=False)
+    with decoding(trace, what="indexing", passes=PASSES):
+        made = trace.index()
+    if not options.quiet and not options.json:
+        say(f"ptkit: {made}", errors=True)
 
 
 def _nothing_matched(options: argparse.Namespace, recording: Recording) -> str:
