@@ -76,17 +76,20 @@ constexpr columns::ColumnMask mask_of() noexcept {
                                               const StreamCalls::Input::Window& window) {
   const std::vector<index::Segment>& segments = stream.segments;
   const bool by_time = window.by == columns::PhasesBy::TIME;
+  const auto end_of = [&](std::size_t i) {
+    return i + 1 < segments.size() ? segments[i + 1].instructions : stream.rows.instructions;
+  };
   const auto is_before = [&](std::size_t i) {
     const index::Segment& one = segments[i];
-    const std::uint64_t end =
-        i + 1 < segments.size() ? segments[i + 1].instructions : stream.rows.instructions;
-    if (!by_time) return end <= window.begin;
+    if (!by_time) return end_of(i) <= window.begin;
     return (one.flags & index::Segment::TIMES_KNOWN) == 0 || one.tsc_most < window.begin;
   };
+  // Rows of it have the end before them, unless none has a time: then later segments are read.
   const auto is_behind = [&](std::size_t i) {
     const index::Segment& one = segments[i];
     if (!by_time) return one.instructions > window.end;
-    return (one.flags & index::Segment::TIMES_KNOWN) != 0 && one.tsc_least >= window.end;
+    const bool has_times = (one.flags & index::Segment::TIMES_KNOWN) != 0 && end_of(i) > one.instructions;
+    return has_times && one.tsc_least >= window.end;
   };
   columns::SegmentRun found;
   while (found.first < segments.size() && is_before(found.first)) ++found.first;

@@ -102,6 +102,8 @@ def wider_pattern(pattern: str) -> str:
 def _with_module(functions: Table, names: list[str], name: str) -> list[bool]:
     """Which functions a name with a module is of: ``malloc (libc.so.6)``, ``NTOSKRNL.exe!ExFreePool``."""
     found = []
+    if "module" not in functions:
+        return [False] * len(names)
     for one, path in zip(names, functions.named("module"), strict=True):
         module = module_name(path or "")
         in_front = [f"{form}!{one}".casefold() for form in (module, module.split(".")[0])]

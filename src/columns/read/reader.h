@@ -43,7 +43,7 @@ class TableReader {
     std::size_t threads = 1;                    // for the segments of a stream
     std::size_t segment = 0;                    // bytes, approximately; 0: automatic
     std::shared_ptr<const index::Index> index;  // index of the bundle; may be null
-    std::optional<SegmentRun> segments;         // of the index, of the one stream: others are left out
+    std::optional<SegmentRun> segments;         // of the index, of the one stream; see IndexedSource
     bool cut = true;                            // allows to cut streams into segments
     std::shared_ptr<RowBudget> budget = std::make_shared<RowBudget>();  // shared by all readers of the table
     std::shared_ptr<StreamFacts> facts;                                 // of the bundle; null: none so far

@@ -36,6 +36,10 @@ class RowSink final : public flow::FlowSink {
 
   // Continues at a position of the stream. Times come from `track`.
   void continue_at(const RowCounts& counts, time::TimeTrack* track) noexcept;
+  // The same. Branches are counted on, and limits that have a mark get no other one.
+  void go_on_at(std::uint64_t instructions, std::uint64_t order, time::TimeTrack* track) noexcept {
+    continue_at({instructions, order, counts_.branches, counts_.limits}, track);
+  }
 
   void on_packet(const packet::Packet& packet);
   // True if all packets become rows, and no row's thread depends on the packet's time or offset.

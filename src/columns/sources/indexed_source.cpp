@@ -34,7 +34,8 @@ bool IndexedSource::plan(double least) {
   for (const IpRange& range : input_.request.selection.ips) spans_.push_back({range.first, range.last});
   bool good = true;
   std::uint64_t bytes = 0;
-  const SegmentRun all = input_.segments.value_or(SegmentRun{0, segments.size()});
+  SegmentRun all = input_.segments.value_or(SegmentRun{0, segments.size()});
+  while (needs_times() && all.last < segments.size() && segments[all.last].blob.time == 0) ++all.last;
   for (std::size_t i = all.first; i < all.last && good; ++i) {
     if (!is_needed(segments[i], good)) continue;
     std::size_t first = i;
@@ -57,6 +58,8 @@ bool IndexedSource::plan(double least) {
       if (!index::Index::is_as_indexed(input_.stream.data.bytes(), input_.of_stream, i)) return false;
     }
   }
+  // What comes after that is read only if rows are still asked for.
+  if (all.last < segments.size()) runs_.push_back({all.last, segments.size()});
   return true;
 }
 
@@ -106,7 +109,7 @@ bool IndexedSource::begin_run() {
   const std::vector<index::Segment>& segments = input_.of_stream.segments;
   begin_ = {};
   if (!load(run, begin_)) return false;
-  sink_.continue_at({segments[run.first].instructions, segments[run.first].order}, begin_.track);
+  sink_.go_on_at(segments[run.first].instructions, segments[run.first].order, begin_.track);
   auto decoder = input_.make(sink_, begin_.flow_track, run.first == 0 ? nullptr : &begin_.checkpoint, false);
   const bool to_end = run.last == segments.size();
   if (sink_.takes_phases() && begin_.track != nullptr) {

@@ -28,7 +28,7 @@ class IndexedSource final : public flow::RowSource {
     flow::MakeDecoder make;
     std::shared_ptr<const index::Index> index;
     const index::StreamIndex& of_stream;  // of `index`
-    std::optional<SegmentRun> segments;   // others are left out
+    std::optional<SegmentRun> segments;   // earlier ones are left out; later ones come if more is read
     // Without queries so far.
     time::TimeTrack* track = nullptr;       // null: times are not selected
     time::TimeTrack* flow_track = nullptr;  // null: code and thread do not depend on time

@@ -215,7 +215,7 @@ def test_options_of_the_command_line() -> None:
         "levels": "kernel",
         "seconds": 2.0,
         "buffer": "1M",
-        "packets": ("power", "events"),
+        "packets": "power,events",
     }
     assert record._hardware_options(parser.parse_args(["-a", "--no-children"])) == {
         "cpus": "all",
