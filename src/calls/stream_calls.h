@@ -42,9 +42,10 @@ class StreamCalls : private TaskSwitches::Taker {
     };
     std::optional<Window> window = std::nullopt;
     // Of native frames without inlined calls, tails nested, of all threads. `reader.index` has the segments.
-    StackStates* noted = nullptr;  // gets the stacks at the segments' begins; null: they are not noted
-    const StackStates* states =
-        nullptr;  // from which frames of the window are followed; null: from the first row
+    // Gets the stacks at the segments' begins. Null: they are not noted.
+    StackStates* noted = nullptr;
+    // Stacks that a window may begin with. Null: its stream is read from the first row on.
+    const StackStates* states = nullptr;
   };
   // What `input` refers to, and `sink`, must outlive this.
   StreamCalls(Input input, FrameSink& sink);

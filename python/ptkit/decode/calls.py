@@ -243,8 +243,8 @@ def _sums(plan: Plan, what: str, *, window: Window | None, **how: Any) -> Sums:
     plan = replace(plan, time=True)  # rows do not depend on the columns that are asked for
     key = _key(plan, window=window, **how)
     found = None if plan.kept is None else plan.kept.find(key, what)
-    is_indexed = plan.indexed is not None and plan.is_whole and window is None
-    if found is None and plan.indexed is not None and is_indexed and _NATIVE | how == _NATIVE:
+    is_of_index = plan.is_whole and window is None and _NATIVE | how == _NATIVE
+    if found is None and plan.indexed is not None and is_of_index:
         found = plan.indexed.sums(what)
     if found is None:
         query = call_query(plan, window=window, **how)
