@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from call_bounds import check_printed, check_sums, false_counts, false_instructions
 from compiling import build
-from figures import CORPUS
+from figures import CORPUS, TRACES, open_trace
 from perf_data import aux_streams
 from reduced import unpack
 
@@ -62,6 +62,13 @@ def test_recordings_of_other_people(name: str, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ptkit.PtkitWarning)
         assert check(ptkit.open(folder), tmp_path) > 100
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_traces_of_other_systems(name: str, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ptkit.PtkitWarning)
+        assert check(open_trace(name), tmp_path) > 0 or name.startswith("lldb")
 
 
 @pytest.mark.skipif(

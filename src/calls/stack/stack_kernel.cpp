@@ -147,14 +147,27 @@ void StackMachine::renew_entry(std::uint64_t ip, const Place& place) {
   top.begin.tsc_error = place.tsc_error;
 }
 
+// The number of the outermost frame of the kernel, which was left where packets were disabled, if user code
+// goes on. The number of frames if there is none.
+std::size_t StackMachine::kernel_entry(std::uint64_t ip) noexcept {
+  std::size_t found = stack().size();
+  if (ip >= base::kKernelHalf) return found;
+  for (std::size_t i = found; i-- > 0 && stack().at(i).entry_ip >= base::kKernelHalf;) {
+    if ((stack().at(i).open & OPEN_KERNEL) != 0) found = i;
+  }
+  return found;
+}
+
 // Packets are enabled again, so user code goes on somewhere.
 void StackMachine::enter_user(const Step& step, const Place& place) {
   const std::uint64_t ip = step.to_ip;
-  const OpenFrame top = stack().top();
-  const bool is_leaf = in_leaf();
+  const std::size_t kernel = in_leaf() ? stack().size() - 1 : kernel_entry(ip);
+  const bool is_leaf = kernel != stack().size();
+  const OpenFrame top = stack().at(is_leaf ? kernel : stack().size() - 1);
   const bool by_async = !is_leaf && thread_->off == Off::ASYNC;
   if (is_leaf) {
-    stack().pop(EndHow::RETURN, place);
+    stack().pop_to(kernel, EndHow::RETURN, place, true);
+    if (thread_->executed) return end_program(step, place);
     if (top.returns_to(ip)) return;
     if (stack().empty()) return ensure_frame(ip, place);  // too deep a stack has ended
   } else if (by_async) {
@@ -165,6 +178,9 @@ void StackMachine::enter_user(const Step& step, const Place& place) {
   if (end_signal(ip, is_leaf, step, place)) return;
   if (is_leaf && ip == top.call_ip) return;  // the system call is repeated
   const CodePlace code = facts_.at(ip);
+  // The kernel returns from SYSENTER to a place of its own choice, which is behind it.
+  constexpr std::uint64_t kMostBehind = 32;
+  if (is_leaf && !code.is(CODE_KNOWN) && ip - top.call_ip < kMostBehind) return;
   if (code.is(CODE_KNOWN) && !code.is(CODE_ENTRY)) {  // no handler begins there
     if (facts_.at(is_leaf ? top.call_ip : thread_->async_ip).function == code.function) return;
     return is_bottom() ? return_to_unseen(step, place) : go_on_at(step, place);
@@ -242,12 +258,17 @@ void StackMachine::go_on_at(const Step& step, const Place& place) {
     if (stack().empty())
       return code.is(CODE_ENTRY) ? enter_from_untraced(ip, place) : ensure_frame(ip, place);
   }
-  if (!code.is(CODE_KNOWN) || code.function == stack().top().function) return;
-  if (code.is(CODE_ENTRY)) return enter_from_untraced(ip, place);
+  const OpenFrame& top = stack().top();
+  const bool is_untraced =
+      (top.flags & FRAME_IMPORT) != 0 || ((top.flags & FRAME_ENTRY) != 0 && !facts_.has_code(top.entry_ip));
+  if (!code.is(CODE_KNOWN) && !is_untraced) return;
+  if (code.is(CODE_KNOWN) && code.function == top.function) return;
+  const bool begins = code.is(CODE_KNOWN) ? code.is(CODE_ENTRY) : !facts_.follows_call(ip);
+  if (begins) return enter_from_untraced(ip, place);
   if (go_below(step, place, false)) return;
   note(AnomalyKind::ENTERED_ELSEWHERE, step, place);
   OpenFrame frame = frame_at(How::RESUMED, code.entry);
-  frame.flags = FRAME_ENTRY;
+  frame.flags = code.is(CODE_KNOWN) ? FRAME_ENTRY : 0;
   frame.doubt();
   push(frame, place);
 }

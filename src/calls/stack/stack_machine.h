@@ -333,6 +333,7 @@ class StackMachine {
   void on_kernel_return(const Step& step, const Place& after);
   void return_within_kernel(const Step& step, const Place& after);
   void on_abort(const Step& step, const Place& after);
+  [[nodiscard]] std::size_t kernel_entry(std::uint64_t ip) noexcept;
   void enter_user(const Step& step, const Place& place);
   void renew_entry(std::uint64_t ip, const Place& place);
   [[nodiscard]] bool end_signal(std::uint64_t ip, bool by_syscall, const Step& step, const Place& place);

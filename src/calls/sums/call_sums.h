@@ -15,7 +15,7 @@
 namespace ptkit::calls {
 
 // Raise it where the same rows give other frames or sums than before: indexes keep sums.
-inline constexpr std::uint32_t kSumsVersion = 1;
+inline constexpr std::uint32_t kSumsVersion = 2;
 
 // Sums are kept by cell (MoreGroups), so that lengths of frames are in memory once. Those by function, entry
 // and module are made of the cells', one group after the other.

@@ -38,6 +38,7 @@ class GivenCode final : public CodeFacts {
     const auto found = imports.find(ip);
     return found == imports.end() ? kUnknownFunction : found->second;
   }
+  [[nodiscard]] bool has_code(std::uint64_t ip) override { return !untraced.contains(at(ip).entry); }
   [[nodiscard]] std::uint64_t end_of(std::uint64_t ip) override { return ip + kInsn; }
   [[nodiscard]] bool is_retpoline_call(std::uint64_t ip) override { return retpoline_calls.contains(ip); }
   [[nodiscard]] bool begins_retpoline(std::uint64_t ip) override { return retpolines.contains(ip); }
@@ -60,8 +61,9 @@ class GivenCode final : public CodeFacts {
   std::map<std::uint64_t, std::uint64_t> pads;  // landing pads, and their calls
   std::set<std::uint64_t> not_behind_calls;
   std::set<std::uint64_t> far_calls;
-  std::set<std::uint64_t> unknown;  // entries of what is no function
-  std::set<std::uint64_t> loads;    // entries of functions that load the stack pointer
+  std::set<std::uint64_t> unknown;   // entries of what is no function
+  std::set<std::uint64_t> untraced;  // entries of functions without code
+  std::set<std::uint64_t> loads;     // entries of functions that load the stack pointer
 };
 
 // Functions of GivenCode.

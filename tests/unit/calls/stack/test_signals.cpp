@@ -6,6 +6,8 @@
 namespace ptkit::calls {
 namespace {
 
+using flow::BranchKind;
+
 TEST(StackMachine, SystemCallIsALeaf) {
   Program program;
   program.call(kMain + 0x10, kF);
@@ -17,6 +19,34 @@ TEST(StackMachine, SystemCallIsALeaf) {
   EXPECT_EQ(program.frames.frames[0].how, How::SYSCALL);
   EXPECT_EQ(program.frames.frames[0].function, kSyscallFunction);
   EXPECT_EQ(program.frames.frames[0].instructions, 0U);
+}
+
+// Packets end where the kernel is entered, at its entry. They begin anew in user code: behind SYSENTER, at a
+// place that the kernel chooses, or in a signal handler.
+TEST(StackMachine, KernelEntryIsLeftWhereUserCodeGoesOn) {
+  constexpr std::uint64_t kVdso = 0x7000;
+  constexpr std::uint64_t kEntry = 0xffffffff81000000;
+  Program program;
+  program.code.unknown = {kVdso};
+  program.call(kMain + 0x10, kVdso);
+  program.branch(BranchKind::SYSCALL, kVdso + 0x10, kEntry);
+  program.machine.on_disabled(program.place);
+  program.enable(kVdso + 0x16);
+  program.branch(BranchKind::SYSCALL, kVdso + 0x30, kEntry);
+  program.machine.on_disabled(program.place);
+  program.enable(kG);
+  program.ret(kG + 0x40, 0x9010);
+  program.syscall(0x9018);
+  program.enable(kVdso + 0x34);
+  program.ret(kVdso + 0x40, kMain + 0x14);
+  program.finish(0);
+  EXPECT_EQ(program.frames.of(kEntry).instructions, 0U);
+  EXPECT_EQ(program.frames.of(kEntry).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kG).how, How::SIGNAL);
+  EXPECT_EQ(program.frames.of(kVdso).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kMain).self_instructions, 10U);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
 }
 
 TEST(StackMachine, SignalHandlerReturnsToTheInterruptedCode) {

@@ -66,6 +66,35 @@ TEST(UntracedCode, CallsBack) {
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
+// Neither the function that calls back, nor those that it calls, have names.
+TEST(UntracedCode, CallsBackCodeWithoutNames) {
+  constexpr std::uint64_t kUnknown = 0x7000;
+  Program program;
+  program.code.unknown = {kUnknown};
+  program.code.untraced = {kG};
+  program.code.not_behind_calls = {kUnknown + 0x20};
+  program.branch(BranchKind::CALL, kMain + 0x10, kG);
+  for (const std::uint64_t ip : {kUnknown + 0x20, kUnknown + 0x60}) {  // no call stands before the first one
+    program.machine.on_disabled(program.place);
+    program.enable(ip);
+    program.call(kUnknown + 0x70, kF);
+    program.ret(kF + 0x10, kUnknown + 0x74);
+    return_to_untraced(program, kUnknown + 0x80, kG + 0x54);
+  }
+  program.enable(kMain + 0x14);
+  program.finish();
+  EXPECT_EQ(program.frames.of(kG).self_instructions, 0U);
+  EXPECT_EQ(program.frames.of(kG).instructions, 60U);
+  const Frame& called = program.frames.of(kUnknown + 0x20);
+  EXPECT_EQ(called.how, How::CALL);
+  EXPECT_EQ(called.instructions, 30U);
+  EXPECT_EQ(called.flags & FRAME_EXACT, 0);
+  ASSERT_EQ(program.frames.anomalies.size(), 1U);
+  EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::ENTERED_ELSEWHERE);
+  EXPECT_EQ(program.frames.anomalies[0].to_ip, kUnknown + 0x60);
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
+}
+
 // Of a function in a kernel, the filter has no more than its own code: neither callers nor return thunks.
 TEST(UntracedCode, ReturnsByAThunkThatIsNotTraced) {
   constexpr std::uint64_t kThunk = 0x9000;
