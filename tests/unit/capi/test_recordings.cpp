@@ -12,7 +12,7 @@
 #include "allocations.h"
 #include "formats/registry.h"
 #include "handle.h"
-#include "unit/support/scratch.h"
+#include "unit/support/corpus.h"
 
 namespace ptkit::capi {
 namespace {
@@ -39,7 +39,7 @@ class Recording {
 };
 
 std::string path_of(const std::string& name) {
-  const std::string corpus = formats::test::corpus();
+  const std::string corpus = ptkit::test::corpus();
   return corpus.empty() ? corpus : corpus + "/libxdc/" + name;
 }
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "insn/quick.h"
+#include "unit/support/corpus.h"
 
 namespace ptkit::insn {
 namespace {
@@ -207,10 +207,7 @@ std::vector<std::uint8_t> read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-fs::path corpus() {
-  const char* given = std::getenv("PTKIT_CORPUS");
-  return fs::path(given != nullptr ? given : PTKIT_TEST_CORPUS) / "libxdc";
-}
+fs::path corpus() { return fs::path(ptkit::test::corpus()) / "libxdc"; }
 
 // Checks every `step`-th offset of `bytes`.
 Comparison compare_offsets(ExecMode mode, base::Bytes bytes, std::size_t step) {

@@ -1,12 +1,12 @@
 // Streams for tests that compare bulk work with PacketDecoder.
 #pragma once
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "helpers.h"
+#include "unit/support/corpus.h"
 
 namespace ptkit::packet::test {
 
@@ -90,10 +90,9 @@ inline Buffer damaged(Buffer bytes, std::uint64_t seed) {
 
 // All streams of the corpus (other people's traces), or none where it is absent.
 inline std::vector<std::pair<std::string, Buffer>> corpus_streams() {
-  const char* named = std::getenv("PTKIT_CORPUS");
-  const std::filesystem::path corpus = named != nullptr ? named : PTKIT_TEST_CORPUS;
+  const std::string corpus = ptkit::test::corpus();
   std::vector<std::pair<std::string, Buffer>> streams;
-  if (!std::filesystem::exists(corpus)) return streams;
+  if (corpus.empty()) return streams;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(corpus)) {
     const auto& path = entry.path();
     if (path.filename() != "trace" && path.extension() != ".pt" && path.extension() != ".trace") continue;

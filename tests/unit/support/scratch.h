@@ -49,12 +49,4 @@ inline std::string small_stream() {
   return bytes + std::string(16, '\0');
 }
 
-// The corpus of foreign traces, or empty.
-inline std::string corpus() {
-  const char* given = std::getenv("PTKIT_CORPUS");
-  std::filesystem::path path = given != nullptr ? given : PTKIT_TEST_CORPUS;
-  std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) ? path.string() : std::string();
-}
-
 }  // namespace ptkit::formats::test

@@ -2,23 +2,20 @@
 // figures.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "flow/decoder/decoder.h"
 #include "formats/registry.h"
+#include "unit/support/corpus.h"
 
 namespace ptkit::flow {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path corpus() {
-  const char* given = std::getenv("PTKIT_CORPUS");
-  return given != nullptr ? given : PTKIT_TEST_CORPUS;
-}
+fs::path corpus() { return ptkit::test::corpus(); }
 
 std::vector<std::uint8_t> read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -2,6 +2,7 @@
 
 #include "base/fields.h"
 #include "formats/registry.h"
+#include "unit/support/corpus.h"
 #include "unit/support/scratch.h"
 #include "unit/support/warned.h"
 
@@ -97,9 +98,10 @@ TEST_F(Libxdc, NamesMissingAndMalformedMembers) {
 }
 
 TEST(LibxdcCorpus, OpensEverySet) {
-  if (test::corpus().empty()) GTEST_SKIP() << "no corpus: set PTKIT_CORPUS to the folder that holds libxdc/";
+  if (ptkit::test::corpus().empty())
+    GTEST_SKIP() << "no corpus: set PTKIT_CORPUS to the folder that holds libxdc/";
   for (const char* name : {"Unzip", "mruby", "avscript_32", "dyn_test"}) {
-    const auto bundle = open(test::corpus() + "/libxdc/" + name, {});
+    const auto bundle = open(ptkit::test::corpus() + "/libxdc/" + name, {});
     ASSERT_TRUE(bundle.ok()) << bundle.failure().detail;
     EXPECT_EQ(bundle.value().format, "libxdc");
     EXPECT_FALSE(bundle.value().code.empty());

@@ -3,6 +3,7 @@
 #include "base/fields.h"
 #include "formats/perf_event/switch_record.h"
 #include "formats/registry.h"
+#include "unit/support/corpus.h"
 #include "unit/support/missing.h"
 #include "unit/support/scratch.h"
 #include "unit/support/warned.h"
@@ -152,10 +153,11 @@ TEST_F(Lldb, NamesMalformedMembers) {
 class LldbCorpus : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (test::corpus().empty()) GTEST_SKIP() << "no corpus: set PTKIT_CORPUS to the folder that holds lldb/";
+    if (ptkit::test::corpus().empty())
+      GTEST_SKIP() << "no corpus: set PTKIT_CORPUS to the folder that holds lldb/";
   }
   static base::Result<trace::TraceBundle> open_member(const std::string& name) {
-    return open(test::corpus() + "/lldb/" + name, {});
+    return open(ptkit::test::corpus() + "/lldb/" + name, {});
   }
 };
 
