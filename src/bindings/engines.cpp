@@ -56,18 +56,17 @@ columns::DecoderFactory make_decoder_factory(const std::string& engine,
   if ((engine != "ptkit" && engine != "simple") || session->image->empty()) return {};
   flow::FlowOptions ours = options;
   ours.fast = engine == "ptkit";
-  return
-      [session = std::move(session), ours](std::uint32_t index, flow::FlowSink& sink, time::TimeTrack* track,
-                                           const flow::FlowState* from, bool speculative) {
-        const auto& bundle = *session->bundle;
-        const trace::Stream& stream = bundle.streams[index];
-        flow::CodeCachePool* pool = session->code_caches.get();
-        return from == nullptr
-                   ? std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, ours,
-                                                         sink, track, pool)
-                   : std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, ours,
-                                                         sink, track, pool, *from, speculative);
-      };
+  return [session = std::move(session), ours](const trace::Stream& stream, flow::FlowSink& sink,
+                                              time::TimeTrack* track, const flow::FlowState* from,
+                                              bool speculative) {
+    const auto& bundle = *session->bundle;
+    flow::CodeCachePool* pool = session->code_caches.get();
+    return from == nullptr
+               ? std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, ours,
+                                                     sink, track, pool)
+               : std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, ours,
+                                                     sink, track, pool, *from, speculative);
+  };
 }
 
 columns::PacketFactory make_packet_factory([[maybe_unused]] const std::string& engine,

@@ -34,8 +34,10 @@ std::vector<std::uint8_t> build_bytes(const std::shared_ptr<Session>& session,
     flow::MakeDecoder make;
     // Streams of branch records have no checkpoints.
     if (decoder && bundle.streams[i].kind == trace::StreamKind::PROCESSOR_TRACE) {
-      make = [&decoder, i](flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
-                           bool speculative) { return decoder(i, sink, track, from, speculative); };
+      make = [&decoder, &stream = bundle.streams[i]](flow::FlowSink& sink, time::TimeTrack* track,
+                                                     const flow::FlowState* from, bool speculative) {
+        return decoder(stream, sink, track, from, speculative);
+      };
     }
     index::StreamBuilder builder({bundle, bundle.streams[i], options.errata, std::move(make), segment,
                                   threads, cancelled, session->decoded.get()});

@@ -135,12 +135,11 @@ base::Bytes Index::sums() const noexcept {
   return base::check_sum(sums) == sums_sum_ ? sums : base::Bytes{};
 }
 
-bool Index::is_as_indexed(base::Bytes stream, const StreamIndex& index, std::size_t segment) {
+bool Index::is_as_indexed(const trace::TraceBuffer& stream, const StreamIndex& index, std::size_t segment) {
   const std::uint64_t begin = index.segments[segment].begin;
   const std::uint64_t end = index.end(segment);
   if (end > stream.size()) return false;
-  const base::Bytes part =
-      stream.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  const base::Bytes part = stream.part(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
   return base::check_sum(part) == index.segments[segment].bytes_sum;
 }
 
@@ -166,10 +165,9 @@ std::string Index::compare(const trace::TraceBundle& bundle, bool whole) const {
     if (streams_[i].size != data.size()) return "is of another trace";
     // What has to be unpacked has check sums of its own.
     if (!whole && data.has_source()) continue;
-    const base::Bytes bytes = data.bytes();
-    if (streams_[i].sample != sample_of(bytes)) return "is of another trace";
+    if (streams_[i].sample != sample_of(data.bytes())) return "is of another trace";
     for (std::size_t segment = 0; whole && segment < streams_[i].segments.size(); ++segment) {
-      if (!is_as_indexed(bytes, streams_[i], segment)) return "is of another trace";
+      if (!is_as_indexed(data, streams_[i], segment)) return "is of another trace";
     }
   }
   return "";

@@ -117,7 +117,8 @@ class Index {
   };
   [[nodiscard]] Parts parts(const Segment& segment) const noexcept;
   // True if the stream's bytes are those that were indexed.
-  [[nodiscard]] static bool is_as_indexed(base::Bytes stream, const StreamIndex& index, std::size_t segment);
+  [[nodiscard]] static bool is_as_indexed(const trace::TraceBuffer& stream, const StreamIndex& index,
+                                          std::size_t segment);
 
  private:
   Index() = default;

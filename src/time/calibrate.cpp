@@ -43,6 +43,8 @@ class Calibration {
     infer_bus();
     return model_;
   }
+  // The offset up to which run() has read.
+  [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
 
  private:
   // First pass: finds the kinds of packets, and how MTC continues TMA.
@@ -56,6 +58,7 @@ class Calibration {
       any_cyc_ = any_cyc_ || frame.cycles.size > 0;
       tma = frame.end_tma;
     }
+    end_ = reader.position();
     model_.tnt_time = reader.census().judge();
     model_.long_tnt = reader.census().long_packets > 0;
   }
@@ -244,6 +247,7 @@ class Calibration {
   const trace::Clock& clock_;
   const packet::Errata& errata_;
   ClockModel model_;
+  std::uint64_t end_ = 0;
   bool period_known_ = false;
   bool any_cyc_ = false;
   std::size_t votes_ = 0;
@@ -256,6 +260,18 @@ class Calibration {
 ClockModel calibrate(base::Bytes stream, std::span<const trace::KnownLoss> losses, const trace::Clock& clock,
                      const packet::Errata& errata) {
   return Calibration(stream, losses, clock, errata).run();
+}
+
+ClockModel calibrate(const trace::TraceBuffer& stream, std::span<const trace::KnownLoss> losses,
+                     const trace::Clock& clock, const packet::Errata& errata) {
+  constexpr std::uint64_t kAhead = std::uint64_t{1} << 16U;  // that a reader may look ahead
+  for (std::uint64_t size = 2 * kMaxBytes;; size *= 2) {
+    const base::Bytes start =
+        stream.part(0, static_cast<std::size_t>(std::min<std::uint64_t>(size, stream.size())));
+    Calibration calibration(start, losses, clock, errata);
+    ClockModel model = calibration.run();
+    if (start.size() == stream.size() || calibration.end() + kAhead < start.size()) return model;
+  }
 }
 
 }  // namespace ptkit::time

@@ -4,10 +4,14 @@
 #include <span>
 
 #include "time/point.h"
+#include "trace/buffer.h"
 
 namespace ptkit::time {
 
 [[nodiscard]] ClockModel calibrate(base::Bytes stream, std::span<const trace::KnownLoss> losses,
+                                   const trace::Clock& clock, const packet::Errata& errata);
+// The same of a stream of which no more is produced than has to be read.
+[[nodiscard]] ClockModel calibrate(const trace::TraceBuffer& stream, std::span<const trace::KnownLoss> losses,
                                    const trace::Clock& clock, const packet::Errata& errata);
 
 }  // namespace ptkit::time

@@ -34,10 +34,10 @@ bool may_have_times(base::Bytes stream, const packet::Errata& errata, bool losse
 
 class TimeTrack::Impl {
  public:
-  Impl(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
+  Impl(base::Bytes stream, const ClockModel& model, const packet::Errata& errata,
        std::span<const trace::KnownLoss> losses)
       : losses_(std::make_shared<const Losses>(losses.begin(), losses.end())),
-        line_(stream, *losses_, errata, calibrate(stream, *losses_, clock, errata)) {}
+        line_(stream, *losses_, errata, model) {}
 
   Impl(const Impl& like, const Timeline::State& state) : losses_(like.losses_), line_(like.line_, state) {}
   Impl(const Impl& like, std::uint64_t psb, const CarriedTime& carried)
@@ -360,8 +360,13 @@ class TimeTrack::Impl {
 
 TimeTrack::TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
                      std::span<const trace::KnownLoss> losses)
-    : impl_(std::make_unique<Impl>(may_have_times(stream, errata, !losses.empty()) ? stream : base::Bytes{},
-                                   clock, errata, losses)) {}
+    : TimeTrack(nullptr) {
+  if (!may_have_times(stream, errata, !losses.empty())) stream = {};
+  impl_ = std::make_unique<Impl>(stream, calibrate(stream, losses, clock, errata), errata, losses);
+}
+TimeTrack::TimeTrack(base::Bytes stream, const ClockModel& model, const packet::Errata& errata,
+                     std::span<const trace::KnownLoss> losses)
+    : impl_(std::make_unique<Impl>(stream, model, errata, losses)) {}
 TimeTrack::TimeTrack(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 TimeTrack TimeTrack::of_records(base::Bytes records) {
   TimeTrack track(nullptr);

@@ -68,6 +68,7 @@ struct CarriedTime {
   bool wraps_seen = false;        // more than 256 MTC packets in a row were missing
 };
 
+struct ClockModel;
 class RecordTrack;
 class Timeline;
 
@@ -76,6 +77,9 @@ class TimeTrack {
   // `losses` (by offset): missing bytes. Time continues at the next PSB.
   TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
             std::span<const trace::KnownLoss> losses = {});
+  // Of a stream that has times, and was calibrated.
+  TimeTrack(base::Bytes stream, const ClockModel& model, const packet::Errata& errata,
+            std::span<const trace::KnownLoss> losses);
   // For a stream of branch records: `offset` in queries is the number of a record.
   [[nodiscard]] static TimeTrack of_records(base::Bytes records);
   ~TimeTrack();

@@ -52,6 +52,8 @@ class TraceBuffer {
   }
   // Bytes [begin, end) only.
   [[nodiscard]] base::Bytes part(std::size_t begin, std::size_t end) const noexcept;
+  // The same memory for a caller that reads no more of it than part() of this buffer has produced.
+  [[nodiscard]] TraceBuffer in_parts() const { return {bytes_, owner_}; }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   // A source produces the bytes, and checks them.
   [[nodiscard]] bool has_source() const noexcept { return source_ != nullptr; }

@@ -103,11 +103,6 @@ std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& st
                                            input_.errata, stream.losses);
 }
 
-flow::MakeDecoder TableReader::decoders_of(std::uint32_t index) const {
-  return [this, index](flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
-                       bool ahead) { return input_.decoder(index, sink, track, from, ahead); };
-}
-
 // Whether code or thread of the stream depends on time.
 bool TableReader::follows_time() const noexcept { return flow::changes_with_time(*input_.bundle, *stream_); }
 
@@ -148,7 +143,7 @@ bool TableReader::is_timeless(std::uint32_t index) const {
 
 // Decodes only the segments that are selected, unless decoding the whole stream on all threads takes less
 // time.
-bool TableReader::open_indexed(std::uint32_t index) {
+bool TableReader::open_indexed(std::uint32_t index, bool times) {
   const Selection& selection = request_.selection;
   if (request_.estimate || input_.index == nullptr || !input_.decoder ||
       (!selection.by_time && selection.ips.empty() && !input_.segments))
@@ -156,8 +151,8 @@ bool TableReader::open_indexed(std::uint32_t index) {
   if (!has_packets(*stream_)) return false;
   const double least = can_cut(*stream_) ? 1 - 1 / static_cast<double>(input_.threads) : 0;
   source_ = IndexedSource::make(
-      {request_, *input_.bundle, *stream_, decoders_of(index), input_.index, input_.index->streams()[index],
-       input_.segments, row_track_.get(), flow_track_.get()},
+      {request_, *input_.bundle, *stream_, input_.decoder, input_.index, input_.index->streams()[index],
+       input_.segments, input_.errata, times, follows_time()},
       least, sink_);
   return source_ != nullptr;
 }
@@ -179,7 +174,13 @@ void TableReader::open_stream() {
   const bool packets = request_.table == TableId::packets;
   const bool follow =
       packets && request_.context && !stream_->switches.empty() && !stream_->switches_by_offset;
-  if ((needs_time(request_) || follow) && !is_timeless(index)) row_track_ = make_track(*stream_);
+  const bool times = (needs_time(request_) || follow) && !is_timeless(index);
+  if (!packets && open_indexed(index, times)) {
+    sink_.begin_stream(index, *stream_, nullptr);
+    if (times) sink_.expect_times();
+    return;
+  }
+  if (times) row_track_ = make_track(*stream_);
   sink_.begin_stream(index, *stream_, row_track_.get());
   if (request_.estimate) sink_.begin_estimates(row_track_ != nullptr ? make_track(*stream_) : nullptr);
   if (packets) {
@@ -187,25 +188,26 @@ void TableReader::open_stream() {
     return;
   }
   if (follows_time()) flow_track_ = make_track(*stream_);
-  if (open_indexed(index)) return;
   if (can_take_phases()) {
     time::TimeSurvey survey(stream_->data.bytes(), input_.bundle->configuration.clock, input_.errata,
                             stream_->losses);
-    source_ = phased(input_.decoder(index, sink_, flow_track_.get(), nullptr, false), request_, *stream_,
+    source_ = phased(input_.decoder(*stream_, sink_, flow_track_.get(), nullptr, false), request_, *stream_,
                      survey, {}, sink_);
     return;
   }
   if (can_cut(*stream_)) {
-    SpeculativeSource::Input input{.request = request_,
-                                   .index = index,
-                                   .stream = *stream_,
-                                   .make = decoders_of(index),
-                                   .track = std::move(flow_track_),
-                                   .threads = input_.threads,
-                                   .segment = input_.segment,
-                                   .times = row_track_ != nullptr,
-                                   .part = part_.rows - std::min(part_.rows, kSlackRows),
-                                   .room = input_.budget->left().least().usable() / kSpeculativeShare};
+    SpeculativeSource::Input input{
+        .request = request_,
+        .index = index,
+        .stream = *stream_,
+        .make = [this](flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
+                       bool ahead) { return input_.decoder(*stream_, sink, track, from, ahead); },
+        .track = std::move(flow_track_),
+        .threads = input_.threads,
+        .segment = input_.segment,
+        .times = row_track_ != nullptr,
+        .part = part_.rows - std::min(part_.rows, kSlackRows),
+        .room = input_.budget->left().least().usable() / kSpeculativeShare};
     source_ = std::make_unique<SpeculativeSource>(std::move(input), sink_);
     source_attaches_ = true;
     return;

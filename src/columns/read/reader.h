@@ -21,11 +21,6 @@ namespace ptkit::columns {
 using SourceFactory = std::function<std::unique_ptr<flow::RowSource>(
     std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track)>;
 
-// Makes a FlowDecoder of a stream; see flow::MakeDecoder.
-using DecoderFactory = std::function<std::unique_ptr<flow::FlowDecoder>(
-    std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
-    bool ahead)>;
-
 // Makes the source of a stream's packets, from its first byte or its first PSB.
 using PacketFactory =
     std::function<std::unique_ptr<flow::RowSource>(std::uint32_t stream, bool sync, RowSink& sink)>;
@@ -113,9 +108,8 @@ class TableReader {
   void open_stream();
   [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
   [[nodiscard]] bool is_timeless(std::uint32_t index) const;
-  [[nodiscard]] flow::MakeDecoder decoders_of(std::uint32_t index) const;
   [[nodiscard]] bool follows_time() const noexcept;
-  [[nodiscard]] bool open_indexed(std::uint32_t index);
+  [[nodiscard]] bool open_indexed(std::uint32_t index, bool times);
   [[nodiscard]] bool can_take_phases() const noexcept;
   void expect_rows();
   void reserve_known_rows();

@@ -28,6 +28,8 @@ class RowSink final : public flow::FlowSink {
   // `is_continued`: rows of another sink come before.
   void begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track,
                     bool is_continued = false);
+  // Rows of the stream have times, of tracks that go_on_at() gives.
+  void expect_times() { tables_.expect_times(); }
   // full() is true after this many rows of the main table, or after this many packets.
   void begin_slice(std::size_t row_limit, std::size_t packet_limit) noexcept {
     slice_ = {row_limit, packet_limit, 0};

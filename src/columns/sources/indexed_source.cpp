@@ -5,8 +5,18 @@
 
 #include "columns/sources/phased_source.h"
 #include "flow/decoder/state_bytes.h"
+#include "time/calibrate.h"
 
 namespace ptkit::columns {
+
+IndexedSource::IndexedSource(Input input, RowSink& sink)
+    : input_(std::move(input)), stream_(input_.stream), sink_(sink) {
+  stream_.data = input_.stream.data.in_parts();
+  if (!needs_times()) return;
+  const trace::Clock& clock = input_.bundle.configuration.clock;
+  model_ = time::calibrate(input_.stream.data, stream_.losses, clock, input_.errata);
+  like_.emplace(stream_.data.bytes(), *model_, input_.errata, stream_.losses);
+}
 
 std::unique_ptr<IndexedSource> IndexedSource::make(Input input, double least, RowSink& sink) {
   std::unique_ptr<IndexedSource> source(new IndexedSource(std::move(input), sink));
@@ -55,68 +65,76 @@ bool IndexedSource::plan(double least) {
     Begin begin;
     if (!load(run, begin)) return false;
     for (std::size_t i = run.first; i < run.last; ++i) {
-      if (!index::Index::is_as_indexed(input_.stream.data.bytes(), input_.of_stream, i)) return false;
+      if (!index::Index::is_as_indexed(input_.stream.data, input_.of_stream, i)) return false;
     }
   }
-  // What comes after that is read only if rows are still asked for.
-  if (all.last < segments.size()) runs_.push_back({all.last, segments.size()});
+  // What comes after that is read only if rows are still asked for: mostly some of the next segment.
+  for (std::size_t count = 1; all.last < segments.size(); count *= 2) {
+    const std::size_t first = all.last;
+    all.last = std::min(first + count, segments.size());
+    while (needs_times() && all.last < segments.size() && segments[all.last].blob.time == 0) ++all.last;
+    runs_.push_back({first, all.last});
+  }
   return true;
 }
 
 bool IndexedSource::needs_times() const noexcept {
-  return (input_.track != nullptr || input_.flow_track != nullptr) && !input_.of_stream.timeless;
+  return (input_.times || input_.follows_time) && !input_.of_stream.timeless;
 }
 
 bool IndexedSource::load(const SegmentRun& run, Begin& begin) const {
-  if (run.first == 0) {
-    if (needs_times()) begin.track = input_.track;
-    begin.flow_track = input_.flow_track;
-    return true;
-  }
-  const index::Segment& segment = input_.of_stream.segments[run.first];
-  const index::Index::Parts parts = input_.index->parts(segment);
-  if (!parts.good || !flow::from_bytes(parts.checkpoint, input_.stream, input_.bundle, begin.checkpoint) ||
-      begin.checkpoint.packets.position != segment.begin) {
-    return false;
-  }
-  if (!needs_times()) return true;
-  const auto continues = [&parts](const time::TimeTrack* like, std::unique_ptr<time::TimeTrack>& own,
-                                  time::TimeTrack*& track) {
-    if (like == nullptr) return true;
-    auto found = like->from(parts.time);
-    if (!found) return false;
-    own = std::make_unique<time::TimeTrack>(std::move(*found));
-    track = own.get();
-    return true;
-  };
-  if (!continues(input_.flow_track, begin.own_flow_track, begin.flow_track)) return false;
-  return continues(input_.track, begin.own_track, begin.track);
-}
-
-// load() has found the state valid.
-std::unique_ptr<time::TimeSurvey> IndexedSource::survey_at(const SegmentRun& run) const {
   if (run.first != 0) {
     const index::Segment& segment = input_.of_stream.segments[run.first];
-    return std::make_unique<time::TimeSurvey>(*input_.track->from(input_.index->parts(segment).time));
+    const index::Index::Parts parts = input_.index->parts(segment);
+    if (!parts.good || !flow::from_bytes(parts.checkpoint, stream_, input_.bundle, begin.checkpoint) ||
+        begin.checkpoint.packets.position != segment.begin) {
+      return false;
+    }
   }
-  const trace::Configuration& configuration = input_.bundle.configuration;
-  return std::make_unique<time::TimeSurvey>(input_.stream.data.bytes(), configuration.clock,
-                                            packet::errata_for(configuration.cpu), input_.stream.losses);
+  if (!needs_times()) return true;
+  for (auto* track : {&begin.track, &begin.flow_track}) {
+    if (!(track == &begin.track ? input_.times : input_.follows_time)) continue;
+    auto found = track_at(run.first);
+    if (!found) return false;
+    *track = std::make_unique<time::TimeTrack>(std::move(*found));
+  }
+  return true;
+}
+
+// None: the index is damaged.
+std::optional<time::TimeTrack> IndexedSource::track_at(std::size_t segment) const {
+  if (segment == 0) return time::TimeTrack(stream_.data.bytes(), *model_, input_.errata, stream_.losses);
+  return like_->from(input_.index->parts(input_.of_stream.segments[segment]).time);
+}
+
+// What is read of the stream for a run. Times are limited by packets behind it, up to a PSB+ with a time.
+void IndexedSource::produce(const SegmentRun& run) const {
+  constexpr std::uint64_t kBefore = 4096;
+  const std::vector<index::Segment>& segments = input_.of_stream.segments;
+  std::size_t last = run.last;
+  while (needs_times() && last < segments.size() && segments[last].blob.time == 0) ++last;
+  last = std::min(last + 1, segments.size() - 1);
+  const std::uint64_t psb = segments[run.first].psb;
+  static_cast<void>(input_.stream.data.part(static_cast<std::size_t>(psb - std::min(psb, kBefore)),
+                                            static_cast<std::size_t>(input_.of_stream.end(last))));
 }
 
 bool IndexedSource::begin_run() {
   const SegmentRun& run = runs_[next_++];
   const std::vector<index::Segment>& segments = input_.of_stream.segments;
-  begin_ = {};
-  if (!load(run, begin_)) return false;
-  sink_.go_on_at(segments[run.first].instructions, segments[run.first].order, begin_.track);
-  auto decoder = input_.make(sink_, begin_.flow_track, run.first == 0 ? nullptr : &begin_.checkpoint, false);
+  produce(run);
+  Begin begin;
+  if (!load(run, begin)) return false;
+  sink_.go_on_at(segments[run.first].instructions, segments[run.first].order, begin.track.get());
+  begin_ = std::move(begin);
+  auto decoder = input_.make(stream_, sink_, begin_.flow_track.get(),
+                             run.first == 0 ? nullptr : &begin_.checkpoint, false);
   const bool to_end = run.last == segments.size();
   if (sink_.takes_phases() && begin_.track != nullptr) {
     const std::uint64_t end = to_end ? PhaseStretch::kNoPsb : segments[run.last].psb;
-    const auto survey = survey_at(run);
-    decoder_ = phased(std::move(decoder), input_.request, input_.stream, *survey,
-                      {segments[run.first].psb, end}, sink_);
+    time::TimeSurvey survey(std::move(*track_at(run.first)));  // load() has found the state valid
+    decoder_ =
+        phased(std::move(decoder), input_.request, stream_, survey, {segments[run.first].psb, end}, sink_);
     return true;
   }
   if (!to_end) decoder->stop_after_psb_above(segments[run.last].psb - 1);

@@ -9,9 +9,15 @@
 #include "columns/rows/row_sink.h"
 #include "flow/parallel/segment.h"
 #include "index/index.h"
+#include "time/point.h"
 #include "time/survey.h"
 
 namespace ptkit::columns {
+
+// Makes a FlowDecoder of a stream; see flow::MakeDecoder.
+using DecoderFactory = std::function<std::unique_ptr<flow::FlowDecoder>(
+    const trace::Stream& stream, flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
+    bool ahead)>;
 
 // Segments [first, last) of a stream, decoded one after the other.
 struct SegmentRun {
@@ -25,13 +31,13 @@ class IndexedSource final : public flow::RowSource {
     const Request& request;
     const trace::TraceBundle& bundle;
     const trace::Stream& stream;
-    flow::MakeDecoder make;
+    const DecoderFactory& make;
     std::shared_ptr<const index::Index> index;
     const index::StreamIndex& of_stream;  // of `index`
     std::optional<SegmentRun> segments;   // earlier ones are left out; later ones come if more is read
-    // Without queries so far.
-    time::TimeTrack* track = nullptr;       // null: times are not selected
-    time::TimeTrack* flow_track = nullptr;  // null: code and thread do not depend on time
+    packet::Errata errata;
+    bool times = false;         // of rows
+    bool follows_time = false;  // code and thread depend on time
   };
 
   // Null if the index is damaged or of another stream, or if it would save less than `least` of the stream's
@@ -44,22 +50,24 @@ class IndexedSource final : public flow::RowSource {
  private:
   struct Begin {
     flow::FlowState checkpoint;
-    std::unique_ptr<time::TimeTrack> own_track;
-    std::unique_ptr<time::TimeTrack> own_flow_track;
-    time::TimeTrack* track = nullptr;
-    time::TimeTrack* flow_track = nullptr;
+    std::unique_ptr<time::TimeTrack> track;       // null: rows have no times
+    std::unique_ptr<time::TimeTrack> flow_track;  // null: code and thread do not depend on time
   };
-  IndexedSource(Input input, RowSink& sink) : input_(std::move(input)), sink_(sink) {}
+  IndexedSource(Input input, RowSink& sink);
 
   [[nodiscard]] bool plan(double least);
   [[nodiscard]] bool is_needed(const index::Segment& segment, bool& good) const;
   [[nodiscard]] bool needs_times() const noexcept;
   [[nodiscard]] bool load(const SegmentRun& run, Begin& begin) const;
-  [[nodiscard]] std::unique_ptr<time::TimeSurvey> survey_at(const SegmentRun& run) const;
+  [[nodiscard]] std::optional<time::TimeTrack> track_at(std::size_t segment) const;
+  void produce(const SegmentRun& run) const;
   [[nodiscard]] bool begin_run();
 
   Input input_;
+  trace::Stream stream_;  // of which produce() makes the bytes
   RowSink& sink_;
+  std::optional<time::ClockModel> model_;  // none: times are not needed
+  std::optional<time::TimeTrack> like_;    // without queries so far
   std::vector<index::IpSpan> spans_;
   std::vector<SegmentRun> runs_;
   std::size_t next_ = 0;

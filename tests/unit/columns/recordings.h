@@ -12,7 +12,8 @@
 namespace ptkit::columns {
 
 inline std::shared_ptr<trace::TraceBundle> recording(std::uint64_t seed, std::uint32_t overflow_per_mille,
-                                                     bool return_compression, bool timing, bool tsc = true) {
+                                                     bool return_compression, bool timing, bool tsc = true,
+                                                     std::uint32_t steps = 40000) {
   softpt::GeneratorConfig config;
   config.ptw = true;
   config.psb_bytes = 512;
@@ -25,7 +26,7 @@ inline std::shared_ptr<trace::TraceBundle> recording(std::uint64_t seed, std::ui
   options.seed = seed;
   options.overflow_per_mille = overflow_per_mille;
   options.odd_return_per_mille = 20;
-  options.steps = 40000;
+  options.steps = steps;
   return flow::roundtrip::bundle_of(walk::random_walk(options), config);
 }
 
@@ -139,16 +140,15 @@ inline Table read(const std::shared_ptr<trace::TraceBundle>& bundle, const Reque
   TableReader::Input input;
   input.bundle = bundle;
   for (std::uint32_t i = 0; i < bundle->streams.size(); ++i) input.streams.push_back(i);
-  const auto make = [&](std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track,
+  const auto make = [&](const trace::Stream& of, flow::FlowSink& sink, time::TimeTrack* track,
                         const flow::FlowState* from, bool ahead) {
-    const trace::Stream& of = bundle->streams[stream];
     return from == nullptr ? std::make_unique<flow::FlowDecoder>(of, bundle->configuration, image, options,
                                                                  sink, track, &pool)
                            : std::make_unique<flow::FlowDecoder>(of, bundle->configuration, image, options,
                                                                  sink, track, &pool, *from, ahead);
   };
   input.factory = [&](std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track) {
-    return make(stream, sink, track, nullptr, false);
+    return make(bundle->streams[stream], sink, track, nullptr, false);
   };
   input.decoder = make;
   input.threads = how.threads;

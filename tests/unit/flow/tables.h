@@ -90,9 +90,8 @@ inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const imag
     return std::make_unique<FlowDecoder>(bundle->streams[stream], bundle->configuration, image, options, sink,
                                          track, pool);
   };
-  input.decoder = [&](std::uint32_t stream, FlowSink& sink, time::TimeTrack* track, const FlowState* from,
+  input.decoder = [&](const trace::Stream& one, FlowSink& sink, time::TimeTrack* track, const FlowState* from,
                       bool speculative) {
-    const trace::Stream& one = bundle->streams[stream];
     if (from == nullptr) {
       return std::make_unique<FlowDecoder>(one, bundle->configuration, image, options, sink, track, pool);
     }

@@ -58,10 +58,10 @@ struct Readers {
         return std::make_unique<flow::FlowDecoder>(bundle->streams[stream], bundle->configuration, image,
                                                    flow::FlowOptions{}, sink, nullptr, &pool);
       };
-      input.decoder = [factory = input.factory](std::uint32_t stream, flow::FlowSink& sink,
-                                                time::TimeTrack* track, const flow::FlowState*, bool) {
-        return std::unique_ptr<flow::FlowDecoder>(
-            static_cast<flow::FlowDecoder*>(factory(stream, sink, track).release()));
+      input.decoder = [this, bundle](const trace::Stream& stream, flow::FlowSink& sink, time::TimeTrack*,
+                                     const flow::FlowState*, bool) {
+        return std::make_unique<flow::FlowDecoder>(stream, bundle->configuration, image, flow::FlowOptions{},
+                                                   sink, nullptr, &pool);
       };
       input.facts = facts;
       input.index = index;

@@ -7,6 +7,48 @@ namespace {
 
 using index::Index;
 
+// Bytes of a stream that are wrong until they are produced.
+class LateBytes final : public trace::ByteSource {
+ public:
+  explicit LateBytes(const trace::TraceBuffer& from)
+      : from_(from), bytes_(from.size(), kWrong), is_produced_(from.size() / kPart + 1) {}
+
+  [[nodiscard]] base::Bytes bytes() const { return bytes_; }
+  [[nodiscard]] std::size_t produced() const {
+    return kPart * static_cast<std::size_t>(std::ranges::count(is_produced_, true));
+  }
+  void need(std::size_t begin, std::size_t end) noexcept override {
+    const base::Bytes from = from_.bytes();
+    for (std::size_t part = begin / kPart; part * kPart < end; ++part) {
+      if (is_produced_[part]) continue;
+      is_produced_[part] = true;
+      const std::size_t at = part * kPart;
+      std::ranges::copy(from.subspan(at, std::min(kPart, from.size() - at)), bytes_.data() + at);
+    }
+  }
+  [[nodiscard]] std::optional<trace::TraceBuffer> again() const override { return std::nullopt; }
+  void forget_before(std::size_t) noexcept override {}
+
+ private:
+  static constexpr std::size_t kPart = 64;
+  static constexpr std::uint8_t kWrong = 0xa5;
+  trace::TraceBuffer from_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<bool> is_produced_;  // by part
+};
+
+// The same recording of which no byte is produced.
+std::pair<std::shared_ptr<trace::TraceBundle>, std::vector<std::shared_ptr<LateBytes>>> late(
+    const trace::TraceBundle& bundle) {
+  auto copy = std::make_shared<trace::TraceBundle>(bundle);
+  std::vector<std::shared_ptr<LateBytes>> sources;
+  for (trace::Stream& stream : copy->streams) {
+    sources.push_back(std::make_shared<LateBytes>(stream.data));
+    stream.data = trace::TraceBuffer::from_source(sources.back()->bytes(), sources.back());
+  }
+  return {copy, sources};
+}
+
 // An address or a time of the rows, now and then of none.
 Selection choose(const Index& index, Batch& blocks, std::mt19937_64& random) {
   Selection selection;
@@ -44,7 +86,8 @@ void expect_same_rows(const std::shared_ptr<trace::TraceBundle>& bundle, std::si
       request.select_sides = random() % 2 == 0;
       const std::size_t rows = table == TableId::edges || random() % 2 == 0 ? SIZE_MAX : 50;
       const Table whole = read(bundle, request, {});
-      const Table some = read(bundle, request, {.rows = rows, .index = index, .fast = random() % 4 != 0});
+      const Table some =
+          read(late(*bundle).first, request, {.rows = rows, .index = index, .fast = random() % 4 != 0});
       expect_equal(whole.rows.get(), some.rows.get());
       expect_equal(whole.errors.get(), some.errors.get());
       expect_equal(whole.gaps.get(), some.gaps.get());
@@ -93,6 +136,30 @@ TEST(IndexedSource, EqualsSequentialDecodeWithCsBase) {
       machine.describe_code(bundle->configuration);
       expect_same_rows(bundle, 1000, 1 + seed % 2);
     }
+  }
+}
+
+// Of a stream that is longer than what calibration reads.
+TEST(IndexedSource, ProducesTheBytesThatItNeeds) {
+  const auto bundle = recording(9, 0, true, true, true, 1'200'000);
+  ASSERT_GT(bundle->streams[0].data.size(), std::size_t{3} << 20U);
+  auto opened = open_index(build_index(bundle, 20'000, 2), *bundle);
+  ASSERT_TRUE(opened.ok()) << opened.failure().detail;
+  const index::StreamIndex& of_stream = opened.value()->streams()[0];
+  std::mt19937_64 random(1);
+  for (unsigned i = 0; i < 14; ++i) {
+    SCOPED_TRACE(i);
+    Request request = request_of(kTables[i % std::size(kTables)], random() % 4 != 0);
+    const index::Segment& segment = of_stream.segments[random() % of_stream.segments.size()];
+    request.selection.by_time = true;
+    request.selection.tsc_begin = segment.tsc_least;
+    request.selection.tsc_end = segment.tsc_least + (segment.tsc_most - segment.tsc_least) / 2;
+    request.select_sides = true;
+    const auto [some_bundle, sources] = late(*bundle);
+    const Table whole = read(bundle, request, {});
+    const Table some = read(some_bundle, request, {.index = opened.value()});
+    expect_equal(whole.rows.get(), some.rows.get());
+    EXPECT_LT(sources[0]->produced(), bundle->streams[0].data.size() * 2 / 3);
   }
 }
 
