@@ -3,7 +3,9 @@
 #include "flow/decoder/record_decoder.h"
 
 #if PTKIT_HAVE_LIBIPT
+#include "columns/sources/packet_source.h"
 #include "reference/decoder.h"
+#include "reference/packets.h"
 #endif
 
 namespace ptkit::bindings {
@@ -75,7 +77,9 @@ columns::PacketFactory make_packet_factory([[maybe_unused]] const std::string& e
   if (engine == "libipt") {
     return [session = std::move(session)](std::uint32_t index, bool sync, columns::RowSink& sink) {
       const auto& bundle = *session->bundle;
-      return reference::make_reference_packets(bundle.streams[index], bundle.configuration, sync, sink);
+      const base::Bytes bytes = bundle.streams[index].data.bytes();
+      return std::make_unique<columns::PacketSource<reference::ReferencePackets>>(
+          bytes, reference::ReferencePackets(bytes, bundle.configuration), sync, sink);
     };
   }
 #endif

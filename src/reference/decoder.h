@@ -16,7 +16,6 @@
 #include <memory>
 #include <string>
 
-#include "columns/rows/row_sink.h"
 #include "flow/decoder/decoder.h"
 
 namespace ptkit::reference {
@@ -30,11 +29,6 @@ namespace ptkit::reference {
                                                               const image::Image& image,
                                                               const flow::FlowOptions& options,
                                                               flow::FlowSink& sink, time::TimeTrack* track);
-
-// Reads packets of one stream by libipt's packet decoder. ReferencePackets lists expected differences.
-[[nodiscard]] std::unique_ptr<flow::RowSource> make_reference_packets(
-    const trace::Stream& stream, const trace::Configuration& configuration, bool sync,
-    columns::RowSink& sink);
 
 // The version of the loaded library, "2.0.5".
 [[nodiscard]] std::string reference_version();

@@ -3,8 +3,7 @@
 #include <limits>
 #include <new>
 
-#include "columns/sources/packet_source.h"
-#include "reference/decoder.h"
+#include "packet/decoder.h"
 #include "reference/library.h"
 
 namespace ptkit::reference {
@@ -314,13 +313,5 @@ base::Status ReferencePackets::set_position(std::uint64_t offset) noexcept {
   return impl_->set_position(offset);
 }
 std::uint64_t ReferencePackets::position() const noexcept { return impl_->position(); }
-
-std::unique_ptr<flow::RowSource> make_reference_packets(const trace::Stream& stream,
-                                                        const trace::Configuration& configuration, bool sync,
-                                                        columns::RowSink& sink) {
-  const base::Bytes bytes = stream.data.bytes();
-  return std::make_unique<columns::PacketSource<ReferencePackets>>(
-      bytes, ReferencePackets(bytes, configuration), sync, sink);
-}
 
 }  // namespace ptkit::reference
