@@ -10,8 +10,6 @@ std::string_view isa_name(Isa isa) noexcept {
   switch (isa) {
     case Isa::SCALAR:
       return "scalar";
-    case Isa::AVX2:
-      return "avx2";
     case Isa::AVX512:
       return "avx512";
   }
@@ -22,32 +20,20 @@ bool isa_available(Isa isa) noexcept {
 #if PT_SIMD_X86
   // The compiler's function checks XCR0, too.
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
-  switch (isa) {
-    case Isa::SCALAR:
-      return true;
-    case Isa::AVX2:
-      return avx2;
-    case Isa::AVX512:
-      return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-             __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
-             __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("gfni");
-  }
-  return false;
+  return isa == Isa::SCALAR ||
+         (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+          __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("avx512f") &&
+          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+          __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bitalg") &&
+          __builtin_cpu_supports("gfni"));
 #else
   return isa == Isa::SCALAR;
 #endif
 }
 
 IsaChoice choose_isa(std::string_view forced) noexcept {
-  if (forced.empty()) {
-    for (const Isa isa : {Isa::AVX512, Isa::AVX2}) {
-      if (isa_available(isa)) return {isa, base::Status::OK};
-    }
-    return {};
-  }
+  if (forced.empty()) return {isa_available(Isa::AVX512) ? Isa::AVX512 : Isa::SCALAR, base::Status::OK};
   for (const Isa isa : kIsas) {
     if (isa_name(isa) != forced) continue;
     if (isa_available(isa)) return {isa, base::Status::OK};

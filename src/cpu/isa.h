@@ -11,12 +11,11 @@ namespace ptkit::cpu {
 
 enum class Isa : std::uint8_t {
   SCALAR,
-  AVX2,    // AVX2, BMI1, BMI2, LZCNT and POPCNT
-  AVX512,  // AVX-512 F, BW, DQ, VL, VBMI, VBMI2, BITALG and GFNI
+  AVX512,  // AVX-512 F, BW, DQ, VL, VBMI, VBMI2, BITALG and GFNI; AVX2, BMI1, BMI2, LZCNT and POPCNT
 };
-inline constexpr Isa kIsas[] = {Isa::SCALAR, Isa::AVX2, Isa::AVX512};
+inline constexpr Isa kIsas[] = {Isa::SCALAR, Isa::AVX512};
 
-[[nodiscard]] std::string_view isa_name(Isa isa) noexcept;  // "scalar", "avx2", "avx512"
+[[nodiscard]] std::string_view isa_name(Isa isa) noexcept;  // "scalar", "avx512"
 // Whether the processor has the instructions and the operating system saves their registers (XCR0).
 [[nodiscard]] bool isa_available(Isa isa) noexcept;
 

@@ -6,12 +6,10 @@
 // Windows aligns stacks to 16 bytes, and GCC does not align its vectors of 32 and 64 bytes there.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32)
 #define PT_SIMD_X86 1
-#define PT_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
 #define PT_TARGET_AVX512                                                           \
   __attribute__((                                                                  \
       target("avx2,bmi,bmi2,popcnt,lzcnt,gfni,avx512f,avx512bw,avx512dq,avx512vl," \
              "avx512vbmi,avx512vbmi2,avx512bitalg")))
-#define PT_INLINE_AVX2 PT_TARGET_AVX2 __attribute__((always_inline)) inline
 #define PT_INLINE_AVX512 PT_TARGET_AVX512 __attribute__((always_inline)) inline
 #else
 #define PT_SIMD_X86 0

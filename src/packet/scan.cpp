@@ -10,7 +10,6 @@ namespace {
 scan::CountKernel count_kernel(cpu::Isa isa) noexcept {
 #if PT_SIMD_X86
   if (isa == cpu::Isa::AVX512) return scan::count_avx512;
-  if (isa == cpu::Isa::AVX2) return scan::count_avx2;
 #endif
   static_cast<void>(isa);
   return scan::count_scalar;

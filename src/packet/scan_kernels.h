@@ -23,7 +23,6 @@ using CountKernel = void (*)(base::Bytes stream, CountRun& run, PacketCounts& co
 
 void count_scalar(base::Bytes stream, CountRun& run, PacketCounts& counts) noexcept;
 #if PT_SIMD_X86
-void count_avx2(base::Bytes stream, CountRun& run, PacketCounts& counts) noexcept;
 void count_avx512(base::Bytes stream, CountRun& run, PacketCounts& counts) noexcept;
 #endif
 

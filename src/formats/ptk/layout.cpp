@@ -1,7 +1,6 @@
 #include "formats/ptk/layout.h"
 
 #include "base/fields.h"
-#include "cpu/isa.h"
 #include "cpu/target.h"
 
 #if PT_SIMD_X86
@@ -43,7 +42,6 @@ std::uint32_t load_u32(const std::uint8_t* from) {
 }
 
 #if PT_SIMD_X86
-// Every processor with AVX2 has the CRC32 instruction.
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(base::Bytes bytes) noexcept {
   std::uint64_t value = ~std::uint32_t{0};
   for (; bytes.size() >= 8; bytes = bytes.subspan(8))
@@ -58,8 +56,13 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(base::Byte
 
 std::uint32_t crc32c(base::Bytes bytes) noexcept {
 #if PT_SIMD_X86
-  if (cpu::isa_choice().isa != cpu::Isa::SCALAR) return crc32c_by_instruction(bytes);
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+  if (has_instruction) return crc32c_by_instruction(bytes);
 #endif
+  return crc32c_by_table(bytes);
+}
+
+std::uint32_t crc32c_by_table(base::Bytes bytes) noexcept {
   std::uint64_t value = ~std::uint32_t{0};
   for (; bytes.size() >= kCrcStep; bytes = bytes.subspan(kCrcStep)) {
     const std::uint64_t word = base::load_le<8>(bytes.data()) ^ value;

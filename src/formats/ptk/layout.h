@@ -84,6 +84,8 @@ enum CodeFlag : std::uint32_t {
 inline constexpr std::size_t kSymbolRecordBytes = 20;
 
 [[nodiscard]] std::uint32_t crc32c(base::Bytes bytes) noexcept;
+// The same for processors without SSE4.2.
+[[nodiscard]] std::uint32_t crc32c_by_table(base::Bytes bytes) noexcept;
 
 void append_header(std::vector<std::uint8_t>& out, const ChunkHeader& header);
 // False if the mark or the check is wrong. `bytes` has at least kChunkHeaderBytes.

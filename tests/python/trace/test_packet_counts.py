@@ -68,7 +68,7 @@ def test_rows_are_the_same_with_and_without_times() -> None:
     assert (parts["offset"] == timed["offset"]).all()
 
 
-@pytest.mark.parametrize("name", ["sse9", "AVX2"])
+@pytest.mark.parametrize("name", ["sse9", "AVX512"])
 def test_an_unknown_instruction_set_is_an_error(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import ptkit"],
@@ -101,7 +101,7 @@ def test_the_command_line_says_it_on_one_line() -> None:
 def test_every_instruction_set_gives_the_same() -> None:
     code = f"import ptkit; print(dict(ptkit.packet_counts(bytes.fromhex('{(STREAM * 20).hex()}'))))"
     outputs = set()
-    for name in ("scalar", "avx2", "avx512"):
+    for name in ("scalar", "avx512"):
         done = subprocess.run(
             [sys.executable, "-c", code],
             env=os.environ | {"PTKIT_FORCE_ISA": name},

@@ -155,6 +155,7 @@ TEST(PtkFormat, ChecksumMatchesTheBitwiseCrc) {
     for (std::size_t end = begin; end <= bytes.size(); ++end) {
       const base::Bytes some = as_bytes(bytes).subspan(begin, end - begin);
       ASSERT_EQ(ptk::crc32c(some), slow(some)) << begin << ' ' << end;
+      ASSERT_EQ(ptk::crc32c_by_table(some), slow(some)) << begin << ' ' << end;
     }
   }
 }
