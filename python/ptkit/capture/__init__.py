@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ptkit.capture.backends import Backend, probe
 from ptkit.capture.filters import Filter
 from ptkit.capture.options import Options
@@ -11,11 +9,3 @@ from ptkit.capture.recording import Progress, Recording
 from ptkit.capture.triggers import Trigger
 
 __all__ = ["Backend", "Filter", "Options", "Progress", "Recording", "Trigger", "probe"]
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Give what moved to `ptkit.Recorder` and `ptkit.record`; the old names warn."""
-        from ptkit.capture.deprecated import named
-
-        return named(name)

@@ -34,7 +34,6 @@ VERBS = {
     "index": "write an index beside a trace, so that parts of it can be decoded alone",
     "verify": "compare the decoder with libipt, and print the first difference with its context",
     "bench": "measure how fast this machine decodes, and compare with libipt",
-    "cache": "no longer does anything: decoded code is not kept on disk",
     "msr": "explain and plan registers of Processor Trace",
     "selftest": "check this processor's tracing against single steps, and write a report to send",
     "doctor": "say which ways of recording work here, and what others need",
@@ -105,8 +104,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser(words).parse_args(words)
     if arguments is None:
         gc.freeze()  # what is imported stays until the process ends
-    if os.environ.get("PTKIT_CACHE"):
-        say("ptkit: PTKIT_CACHE has no effect: decoded code is no longer kept on disk", errors=True)
     try:
         status: int = options.run(options)
         sys.stdout.flush()

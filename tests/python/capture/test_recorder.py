@@ -308,18 +308,6 @@ def test_a_temporary_bundle_lives_with_recorder_and_trace(tmp_path: Path) -> Non
     assert not _left(tmp_path)
 
 
-def test_former_names_in_capture_warn(tmp_path: Path) -> None:
-    with pytest.warns(DeprecationWarning, match="capture.record is deprecated: use ptkit.Recorder") as caught:
-        recording = capture.record(["true"], backend="emulator")
-    assert caught[0].filename == __file__
-    assert _left(tmp_path) == [recording.path]  # it stays: the caller has nothing but its path
-    with pytest.warns(DeprecationWarning, match="capture.Recorder is deprecated: use ptkit.Recorder"):
-        kind = capture.Recorder
-    assert issubclass(ptkit.Recorder, kind)
-    with pytest.raises(AttributeError, match="no attribute 'Recorded'"):
-        _ = capture.Recorded
-
-
 def test_steps_can_only_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     def record_steps(**arguments: Any) -> dict[str, Any]:
         assert set(arguments) >= {"argv", "output", "progress"}

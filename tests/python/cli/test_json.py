@@ -230,7 +230,6 @@ def test_other_documents_fit_the_schema(
     commands = {
         "doctor": ["doctor"],
         "selftest": ["selftest", "--backend", "step"],
-        "cache": ["cache"],
         "index": ["index", *kernel, "-o", str(tmp_path / "x.ptindex")],
         "redact": ["redact", stream, "-o", str(tmp_path / "redacted.ptk")],
         "export": ["export", *kernel, "-o", str(tmp_path / "out.data")],
