@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Fails on an include or import that goes upward, or sideways between folders of equal rank.
+"""Fails on an include or import that goes upward, or sideways between folders of equal level.
 
-Ranks are those of docs/architecture.md: a file may include from its own folder and from lower ranks only.
-pybind11 may appear only in src/bindings, Zydis only in src/insn, libipt only in src/reference.
-kernel/ includes only itself, by ranks of its folders and rooms, and its files form no circle. Nothing but
-tests includes tests/.
+Levels are those of tools/layout.toml: a file may include from its own folder and from lower levels only.
+kernel/ includes only itself, by levels of its folders and sub-folders, and its files form no circle. Nothing
+but tests includes tests/.
 
 The portable folders include no header of POSIX but in src/base/posix, and none of Windows but in
 src/base/windows.
@@ -16,129 +15,36 @@ import re
 import sys
 from pathlib import Path
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).resolve().parent.parent
 
-# A folder's rank, and those of its rooms within it. A file includes from its own room and from lower ones.
-CPP_RANKS = {
-    "base": 0,
-    "confined": 1,
-    "msr": 1,
-    "cpu": 1,
-    "insn": 1,
-    "qemu": 1,
-    "trace": 2,
-    "packet": 3,
-    "source": 3,
-    "image": 3,
-    "dwarf": 4,
-    "pdb": 4,
-    "time": 4,
-    "softpt": 4,
-    "ptmodel": 5,
-    "unwind": 4,
-    "symbol": 5,
-    "sideband": 5,
-    "formats": 6,
-    "flow": 6,
-    "capture": 7,
-    "index": 7,
-    "lines": 7,
-    "client": 8,
-    "parser": 8,
-    "columns": 8,
-    "aggregate": 8,
-    "calls": 9,
-    "capi": 9,
-    "reference": 9,
-    "bindings": 10,
-}
-ROOM_RANKS = {
-    "base": {".": 0, "system": 1, "posix": 2, "windows": 2},
-    "formats": {
-        "common": 0,
-        "ptk": 1,
-        "symbols": 1,
-        "perf_event": 1,
-        "perf_data": 2,
-        "perf_export": 3,
-        "foreign": 3,
-        ".": 4,
-    },
-    "flow": {"rows": 0, "code": 1, "walk": 2, "events": 3, "fast": 4, "decoder": 5, "parallel": 6},
-    "capture": {
-        "common": 0,
-        "files": 1,
-        "output": 2,
-        "encode": 2,
-        "sideband": 3,
-        "emulator": 4,
-        "ptrace": 4,
-        "hardware": 5,
-        "perf": 6,
-        "driver": 7,
-        "windows": 8,
-    },
-    "columns": {"memory": 0, ".": 1, "rows": 2, "sources": 3, "read": 4},
-    "calls": {"code": 0, "stack": 1, ".": 2, "sums": 3},
-    "dwarf": {".": 0, "files": 1},
-    "pdb": {"dump": 0, ".": 1, "posix": 2, "windows": 2},
-    "bindings": {".": 0, "recording": 1, "capture": 2, "posix": 3, "windows": 3},
-}
+LAYOUT = tomllib.loads((ROOT / "tools" / "layout.toml").read_text())
 
-# Stages of the Python package, lowest first; modules of one stage do not import each other, unless they
-# share a folder.
-PYTHON_RANKS = {
-    "_core": 0,
-    "errors": 0,
-    "system": 0,
-    "arguments": 1,
-    "inputs": 1,
-    "text": 0,
-    "memory": 1,
-    "schema": 1,
-    "msr": 2,
-    "bundle": 2,
-    "images": 3,
-    "symbols": 2,
-    "info": 2,
-    "table": 3,
-    "capture": 4,
-    "decode": 4,
-    "analysis": 5,
-    "export": 6,
-    "trace": 7,
-    "planning": 8,
-    "notebook": 8,
-    "selftest": 8,
-    "cli": 9,
-}
 
-EXCLUSIVE = {"pybind11/": "bindings", "Zydis/": "insn", "elfutils/": "dwarf", "intel-pt.h": "reference"}
-# Folders that compile without POSIX. What they ask of the system is declared in src/base/system, and defined
-# in the rooms posix and windows.
-PORTABLE = {
-    "base",
-    "msr",
-    "cpu",
-    "insn",
-    "trace",
-    "packet",
-    "source",
-    "image",
-    "time",
-    "softpt",
-    "ptmodel",
-    "unwind",
-    "symbol",
-    "sideband",
-    "flow",
-    "index",
-    "lines",
-    "columns",
-    "aggregate",
-    "calls",
-}
-# Includes of a system's headers, and the room for what has them.
+def sub_levels(kind: str) -> dict[str, dict[str, int]]:
+    """The level of each sub-folder, by folder. The sub-folder "." is the folder itself."""
+    return {
+        folder: {name: level for level, names in enumerate(levels) for name in names}
+        for folder, levels in LAYOUT[kind].items()
+    }
+
+
+CPP_LEVELS = {folder: row["level"] for folder, row in LAYOUT["folders"].items()}
+SUB_LEVELS = sub_levels("subfolders")
+KERNEL_LEVELS = {folder: row["level"] for folder, row in LAYOUT["kernel_folders"].items()}
+KERNEL_SUB_LEVELS = sub_levels("kernel_subfolders")
+
+# Modules of one level do not import each other, unless they share a folder.
+PYTHON_LEVELS = {name: level for level, names in enumerate(LAYOUT["python"]) for name in names}
+
+# What these need of the system is declared in src/base/system, and defined in src/base/posix and windows.
+PORTABLE = {folder for folder, row in LAYOUT["folders"].items() if row.get("portable")}
+NOT_PORTABLE = tuple(f"{path}/" for path in LAYOUT["left_out"]["portable"])
+# Includes of a system's headers, and the sub-folder for what has them.
 SYSTEM_HEADERS = {
     "posix": re.compile(
         r'"base/posix/|<(sys|linux|asm|arpa|net|netinet)/|<(aio|dirent|dlfcn|fcntl|glob|grp|poll|pthread|pwd|sched'
@@ -150,18 +56,22 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 IMPORT = re.compile(r"^\s*(?:from\s+(ptkit[\w.]*|\.[\w.]*)\s+import\s+(.+)|import\s+(ptkit[\w.]*))")
 
 
-def place_of(path: str) -> tuple[str, str]:
-    """Return the folder and the room of a file.
+def place_of(path: str, levels: dict[str, dict[str, int]]) -> tuple[str, str]:
+    """Return the folder and the sub-folder of a file, which may be below a sub-folder that is listed.
 
-    The path begins below src/ or kernel/. The room "." is the folder itself.
+    The path begins below src/ or kernel/. The sub-folder "." is the folder itself.
     """
-    parts = path.split("/")
-    return parts[0], parts[1] if len(parts) > 2 else "."
+    folder, *parts = path.split("/")[:-1] or [path]
+    for end in range(len(parts), 0, -1):
+        name = "/".join(parts[:end])
+        if name in levels.get(folder, {}):
+            return folder, name
+    return folder, parts[0] if parts else "."
 
 
-def cpp_rank(place: tuple[str, str]) -> tuple[int, int]:
-    folder, room = place
-    return CPP_RANKS[folder], ROOM_RANKS.get(folder, {}).get(room, 0)
+def cpp_level(place: tuple[str, str]) -> tuple[int, int]:
+    folder, sub = place
+    return CPP_LEVELS[folder], SUB_LEVELS.get(folder, {}).get(sub, 0)
 
 
 def cpp_problems() -> list[str]:
@@ -169,13 +79,13 @@ def cpp_problems() -> list[str]:
     for path in sorted((ROOT / "src").rglob("*")):
         if path.suffix not in {".h", ".cpp", ".def", ".inl"}:
             continue
-        own = place_of(path.relative_to(ROOT / "src").as_posix())
-        folder, room = own
-        if folder not in CPP_RANKS:
-            problems.append(f"{path}: folder {folder!r} has no rank in tools/check_layers.py")
+        own = place_of(path.relative_to(ROOT / "src").as_posix(), SUB_LEVELS)
+        folder, sub = own
+        if folder not in CPP_LEVELS:
+            problems.append(f"{path}: folder {folder!r} has no level in tools/layout.toml")
             continue
-        if room not in ROOM_RANKS.get(folder, {".": 0}):
-            problems.append(f"{path}: room {room!r} has no rank in tools/check_layers.py")
+        if sub not in SUB_LEVELS.get(folder, {".": 0}):
+            problems.append(f"{path}: sub-folder {sub!r} has no level in tools/layout.toml")
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = INCLUDE.match(line)
@@ -183,17 +93,20 @@ def cpp_problems() -> list[str]:
                 continue
             target = match.group(1)
             where = f"{path.relative_to(ROOT)}:{number}"
-            for prefix, owner in EXCLUSIVE.items():
-                if target.startswith(prefix) and folder != owner:
+            for prefix, owner in LAYOUT["libraries"].items():
+                if target.startswith(prefix) and not f"{folder}/{sub}/".startswith(f"{owner}/"):
                     problems.append(f"{where}: {target} may be included only in src/{owner}")
-            for room, header in SYSTEM_HEADERS.items():
-                if folder in PORTABLE and own != ("base", room) and header.search(line):
-                    problems.append(f"{where}: {target} may be included only in src/base/{room}")
-            other = place_of(target)
-            if other[0] in CPP_RANKS and other != own and cpp_rank(other) >= cpp_rank(own):
+            portable = folder in PORTABLE and not f"{folder}/{sub}/".startswith(NOT_PORTABLE)
+            for system, header in SYSTEM_HEADERS.items():
+                if portable and own != ("base", system) and header.search(line):
+                    problems.append(f"{where}: {target} may be included only in src/base/{system}")
+            other = place_of(target, SUB_LEVELS)
+            if other[0] in CPP_LEVELS and other != own and cpp_level(other) >= cpp_level(own):
                 names = "/".join(own).removesuffix("/."), "/".join(other).removesuffix("/.")
-                ranks = ".".join(map(str, cpp_rank(own))), ".".join(map(str, cpp_rank(other)))
-                problems.append(f"{where}: {names[0]} (rank {ranks[0]}) includes {target} (rank {ranks[1]})")
+                levels = ".".join(map(str, cpp_level(own))), ".".join(map(str, cpp_level(other)))
+                problems.append(
+                    f"{where}: {names[0]} (level {levels[0]}) includes {target} (level {levels[1]})"
+                )
     return problems
 
 
@@ -212,8 +125,8 @@ def python_problems() -> list[str]:
         own = relative.parts[0].removesuffix(".py").lstrip("_")
         if own in {"init__", "main__"}:
             continue
-        if own not in PYTHON_RANKS:
-            problems.append(f"{path.relative_to(ROOT)}: module {own!r} has no rank in tools/check_layers.py")
+        if own not in PYTHON_LEVELS:
+            problems.append(f"{path.relative_to(ROOT)}: module {own!r} has no level in tools/layout.toml")
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = IMPORT.match(line)
@@ -228,19 +141,14 @@ def python_problems() -> list[str]:
                 if target.startswith(".") and len(relative.parts) > 1:
                     continue
                 stage = python_stage(target.lstrip("."))
-                if stage in PYTHON_RANKS and stage != own and PYTHON_RANKS[stage] >= PYTHON_RANKS[own]:
+                if stage in PYTHON_LEVELS and stage != own and PYTHON_LEVELS[stage] >= PYTHON_LEVELS[own]:
                     where = f"{path.relative_to(ROOT)}:{number}"
-                    ranks = PYTHON_RANKS[own], PYTHON_RANKS[stage]
-                    problems.append(f"{where}: {own} (rank {ranks[0]}) imports {target} (rank {ranks[1]})")
+                    levels = PYTHON_LEVELS[own], PYTHON_LEVELS[stage]
+                    problems.append(
+                        f"{where}: {own} (level {levels[0]}) imports {target} (level {levels[1]})"
+                    )
     return problems
 
-
-# Folders of kernel/: the interface and register numbers, what every driver compiles, the drivers.
-KERNEL_RANKS = {"include": 0, "common": 1, "linux": 2, "windows": 2}
-KERNEL_ROOM_RANKS = {
-    "linux": {"machine": 0, "follow": 1, "sideband": 2, "unit": 2, "session": 3, ".": 4},
-    "windows": {"machine": 0, "sideband": 1, "unit": 1, "session": 2, ".": 3},
-}
 
 # tests/unit/<folder> may include headers of its own folder and of the shared one.
 SHARED_TESTS = "support"
@@ -291,16 +199,16 @@ def find_circle(edges: dict[str, set[str]]) -> list[str]:
     return next((circle for node in sorted(edges) if (circle := visit(node, []))), [])
 
 
-def kernel_rank(place: tuple[str, str]) -> tuple[int, int] | None:
-    """Rank of a folder and rank of its room; None if one of them has no rank."""
-    folder, room = place
-    rank = KERNEL_RANKS.get(folder)
-    room_rank = KERNEL_ROOM_RANKS.get(folder, {room: 0}).get(room)
-    return None if rank is None or room_rank is None else (rank, room_rank)
+def kernel_level(place: tuple[str, str]) -> tuple[int, int] | None:
+    """Level of a folder and of its sub-folder; None if one of them has no level."""
+    folder, sub = place
+    level = KERNEL_LEVELS.get(folder)
+    sub_level = KERNEL_SUB_LEVELS.get(folder, {sub: 0}).get(sub)
+    return None if level is None or sub_level is None else (level, sub_level)
 
 
 def kernel_problems() -> list[str]:
-    """Includes of kernel/: ranks of its folders and rooms, circles of its files, and nothing from outside.
+    """Includes of kernel/: levels of its folders and sub-folders, circles of files, nothing from outside.
 
     The node of a circle is a header with the .c file of the same name.
     """
@@ -308,24 +216,28 @@ def kernel_problems() -> list[str]:
     kernel = ROOT / "kernel"
     edges: dict[str, dict[str, set[str]]] = {}
     for path in sorted(kernel.rglob("*")):
-        own = place_of(path.relative_to(kernel).as_posix())
-        if path.suffix in {".h", ".c", ".def"} and kernel_rank(own) is None:
+        own = place_of(path.relative_to(kernel).as_posix(), KERNEL_SUB_LEVELS)
+        if path.suffix in {".h", ".c", ".def"} and kernel_level(own) is None:
             name = "/".join(own).removesuffix("/.")
-            problems.append(f"{path.relative_to(ROOT)}: kernel/{name} has no rank in tools/check_layers.py")
+            problems.append(f"{path.relative_to(ROOT)}: kernel/{name} has no level in tools/layout.toml")
     for path, where, target in lines_that_match(kernel, {".h", ".c", ".def"}, QUOTED):
         driver = kernel / path.relative_to(kernel).parts[0]
         other = resolve(path, target, kernel, kernel / "include", driver)
         if other is None or not other.is_relative_to(kernel):
             problems.append(f"{where}: {target} is not a file of kernel/")
             continue
-        own, foreign = (place_of(each.relative_to(kernel).as_posix()) for each in (path, other))
-        rank, foreign_rank = kernel_rank(own), kernel_rank(foreign)
-        if rank is None or foreign_rank is None:
+        own, foreign = (
+            place_of(each.relative_to(kernel).as_posix(), KERNEL_SUB_LEVELS) for each in (path, other)
+        )
+        level, foreign_level = kernel_level(own), kernel_level(foreign)
+        if level is None or foreign_level is None:
             continue
-        if own != foreign and foreign_rank >= rank:
+        if own != foreign and foreign_level >= level:
             name = "/".join(own).removesuffix("/.")
-            ranks = [".".join(map(str, each)) for each in (rank, foreign_rank)]
-            problems.append(f"{where}: kernel/{name} (rank {ranks[0]}) includes {target} (rank {ranks[1]})")
+            levels = [".".join(map(str, each)) for each in (level, foreign_level)]
+            problems.append(
+                f"{where}: kernel/{name} (level {levels[0]}) includes {target} (level {levels[1]})"
+            )
         elif own[0] == foreign[0]:
             node, target_node = (
                 each.relative_to(kernel / own[0]).with_suffix("").as_posix() for each in (path, other)

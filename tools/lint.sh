@@ -5,7 +5,7 @@ build=$1
 bin=$2
 
 echo "layers"
-python3 tools/check_layers.py
+"$bin"/python tools/check_layers.py
 
 echo "clang-format"
 git ls-files '*.h' '*.cpp' '*.inl' | xargs clang-format --dry-run --Werror

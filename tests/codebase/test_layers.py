@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "tools" / "check_layers.py"
+LAYOUT = ROOT / "tools" / "layout.toml"
+
+
+def test_the_table_of_the_documentation_has_the_levels() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE)
+    listed = LAYOUT.read_text().partition("\n[folders]\n")[2].partition("\n[")[0]
+    levels = re.findall(r"^(\w+) = \{ level = (\d+)", listed, re.MULTILINE)
+    assert [(folder, level) for level, folder in rows] == levels
 
 
 def test_layers_hold() -> None:
@@ -20,7 +30,8 @@ def test_layers_hold() -> None:
 
 def problems_in(folder: Path, files: dict[str, str]) -> list[str]:
     """Lines of the check for a tree of these files."""
-    for name, text in {"tools/check_layers.py": CHECK.read_text(), **files}.items():
+    tools = {f"tools/{path.name}": path.read_text() for path in (CHECK, LAYOUT)}
+    for name, text in {**tools, **files}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -43,7 +54,7 @@ def test_upward_include_is_found(tmp_path: Path) -> None:
     assert len(problems_in(tmp_path, files)) == 6
 
 
-def test_posix_outside_its_room_is_found(tmp_path: Path) -> None:
+def test_posix_outside_its_folder_is_found(tmp_path: Path) -> None:
     files = {
         "src/base/a.h": "#include <cerrno>\n",
         "src/base/b.cpp": "#include <sys/stat.h>\n",
@@ -84,7 +95,9 @@ def test_upward_include_of_the_kernel_is_found(tmp_path: Path) -> None:
         "kernel/common/pt_topa.c": '#include "linux/units.h"\n',
     }
     (problem,) = problems_in(tmp_path, files)
-    assert problem == "kernel/common/pt_topa.c:1: kernel/common (rank 1.0) includes linux/units.h (rank 2.4)"
+    assert (
+        problem == "kernel/common/pt_topa.c:1: kernel/common (level 1.0) includes linux/units.h (level 2.4)"
+    )
 
 
 def test_include_of_src_in_the_kernel_is_found(tmp_path: Path) -> None:
@@ -106,8 +119,8 @@ def test_include_of_the_driver_in_src_is_found(tmp_path: Path) -> None:
     assert problem == "src/msr/a.cpp:1: linux/units.h is of the Linux driver"
 
 
-def test_upward_and_sideways_includes_of_rooms_of_the_driver_are_found(tmp_path: Path) -> None:
-    """Such ranks allow no circle of rooms."""
+def test_upward_and_sideways_includes_of_sub_folders_of_the_driver_are_found(tmp_path: Path) -> None:
+    """Such levels allow no circle of sub-folders."""
     files = {
         "kernel/linux/main.h": "",
         "kernel/linux/unit/a.h": "",
@@ -117,35 +130,35 @@ def test_upward_and_sideways_includes_of_rooms_of_the_driver_are_found(tmp_path:
         "kernel/linux/sideband/ring.c": '#include "../unit/a.h"\n',
     }
     assert problems_in(tmp_path, files) == [
-        "kernel/linux/sideband/ring.c:1: kernel/linux/sideband (rank 2.2) includes ../unit/a.h (rank 2.2)",
-        "kernel/linux/unit/power.c:1: kernel/linux/unit (rank 2.2) includes main.h (rank 2.4)",
-        "kernel/linux/unit/tasks.c:1: kernel/linux/unit (rank 2.2) includes sideband/ring.h (rank 2.2)",
+        "kernel/linux/sideband/ring.c:1: kernel/linux/sideband (level 2.2) includes ../unit/a.h (level 2.2)",
+        "kernel/linux/unit/power.c:1: kernel/linux/unit (level 2.2) includes main.h (level 2.4)",
+        "kernel/linux/unit/tasks.c:1: kernel/linux/unit (level 2.2) includes sideband/ring.h (level 2.2)",
     ]
 
 
-def test_a_folder_of_the_kernel_without_a_rank_is_found(tmp_path: Path) -> None:
+def test_a_folder_of_the_kernel_without_a_level_is_found(tmp_path: Path) -> None:
     files = {
         "kernel/linux/corner/a.c": '#include "b.h"\n',
         "kernel/linux/corner/b.h": "",
         "kernel/other/c.h": "",
     }
     assert [problem.partition(": ")[2] for problem in problems_in(tmp_path, files)] == [
-        "kernel/linux/corner has no rank in tools/check_layers.py",
-        "kernel/linux/corner has no rank in tools/check_layers.py",
-        "kernel/other has no rank in tools/check_layers.py",
+        "kernel/linux/corner has no level in tools/layout.toml",
+        "kernel/linux/corner has no level in tools/layout.toml",
+        "kernel/other has no level in tools/layout.toml",
     ]
 
 
-@pytest.mark.parametrize("room", ["", "unit/"])
-def test_circle_of_the_kernel_is_found(tmp_path: Path, room: str) -> None:
+@pytest.mark.parametrize("folder", ["", "unit/"])
+def test_circle_of_the_kernel_is_found(tmp_path: Path, folder: str) -> None:
     """A .c file and its header are one node: neither header includes the other here."""
     includes = {"events": ("events", "tasks"), "tasks": ("tasks", "units"), "units": ("units", "events")}
-    files = {f"kernel/linux/{room}{name}.h": "" for name in includes}
+    files = {f"kernel/linux/{folder}{name}.h": "" for name in includes}
     for name, headers in includes.items():
-        text = "".join(f'#include "{room}{header}.h"\n' for header in headers)
-        files[f"kernel/linux/{room}{name}.c"] = text
+        text = "".join(f'#include "{folder}{header}.h"\n' for header in headers)
+        files[f"kernel/linux/{folder}{name}.c"] = text
     (problem,) = problems_in(tmp_path, files)
-    circle = " -> ".join(f"{room}{name}" for name in ("events", "tasks", "units", "events"))
+    circle = " -> ".join(f"{folder}{name}" for name in ("events", "tasks", "units", "events"))
     assert problem == f"kernel/linux: circle of includes: {circle}"
 
 
