@@ -2,23 +2,23 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/cpu/isa.h"
 #include "bindings/bindings.h"
-#include "cpu/isa.h"
 
 namespace ptkit::bindings {
 namespace {
 
 std::vector<std::string> available_isas() {
   std::vector<std::string> names;
-  for (const cpu::Isa isa : cpu::kIsas) {
-    if (cpu::isa_available(isa)) names.emplace_back(cpu::isa_name(isa));
+  for (const base::cpu::Isa isa : base::cpu::kIsas) {
+    if (base::cpu::isa_available(isa)) names.emplace_back(base::cpu::isa_name(isa));
   }
   std::reverse(names.begin(), names.end());
   return names;
 }
 
 std::string chosen_isa() {
-  const cpu::IsaChoice& choice = cpu::isa_choice();
+  const base::cpu::IsaChoice& choice = base::cpu::isa_choice();
   if (choice.status != base::Status::OK) {
     const char* forced = std::getenv("PTKIT_FORCE_ISA");
     std::string names;
@@ -27,7 +27,7 @@ std::string chosen_isa() {
                    "PTKIT_FORCE_ISA=" + std::string(forced == nullptr ? "" : forced) +
                        " cannot be had: this machine has " + names});
   }
-  return std::string(cpu::isa_name(choice.isa));
+  return std::string(base::cpu::isa_name(choice.isa));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "cpu/cells_avx512.h"
-#include "cpu/isa.h"
+#include "base/cpu/cells_avx512.h"
+#include "base/cpu/isa.h"
 
 namespace ptkit::columns {
 namespace {
@@ -128,9 +128,9 @@ class Part {
     const __m512i before = _mm512_alignr_epi64(ends, _mm512_set1_epi64(static_cast<long long>(row)), 7);
     const unsigned some = _mm512_cmpgt_epu64_mask(ends, before);
     time::TimeQuery* const asked = queries_.data() + size_;
-    _mm512_storeu_si512(asked, _mm512_maskz_compress_epi64(cpu::halves(some & 0xf), first));
+    _mm512_storeu_si512(asked, _mm512_maskz_compress_epi64(base::cpu::halves(some & 0xf), first));
     _mm512_storeu_si512(asked + std::popcount(some & 0xf),
-                        _mm512_maskz_compress_epi64(cpu::halves(some >> 4U), second));
+                        _mm512_maskz_compress_epi64(base::cpu::halves(some >> 4U), second));
     _mm512_storeu_si512(ends_.data() + size_, _mm512_maskz_compress_epi64(static_cast<__mmask8>(some), ends));
     size_ += static_cast<std::size_t>(std::popcount(some));
     const std::uint64_t end = runs[kLanes - 1].row_end;
@@ -174,7 +174,7 @@ class Part {
   std::size_t begin_ = 0;
   static constexpr std::size_t kLanes = 8;
   static constexpr std::size_t kCells = kPart + kLanes;  // the last runs are queried together
-  bool wide_ = cpu::isa_choice().isa == cpu::Isa::AVX512;
+  bool wide_ = base::cpu::isa_choice().isa == base::cpu::Isa::AVX512;
   std::array<time::TimeQuery, kCells> queries_;
   std::array<std::size_t, kCells> ends_;
   std::array<time::TimeRange, kCells> ranges_;

@@ -43,7 +43,7 @@ alignas(64) constexpr auto kTranspose = [] {
 }();
 
 PT_INLINE_AVX512 CountConstants count_constants(bool skd007) noexcept {
-  using cpu::in_register;
+  using base::cpu::in_register;
   return {block_constants(skd007),
           hot_constants(),
           in_register(_mm512_load_si512(kTables.odd_renews.data())),
@@ -71,7 +71,8 @@ PT_INLINE_AVX512 void add_block(const Counted& block, const CountConstants& with
 // Counts blocks from `base` to `end`, or to a block with special packets, which it returns.
 [[gnu::noinline]] PT_TARGET_AVX512 std::uint64_t count_blocks(const std::uint8_t* data, std::uint64_t base,
                                                               std::uint64_t end, bool skd007, __m512i& entry_,
-                                                              Sums& sums_, cpu::Chain& chain, Counted& last,
+                                                              Sums& sums_, base::cpu::Chain& chain,
+                                                              Counted& last,
                                                               std::uint64_t& special) noexcept {
   const CountConstants with = count_constants(skd007);
   __m512i entry = entry_;
@@ -119,7 +120,7 @@ PT_TARGET_AVX512 void count_avx512(base::Bytes stream, CountRun& run, PacketCoun
     sums.seen = zero;
     bool stopped = false;
     while (base < end && !stopped) {
-      cpu::Chain chain;
+      base::cpu::Chain chain;
       Counted block;
       std::uint64_t special = 0;
       base = count_blocks(stream.data(), base, end, run.skd007, entry, sums, chain, block, special);

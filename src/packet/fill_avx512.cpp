@@ -49,8 +49,8 @@ struct Chunk {
 PT_TARGET_AVX512 void find_rows(base::Bytes stream, bool skd007, std::size_t room, std::uint64_t limit,
                                 Chunk& chunk) noexcept {
   const BlockConstants with = block_constants(skd007);
-  const __m512i odd_hot = cpu::in_register(_mm512_load_si512(kTables.odd_hot.data()));
-  const __m512i special_code = cpu::in_register(_mm512_set1_epi8(kSpecial));
+  const __m512i odd_hot = base::cpu::in_register(_mm512_load_si512(kTables.odd_hot.data()));
+  const __m512i special_code = base::cpu::in_register(_mm512_set1_epi8(kSpecial));
   __m512i entry = _mm512_setzero_si512();
   const std::uint8_t* const begin = stream.data() + chunk.begin;
   const std::size_t most =

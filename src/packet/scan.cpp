@@ -7,17 +7,17 @@
 namespace ptkit::packet {
 namespace {
 
-scan::CountKernel count_kernel(cpu::Isa isa) noexcept {
+scan::CountKernel count_kernel(base::cpu::Isa isa) noexcept {
 #if PT_SIMD_X86
-  if (isa == cpu::Isa::AVX512) return scan::count_avx512;
+  if (isa == base::cpu::Isa::AVX512) return scan::count_avx512;
 #endif
   static_cast<void>(isa);
   return scan::count_scalar;
 }
 
-scan::FillKernel fill_kernel(cpu::Isa isa) noexcept {
+scan::FillKernel fill_kernel(base::cpu::Isa isa) noexcept {
 #if PT_SIMD_X86
-  if (isa == cpu::Isa::AVX512) return scan::fill_avx512;
+  if (isa == base::cpu::Isa::AVX512) return scan::fill_avx512;
 #endif
   static_cast<void>(isa);
   return scan::fill_scalar;
@@ -32,7 +32,7 @@ void count(const Packet& packet, PacketCounts& counts) noexcept {
 
 }  // namespace
 
-PacketCounter::PacketCounter(base::Bytes stream, bool sync, const Errata& errata, cpu::Isa isa) noexcept
+PacketCounter::PacketCounter(base::Bytes stream, bool sync, const Errata& errata, base::cpu::Isa isa) noexcept
     : stream_(stream), errata_(errata), isa_(isa) {
   if (sync) resync(0);
 }
@@ -85,7 +85,7 @@ DecoderState PacketCounter::state() const noexcept {
 
 FilledPackets fill_packets(base::Bytes stream, DecoderState& state, const Errata& errata,
                            const PacketColumns& columns, std::size_t room, std::uint64_t limit,
-                           cpu::Isa isa) noexcept {
+                           base::cpu::Isa isa) noexcept {
   const scan::FillKernel kernel = fill_kernel(isa);
   limit = std::min<std::uint64_t>(limit, stream.size());
   FilledPackets filled;

@@ -1,10 +1,10 @@
 // Packets in bulk: counts packets, or fills columns row by row. The results equal those of PacketDecoder; the
-// kernel depends on the instruction set (cpu/isa.h). docs/packets.md describes the algorithms.
+// kernel depends on the instruction set (base/cpu/isa.h). docs/packets.md describes the algorithms.
 #pragma once
 
 #include <array>
 
-#include "cpu/isa.h"
+#include "base/cpu/isa.h"
 #include "packet/decoder.h"
 
 namespace ptkit::packet {
@@ -23,7 +23,7 @@ class PacketCounter {
  public:
   // `sync`: starts at the first PSB, else at the first byte. After an error, continues at the next PSB.
   PacketCounter(base::Bytes stream, bool sync, const Errata& errata = {},
-                cpu::Isa isa = cpu::isa_choice().isa) noexcept;
+                base::cpu::Isa isa = base::cpu::isa_choice().isa) noexcept;
 
   // Counts about `bytes` more bytes; false at the end of the stream.
   [[nodiscard]] bool run(std::uint64_t bytes = UINT64_MAX) noexcept;
@@ -38,7 +38,7 @@ class PacketCounter {
 
   base::Bytes stream_;
   Errata errata_;
-  cpu::Isa isa_;
+  base::cpu::Isa isa_;
   PacketCounts counts_;
   DecoderState state_;       // without the last IP and in_psb
   DecoderState checkpoint_;  // where state() starts
@@ -90,6 +90,6 @@ inline constexpr std::size_t kPacketRowSlack = 64;
 [[nodiscard]] FilledPackets fill_packets(base::Bytes stream, DecoderState& state, const Errata& errata,
                                          const PacketColumns& columns, std::size_t room,
                                          std::uint64_t limit = UINT64_MAX,
-                                         cpu::Isa isa = cpu::isa_choice().isa) noexcept;
+                                         base::cpu::Isa isa = base::cpu::isa_choice().isa) noexcept;
 
 }  // namespace ptkit::packet

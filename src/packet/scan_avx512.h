@@ -2,8 +2,8 @@
 // and those of src/time.
 #pragma once
 
-#include "cpu/cells_avx512.h"
-#include "cpu/chain_avx512.h"
+#include "base/cpu/cells_avx512.h"
+#include "base/cpu/chain_avx512.h"
 #include "packet/scan_kernels.h"
 
 #if PT_SIMD_X86
@@ -11,7 +11,7 @@
 namespace ptkit::packet::scan {
 
 struct Block {
-  cpu::Chain chain;
+  base::cpu::Chain chain;
   __m512i bytes;
   __m512i upper;        // upper six bits of each byte, as a table index
   __mmask64 even, odd;  // first bytes: PAD, TNT or 02; ending in 01
@@ -22,12 +22,12 @@ struct Block {
 // Constants of resolve_block(), loaded once.
 struct BlockConstants {
   __m512i one, two, four, ovf, odd_length, slot_length, slot_matrix;
-  cpu::ChainConstants chain;
+  base::cpu::ChainConstants chain;
   __mmask64 skd007;
 };
 
 PT_INLINE_AVX512 BlockConstants block_constants(bool skd007) noexcept {
-  using cpu::in_register;
+  using base::cpu::in_register;
   return {in_register(_mm512_set1_epi8(1)),
           in_register(_mm512_set1_epi8(2)),
           in_register(_mm512_set1_epi8(4)),
@@ -35,7 +35,7 @@ PT_INLINE_AVX512 BlockConstants block_constants(bool skd007) noexcept {
           in_register(_mm512_load_si512(kTables.odd_length.data())),
           in_register(_mm512_load_si512(kTables.slot_length.data())),
           in_register(_mm512_set1_epi64(static_cast<long long>(kSlotMatrix))),
-          cpu::chain_constants(),
+          base::cpu::chain_constants(),
           skd007 ? ~__mmask64{0} : 0};
 }
 
@@ -68,7 +68,7 @@ PT_INLINE_AVX512 Block resolve_block(const std::uint8_t* at, const BlockConstant
   const __m512i slot = _mm512_gf2p8affine_epi64_epi8(second, with.slot_matrix, 0);
   length = _mm512_mask_permutexvar_epi8(length, extended, slot, with.slot_length);
   block.even &= ~extended;
-  block.chain = cpu::resolve_chain(length, with.chain, entry);
+  block.chain = base::cpu::resolve_chain(length, with.chain, entry);
   return block;
 }
 
@@ -77,7 +77,7 @@ struct HotConstants {
   __m512i odd, even, cyc;
 };
 PT_INLINE_AVX512 HotConstants hot_constants() noexcept {
-  using cpu::in_register;
+  using base::cpu::in_register;
   return {in_register(_mm512_load_si512(kTables.odd_hot.data())),
           in_register(_mm512_load_si512(kTables.even_hot.data())),
           in_register(_mm512_set1_epi8(static_cast<char>(hot_bit(PacketKind::CYC))))};

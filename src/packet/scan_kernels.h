@@ -1,7 +1,7 @@
 // Interface of the bulk kernels, with one set per instruction set. Private to this folder.
 #pragma once
 
-#include "cpu/target.h"
+#include "base/cpu/target.h"
 #include "packet/scan.h"
 #include "packet/scan_tables.h"
 

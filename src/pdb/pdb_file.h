@@ -1,5 +1,5 @@
 // Names, source lines and inlined functions in a PDB, the debug information of a program or driver of
-// Windows. LLVM's llvm-pdbutil reads the file, in a process without rights (confined/program.h);
+// Windows. LLVM's llvm-pdbutil reads the file, in a process without rights (base/confined/program.h);
 // docs/modules.md says what bounds it.
 #pragma once
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/isa.h"
+#include "base/cpu/isa.h"
 #include "time/cycles_wide.h"
 
 namespace ptkit::time {
@@ -85,7 +85,7 @@ class CycleResolver {
   double cycle_ = 0;  // ticks of a cycle, if all ratios are equal
   // Weights may be negative, or margins differ between two TSC or MTC packets: compute the limits one by one.
   bool odd_ = false;
-  bool wide_ = cpu::isa_choice().isa == cpu::Isa::AVX512;
+  bool wide_ = base::cpu::isa_choice().isa == base::cpu::Isa::AVX512;
 };
 
 void CycleResolver::weigh() noexcept {

@@ -1,4 +1,4 @@
-#include "cpu/cells_avx512.h"
+#include "base/cpu/cells_avx512.h"
 #include "time/cycles_wide.h"
 
 namespace ptkit::time {

@@ -86,7 +86,7 @@ void History::append(const Frame& frame, std::uint64_t origin, bool back) {
 
 void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end,
                           std::uint64_t origin) noexcept {
-  if (isa_ == cpu::Isa::AVX512 && put_wide(cycles, begin, end, origin)) {
+  if (isa_ == base::cpu::Isa::AVX512 && put_wide(cycles, begin, end, origin)) {
     size_ += end - begin;
     return;
   }

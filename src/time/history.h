@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "cpu/isa.h"
+#include "base/cpu/isa.h"
 #include "time/point.h"
 
 namespace ptkit::time {
@@ -73,7 +73,7 @@ class History {
   // unknown. Returns the number of answers. May overwrite elements of `out` after them.
   [[nodiscard]] std::size_t answer_steps(std::size_t at, std::uint64_t previous_offset, std::uint64_t newest,
                                          std::span<const TimeQuery> queries, TimeRange* out) const noexcept {
-    return isa_ == cpu::Isa::AVX512 ? answer_wide(at, previous_offset, newest, queries, out) : 0;
+    return isa_ == base::cpu::Isa::AVX512 ? answer_wide(at, previous_offset, newest, queries, out) : 0;
   }
 
   // Appends the points of a resolved frame without the opening one. `back`: its last TSC is before `origin`.
@@ -102,7 +102,7 @@ class History {
   std::vector<std::uint64_t> high_;
   std::vector<Info> info_;
   std::size_t size_ = 0;
-  cpu::Isa isa_ = cpu::isa_choice().isa;
+  base::cpu::Isa isa_ = base::cpu::isa_choice().isa;
 };
 
 // Limits below this are rounded by conversion to an integer.

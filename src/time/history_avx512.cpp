@@ -2,7 +2,7 @@
 #include <bit>
 #include <cstddef>
 
-#include "cpu/cells_avx512.h"
+#include "base/cpu/cells_avx512.h"
 #include "time/history.h"
 
 namespace ptkit::time {
@@ -46,8 +46,8 @@ PT_TARGET_AVX512 bool History::put_wide(const Cycles& cycles, std::size_t begin,
     _mm512_mask_storeu_epi64(low_.data() + to, lanes, floor);
     _mm512_mask_storeu_epi64(high_.data() + to, lanes, _mm512_mask_mov_epi64(ceil, over, all));
 
-    const __mmask8 first = cpu::halves(lanes & 0xfU);
-    const __mmask8 second = cpu::halves(static_cast<unsigned>(lanes) >> 4U);
+    const __mmask8 first = base::cpu::halves(lanes & 0xfU);
+    const __mmask8 second = base::cpu::halves(static_cast<unsigned>(lanes) >> 4U);
     _mm512_mask_storeu_epi64(place_.data() + to, first,
                              _mm512_maskz_loadu_epi64(first, cycles.place.data() + i));
     _mm512_mask_storeu_epi64(place_.data() + to + 4, second,

@@ -5,7 +5,7 @@
 #include <array>
 #include <span>
 
-#include "cpu/isa.h"
+#include "base/cpu/isa.h"
 #include "packet/decoder.h"
 #include "time/point.h"
 
@@ -48,7 +48,7 @@ class FrameReader {
   bool describe(Fields& fields);
 
   void set_tnt_time(TntTime tnt_time) noexcept { tnt_time_ = tnt_time; }
-  void use(cpu::Isa isa) noexcept { isa_ = isa; }
+  void use(base::cpu::Isa isa) noexcept { isa_ = isa; }
   void take_census() noexcept { counting_ = true; }
   [[nodiscard]] const TntCensus& census() const noexcept { return census_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return decoder_.position(); }
@@ -100,7 +100,7 @@ class FrameReader {
   TntTime tnt_time_ = TntTime::UNKNOWN;
   TntCensus census_;
   bool counting_ = false;
-  cpu::Isa isa_ = cpu::isa_choice().isa;
+  base::cpu::Isa isa_ = base::cpu::isa_choice().isa;
 
   TscMtcPoint opening_;
   bool opening_known_ = false;

@@ -3,7 +3,7 @@
 #include <array>
 #include <bit>
 
-#include "cpu/target.h"
+#include "base/cpu/target.h"
 #include "packet/opcodes.h"
 #include "time/reader.h"
 
@@ -118,7 +118,7 @@ void FrameReader::scan(Frame& frame) {
   if (limit < state.position + kLongest) return;
   packet::DecoderState next = state;  // frames do not depend on the last IP
 #if PT_SIMD_X86
-  if (isa_ == cpu::Isa::AVX512 && !counting_ && ratio_before_ == 0) {
+  if (isa_ == base::cpu::Isa::AVX512 && !counting_ && ratio_before_ == 0) {
     next.position = scan_blocks(next.position, limit, frame);
     if (next.position + kLongest > limit) return decoder_.set_state(next);
   }

@@ -1,5 +1,5 @@
 // Vectorised FrameReader::scan_from(): 64 bytes at once. Each lane is a packet; PADs are left out.
-#include "cpu/target.h"
+#include "base/cpu/target.h"
 
 #if PT_SIMD_X86
 

@@ -62,7 +62,7 @@ void run(ptkit::base::Bytes stream, bool errata) {
 }
 
 // Rows and counts of one instruction set against the decoder's, up to the first error.
-void run_in_bulk(ptkit::base::Bytes stream, bool errata, ptkit::cpu::Isa isa) {
+void run_in_bulk(ptkit::base::Bytes stream, bool errata, ptkit::base::cpu::Isa isa) {
   const auto known = errata ? ptkit::packet::errata_for({}) : ptkit::packet::Errata{};
   std::vector<std::uint64_t> offset(stream.size() + 100), ip(offset), payload(offset), payload2(offset);
   std::vector<std::uint32_t> size(offset.size());
@@ -82,7 +82,7 @@ void run_in_bulk(ptkit::base::Bytes stream, bool errata, ptkit::cpu::Isa isa) {
   }
   require(decoder.next(packet) == filled.status && decoder.position() == state.position);
   ptkit::packet::PacketCounter counter(stream, false, known, isa);
-  ptkit::packet::PacketCounter simple(stream, false, known, ptkit::cpu::Isa::SCALAR);
+  ptkit::packet::PacketCounter simple(stream, false, known, ptkit::base::cpu::Isa::SCALAR);
   require(!counter.run() && !simple.run() && counter.counts() == simple.counts());
   require(counter.state().last_ip == simple.state().last_ip);
 }
@@ -92,8 +92,8 @@ void run_in_bulk(ptkit::base::Bytes stream, bool errata, ptkit::cpu::Isa isa) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   run({data, size}, false);
   run({data, size}, true);
-  for (const auto isa : ptkit::cpu::kIsas) {
-    if (!ptkit::cpu::isa_available(isa)) continue;
+  for (const auto isa : ptkit::base::cpu::kIsas) {
+    if (!ptkit::base::cpu::isa_available(isa)) continue;
     run_in_bulk({data, size}, false, isa);
     run_in_bulk({data, size}, true, isa);
   }

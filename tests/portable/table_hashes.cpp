@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "base/cpu/isa.h"
 #include "base/system/mapped_file.h"
 #include "columns/read/reader.h"
-#include "cpu/isa.h"
 #include "flow/decoder/decoder.h"
 #include "plain_bundle.h"
 
@@ -140,7 +140,7 @@ bool print_tables(const std::string& path) {
 }  // namespace ptkit::portable
 
 int main(int count, char** arguments) {
-  const std::string_view isa = ptkit::cpu::isa_name(ptkit::cpu::isa_choice().isa);
+  const std::string_view isa = ptkit::base::cpu::isa_name(ptkit::base::cpu::isa_choice().isa);
   static_cast<void>(
       std::fprintf(stderr, "instruction set: %.*s\n", static_cast<int>(isa.size()), isa.data()));
   for (int i = 1; i < count; ++i) {

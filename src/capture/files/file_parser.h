@@ -1,5 +1,5 @@
 // Parses ELF files and jitdumps of recorded processes. If this process has privileges, confined processes
-// without privileges parse them (confined/processes.h): a hostile file loses only its own symbols.
+// without privileges parse them (base/confined/processes.h): a hostile file loses only its own symbols.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/confined/processes.h"
 #include "capture/files/parse_request.h"
-#include "confined/processes.h"
 #include "trace/warning.h"
 
 namespace ptkit::capture {
@@ -26,7 +26,7 @@ class FileParser {
   // folder, or forks of this process if that is missing. Construct it before trace is in memory.
   FileParser();
   // nullptr: parses in this process.
-  explicit FileParser(std::unique_ptr<confined::ConfinedProcesses> processes) noexcept
+  explicit FileParser(std::unique_ptr<base::confined::ConfinedProcesses> processes) noexcept
       : confined_(std::move(processes)) {}
 
   // `file` is a regular file that had at least request.file_bytes bytes. `path` is for warnings.
@@ -40,10 +40,10 @@ class FileParser {
   [[nodiscard]] pid_t keeper() const noexcept { return confined_ ? confined_->keeper() : 0; }
 
  private:
-  [[nodiscard]] confined::ConfinedProcesses::Limits limits_of(const ParseRequest& request) const;
+  [[nodiscard]] base::confined::ConfinedProcesses::Limits limits_of(const ParseRequest& request) const;
   void missed(const std::string& path, const std::string& problem);
 
-  std::unique_ptr<confined::ConfinedProcesses> confined_;
+  std::unique_ptr<base::confined::ConfinedProcesses> confined_;
   std::function<void()> on_wait_;
   bool keeps_debug_ = false;
   mutable std::mutex mutex_;                             // guards what follows

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "cpu/target.h"
+#include "base/cpu/target.h"
 
 #if PT_SIMD_X86
 #include <emmintrin.h>

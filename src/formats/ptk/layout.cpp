@@ -1,7 +1,7 @@
 #include "formats/ptk/layout.h"
 
+#include "base/cpu/target.h"
 #include "base/fields.h"
-#include "cpu/target.h"
 
 #if PT_SIMD_X86
 #include <immintrin.h>

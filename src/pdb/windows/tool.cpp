@@ -2,8 +2,8 @@
 
 namespace ptkit::pdb {
 
-// PDBs are hostile input, and only Linux has what takes a program's rights (src/confined). So the tool is not
-// looked for, and each PDB says why it is not used.
+// PDBs are hostile input, and only Linux has what takes a program's rights (src/base/confined). So the tool
+// is not looked for, and each PDB says why it is not used.
 std::string find_tool() { return "llvm-pdbutil"; }
 
 std::string Tool::run(const std::vector<std::string>& /*arguments*/,

@@ -43,7 +43,7 @@ Counted count_simply(base::Bytes stream, bool sync, const Errata& errata) {
   return all;
 }
 
-void expect_equal(base::Bytes stream, cpu::Isa isa, bool sync, bool errata) {
+void expect_equal(base::Bytes stream, base::cpu::Isa isa, bool sync, bool errata) {
   const Errata known = errata ? errata_for({}) : Errata{};
   const Counted expected = count_simply(stream, sync, known);
   PacketCounter counter(stream, sync, known, isa);
@@ -67,10 +67,11 @@ void expect_equal(base::Bytes stream, cpu::Isa isa, bool sync, bool errata) {
   ASSERT_EQ(at_once.counts(), counter.counts());
 }
 
-class Counts : public testing::TestWithParam<cpu::Isa> {
+class Counts : public testing::TestWithParam<base::cpu::Isa> {
  protected:
   void SetUp() override {
-    if (!cpu::isa_available(GetParam())) GTEST_SKIP() << "not on this machine: " << cpu::isa_name(GetParam());
+    if (!base::cpu::isa_available(GetParam()))
+      GTEST_SKIP() << "not on this machine: " << base::cpu::isa_name(GetParam());
   }
 };
 
@@ -143,8 +144,8 @@ TEST_P(Counts, KnowErrataAndLosses) {
   EXPECT_EQ(counts.errors, 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, Counts, testing::ValuesIn(cpu::kIsas),
-                         [](const auto& of) { return std::string(cpu::isa_name(of.param)); });
+INSTANTIATE_TEST_SUITE_P(Isa, Counts, testing::ValuesIn(base::cpu::kIsas),
+                         [](const auto& of) { return std::string(base::cpu::isa_name(of.param)); });
 
 }  // namespace
 }  // namespace ptkit::packet::test

@@ -52,7 +52,7 @@ struct Cells {
   }
 };
 
-void expect_equal(base::Bytes stream, cpu::Isa isa, DecoderState from, bool errata, unsigned mask,
+void expect_equal(base::Bytes stream, base::cpu::Isa isa, DecoderState from, bool errata, unsigned mask,
                   std::size_t step) {
   const Errata known = errata ? errata_for({}) : Errata{};
   const Rows expected = read_simply(stream, from, known);
@@ -97,10 +97,11 @@ void expect_equal(base::Bytes stream, cpu::Isa isa, DecoderState from, bool erra
 constexpr unsigned kAll = 0x7f;
 constexpr std::size_t kSteps[] = {5000, 333, 100, 1};
 
-class RowsInBulk : public testing::TestWithParam<cpu::Isa> {
+class RowsInBulk : public testing::TestWithParam<base::cpu::Isa> {
  protected:
   void SetUp() override {
-    if (!cpu::isa_available(GetParam())) GTEST_SKIP() << "not on this machine: " << cpu::isa_name(GetParam());
+    if (!base::cpu::isa_available(GetParam()))
+      GTEST_SKIP() << "not on this machine: " << base::cpu::isa_name(GetParam());
   }
 };
 
@@ -157,8 +158,8 @@ TEST_P(RowsInBulk, OfTheCorpus) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, RowsInBulk, testing::ValuesIn(cpu::kIsas),
-                         [](const auto& of) { return std::string(cpu::isa_name(of.param)); });
+INSTANTIATE_TEST_SUITE_P(Isa, RowsInBulk, testing::ValuesIn(base::cpu::kIsas),
+                         [](const auto& of) { return std::string(base::cpu::isa_name(of.param)); });
 
 }  // namespace
 }  // namespace ptkit::packet::test

@@ -44,7 +44,7 @@ void compare(const std::vector<std::uint8_t>& bytes, TntTime tnt_time, const pac
              std::span<const trace::KnownLoss> losses = {}) {
   FrameReader wide(bytes, losses, errata);
   FrameReader narrow(bytes, losses, errata);
-  narrow.use(cpu::Isa::SCALAR);
+  narrow.use(base::cpu::Isa::SCALAR);
   wide.set_tnt_time(tnt_time);
   narrow.set_tnt_time(tnt_time);
   Frame one;
@@ -124,7 +124,8 @@ std::vector<std::uint8_t> random_packets(std::mt19937_64& random, std::size_t si
 class WideScan : public testing::Test {
  protected:
   void SetUp() override {
-    if (cpu::isa_choice().isa != cpu::Isa::AVX512) GTEST_SKIP() << "no AVX-512 here, or not wanted";
+    if (base::cpu::isa_choice().isa != base::cpu::Isa::AVX512)
+      GTEST_SKIP() << "no AVX-512 here, or not wanted";
   }
 };
 

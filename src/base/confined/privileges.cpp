@@ -1,4 +1,4 @@
-#include "confined/privileges.h"
+#include "base/confined/privileges.h"
 
 #include <linux/capability.h>
 #include <sys/prctl.h>
@@ -9,7 +9,7 @@
 #include <array>
 #include <cerrno>
 
-namespace ptkit::confined {
+namespace ptkit::base::confined {
 
 namespace {
 
@@ -78,4 +78,4 @@ Privileges drop_privileges() {
   return is_root() ? Privileges::ROOT_USER : Privileges::NONE;
 }
 
-}  // namespace ptkit::confined
+}  // namespace ptkit::base::confined

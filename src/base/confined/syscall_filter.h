@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace ptkit::confined {
+namespace ptkit::base::confined {
 
 class SystemCallFilter {
  public:
@@ -26,4 +26,4 @@ class SystemCallFilter {
   std::vector<sock_filter> program_;
 };
 
-}  // namespace ptkit::confined
+}  // namespace ptkit::base::confined

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace ptkit::cpu {
+namespace ptkit::base::cpu {
 
 enum class Isa : std::uint8_t {
   SCALAR,
@@ -29,4 +29,4 @@ struct IsaChoice {
 // The choice by the environment variable PTKIT_FORCE_ISA, which is read once.
 [[nodiscard]] const IsaChoice& isa_choice() noexcept;
 
-}  // namespace ptkit::cpu
+}  // namespace ptkit::base::cpu

@@ -1,4 +1,4 @@
-#include "confined/processes.h"
+#include "base/confined/processes.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,11 +13,11 @@
 #include <cstring>
 #include <thread>
 
+#include "base/confined/keeper.h"
+#include "base/confined/pipe.h"
 #include "base/posix/signals_blocked.h"
-#include "confined/keeper.h"
-#include "confined/pipe.h"
 
-namespace ptkit::confined {
+namespace ptkit::base::confined {
 
 using base::Fd;
 using base::SignalsBlocked;
@@ -184,4 +184,4 @@ void ConfinedProcesses::end() {
   keeper_ = 0;
 }
 
-}  // namespace ptkit::confined
+}  // namespace ptkit::base::confined

@@ -1,11 +1,11 @@
-#include "confined/pipe.h"
+#include "base/confined/pipe.h"
 
 #include <poll.h>
 #include <unistd.h>
 
 #include <array>
 
-namespace ptkit::confined {
+namespace ptkit::base::confined {
 
 namespace {
 
@@ -39,4 +39,4 @@ PipeEnd read_pipe(const base::Fd& pipe, const PipeLimits& limits, const std::fun
 
 std::string killed_by(int signal) { return "the process was killed by signal " + std::to_string(signal); }
 
-}  // namespace ptkit::confined
+}  // namespace ptkit::base::confined

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "confined/syscall_filter.h"
+#include "base/confined/syscall_filter.h"
 
-namespace ptkit::confined {
+namespace ptkit::base::confined {
 
 struct ConfinementLimits {
   std::uint64_t memory_bytes = 0;  // in addition to its current address space
@@ -29,4 +29,4 @@ void close_descriptors_from(int first);
 [[nodiscard]] bool confine_program(const ConfinementLimits& limits, pid_t parent,
                                    const SystemCallFilter& filter);
 
-}  // namespace ptkit::confined
+}  // namespace ptkit::base::confined

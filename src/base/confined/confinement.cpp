@@ -1,4 +1,4 @@
-#include "confined/confinement.h"
+#include "base/confined/confinement.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,10 +12,10 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/confined/privileges.h"
 #include "base/posix/fd.h"
-#include "confined/privileges.h"
 
-namespace ptkit::confined {
+namespace ptkit::base::confined {
 
 namespace {
 
@@ -83,4 +83,4 @@ bool confine_program(const ConfinementLimits& limits, pid_t parent, const System
          limit_all(limits, limits.memory_bytes, kFiles) && filter.install();
 }
 
-}  // namespace ptkit::confined
+}  // namespace ptkit::base::confined

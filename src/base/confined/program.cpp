@@ -1,4 +1,4 @@
-#include "confined/program.h"
+#include "base/confined/program.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,11 +18,11 @@
 #include <optional>
 #include <thread>
 
+#include "base/confined/confinement.h"
+#include "base/confined/pipe.h"
 #include "base/posix/signals_blocked.h"
-#include "confined/confinement.h"
-#include "confined/pipe.h"
 
-namespace ptkit::confined {
+namespace ptkit::base::confined {
 
 using base::Fd;
 
@@ -208,4 +208,4 @@ std::string run_program(const std::string& path, const std::vector<std::string>&
   return stopped ? std::string() : problem;
 }
 
-}  // namespace ptkit::confined
+}  // namespace ptkit::base::confined

@@ -13,11 +13,11 @@
 #include <filesystem>
 #include <thread>
 
-#include "confined/program.h"
-#include "confined/syscall_filter.h"
+#include "base/confined/program.h"
+#include "base/confined/syscall_filter.h"
 #include "unit/support/scratch.h"
 
-namespace ptkit::confined::test {
+namespace ptkit::base::confined::test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -181,4 +181,4 @@ TEST_F(FindProgram, TakesTheHighestVersion) {
 }
 
 }  // namespace
-}  // namespace ptkit::confined::test
+}  // namespace ptkit::base::confined::test

@@ -2,7 +2,7 @@
 // byte has the length of an element that begins there. Doubling follows all these links in parallel.
 #pragma once
 
-#include "cpu/target.h"
+#include "base/cpu/target.h"
 
 #if PT_SIMD_X86
 #include <immintrin.h>
@@ -10,7 +10,7 @@
 #include <array>
 #include <cstdint>
 
-namespace ptkit::cpu {
+namespace ptkit::base::cpu {
 
 // 0 to 63.
 alignas(64) inline constexpr auto kOffsets = [] {
@@ -68,5 +68,5 @@ PT_INLINE_AVX512 Chain resolve_chain(__m512i lengths, const ChainConstants& with
   return {starts, _mm512_testn_epi8_mask(starts, with.beyond_bit)};
 }
 
-}  // namespace ptkit::cpu
+}  // namespace ptkit::base::cpu
 #endif

@@ -17,7 +17,7 @@
 #include "base/bytes.h"
 #include "base/posix/fd.h"
 
-namespace ptkit::confined {
+namespace ptkit::base::confined {
 
 inline constexpr std::string_view kProgramInput = "/proc/self/fd/3";
 
@@ -40,4 +40,4 @@ struct ProgramLimits {
                                       const base::Fd& input, const ProgramLimits& limits,
                                       const std::function<bool(std::string_view)>& take);
 
-}  // namespace ptkit::confined
+}  // namespace ptkit::base::confined

@@ -1,4 +1,4 @@
-#include "confined/syscall_filter.h"
+#include "base/confined/syscall_filter.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace ptkit::confined {
+namespace ptkit::base::confined {
 
 namespace {
 
@@ -113,4 +113,4 @@ bool SystemCallFilter::install() const noexcept {
   return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
 }
 
-}  // namespace ptkit::confined
+}  // namespace ptkit::base::confined

@@ -1,10 +1,10 @@
-#include "cpu/isa.h"
+#include "base/cpu/isa.h"
 
 #include <cstdlib>
 
-#include "cpu/target.h"
+#include "base/cpu/target.h"
 
-namespace ptkit::cpu {
+namespace ptkit::base::cpu {
 
 std::string_view isa_name(Isa isa) noexcept {
   switch (isa) {
@@ -50,4 +50,4 @@ const IsaChoice& isa_choice() noexcept {
   return choice;
 }
 
-}  // namespace ptkit::cpu
+}  // namespace ptkit::base::cpu

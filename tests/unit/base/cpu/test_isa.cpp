@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "cpu/isa.h"
+#include "base/cpu/isa.h"
 
-namespace ptkit::cpu::test {
+namespace ptkit::base::cpu::test {
 namespace {
 
 using base::Status;
@@ -37,4 +37,4 @@ TEST(Isa, RejectsUnknownNames) {
 }
 
 }  // namespace
-}  // namespace ptkit::cpu::test
+}  // namespace ptkit::base::cpu::test
