@@ -3,7 +3,7 @@
 
 All of it comes from the sources of the core itself: src/columns/schema.def (by way of the
 extension module), src/packet/packets.def, src/base/status.def, src/trace/warnings.def, and the comments of
-the enumerators in src/flow/rows/rows.h and src/insn/insn.h. With `--check`: fails if a page is not up to
+the enumerators in src/flow/rows/rows.h and src/code/insn/insn.h. With `--check`: fails if a page is not up to
 date.
 """
 
@@ -129,7 +129,7 @@ ABOUT = {
 # Enumeration, heading, where the enumerators' comments are, and the name that it has there.
 ENUMS = (
     ("BranchKind", "Branch kinds", "src/flow/rows/rows.h", "BranchKind"),
-    ("InsnClass", "Instruction classes", "src/insn/insn.h", "InsnClass"),
+    ("InsnClass", "Instruction classes", "src/code/insn/insn.h", "InsnClass"),
     ("GapCause", "Gap causes", "src/flow/rows/rows.h", "GapCause"),
     ("CallHow", "How frames begin", "src/calls/stack/frame.h", "How"),
     ("CallEnd", "How frames end", "src/calls/stack/frame.h", "EndHow"),

@@ -1,18 +1,18 @@
 // Every block: libipt's block decoder over file sections.
+#include "code/insn/insn.h"
 #include "common/library_blocks.h"
-#include "insn/insn.h"
 
 namespace ptkit::bench {
 namespace {
 
-insn::ExecMode mode_of(const pt_block& block) noexcept {
+code::insn::ExecMode mode_of(const pt_block& block) noexcept {
   switch (block.mode) {
     case ptem_16bit:
-      return insn::ExecMode::BITS16;
+      return code::insn::ExecMode::BITS16;
     case ptem_32bit:
-      return insn::ExecMode::BITS32;
+      return code::insn::ExecMode::BITS32;
     default:
-      return insn::ExecMode::BITS64;
+      return code::insn::ExecMode::BITS64;
   }
 }
 
@@ -22,11 +22,12 @@ void expand(const Sections& sections, const pt_block& block, Digest& digest) {
   for (std::uint16_t i = 0; i < block.ninsn; ++i) {
     digest.add(ip);
     std::uint8_t bytes[15];
-    insn::Insn insn;
+    code::insn::Insn insn;
     const std::size_t count = sections.read(ip, bytes, sizeof(bytes));
-    if (insn::decode(mode_of(block), {bytes, count}, insn) != base::Status::OK) return;
-    const bool direct = insn.cls == insn::InsnClass::JUMP || insn.cls == insn::InsnClass::CALL;
-    ip = direct ? insn::direct_target(insn, mode_of(block), ip) : insn::next_ip(insn, mode_of(block), ip);
+    if (code::insn::decode(mode_of(block), {bytes, count}, insn) != base::Status::OK) return;
+    const bool direct = insn.cls == code::insn::InsnClass::JUMP || insn.cls == code::insn::InsnClass::CALL;
+    ip = direct ? code::insn::direct_target(insn, mode_of(block), ip)
+                : code::insn::next_ip(insn, mode_of(block), ip);
   }
 }
 

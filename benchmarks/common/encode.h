@@ -22,7 +22,7 @@ struct Blocks final : flow::FlowSink {
 
  private:
   void on_block(const flow::Block& block) override {
-    if (block.mode != insn::ExecMode::BITS64) return;
+    if (block.mode != code::insn::ExecMode::BITS64) return;
     const auto [found, fresh] = known_.try_emplace({block.ip, block.size}, 0);
     if (fresh) {
       std::vector<std::uint8_t> bytes(block.size);
@@ -40,8 +40,8 @@ struct Blocks final : flow::FlowSink {
     [[nodiscard]] std::size_t read(std::uint64_t ip, std::vector<std::uint8_t>& out) const {
       return view.read(ip, out);
     }
-    image::Image image;
-    const image::CodeView& view;
+    code::image::Image image;
+    const code::image::CodeView& view;
   };
 
   View image_;

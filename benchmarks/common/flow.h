@@ -8,7 +8,7 @@ namespace ptkit::bench {
 
 inline void decode_flow(const trace::TraceBundle& bundle, flow::FlowSink& sink) {
   // A shared_ptr without ownership: the bundle outlives the decoder.
-  const image::Image image(std::shared_ptr<const trace::TraceBundle>(std::shared_ptr<void>(), &bundle));
+  const code::image::Image image(std::shared_ptr<const trace::TraceBundle>(std::shared_ptr<void>(), &bundle));
   flow::FlowOptions options;
   options.resync = flow::Resync::PSB;
   options.errata = packet::errata_for(bundle.configuration.cpu);

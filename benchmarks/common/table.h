@@ -96,7 +96,7 @@ class Session {
   }
 
   std::shared_ptr<const trace::TraceBundle> bundle_;
-  image::Image image_;
+  code::image::Image image_;
   flow::CodeCachePool code_;
   std::shared_ptr<columns::MemoryPool> memory_ = std::make_shared<columns::MemoryPool>();
 };

@@ -5,7 +5,7 @@
 namespace ptkit::bench {
 namespace {
 
-using insn::ExecMode;
+using code::insn::ExecMode;
 
 template <bool kDigest>
 Outcome encode(const trace::TraceBundle& bundle) {
@@ -39,7 +39,7 @@ Outcome encode(const trace::TraceBundle& bundle) {
   }
   if (last == nullptr) return sink.outcome(0, 0);  // no 64-bit code
   tracer.set_time_loosely(tsc);
-  const bool falls_through = last->end.cls == insn::InsnClass::OTHER;
+  const bool falls_through = last->end.cls == code::insn::InsnClass::OTHER;
   tracer.interrupted(falls_through ? last->next : last->last);
   tracer.generator().flush();
   return sink.outcome(rows, unexplained);

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "symbol/row_views.h"
+#include "code/symbol/row_views.h"
 
 namespace ptkit::aggregate {
 namespace {
@@ -22,26 +22,26 @@ namespace {
 }
 
 // The instruction at `ip`. False: there is no code, or none that can be decoded.
-[[nodiscard]] bool decode_at(const image::CodeView& code, std::uint64_t ip, insn::ExecMode mode,
-                             insn::Insn& found) {
+[[nodiscard]] bool decode_at(const code::image::CodeView& code, std::uint64_t ip, code::insn::ExecMode mode,
+                             code::insn::Insn& found) {
   constexpr std::size_t kMostBytes = 15;
   std::array<std::uint8_t, kMostBytes> bytes{};
   const std::size_t size = code.read(ip, bytes);
-  return insn::decode(mode, base::Bytes(bytes).first(size), found) == base::Status::OK;
+  return code::insn::decode(mode, base::Bytes(bytes).first(size), found) == base::Status::OK;
 }
 
-void add_block(const BlockCounts::Counted& counted, const image::CodeView& code, std::uint32_t cs_base,
+void add_block(const BlockCounts::Counted& counted, const code::image::CodeView& code, std::uint32_t cs_base,
                std::vector<InstructionCount>& out) {
   const auto& [block, count] = counted;
   std::uint64_t ip = block.ip;
   for (std::uint32_t left = block.instructions; left > 0; --left) {
-    insn::Insn found;
+    code::insn::Insn found;
     if (!decode_at(code, ip, block.mode, found)) {
       out.push_back({ip, count, count * left, block.space, 0});
       return;
     }
     out.push_back({ip, count, count, block.space, found.size});
-    ip = insn::next_ip(found, block.mode, ip, cs_base);
+    ip = code::insn::next_ip(found, block.mode, ip, cs_base);
   }
 }
 
@@ -101,14 +101,14 @@ std::vector<BlockCounts::Counted> BlockCounts::sorted() const {
   return found;
 }
 
-std::vector<InstructionCount> count_instructions(const BlockCounts& blocks, const image::Image& image) {
+std::vector<InstructionCount> count_instructions(const BlockCounts& blocks, const code::image::Image& image) {
   const std::uint32_t cs_base = image.bundle().configuration.cs_base;
-  const symbol::RowTimes last{symbol::kLastTime, symbol::kLastTime, true};
-  symbol::RowViews views(image);
+  const code::symbol::RowTimes last{code::symbol::kLastTime, code::symbol::kLastTime, true};
+  code::symbol::RowViews views(image);
   std::vector<InstructionCount> counts;
   for (const BlockCounts::Counted& counted : blocks.sorted()) {
-    const image::CodeView& view = views.at(counted.block.space, last.first);
-    const image::CodeView* const code = views.with_code(view, last, counted.block.ip);
+    const code::image::CodeView& view = views.at(counted.block.space, last.first);
+    const code::image::CodeView* const code = views.with_code(view, last, counted.block.ip);
     add_block(counted, code != nullptr ? *code : view, cs_base, counts);  // null: a callback may have it
   }
   std::sort(counts.begin(), counts.end(), [](const InstructionCount& a, const InstructionCount& b) {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "image/image.h"
-#include "insn/insn.h"
+#include "code/image/image.h"
+#include "code/insn/insn.h"
 #include "trace/bundle.h"
 
 namespace ptkit::aggregate {
@@ -16,7 +16,7 @@ struct ExecutedBlock {
   std::uint64_t ip = 0;
   std::uint32_t instructions = 0;
   trace::SpaceId space = 0;
-  insn::ExecMode mode = insn::ExecMode::BITS64;
+  code::insn::ExecMode mode = code::insn::ExecMode::BITS64;
 
   bool operator==(const ExecutedBlock&) const = default;
 };
@@ -56,6 +56,6 @@ struct InstructionCount {
 
 // Every instruction of the blocks once, by space and address. Code that was replaced is taken as it was last.
 [[nodiscard]] std::vector<InstructionCount> count_instructions(const BlockCounts& blocks,
-                                                               const image::Image& image);
+                                                               const code::image::Image& image);
 
 }  // namespace ptkit::aggregate

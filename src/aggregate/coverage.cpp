@@ -72,7 +72,7 @@ class CoverageDecoder::Sink final : public flow::FlowSink, private flow::BulkSin
 };
 
 CoverageDecoder::CoverageDecoder(std::shared_ptr<const trace::TraceBundle> bundle,
-                                 const flow::FlowOptions& options, image::ReadCallback callback)
+                                 const flow::FlowOptions& options, code::image::ReadCallback callback)
     : options_(options), callback_(std::move(callback)), sink_(std::make_unique<Sink>()) {
   set_bundle(std::move(bundle));
 }
@@ -80,7 +80,7 @@ CoverageDecoder::CoverageDecoder(std::shared_ptr<const trace::TraceBundle> bundl
 CoverageDecoder::~CoverageDecoder() = default;
 
 void CoverageDecoder::set_bundle(std::shared_ptr<const trace::TraceBundle> bundle) {
-  auto image = std::make_unique<image::Image>(bundle, callback_);
+  auto image = std::make_unique<code::image::Image>(bundle, callback_);
   pool_ = std::make_unique<flow::CodeCachePool>(*image);
   image_ = std::move(image);
   bundle_ = std::move(bundle);

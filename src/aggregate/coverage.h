@@ -79,9 +79,9 @@ void copy_edges(std::span<const Edge> edges, const EdgeArrays& arrays) noexcept;
 class CoverageDecoder {
  public:
   // Uses code and configuration of the bundle, not its streams. Code that changes with time is that of the
-  // start. `callback` may be empty: see image::ReadCallback.
+  // start. `callback` may be empty: see code::image::ReadCallback.
   explicit CoverageDecoder(std::shared_ptr<const trace::TraceBundle> bundle,
-                           const flow::FlowOptions& options = {}, image::ReadCallback callback = {});
+                           const flow::FlowOptions& options = {}, code::image::ReadCallback callback = {});
   ~CoverageDecoder();
   CoverageDecoder(const CoverageDecoder&) = delete;
   CoverageDecoder& operator=(const CoverageDecoder&) = delete;
@@ -125,8 +125,8 @@ class CoverageDecoder {
 
   std::shared_ptr<const trace::TraceBundle> bundle_;
   flow::FlowOptions options_;
-  image::ReadCallback callback_;
-  std::unique_ptr<image::Image> image_;  // null after an exception, until the next decode
+  code::image::ReadCallback callback_;
+  std::unique_ptr<code::image::Image> image_;  // null after an exception, until the next decode
   std::unique_ptr<flow::CodeCachePool> pool_;
   std::unique_ptr<Sink> sink_;
   trace::Stream stream_;

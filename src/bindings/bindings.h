@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "base/status.h"
+#include "code/image/image.h"
+#include "code/symbol/load_addresses.h"
+#include "code/symbol/source_lines.h"
+#include "code/symbol/symbols.h"
 #include "columns/batch.h"
 #include "columns/read/stream_facts.h"
 #include "flow/fast/code_cache_pool.h"
 #include "flow/rows/branch_choice.h"
-#include "image/image.h"
 #include "index/index.h"
-#include "symbol/load_addresses.h"
-#include "symbol/source_lines.h"
-#include "symbol/symbols.h"
 #include "trace/bundle.h"
 
 namespace ptkit::bindings {
@@ -55,15 +55,15 @@ class CodeCallback {
 struct Session {
   std::shared_ptr<const trace::TraceBundle> bundle;
   std::shared_ptr<CodeCallback> callback;  // may be null
-  std::unique_ptr<image::Image> image;
+  std::unique_ptr<code::image::Image> image;
   std::unique_ptr<flow::JumpTest> tail_jumps;        // the code caches refer to it
   std::unique_ptr<flow::CodeCachePool> code_caches;  // caches of decoded code
-  std::unique_ptr<symbol::Symbols> symbols;
+  std::unique_ptr<code::symbol::Symbols> symbols;
   // Without the debug files of this machine: call stacks are the same on each.
-  std::unique_ptr<symbol::Symbols> recorded_symbols;
-  std::unique_ptr<symbol::LoadAddresses> loads;
-  std::shared_ptr<const symbol::DebugModules> debug;  // null: only what the bundle has
-  std::unique_ptr<symbol::SourceLines> lines;
+  std::unique_ptr<code::symbol::Symbols> recorded_symbols;
+  std::unique_ptr<code::symbol::LoadAddresses> loads;
+  std::shared_ptr<const code::symbol::DebugModules> debug;  // null: only what the bundle has
+  std::unique_ptr<code::symbol::SourceLines> lines;
   std::shared_ptr<columns::StreamFacts> facts;
   // Bytes of streams that all readers decoded, and the builder of an index.
   std::shared_ptr<std::atomic<std::uint64_t>> decoded = std::make_shared<std::atomic<std::uint64_t>>(0);

@@ -3,13 +3,13 @@
 
 #include "bindings/bindings.h"
 #include "bindings/text.h"
+#include "code/image/code_file.h"
+#include "code/image/pe.h"
 #include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
 #include "formats/common/ds_area.h"
 #include "formats/common/missing_files.h"
 #include "formats/common/stream_ring.h"
-#include "image/code_file.h"
-#include "image/pe.h"
 #include "trace/page_dumps.h"
 #include "trace/rtit_ctl.h"
 
@@ -103,10 +103,10 @@ template <typename Add>
 std::int32_t add_in_spaces(BundleHandle& self, trace::SpaceId space, std::optional<std::uint64_t> cr3,
                            const Add& add) {
   if (!cr3) return add(space);
-  const auto spaces = image::spaces_with(*self.bundle, *cr3);
+  const auto spaces = code::image::spaces_with(*self.bundle, *cr3);
   const std::size_t before = self.bundle->code.size();
   const std::int32_t file = add(spaces.front());
-  image::repeat_in(*self.bundle, before, std::span(spaces).subspan(1));
+  code::image::repeat_in(*self.bundle, before, std::span(spaces).subspan(1));
   return file;
 }
 
@@ -114,19 +114,19 @@ std::int32_t add_code(BundleHandle& self, std::uint64_t address, const py::buffe
                       trace::SpaceId space, std::optional<std::uint64_t> cr3, const std::string& name) {
   const trace::TraceBuffer code = buffer_from_python(bytes, "code");
   return add_in_spaces(self, space, cr3, [&](trace::SpaceId one) {
-    return image::add_code(*self.bundle, name, code, address, one);
+    return code::image::add_code(*self.bundle, name, code, address, one);
   });
 }
 
 std::int32_t add_image(BundleHandle& self, const std::string& path, std::optional<std::uint64_t> load_address,
                        trace::SpaceId space, std::optional<std::uint64_t> cr3,
                        std::optional<bool> in_memory) {
-  image::Placement placement;
+  code::image::Placement placement;
   placement.load_address = load_address;
-  if (in_memory) placement.layout = *in_memory ? image::PeLayout::MEMORY : image::PeLayout::FILE;
+  if (in_memory) placement.layout = *in_memory ? code::image::PeLayout::MEMORY : code::image::PeLayout::FILE;
   return add_in_spaces(self, space, cr3, [&](trace::SpaceId one) {
     placement.space = one;
-    return value_or_raise(image::add_image(*self.bundle, path, placement));
+    return value_or_raise(code::image::add_image(*self.bundle, path, placement));
   });
 }
 
@@ -238,7 +238,7 @@ py::list spaces(const TraceBundle& bundle) {
 std::vector<std::size_t> spaces_of_cr3(const TraceBundle& bundle, std::uint64_t cr3) {
   std::vector<std::size_t> found;
   for (std::size_t space = 0; space < bundle.spaces.size(); ++space) {
-    if (image::has_cr3(bundle.spaces[space], cr3)) found.push_back(space);
+    if (code::image::has_cr3(bundle.spaces[space], cr3)) found.push_back(space);
   }
   return found;
 }
@@ -355,7 +355,7 @@ void register_bundle(py::module_& module) {
       .def(
           "image_bytes",
           [](const BundleHandle& self, std::size_t file) {
-            return image::pe_image_bytes(self.bundle->files.at(file).contents.bytes());
+            return code::image::pe_image_bytes(self.bundle->files.at(file).contents.bytes());
           },
           py::arg("file"), "SizeOfImage of a PE file; 0: not known, or another file.")
       .def("compare_with_pages", &compare_with_pages, py::arg("file"),

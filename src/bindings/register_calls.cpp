@@ -13,7 +13,7 @@
 #include "calls/stack_watch.h"
 #include "calls/sums/call_sums.h"
 #include "calls/sums/two_sinks.h"
-#include "symbol/python_name.h"
+#include "code/symbol/python_name.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -349,7 +349,7 @@ py::tuple read_times(const CallQuery& query, const Ticks& least, const Ticks& mo
 
 bool names_python(const CallQuery& query) {
   return std::ranges::any_of(query.session->bundle->files, [](const trace::ImageFile& file) {
-    return std::ranges::any_of(file.symbols, symbol::is_python_name, &trace::SymbolEntry::name);
+    return std::ranges::any_of(file.symbols, code::symbol::is_python_name, &trace::SymbolEntry::name);
   });
 }
 

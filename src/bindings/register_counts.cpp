@@ -41,8 +41,8 @@ void add_blocks(BlockCounts& self, const py::array_t<std::uint64_t>& ips,
   const Cells space(spaces, rows);
   const py::gil_scoped_release nogil;
   for (py::ssize_t row = 0; row < rows; ++row)
-    self.add(
-        {ip[row], static_cast<std::uint32_t>(size[row]), space[row], static_cast<insn::ExecMode>(mode[row])});
+    self.add({ip[row], static_cast<std::uint32_t>(size[row]), space[row],
+              static_cast<code::insn::ExecMode>(mode[row])});
 }
 
 template <typename T, typename Member>

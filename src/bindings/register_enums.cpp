@@ -3,9 +3,9 @@
 
 #include "bindings/bindings.h"
 #include "calls/stack/frame.h"
+#include "code/insn/insn.h"
 #include "columns/schema.h"
 #include "flow/rows/rows.h"
-#include "insn/insn.h"
 #include "packet/packet.h"
 #include "time/track.h"
 #include "trace/branch_record.h"
@@ -139,7 +139,7 @@ void register_small_enums(py::module_& module) {
             .finalize();
   }
   {
-    using Enum = insn::InsnClass;
+    using Enum = code::insn::InsnClass;
     py::native_enum<Enum>(module, "InsnClass", "enum.IntEnum",
                           "What an instruction does to control flow; docs/tables.md says what each means.")
         // clang-format off

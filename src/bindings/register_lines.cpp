@@ -207,9 +207,9 @@ class LineWriter {
                     std::int64_t>(array);
   }
 
-  symbol::RowAddresses addresses_of(const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
-                                    const Known& known, const std::optional<Times>& times) {
-    symbol::RowAddresses rows;
+  code::symbol::RowAddresses addresses_of(const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
+                                          const Known& known, const std::optional<Times>& times) {
+    code::symbol::RowAddresses rows;
     rows.ips = span(ips);
     rows.spaces = span(spaces);
     if (known) rows.known = span(*known);

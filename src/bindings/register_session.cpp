@@ -6,7 +6,7 @@
 #include "bindings/bindings.h"
 #include "bindings/text.h"
 #include "calls/code/tail_test.h"
-#include "insn/insn.h"
+#include "code/insn/insn.h"
 #include "time/track.h"
 
 namespace ptkit::bindings {
@@ -61,7 +61,7 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
                                       const std::optional<std::vector<std::string>>& debug_folders) {
   auto session = std::make_unique<Session>();
   session->bundle = std::make_shared<const trace::TraceBundle>(*handle.bundle);
-  image::ReadCallback read;
+  code::image::ReadCallback read;
   if (!callback.is_none()) {
     session->callback = std::make_shared<CodeCallback>(callback);
     read = [kept = session->callback](trace::SpaceId space, std::uint64_t address,
@@ -69,16 +69,16 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
       return kept->read(space, address, out);
     };
   }
-  session->image = std::make_unique<image::Image>(session->bundle, std::move(read));
+  session->image = std::make_unique<code::image::Image>(session->bundle, std::move(read));
   session->code_caches = std::make_unique<flow::CodeCachePool>(*session->image);
   session->facts = std::make_shared<columns::StreamFacts>(session->bundle->streams.size());
   if (debug_folders)
-    session->debug = std::make_shared<const symbol::DebugModules>(session->bundle, *debug_folders);
-  session->symbols = std::make_unique<symbol::Symbols>(session->bundle, session->debug);
-  session->recorded_symbols = std::make_unique<symbol::Symbols>(session->bundle);
+    session->debug = std::make_shared<const code::symbol::DebugModules>(session->bundle, *debug_folders);
+  session->symbols = std::make_unique<code::symbol::Symbols>(session->bundle, session->debug);
+  session->recorded_symbols = std::make_unique<code::symbol::Symbols>(session->bundle);
   session->tail_jumps = std::make_unique<calls::TailTest>(*session->image, *session->recorded_symbols);
-  session->loads = std::make_unique<symbol::LoadAddresses>(session->bundle);
-  if (debug_folders) session->lines = std::make_unique<symbol::SourceLines>(session->debug);
+  session->loads = std::make_unique<code::symbol::LoadAddresses>(session->bundle);
+  if (debug_folders) session->lines = std::make_unique<code::symbol::SourceLines>(session->debug);
   return session;
 }
 
@@ -97,13 +97,14 @@ py::bytes read_code(const Session& self, std::uint64_t ip, std::size_t size, tra
 std::string disassemble_bytes(const py::buffer& code, std::uint64_t ip, unsigned mode,
                               std::uint32_t cs_base) {
   const auto bytes = buffer_from_python(code, "code");
-  return insn::disassemble(static_cast<insn::ExecMode>(mode), bytes.bytes(), ip, cs_base);
+  return code::insn::disassemble(static_cast<code::insn::ExecMode>(mode), bytes.bytes(), ip, cs_base);
 }
 
 // Widths (16, 32, 64) of the code that was decoded so far.
 py::list code_bits(const Session& self) {
   py::list bits;
-  for (const auto mode : {insn::ExecMode::BITS16, insn::ExecMode::BITS32, insn::ExecMode::BITS64}) {
+  for (const auto mode :
+       {code::insn::ExecMode::BITS16, code::insn::ExecMode::BITS32, code::insn::ExecMode::BITS64}) {
     if (self.code_caches->met(mode)) bits.append(static_cast<unsigned>(mode));
   }
   return bits;
@@ -112,9 +113,10 @@ py::list code_bits(const Session& self) {
 // The size of the instruction; 0: no instruction.
 unsigned instruction_size(const py::buffer& code, unsigned mode) {
   const auto bytes = buffer_from_python(code, "code");
-  insn::Insn out;
-  return insn::decode(static_cast<insn::ExecMode>(mode), bytes.bytes(), out) == base::Status::OK ? out.size
-                                                                                                 : 0u;
+  code::insn::Insn out;
+  return code::insn::decode(static_cast<code::insn::ExecMode>(mode), bytes.bytes(), out) == base::Status::OK
+             ? out.size
+             : 0u;
 }
 
 py::array_t<std::int64_t> tsc_to_ns(

@@ -4,11 +4,11 @@
 
 #include "bindings/bindings.h"
 #include "bindings/text.h"
+#include "code/symbol/anon_memory.h"
+#include "code/symbol/row_names.h"
+#include "code/symbol/short_name.h"
+#include "code/symbol/similar_names.h"
 #include "formats/symbols/place.h"
-#include "symbol/anon_memory.h"
-#include "symbol/row_names.h"
-#include "symbol/short_name.h"
-#include "symbol/similar_names.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -25,11 +25,11 @@ std::span<const T> cells(const Array<T>& array, py::ssize_t rows) {
   return {array.data(), static_cast<std::size_t>(rows)};
 }
 
-symbol::RowAddresses addresses_of(const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
-                                  const std::optional<Array<bool>>& known,
-                                  const std::optional<Times>& times) {
+code::symbol::RowAddresses addresses_of(const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
+                                        const std::optional<Array<bool>>& known,
+                                        const std::optional<Times>& times) {
   const py::ssize_t rows = ips.size();
-  symbol::RowAddresses addresses;
+  code::symbol::RowAddresses addresses;
   addresses.ips = cells(ips, rows);
   addresses.spaces = cells(spaces, rows);
   if (known) addresses.known = cells(*known, rows);
@@ -49,20 +49,20 @@ struct Filled {
   }
   py::array_t<std::int32_t> codes;
   py::array_t<std::uint64_t> offsets;
-  symbol::RowCodes out;
+  code::symbol::RowCodes out;
 };
 
 py::tuple name_symbols(const Session& self, const Array<std::uint64_t>& ips,
                        const Array<std::uint32_t>& spaces, const std::optional<Array<bool>>& known,
                        const std::optional<Times>& times, bool offsets, bool imports, bool modules) {
-  const symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
+  const code::symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
   const Filled filled(ips.size(), offsets);
   std::vector<std::string_view> found;
   {
     const py::gil_scoped_release nogil;
-    const auto name = !imports  ? symbol::name_symbols
-                      : modules ? symbol::name_import_modules
-                                : symbol::name_imports;
+    const auto name = !imports  ? code::symbol::name_symbols
+                      : modules ? code::symbol::name_import_modules
+                                : code::symbol::name_imports;
     found = name(*self.symbols, *self.image, addresses, filled.out);
   }
   py::list names;
@@ -73,28 +73,29 @@ py::tuple name_symbols(const Session& self, const Array<std::uint64_t>& ips,
 py::tuple name_files(const Session& self, const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
                      const std::optional<Array<bool>>& known, const std::optional<Times>& times, bool offsets,
                      bool rva) {
-  const symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
+  const code::symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
   const Filled filled(ips.size(), offsets);
   {
     const py::gil_scoped_release nogil;
-    symbol::name_files(*self.symbols, *self.image, rva ? self.loads.get() : nullptr, addresses, filled.out);
+    code::symbol::name_files(*self.symbols, *self.image, rva ? self.loads.get() : nullptr, addresses,
+                             filled.out);
   }
   return py::make_tuple(filled.codes, filled.offsets);
 }
 
-const symbol::SourceLines& lines_of(const Session& self) {
+const code::symbol::SourceLines& lines_of(const Session& self) {
   if (!self.lines) throw py::value_error("a session without folders for debug files");
   return *self.lines;
 }
 
 py::tuple name_lines(const Session& self, const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
                      const std::optional<Times>& times) {
-  const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
+  const code::symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
   const Filled filled(ips.size(), true);
   std::vector<std::string_view> files;
   {
     const py::gil_scoped_release nogil;
-    files = symbol::name_lines(lines_of(self), *self.image, addresses, filled.out);
+    files = code::symbol::name_lines(lines_of(self), *self.image, addresses, filled.out);
   }
   py::list paths;
   for (const std::string_view file : files) paths.append(text_of(file));
@@ -104,13 +105,13 @@ py::tuple name_lines(const Session& self, const Array<std::uint64_t>& ips, const
 py::tuple name_inlined(const Session& self, const Array<std::uint64_t>& ips,
                        const Array<std::uint32_t>& spaces, const std::optional<Array<bool>>& known,
                        const std::optional<Times>& times, const Array<std::uint8_t>& levels) {
-  const symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
+  const code::symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
   const Filled filled(ips.size(), false);
   std::vector<std::string> found;
   {
     const auto levels_of = cells(levels, ips.size());
     const py::gil_scoped_release nogil;
-    found = symbol::name_inlined(lines_of(self), *self.image, addresses, levels_of, filled.out);
+    found = code::symbol::name_inlined(lines_of(self), *self.image, addresses, levels_of, filled.out);
   }
   py::list names;
   for (const std::string& name : found) names.append(text_of(name));
@@ -119,27 +120,27 @@ py::tuple name_inlined(const Session& self, const Array<std::uint64_t>& ips,
 
 py::array_t<std::uint8_t> inline_levels(const Session& self, const Array<std::uint64_t>& ips,
                                         const Array<std::uint32_t>& spaces) {
-  const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, std::nullopt);
+  const code::symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, std::nullopt);
   py::array_t<std::uint8_t> levels(ips.size());
   const std::span<std::uint8_t> out(levels.mutable_data(), static_cast<std::size_t>(levels.size()));
   {
     const py::gil_scoped_release nogil;
-    symbol::find_inline_levels(lines_of(self), *self.image, addresses, out);
+    code::symbol::find_inline_levels(lines_of(self), *self.image, addresses, out);
   }
   return levels;
 }
 
 py::list source_frames(const Session& self, const Array<std::uint64_t>& ips,
                        const Array<std::uint32_t>& spaces, const std::optional<Times>& times) {
-  const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
+  const code::symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
   if (addresses.ips.size() != 1) throw py::value_error("not one address");
-  std::vector<symbol::SourceFrame> frames;
+  std::vector<code::symbol::SourceFrame> frames;
   {
     const py::gil_scoped_release nogil;
-    frames = symbol::frames_of(lines_of(self), *self.symbols, *self.image, addresses);
+    frames = code::symbol::frames_of(lines_of(self), *self.symbols, *self.image, addresses);
   }
   py::list found;
-  for (const symbol::SourceFrame& frame : frames)
+  for (const code::symbol::SourceFrame& frame : frames)
     found.append(py::make_tuple(text_of(frame.function), text_of(frame.file), frame.line));
   return found;
 }
@@ -155,7 +156,7 @@ py::list short_names(const py::list& names) {
       continue;
     }
     const std::string_view full(text, static_cast<std::size_t>(size));
-    const std::string shorter = symbol::short_name(full);
+    const std::string shorter = code::symbol::short_name(full);
     if (shorter == full) {
       found.append(name);
     } else {
@@ -167,21 +168,21 @@ py::list short_names(const py::list& names) {
 
 // A column of the table of mappings.
 template <typename T, typename Value>
-void add_column(py::dict& columns, const char* name, const std::vector<symbol::Mapping>& rows,
+void add_column(py::dict& columns, const char* name, const std::vector<code::symbol::Mapping>& rows,
                 Value&& value) {
   py::array_t<T> cells(static_cast<py::ssize_t>(rows.size()));
   T* out = cells.mutable_data();
-  for (const symbol::Mapping& row : rows) *out++ = static_cast<T>(value(row));
+  for (const code::symbol::Mapping& row : rows) *out++ = static_cast<T>(value(row));
   columns[name] = cells;
 }
 
 py::dict mappings(const Session& self) {
-  std::vector<symbol::Mapping> rows;
+  std::vector<code::symbol::Mapping> rows;
   {
     const py::gil_scoped_release nogil;
     rows = self.loads->mappings();
   }
-  using symbol::Mapping;
+  using code::symbol::Mapping;
   py::dict columns;
   add_column<std::uint64_t>(columns, "address", rows, [](const Mapping& row) { return row.address; });
   add_column<std::uint64_t>(columns, "size", rows, [](const Mapping& row) { return row.size; });
@@ -197,11 +198,11 @@ py::dict mappings(const Session& self) {
 py::array_t<std::int32_t> find_regions(const Session& self, const Array<std::uint64_t>& ips,
                                        const Array<std::uint32_t>& spaces,
                                        const std::optional<Times>& times) {
-  const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
+  const code::symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
   const Filled filled(ips.size(), false);
   {
     const py::gil_scoped_release nogil;
-    symbol::find_regions(*self.image, addresses, filled.out);
+    code::symbol::find_regions(*self.image, addresses, filled.out);
   }
   return filled.codes;
 }
@@ -216,12 +217,12 @@ py::list code_regions(const Session& self) {
 
 py::list anon_memory(const Session& self) {
   py::list modules;
-  for (const symbol::AnonModule& one : self.symbols->anon_memory().modules())
+  for (const code::symbol::AnonModule& one : self.symbols->anon_memory().modules())
     modules.append(py::make_tuple(text_of(one.name()), one.space, one.base, one.last));
   return modules;
 }
 
-py::list symbol_rows(const std::vector<symbol::Symbol>& symbols) {
+py::list symbol_rows(const std::vector<code::symbol::Symbol>& symbols) {
   py::list rows;
   for (const auto& found : symbols) {
     rows.append(py::make_tuple(text_of(found.name), found.address, found.size, found.file, found.space));
@@ -305,7 +306,7 @@ void register_symbols(py::module_& module) {
   module.def(
       "match_symbols",
       [](const Session& self, const std::string& pattern, bool with_names) {
-        std::vector<symbol::Symbol> found;
+        std::vector<code::symbol::Symbol> found;
         {
           const py::gil_scoped_release nogil;
           found = self.symbols->matching(pattern, with_names);
@@ -325,7 +326,7 @@ void register_symbols(py::module_& module) {
   module.def(
       "similar_names",
       [](const std::string& name, const std::vector<std::string>& among, std::size_t limit) {
-        symbol::SimilarNames similar(name, limit);
+        code::symbol::SimilarNames similar(name, limit);
         for (const std::string& one : among) similar.add(one);
         py::list names;
         for (const std::string& one : similar.names()) names.append(text_of(one));

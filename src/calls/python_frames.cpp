@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "symbol/python_name.h"
+#include "code/symbol/python_name.h"
 
 namespace ptkit::calls {
 namespace {
@@ -78,7 +78,7 @@ static_assert(std::ranges::is_sorted(kCalls));
 }  // namespace
 
 PythonRole python_role(std::string_view raw_name) noexcept {
-  if (symbol::is_python_name(raw_name)) return PythonRole::FUNCTION;
+  if (code::symbol::is_python_name(raw_name)) return PythonRole::FUNCTION;
   const std::string_view name = raw_name.substr(0, raw_name.find_first_of(".@"));  // parts and PLT entries
   if (name == "py_trampoline_evaluator") return PythonRole::TRAMPOLINE;
   if (name == "_PyEval_EvalFrameDefault") return PythonRole::EVALUATOR;

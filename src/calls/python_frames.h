@@ -13,8 +13,8 @@
 #include "base/node_bytes.h"
 #include "calls/code/function_table.h"
 #include "calls/stack/frame.h"
+#include "code/symbol/symbols.h"
 #include "columns/batch.h"
-#include "symbol/symbols.h"
 
 namespace ptkit::calls {
 
@@ -61,7 +61,7 @@ class HiddenFrames {
 class PythonFrames final : public FrameSink {
  public:
   // All must outlive this. `frames` is not NATIVE.
-  PythonFrames(FrameView frames, const FunctionTable& functions, const symbol::Symbols& symbols,
+  PythonFrames(FrameView frames, const FunctionTable& functions, const code::symbol::Symbols& symbols,
                FrameSink& sink)
       : frames_(frames), functions_(functions), symbols_(symbols), sink_(sink) {}
 
@@ -88,7 +88,7 @@ class PythonFrames final : public FrameSink {
 
   FrameView frames_;
   const FunctionTable& functions_;
-  const symbol::Symbols& symbols_;
+  const code::symbol::Symbols& symbols_;
   FrameSink& sink_;
   struct Role {
     bool known = false;

@@ -22,17 +22,17 @@ class StreamCalls : private TaskSwitches::Taker {
  public:
   struct Input {
     columns::TableReader::Input reader;  // of this one stream
-    const image::Image& image;
-    const symbol::Symbols& symbols;
+    const code::image::Image& image;
+    const code::symbol::Symbols& symbols;
     columns::Selection selection;           // of threads, processes and spaces
     bool time = true;                       // frames have times
     const flow::JumpTest* jumps = nullptr;  // tail calls; null: all jumps are looked at
     Tails tails = Tails::NESTED;
     bool all_groups = false;  // frames have shares by MoreGroups
     FrameView frames = FrameView::NATIVE;
-    StackWatch* watch = nullptr;                    // looks at the stack between rows
-    const symbol::DebugModules* inlines = nullptr;  // inlined calls have frames; null: they have none
-    std::shared_ptr<columns::RowBudget> budget;     // of all streams; null: memory is not checked
+    StackWatch* watch = nullptr;                          // looks at the stack between rows
+    const code::symbol::DebugModules* inlines = nullptr;  // inlined calls have frames; null: they have none
+    std::shared_ptr<columns::RowBudget> budget;           // of all streams; null: memory is not checked
     // Frames are what happens within [begin, end) of these. Null: all of the stream.
     struct Window {
       columns::PhasesBy by = columns::PhasesBy::TIME;

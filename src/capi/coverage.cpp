@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "capi/failure.h"
-#include "image/code_file.h"
+#include "code/image/code_file.h"
 
 using ptkit::aggregate::Outcome;
 using ptkit::base::Bytes;
@@ -13,7 +13,8 @@ using ptkit::trace::TraceBundle;
 namespace {
 
 [[nodiscard]] std::vector<ptkit::trace::SpaceId> spaces_of(TraceBundle& bundle, const Place& place) {
-  return place.cr3 ? ptkit::image::spaces_with(bundle, *place.cr3) : std::vector{ptkit::trace::kAnySpace};
+  return place.cr3 ? ptkit::code::image::spaces_with(bundle, *place.cr3)
+                   : std::vector{ptkit::trace::kAnySpace};
 }
 
 [[nodiscard]] std::shared_ptr<const TraceBundle> bundle_of(const ptkit::capi::Settings& settings) {
@@ -52,7 +53,7 @@ ptkit_coverage::ptkit_coverage(const ptkit::capi::Settings& settings)
 
 // An exception must not pass the frames of the decoder's functions that are noexcept, nor those of a C
 // program.
-ptkit::image::ReadCallback ptkit_coverage::read_callback() {
+ptkit::code::image::ReadCallback ptkit_coverage::read_callback() {
   if (settings_.read_code == nullptr) return {};
   return [this](ptkit::trace::SpaceId, std::uint64_t address, std::span<std::uint8_t> out) noexcept {
     try {
@@ -67,16 +68,16 @@ ptkit::image::ReadCallback ptkit_coverage::read_callback() {
 }
 
 int ptkit_coverage::add_image(const std::string& path, const Place& place) {
-  ptkit::image::Placement placement;
+  ptkit::code::image::Placement placement;
   placement.load_address = place.address;
   placement.layout = place.layout;
   Addition addition(code_);
   const auto spaces = spaces_of(code_, place);
   placement.space = spaces.front();
   const std::size_t before = code_.code.size();
-  const auto added = ptkit::image::add_image(code_, path, placement);
+  const auto added = ptkit::code::image::add_image(code_, path, placement);
   if (!added.ok()) return ptkit::capi::fail(added.failure());
-  ptkit::image::repeat_in(code_, before, std::span(spaces).subspan(1));
+  ptkit::code::image::repeat_in(code_, before, std::span(spaces).subspan(1));
   addition.kept = code_is_new_ = true;
   return PTKIT_OK;
 }

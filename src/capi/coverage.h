@@ -30,7 +30,7 @@ struct ptkit_coverage {
   std::atomic<bool> busy{false};
 
  private:
-  [[nodiscard]] ptkit::image::ReadCallback read_callback();
+  [[nodiscard]] ptkit::code::image::ReadCallback read_callback();
   [[nodiscard]] ptkit_outcome describe(const ptkit::aggregate::Outcome& result) const noexcept;
 
   ptkit::capi::Settings settings_;

@@ -123,8 +123,8 @@ base::Result<Place> read_place(const ptkit_place* place) {
   Place found;
   if (given.address != PTKIT_AS_LINKED) found.address = given.address;
   if ((given.flags & PTKIT_CR3_KNOWN) != 0) found.cr3 = given.cr3;
-  if ((given.flags & PTKIT_LAYOUT_FILE) != 0) found.layout = image::PeLayout::FILE;
-  if ((given.flags & PTKIT_LAYOUT_MEMORY) != 0) found.layout = image::PeLayout::MEMORY;
+  if ((given.flags & PTKIT_LAYOUT_FILE) != 0) found.layout = code::image::PeLayout::FILE;
+  if ((given.flags & PTKIT_LAYOUT_MEMORY) != 0) found.layout = code::image::PeLayout::MEMORY;
   return found;
 }
 

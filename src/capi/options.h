@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "code/image/pe_layout.h"
 #include "flow/decoder/decoder.h"
-#include "image/pe_layout.h"
 #include "ptkit.h"
 #include "trace/bundle.h"
 
@@ -25,7 +25,7 @@ struct Settings {
 struct Place {
   std::optional<std::uint64_t> address{};  // empty: as linked
   std::optional<std::uint64_t> cr3{};      // empty: of all processes
-  std::optional<image::PeLayout> layout{};
+  std::optional<code::image::PeLayout> layout{};
 };
 
 // `place` may be null, and has another length as options have.

@@ -4,16 +4,16 @@
 #include <array>
 #include <optional>
 
+#include "code/symbol/anon_memory.h"
+#include "code/symbol/short_name.h"
 #include "lines/escape.h"
-#include "symbol/anon_memory.h"
-#include "symbol/short_name.h"
 
 namespace ptkit::lines {
 namespace {
 
-using image::CodeView;
-using symbol::RowAddresses;
-using symbol::RowTimes;
+using code::image::CodeView;
+using code::symbol::RowAddresses;
+using code::symbol::RowTimes;
 
 constexpr std::string_view kUnknown = "????????????????";
 constexpr std::string_view kNull = "null";
@@ -33,7 +33,7 @@ std::string with_offset(std::string name, std::uint64_t offset) {
 
 // A short name, if it selects the function: not where it is the whole name of another one.
 std::string selecting_name(const Code& code, std::string_view full) {
-  std::string name = symbol::short_name(full);
+  std::string name = code::symbol::short_name(full);
   // Whole names with scopes are of C++ and Rust, and have parameters, or no others with the same scopes.
   if (name == full || name.find("::") != std::string::npos) return name;
   const auto found = code.symbols.lookup(name);
@@ -48,18 +48,18 @@ std::string function_name(const Code& code, std::string_view full) {
   return code.shown.emplace(full, for_terminal(selecting_name(code, full))).first->second;
 }
 
-std::string name_of(const Code& code, const symbol::Symbol& symbol, std::uint64_t ip) {
+std::string name_of(const Code& code, const code::symbol::Symbol& symbol, std::uint64_t ip) {
   std::string name = function_name(code, symbol.name);
   return ip == symbol.address ? name : with_offset(std::move(name), ip - symbol.address);
 }
 
-symbol::ModulePlace module_of(const Code& code, const CodeView& view, std::uint64_t ip) {
-  const image::Provenance where = symbol::file_at(code.image, view, ip);
-  return symbol::module_of(code.symbols, code.image, code.loads, view, where, ip);
+code::symbol::ModulePlace module_of(const Code& code, const CodeView& view, std::uint64_t ip) {
+  const code::image::Provenance where = code::symbol::file_at(code.image, view, ip);
+  return code::symbol::module_of(code.symbols, code.image, code.loads, view, where, ip);
 }
 
 std::string module_name(const Code& code, std::int32_t number) {
-  if (symbol::is_file(code.image, number)) return code.modules[static_cast<std::size_t>(number)];
+  if (code::symbol::is_file(code.image, number)) return code.modules[static_cast<std::size_t>(number)];
   const std::size_t files = code.image.bundle().files.size();
   return code.symbols.anon_memory().modules()[static_cast<std::size_t>(number) - files].name();
 }
@@ -67,10 +67,10 @@ std::string module_name(const Code& code, std::int32_t number) {
 // The place of code in its module, or nothing. Lines of addresses with names alone have none of memory
 // without a file: the address says as much.
 std::string place_in_module(const Code& code, const CodeView& view, std::uint64_t ip) {
-  const symbol::ModulePlace found = module_of(code, view, ip);
-  if (found.number == symbol::kNoName) return {};
+  const code::symbol::ModulePlace found = module_of(code, view, ip);
+  if (found.number == code::symbol::kNoName) return {};
   const bool is_named = code.names == Names::SYMBOL;
-  if (is_named && !symbol::is_file(code.image, found.number)) return {};
+  if (is_named && !code::symbol::is_file(code.image, found.number)) return {};
   std::string name = for_terminal(module_name(code, found.number));
   if (is_named) name = '[' + std::move(name) + ']';
   return with_offset(std::move(name), found.offset);
@@ -112,7 +112,7 @@ AddressTexts::AddressTexts(const Code& code, Style style, std::string_view end)
 std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std::string_view module,
                                std::string_view offset) const {
   const std::string full = symbol.empty() ? std::string(kNull) : for_json(symbol);
-  const std::string shorter = symbol.empty() ? full : for_json(symbol::short_name(symbol));
+  const std::string shorter = symbol.empty() ? full : for_json(code::symbol::short_name(symbol));
   std::string text;
   for (const auto& [name, value] : {std::pair<std::string_view, std::string_view>{"ip", ip},
                                     {"symbol", shorter},
@@ -127,8 +127,8 @@ std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std
 std::string AddressTexts::text(const CodeView& view, std::uint64_t ip, const std::string& import) const {
   const auto symbol = code_.symbols.find(view.space(), view.valid_from(), ip);
   if (style_ == Style::JSON) {
-    const symbol::ModulePlace module = module_of(code_, view, ip);
-    const bool known = module.number != symbol::kNoName;
+    const code::symbol::ModulePlace module = module_of(code_, view, ip);
+    const bool known = module.number != code::symbol::kNoName;
     std::array<char, base::kMostDigits> digits;
     const std::string address(digits.data(), base::put_hex(digits.data(), ip));
     return json("\"0x" + address + '"', symbol ? std::string_view(symbol->name) : import,
@@ -149,7 +149,7 @@ std::pair<TextCache::Ref, bool> AddressTexts::make(const TextCache::Key& key, co
   const CodeView& seen = view != nullptr ? *view : first;
   // The code, the file that a page dump hides, and lists of symbols decide the text.
   const std::int32_t region = seen.provenance(ip).region;
-  const std::int32_t of_file = symbol::file_at(code_.image, seen, ip).region;
+  const std::int32_t of_file = code::symbol::file_at(code_.image, seen, ip).region;
   const std::uint64_t lists = std::uint64_t{code_.symbols.lists_at(seen.space(), seen.valid_from(), ip)}
                               << 32U;
   const TextCache::Key named{ip, static_cast<std::uint32_t>(region),
@@ -158,7 +158,7 @@ std::pair<TextCache::Ref, bool> AddressTexts::make(const TextCache::Key& key, co
   const TextCache::Ref ref = found != nullptr ? *found : cache_.store(text(seen, ip));
   if (found == nullptr) cache_.insert(named, ref);
   // The view alone decides, unless the row's last time is in another one.
-  const bool same = times.backwards || view == &first || symbol::covers(first, times.second);
+  const bool same = times.backwards || view == &first || code::symbol::covers(first, times.second);
   if (same) cache_.insert(key, ref);
   return {ref, same};
 }
@@ -167,7 +167,7 @@ bool AddressTexts::has_symbol(const RowAddresses& rows, std::size_t row) {
   constexpr std::size_t kTargets = std::size_t{1} << 12U;
   if (!rows.is_known(row)) return false;
   const std::uint64_t ip = rows.ips[row];
-  const RowTimes times = symbol::times_of(rows, row);
+  const RowTimes times = code::symbol::times_of(rows, row);
   const CodeView& first = views_.at(rows.spaces[row], times.first);
   const CodeView* const found = views_.with_code(first, times, ip);
   const CodeView* const view = found != nullptr ? found : &first;
@@ -182,7 +182,7 @@ bool AddressTexts::has_symbol(const RowAddresses& rows, std::size_t row) {
 std::string_view AddressTexts::import_of(const RowAddresses& from, const RowAddresses& to, std::size_t row) {
   if (!has_imports_ || !from.is_known(row) || has_symbol(to, row)) return {};
   const std::uint64_t ip = from.ips[row];
-  const RowTimes times = symbol::times_of(from, row);
+  const RowTimes times = code::symbol::times_of(from, row);
   const CodeView* const view = views_.with_code(views_.at(from.spaces[row], times.first), times, ip);
   return view == nullptr ? std::string_view{}
                          : code_.symbols.import_at(view->space(), view->valid_from(), ip).name;
@@ -201,11 +201,11 @@ bool AddressTexts::add_target(TextBuffer& out, const RowAddresses& to, const Row
     return true;
   }
   const std::uint64_t ip = to.ips[row];
-  const RowTimes times = symbol::times_of(to, row);
+  const RowTimes times = code::symbol::times_of(to, row);
   const CodeView& first = views_.at(to.spaces[row], times.first);
   const CodeView* const view = views_.with_code(first, times, ip);
   out.add(text(view != nullptr ? *view : first, ip, import));
-  return times.backwards || view == &first || symbol::covers(first, times.second);
+  return times.backwards || view == &first || code::symbol::covers(first, times.second);
 }
 
 bool AddressTexts::add_pair(TextBuffer& out, const RowAddresses& from, const RowAddresses& to,
@@ -232,10 +232,10 @@ InstructionTexts::InstructionTexts(const Code& code, InstructionStyle style)
     : code_(code), style_(style), views_(code.image), last_views_(code.image) {}
 
 std::string InstructionTexts::name(const CodeView& view, std::uint64_t ip) {
-  const RowTimes last{symbol::kLastTime, symbol::kLastTime, true};
+  const RowTimes last{code::symbol::kLastTime, code::symbol::kLastTime, true};
   // Lists of symbols name addresses that no view maps, too.
   const std::array<const CodeView*, 3> views{
-      symbol::maps(view, ip) ? &view : nullptr,
+      code::symbol::maps(view, ip) ? &view : nullptr,
       last_views_.with_code(last_views_.at(view.space(), last.first), last, ip), &view};
   std::string name;
   for (const CodeView* const one : views) {
@@ -252,9 +252,9 @@ std::string InstructionTexts::name(const CodeView& view, std::uint64_t ip) {
 }
 
 std::string InstructionTexts::text(const CodeView& view, std::uint64_t ip, base::Bytes bytes,
-                                   insn::ExecMode mode, const std::uint64_t* target) {
+                                   code::insn::ExecMode mode, const std::uint64_t* target) {
   if (style_ == InstructionStyle::JSON_BYTES) return for_json(digits_of(bytes, ""));
-  std::string disassembly = insn::disassemble(mode, bytes, ip, code_.cs_base);
+  std::string disassembly = code::insn::disassemble(mode, bytes, ip, code_.cs_base);
   if (style_ == InstructionStyle::JSON) return for_json(disassembly);
   std::string text = digits16(ip) + "  ";
   if (style_ == InstructionStyle::RAW) {
@@ -278,13 +278,13 @@ TextCache::Ref InstructionTexts::make(const TextCache::Key& key, const CodeView&
   const std::size_t count =
       view.read(ip, std::span(memory).first(std::min<std::size_t>(size, memory.size())));
   const base::Bytes bytes = base::Bytes(memory).first(count);
-  const auto exec_mode = static_cast<insn::ExecMode>(mode);
-  const std::optional<std::uint64_t> target = insn::direct_target(exec_mode, bytes, ip, code_.cs_base);
+  const auto exec_mode = static_cast<code::insn::ExecMode>(mode);
+  const std::optional<std::uint64_t> target = code::insn::direct_target(exec_mode, bytes, ip, code_.cs_base);
   // The region, and the file that a page dump hides, decide the text, if they have all that it is made of.
   const std::int32_t region = view.provenance(ip).region;
   const bool whole = region >= 0 && view.provenance(ip + size - 1).region == region &&
                      (!target || view.provenance(*target).region == region);
-  const std::int32_t of_file = symbol::file_at(code_.image, view, ip).region;
+  const std::int32_t of_file = code::symbol::file_at(code_.image, view, ip).region;
   const TextCache::Key same{ip, std::uint64_t{view.space()} << 32U | static_cast<std::uint32_t>(region),
                             key.more | std::uint64_t{static_cast<std::uint32_t>(of_file)} << 16U};
   const TextCache::Ref* const found = whole ? cache_.find(same) : nullptr;

@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "image/image.h"
-#include "insn/insn.h"
+#include "code/image/image.h"
+#include "code/insn/insn.h"
+#include "code/symbol/load_addresses.h"
+#include "code/symbol/row_names.h"
+#include "code/symbol/row_views.h"
+#include "code/symbol/symbols.h"
 #include "lines/text_buffer.h"
 #include "lines/text_cache.h"
-#include "symbol/load_addresses.h"
-#include "symbol/row_names.h"
-#include "symbol/row_views.h"
-#include "symbol/symbols.h"
 
 namespace ptkit::lines {
 
@@ -45,10 +45,11 @@ inline constexpr unsigned kPlaceBits = 33;
 
 // What is known of a trace's code. Valid as long as the texts that are made of it.
 struct Code {
-  const image::Image& image;
-  const symbol::Symbols& symbols;
-  const symbol::LoadAddresses* loads;  // nullptr: "[gzip]+0x1010" has the offset in the file, not the RVA
-  std::vector<std::string> modules;    // by file: its name without folders
+  const code::image::Image& image;
+  const code::symbol::Symbols& symbols;
+  const code::symbol::LoadAddresses*
+      loads;                         // nullptr: "[gzip]+0x1010" has the offset in the file, not the RVA
+  std::vector<std::string> modules;  // by file: its name without folders
   std::uint32_t cs_base = 0;
   Names names = Names::SYMBOL;
   bool short_names = false;  // of functions, where no style has both
@@ -56,22 +57,22 @@ struct Code {
   mutable std::map<std::string, std::string, std::less<>> shown;
 };
 
-// Names each row's address by the rules of symbol/row_names.h. An address is looked up once in each view of
-// its space, and named once in each code region.
+// Names each row's address by the rules of code/symbol/row_names.h. An address is looked up once in each view
+// of its space, and named once in each code region.
 class AddressTexts {
  public:
   // `end` is what the columns' names begin with: "from_" for "from_ip", or nothing.
   AddressTexts(const Code& code, Style style, std::string_view end);
 
   // False: another row with the same address and place_of() may have another text.
-  bool add(TextBuffer& out, const symbol::RowAddresses& rows, std::size_t row) {
+  bool add(TextBuffer& out, const code::symbol::RowAddresses& rows, std::size_t row) {
     if (!rows.is_known(row)) {
       out.add(unknown_);
       return true;
     }
     const std::uint64_t ip = rows.ips[row];
-    const symbol::RowTimes times = symbol::times_of(rows, row);
-    const image::CodeView& first = views_.at(rows.spaces[row], times.first);
+    const code::symbol::RowTimes times = code::symbol::times_of(rows, row);
+    const code::image::CodeView& first = views_.at(rows.spaces[row], times.first);
     const TextCache::Key key{ip, kView | place(first, times), 0};
     const TextCache::Ref* const found = cache_.find(key);
     const auto [ref, same] = found != nullptr ? std::pair(*found, true) : make(key, first, times, ip);
@@ -80,32 +81,33 @@ class AddressTexts {
   }
   // As add(), of branches' targets: one without a symbol has the name of the import slot that the branch
   // reads.
-  bool add_target(TextBuffer& out, const symbol::RowAddresses& to, const symbol::RowAddresses& from,
-                  std::size_t row);
+  bool add_target(TextBuffer& out, const code::symbol::RowAddresses& to,
+                  const code::symbol::RowAddresses& from, std::size_t row);
   // As Style::NAME: "  a -> b", "?" for one that has no name; nothing if none has one. Returns what add()
   // does.
-  bool add_pair(TextBuffer& out, const symbol::RowAddresses& from, const symbol::RowAddresses& to,
-                const symbol::RowAddresses& indirect, std::size_t row);
+  bool add_pair(TextBuffer& out, const code::symbol::RowAddresses& from, const code::symbol::RowAddresses& to,
+                const code::symbol::RowAddresses& indirect, std::size_t row);
   // Equal for two that write the same texts.
   [[nodiscard]] std::string description() const { return std::to_string(static_cast<int>(style_)) + end_; }
   // What code the space of a row's addresses has at the row's time: a number of kPlaceBits.
-  [[nodiscard]] std::uint64_t place_of(const symbol::RowAddresses& rows, std::size_t row) {
-    const symbol::RowTimes times = symbol::times_of(rows, row);
+  [[nodiscard]] std::uint64_t place_of(const code::symbol::RowAddresses& rows, std::size_t row) {
+    const code::symbol::RowTimes times = code::symbol::times_of(rows, row);
     return place(views_.at(rows.spaces[row], times.first), times);
   }
 
  private:
-  [[nodiscard]] static std::uint64_t place(const image::CodeView& first,
-                                           const symbol::RowTimes& times) noexcept {
+  [[nodiscard]] static std::uint64_t place(const code::image::CodeView& first,
+                                           const code::symbol::RowTimes& times) noexcept {
     return first.id() | (times.backwards ? kBackwards : 0);
   }
-  [[nodiscard]] std::pair<TextCache::Ref, bool> make(const TextCache::Key& key, const image::CodeView& first,
-                                                     const symbol::RowTimes& times, std::uint64_t ip);
-  [[nodiscard]] std::string text(const image::CodeView& view, std::uint64_t ip,
+  [[nodiscard]] std::pair<TextCache::Ref, bool> make(const TextCache::Key& key,
+                                                     const code::image::CodeView& first,
+                                                     const code::symbol::RowTimes& times, std::uint64_t ip);
+  [[nodiscard]] std::string text(const code::image::CodeView& view, std::uint64_t ip,
                                  const std::string& import = {}) const;
-  [[nodiscard]] std::string_view import_of(const symbol::RowAddresses& from, const symbol::RowAddresses& to,
-                                           std::size_t row);
-  [[nodiscard]] bool has_symbol(const symbol::RowAddresses& rows, std::size_t row);
+  [[nodiscard]] std::string_view import_of(const code::symbol::RowAddresses& from,
+                                           const code::symbol::RowAddresses& to, std::size_t row);
+  [[nodiscard]] bool has_symbol(const code::symbol::RowAddresses& rows, std::size_t row);
   // An empty `symbol` is not known.
   [[nodiscard]] std::string json(std::string_view ip, std::string_view symbol, std::string_view module,
                                  std::string_view offset) const;
@@ -114,12 +116,12 @@ class AddressTexts {
   Style style_;
   std::string end_;
   PaddedText unknown_;  // the text of a row without an address
-  symbol::RowViews views_;
+  code::symbol::RowViews views_;
   bool has_imports_;
   TextCache cache_;
   // A direct-mapped cache of has_symbol().
   struct Target {
-    const image::CodeView* view = nullptr;
+    const code::image::CodeView* view = nullptr;
     std::uint64_t ip = 0;
     bool has_symbol = false;
   };
@@ -151,8 +153,8 @@ class InstructionTexts {
   void add(TextBuffer& out, const RowInstructions& rows, std::size_t row) {
     const std::uint64_t ip = rows.ips[row];
     // The earliest time of a row chose the version of the code when it was decoded.
-    const std::uint64_t time = rows.time_known[row] ? std::min(rows.tsc[row], symbol::kLastTime) : 0;
-    const image::CodeView& view = views_.at(rows.spaces[row], time);
+    const std::uint64_t time = rows.time_known[row] ? std::min(rows.tsc[row], code::symbol::kLastTime) : 0;
+    const code::image::CodeView& view = views_.at(rows.spaces[row], time);
     const std::uint64_t more = rows.sizes[row] | std::uint64_t{rows.modes[row]} << 8U;
     const TextCache::Key key{ip, kView | view.id(), more};
     const TextCache::Ref* const found = cache_.find(key);
@@ -162,16 +164,16 @@ class InstructionTexts {
   }
 
  private:
-  [[nodiscard]] TextCache::Ref make(const TextCache::Key& key, const image::CodeView& view, std::uint64_t ip,
-                                    std::uint8_t size, std::uint8_t mode);
-  [[nodiscard]] std::string text(const image::CodeView& view, std::uint64_t ip, base::Bytes bytes,
-                                 insn::ExecMode mode, const std::uint64_t* target);
-  [[nodiscard]] std::string name(const image::CodeView& view, std::uint64_t ip);
+  [[nodiscard]] TextCache::Ref make(const TextCache::Key& key, const code::image::CodeView& view,
+                                    std::uint64_t ip, std::uint8_t size, std::uint8_t mode);
+  [[nodiscard]] std::string text(const code::image::CodeView& view, std::uint64_t ip, base::Bytes bytes,
+                                 code::insn::ExecMode mode, const std::uint64_t* target);
+  [[nodiscard]] std::string name(const code::image::CodeView& view, std::uint64_t ip);
 
   const Code& code_;
   InstructionStyle style_;
-  symbol::RowViews views_;
-  symbol::RowViews last_views_;
+  code::symbol::RowViews views_;
+  code::symbol::RowViews last_views_;
   TextCache cache_;
 };
 

@@ -78,7 +78,7 @@ void FieldKeys::add_known(std::span<const bool> known) {
   if (!known.empty()) add(Cells(known));
 }
 
-void FieldKeys::add(AddressTexts& texts, const symbol::RowAddresses& rows) {
+void FieldKeys::add(AddressTexts& texts, const code::symbol::RowAddresses& rows) {
   append(layout_, texts.description());
   add_known(rows.known);
   add(Cells(rows.ips));

@@ -33,7 +33,7 @@ class FieldKeys {
   };
   struct Place {
     AddressTexts* texts = nullptr;
-    symbol::RowAddresses rows;
+    code::symbol::RowAddresses rows;
     std::size_t word = 0;
     unsigned shift = 0;
   };
@@ -42,7 +42,7 @@ class FieldKeys {
   void describe(const Field& field);
   void add(const Cells& cells);
   void add_known(std::span<const bool> known);
-  void add(AddressTexts& texts, const symbol::RowAddresses& rows);
+  void add(AddressTexts& texts, const code::symbol::RowAddresses& rows);
   void place(unsigned bits, std::size_t& word, unsigned& shift);
 
   std::vector<Column> columns_;

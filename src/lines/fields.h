@@ -44,14 +44,15 @@ struct TextField {
 };
 struct AddressField {
   AddressTexts* texts = nullptr;
-  symbol::RowAddresses rows;
-  symbol::RowAddresses from{};  // of branches' targets: where they come from, known for indirect branches
+  code::symbol::RowAddresses rows;
+  code::symbol::RowAddresses
+      from{};  // of branches' targets: where they come from, known for indirect branches
 };
 struct AddressPairField {
   AddressTexts* texts = nullptr;
-  symbol::RowAddresses from;
-  symbol::RowAddresses to;
-  symbol::RowAddresses indirect;  // `from`, known where an indirect branch may read an import slot
+  code::symbol::RowAddresses from;
+  code::symbol::RowAddresses to;
+  code::symbol::RowAddresses indirect;  // `from`, known where an indirect branch may read an import slot
 };
 struct InstructionField {
   InstructionTexts* texts = nullptr;

@@ -18,8 +18,8 @@ namespace {
 [[maybe_unused]] constexpr unsigned kMaxResumes = 16;
 
 // Classifies an instruction that ptkit's decoder does not know by libipt's class.
-insn::InsnClass class_of(pt_insn_class iclass) noexcept {
-  using insn::InsnClass;
+code::insn::InsnClass class_of(pt_insn_class iclass) noexcept {
+  using code::insn::InsnClass;
   switch (iclass) {
     case ptic_call:
       return InsnClass::CALL;
@@ -42,16 +42,16 @@ insn::InsnClass class_of(pt_insn_class iclass) noexcept {
   }
 }
 
-insn::ExecMode mode_of(pt_exec_mode mode) noexcept {
+code::insn::ExecMode mode_of(pt_exec_mode mode) noexcept {
   switch (mode) {
     case ptem_16bit:
-      return insn::ExecMode::BITS16;
+      return code::insn::ExecMode::BITS16;
     case ptem_32bit:
-      return insn::ExecMode::BITS32;
+      return code::insn::ExecMode::BITS32;
     case ptem_64bit:
-      return insn::ExecMode::BITS64;
+      return code::insn::ExecMode::BITS64;
     default:
-      return insn::ExecMode::UNKNOWN;
+      return code::insn::ExecMode::UNKNOWN;
   }
 }
 
@@ -63,23 +63,23 @@ Step to_step(const pt_insn& from) noexcept {
   step.insn.size = from.size;
   step.insn.cls = class_of(from.iclass);
   if (from.iclass == ptic_other || from.iclass == ptic_ptwrite) return step;
-  insn::Insn decoded;
-  if (insn::decode(step.mode, {from.raw, from.size}, decoded) == base::Status::OK) {
+  code::insn::Insn decoded;
+  if (code::insn::decode(step.mode, {from.raw, from.size}, decoded) == base::Status::OK) {
     step.insn.cls = decoded.cls;
     step.insn.kind = decoded.kind;
   }
   return step;
 }
 
-bool consumes_trace(insn::InsnClass cls) noexcept {
-  using insn::InsnClass;
+bool consumes_trace(code::insn::InsnClass cls) noexcept {
+  using code::insn::InsnClass;
   return cls != InsnClass::OTHER && cls != InsnClass::JUMP && cls != InsnClass::CALL;
 }
 
 class ReferenceDecoder final : public flow::RowSource {
  public:
   ReferenceDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
-                   const image::Image& image, const flow::FlowOptions& options, flow::FlowSink& sink,
+                   const code::image::Image& image, const flow::FlowOptions& options, flow::FlowSink& sink,
                    time::TimeTrack* track);
 
   [[nodiscard]] bool run() override;
@@ -130,7 +130,7 @@ class ReferenceDecoder final : public flow::RowSource {
 };
 
 ReferenceDecoder::ReferenceDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
-                                   const image::Image& image, const flow::FlowOptions& options,
+                                   const code::image::Image& image, const flow::FlowOptions& options,
                                    flow::FlowSink& sink, time::TimeTrack* track)
     : stream_(stream),
       options_(options),
@@ -425,7 +425,7 @@ void ReferenceDecoder::describe(flow::FlowError& error) const {
   error.argument = error.ip & ~(kPage - 1);
   error.argument2 = kPage;
   if (memory_.view() == nullptr) return;
-  const image::Provenance origin = memory_.view()->provenance(error.ip);
+  const code::image::Provenance origin = memory_.view()->provenance(error.ip);
   if (origin.region < 0) return;
   error.argument = origin.region_address;
   error.argument2 = origin.region_size;
@@ -436,8 +436,9 @@ void ReferenceDecoder::describe(flow::FlowError& error) const {
 
 std::unique_ptr<flow::RowSource> make_reference(const trace::Stream& stream,
                                                 const trace::Configuration& configuration,
-                                                const image::Image& image, const flow::FlowOptions& options,
-                                                flow::FlowSink& sink, time::TimeTrack* track) {
+                                                const code::image::Image& image,
+                                                const flow::FlowOptions& options, flow::FlowSink& sink,
+                                                time::TimeTrack* track) {
   return std::make_unique<ReferenceDecoder>(stream, configuration, image, options, sink, track);
 }
 

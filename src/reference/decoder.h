@@ -26,7 +26,7 @@ namespace ptkit::reference {
 // flag are on.
 [[nodiscard]] std::unique_ptr<flow::RowSource> make_reference(const trace::Stream& stream,
                                                               const trace::Configuration& configuration,
-                                                              const image::Image& image,
+                                                              const code::image::Image& image,
                                                               const flow::FlowOptions& options,
                                                               flow::FlowSink& sink, time::TimeTrack* track);
 

@@ -4,7 +4,7 @@
 #include <exception>
 #include <span>
 
-#include "image/image.h"
+#include "code/image/image.h"
 #include "reference/library.h"
 
 namespace ptkit::reference {
@@ -13,7 +13,7 @@ namespace ptkit::reference {
 // decoder always see the same code, even if the code changes with time.
 class Memory {
  public:
-  Memory(const image::Image& image, trace::SpaceId space) noexcept : image_(image), space_(space) {}
+  Memory(const code::image::Image& image, trace::SpaceId space) noexcept : image_(image), space_(space) {}
   Memory(const Memory&) = delete;  // libipt keeps its address
   Memory& operator=(const Memory&) = delete;
 
@@ -26,7 +26,7 @@ class Memory {
   // Whether the code changes with time: then set_time() is needed.
   [[nodiscard]] bool varies() const noexcept;
   [[nodiscard]] trace::SpaceId space() const noexcept { return current_space_; }
-  [[nodiscard]] const image::CodeView* view() const noexcept { return view_; }
+  [[nodiscard]] const code::image::CodeView* view() const noexcept { return view_; }
 
   // An exception of a user's read callback must not pass through libipt, so it is kept here.
   void rethrow();
@@ -36,9 +36,9 @@ class Memory {
                   void* context) noexcept;
   void look(std::uint64_t cr3);
 
-  const image::Image& image_;
+  const code::image::Image& image_;
   LibraryImagePtr library_image_;
-  const image::CodeView* view_ = nullptr;
+  const code::image::CodeView* view_ = nullptr;
   std::exception_ptr exception_;
   trace::SpaceId space_;
   trace::SpaceId current_space_ = trace::kAnySpace;

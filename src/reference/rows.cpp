@@ -5,18 +5,18 @@
 namespace ptkit::reference {
 namespace {
 
+using code::insn::InsnClass;
 using flow::BranchKind;
 using flow::EventKind;
-using insn::InsnClass;
 
 // A longer block of code without branches is split, to bound memory.
 constexpr std::size_t kMaxBlockInsns = 4096;
 
-std::uint64_t wrap(std::uint64_t ip, insn::ExecMode mode) noexcept {
+std::uint64_t wrap(std::uint64_t ip, code::insn::ExecMode mode) noexcept {
   switch (mode) {
-    case insn::ExecMode::BITS16:
+    case code::insn::ExecMode::BITS16:
       return ip & 0xffff;
-    case insn::ExecMode::BITS32:
+    case code::insn::ExecMode::BITS32:
       return ip & 0xffffffff;
     default:
       return ip;

@@ -11,7 +11,7 @@ namespace ptkit::reference {
 struct Step {
   std::uint64_t ip = 0;
   flow::BlockInsn insn;
-  insn::ExecMode mode = insn::ExecMode::BITS64;
+  code::insn::ExecMode mode = code::insn::ExecMode::BITS64;
   std::uint8_t flags = 0;  // IN_TX
 };
 

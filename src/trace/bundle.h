@@ -148,11 +148,11 @@ struct SymbolEntry {
 // A file of code, for messages and symbols.
 struct ImageFile {
   std::string path;
-  std::string build_id;                 // hex, may be empty
-  TraceBuffer contents;                 // the whole file if available, else empty
-  std::vector<SymbolEntry> symbols;     // symbols in the bundle; used if `contents` is empty
-  std::vector<std::uint8_t> unwind{};   // unwind::UnwindTable in the bundle; used if `contents` is empty
-  std::vector<std::uint8_t> imports{};  // image::Imports in the bundle; used if `contents` is empty
+  std::string build_id;                // hex, may be empty
+  TraceBuffer contents;                // the whole file if available, else empty
+  std::vector<SymbolEntry> symbols;    // symbols in the bundle; used if `contents` is empty
+  std::vector<std::uint8_t> unwind{};  // code::bounds::UnwindTable in the bundle; used if `contents` is empty
+  std::vector<std::uint8_t> imports{};  // code::image::Imports in the bundle; used if `contents` is empty
   TraceBuffer debug{};                  // an ELF file of its debug sections in the bundle; may be empty
 };
 

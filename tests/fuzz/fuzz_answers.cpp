@@ -2,8 +2,8 @@
 #include <cstdlib>
 
 #include "capture/files/parse_request.h"
-#include "image/imports.h"
-#include "unwind/table.h"
+#include "code/bounds/table.h"
+#include "code/image/imports.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptkit::capture;
@@ -17,9 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& one : parsed->symbols) {
     if (one.file_offset >= request.file_bytes || one.name.find('\0') != std::string::npos) std::abort();
   }
-  const auto table = ptkit::unwind::UnwindTable::decode(parsed->unwind, request.file_bytes);
+  const auto table = ptkit::code::bounds::UnwindTable::decode(parsed->unwind, request.file_bytes);
   if (!table && !parsed->unwind.empty()) std::abort();
-  if (!parsed->imports.empty() && !ptkit::image::Imports::decode(parsed->imports)) std::abort();
+  if (!parsed->imports.empty() && !ptkit::code::image::Imports::decode(parsed->imports)) std::abort();
   for (const auto& one : parsed->places) {
     if (one.offset >= request.file_bytes) std::abort();
   }

@@ -11,12 +11,12 @@
 #include <random>
 #include <vector>
 
+#include "code/image/imports.h"
+#include "code/symbol/symbols.h"
 #include "formats/ptk/chunks.h"
 #include "formats/ptk/writer.h"
 #include "formats/registry.h"
-#include "image/imports.h"
 #include "memory_file.h"
-#include "symbol/symbols.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
@@ -142,9 +142,9 @@ void check(const trace::TraceBundle& bundle) {
     for (const std::uint8_t byte : region.bytes.bytes()) sum += byte;
   }
   for (const trace::ImageFile& file : bundle.files) {
-    if (image::Imports::of(file).encode() != file.imports) std::abort();
+    if (code::image::Imports::of(file).encode() != file.imports) std::abort();
   }
-  const symbol::Symbols symbols(std::make_shared<const trace::TraceBundle>(bundle));
+  const code::symbol::Symbols symbols(std::make_shared<const trace::TraceBundle>(bundle));
   for (const trace::CodeRegion& region : bundle.code)
     sum += symbols.import_at(region.space, region.tsc_from, region.address).module.size();
   static_cast<void>(*const_cast<volatile unsigned*>(&sum));

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include "code/image/image.h"
 #include "columns/read/reader.h"
 #include "flow/decoder/decoder.h"
-#include "image/image.h"
 
 namespace {
 
@@ -36,7 +36,7 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-Rows read(const std::shared_ptr<trace::TraceBundle>& bundle, const image::Image& image,
+Rows read(const std::shared_ptr<trace::TraceBundle>& bundle, const code::image::Image& image,
           columns::TableId table, std::size_t part) {
   columns::Request request;
   request.table = table;
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Edges are counted over the whole stream: their table has no parts.
   const std::size_t part = table == columns::TableId::edges ? SIZE_MAX : 1 + data[1] % 64u;
   const auto bundle = make_bundle({data + 2, size - 2});
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   if (read(bundle, image, table, part) != read(bundle, image, table, SIZE_MAX)) std::abort();
   return 0;
 }

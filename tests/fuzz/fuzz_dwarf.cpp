@@ -1,23 +1,23 @@
 // Lines, inlined functions and names of debug files: any ELF file, at any address of its code.
 #include <cstdlib>
 
-#include "dwarf/line_cursor.h"
-#include "dwarf/small_names.h"
-#include "image/debug_sections.h"
-#include "image/elf_file.h"
+#include "code/image/debug_sections.h"
+#include "code/image/elf_file.h"
+#include "code/source/dwarf/line_cursor.h"
+#include "code/source/dwarf/small_names.h"
 
 namespace {
 
 constexpr std::size_t kMostFrames = 1000;
 
-void look_up(const ptkit::dwarf::DebugInfo& info, std::uint64_t address) {
+void look_up(const ptkit::code::dwarf::DebugInfo& info, std::uint64_t address) {
   const auto frames = info.frames_at(address);
   if (frames.size() > kMostFrames) std::abort();
-  const auto line = ptkit::dwarf::LineCursor(info).at(address);
+  const auto line = ptkit::code::dwarf::LineCursor(info).at(address);
   if (!frames.empty() && frames.front().at.line != line.line) std::abort();
 }
 
-void look_up(const ptkit::dwarf::DebugInfo& info, const ptkit::image::ElfFile& elf) {
+void look_up(const ptkit::code::dwarf::DebugInfo& info, const ptkit::code::image::ElfFile& elf) {
   constexpr std::uint64_t kPlaces = 64;
   for (const GElf_Phdr& segment : elf.segments()) {
     const std::uint64_t step = segment.p_memsz / kPlaces + 1;
@@ -30,17 +30,18 @@ void look_up(const ptkit::dwarf::DebugInfo& info, const ptkit::image::ElfFile& e
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptkit;
   const base::Bytes bytes(data, size);
-  for (const auto& name : dwarf::small_names(bytes)) {
+  for (const auto& name : code::dwarf::small_names(bytes)) {
     if (name.name.empty()) std::abort();
   }
-  const auto elf = image::ElfFile::open(bytes);
+  const auto elf = code::image::ElfFile::open(bytes);
   const trace::TraceBuffer file(bytes, nullptr);
-  const auto info = dwarf::DebugInfo::open(file, [&](const dwarf::AltLink&) { return file; });
+  const auto info = code::dwarf::DebugInfo::open(file, [&](const code::dwarf::AltLink&) { return file; });
   if (info == nullptr) return 0;
   if (!elf.ok()) std::abort();
   look_up(*info, elf.value());
-  const std::string kept = image::debug_sections(bytes);
-  const auto alone = dwarf::DebugInfo::open(trace::TraceBuffer::from_vector({kept.begin(), kept.end()}));
+  const std::string kept = code::image::debug_sections(bytes);
+  const auto alone =
+      code::dwarf::DebugInfo::open(trace::TraceBuffer::from_vector({kept.begin(), kept.end()}));
   if (alone != nullptr) look_up(*alone, elf.value());
   return 0;
 }

@@ -6,12 +6,12 @@
 #include <array>
 #include <cstdlib>
 
-#include "image/code_file.h"
-#include "image/contradictions.h"
-#include "image/elf.h"
-#include "image/imports.h"
-#include "image/pe.h"
-#include "symbol/symbols.h"
+#include "code/image/code_file.h"
+#include "code/image/contradictions.h"
+#include "code/image/elf.h"
+#include "code/image/imports.h"
+#include "code/image/pe.h"
+#include "code/symbol/symbols.h"
 
 namespace {
 
@@ -33,11 +33,11 @@ class MemoryFile {
 // Of a dump, each byte becomes code once.
 void check_dump(ptkit::base::Bytes bytes) {
   using namespace ptkit;
-  for (const auto& entry : image::read_symbols(image::as_file(bytes))) {
+  for (const auto& entry : code::image::read_symbols(code::image::as_file(bytes))) {
     if (entry.file_offset >= bytes.size() || entry.name.empty()) std::abort();
   }
   trace::TraceBundle bundle;
-  image::add_code(bundle, "", trace::TraceBuffer(bytes, nullptr), 0x7000'0000'0000, trace::kAnySpace);
+  code::image::add_code(bundle, "", trace::TraceBuffer(bytes, nullptr), 0x7000'0000'0000, trace::kAnySpace);
   std::size_t covered = 0;
   for (const auto& region : bundle.code) covered += region.bytes.bytes().size();
   if (covered != bytes.size()) std::abort();
@@ -48,30 +48,30 @@ void check_dump(ptkit::base::Bytes bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptkit;
   const base::Bytes bytes(data, size);
-  (void)image::elf_build_id(bytes);
-  (void)image::other_machine(bytes);
+  (void)code::image::elf_build_id(bytes);
+  (void)code::image::other_machine(bytes);
   const std::uint64_t offset = size >= 8 ? base::load_le<8>(data + size - 8) : 0;
-  const std::array<image::FileMapping, 3> mappings{
+  const std::array<code::image::FileMapping, 3> mappings{
       {{.offset = offset & 0xf000, .size = size}, {.offset = offset, .size = ~offset}, {.offset = size}}};
-  (void)image::mapping_contradiction(bytes, mappings);
-  for (const auto& entry : image::read_symbols(bytes)) {
+  (void)code::image::mapping_contradiction(bytes, mappings);
+  for (const auto& entry : code::image::read_symbols(bytes)) {
     if (entry.file_offset >= size || entry.name.empty()) std::abort();
   }
-  const auto slots = image::Imports(bytes).encode();
-  const auto stored = image::Imports::decode(slots);
+  const auto slots = code::image::Imports(bytes).encode();
+  const auto stored = code::image::Imports::decode(slots);
   if (stored.has_value() != !slots.empty() || (stored && stored->encode() != slots)) std::abort();
   const MemoryFile file(data, size);
   auto bundle = std::make_shared<trace::TraceBundle>();
-  image::Placement placement;
+  code::image::Placement placement;
   if (size % 2 == 1) placement.load_address = 0x7000'0000'0000;
-  if (size % 4 == 3) placement.layout = image::PeLayout::MEMORY;
-  const auto index = image::add_image(*bundle, file.path(), placement);
+  if (size % 4 == 3) placement.layout = code::image::PeLayout::MEMORY;
+  const auto index = code::image::add_image(*bundle, file.path(), placement);
   if (index.ok() == bundle->code.empty()) std::abort();
   for (const auto& region : bundle->code) {
     if (region.bytes.bytes().size() > size) std::abort();
   }
   check_dump(bytes);
-  const symbol::Symbols symbols(bundle);
+  const code::symbol::Symbols symbols(bundle);
   for (const auto& region : bundle->code) {
     (void)symbols.find(trace::kAnySpace, 0, region.address);
     (void)symbols.find(trace::kAnySpace, 0, region.address + region.size - 1);

@@ -175,7 +175,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((choices & 32U) != 0) options.resync = flow::Resync::PSB;
   if ((choices & 64U) != 0) options.errata = packet::errata_for({});
   const auto bundle = bundle_of(choices, in);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   flow::CodeCachePool pool(image);
   options.fast = false;
   const auto simple = flow::tables::read(bundle, image, options, nullptr, reading);

@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.ticks = (flags & 128U) != 0;
   if ((flags & 64U) != 0) options.errata = packet::errata_for(trace::Cpu{});
 
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   // Every bit of the stream may cost a walk over all of the code, some times over until a loop is noticed.
   Check sink((8 * stream_size + 64) * 16 * (code_size + 16));
   flow::FlowDecoder decoder(stream, configuration, image, options, sink, nullptr);

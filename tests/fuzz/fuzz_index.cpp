@@ -68,7 +68,7 @@ struct Scene {
   }
 
   std::shared_ptr<trace::TraceBundle> bundle;
-  image::Image image;
+  code::image::Image image;
   flow::CodeCachePool pool;
   std::vector<index::BuiltStream> streams;
   std::uint64_t identity = index::identity_of(*bundle, flow::Resync::IP);

@@ -115,7 +115,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   stream.switches_by_offset = (flags & 4U) != 0;
   if ((flags & 8U) != 0) stream.switches = {{3, 1, 1, 1, 64}, {200, 1, 2, 0, 320}};
 
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   std::optional<time::TimeTrack> track;
   if ((flags & 16U) != 0) track.emplace(time::TimeTrack::of_records(stream.data.bytes()));
   Check sink;

@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "code/source/pdb/pdb_file.h"
+#include "code/symbol/symbols.h"
 #include "formats/symbols/place.h"
-#include "pdb/pdb_file.h"
-#include "symbol/symbols.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptkit;
-  if (pdb::is_pdb({data, size})) return 0;  // another program reads it, in a process of its own
+  if (code::pdb::is_pdb({data, size})) return 0;  // another program reads it, in a process of its own
   auto list = formats::read_symbol_list("perf-7.map", {data, size});
   if (!list.ok()) {
     if (list.failure().detail.empty()) std::abort();
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   formats::add_modules(*bundle, list.value());
   const auto base = size % 2 == 0 ? std::optional<std::uint64_t>{} : 0x7000'0000'0000;
   static_cast<void>(formats::add_symbols(*bundle, "list", list.value(), base));
-  const symbol::Symbols symbols(bundle);
+  const code::symbol::Symbols symbols(bundle);
   for (const trace::NameRange& range : bundle->names) {
     const std::uint64_t last = range.address + (range.size - 1);
     if (last < range.address) std::abort();

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "unwind/table.h"
+#include "code/bounds/table.h"
 
 namespace {
 
-using ptkit::unwind::UnwindTable;
+using ptkit::code::bounds::UnwindTable;
 
 void check(const UnwindTable& table, std::uint64_t file_bytes) {
   std::uint64_t end = 0;

@@ -344,7 +344,7 @@ std::string Printer::finish() {
 
 std::string run_ptxed(const Case& test_case) {
   const std::shared_ptr<trace::TraceBundle> bundle = bundle_of(test_case);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   const Options options = options_of(test_case);
   Printer printer(test_case);
   flow::FlowOptions flow_options;

@@ -59,7 +59,7 @@ class EventPrinter final : public flow::FlowSink {
 
 std::string run_events(const Case& test_case) {
   const std::shared_ptr<trace::TraceBundle> bundle = bundle_of(test_case);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   EventPrinter printer;
   flow::FlowOptions options;
   // As in ptxed.cpp.

@@ -74,7 +74,7 @@ struct Sums {
   Hash hash;
 };
 
-columns::TableReader::Input input_of(const Bundle& bundle, const image::Image& image,
+columns::TableReader::Input input_of(const Bundle& bundle, const code::image::Image& image,
                                      flow::CodeCachePool& pool) {
   columns::TableReader::Input input;
   input.bundle = bundle;
@@ -91,7 +91,7 @@ columns::TableReader::Input input_of(const Bundle& bundle, const image::Image& i
 
 // False: out of memory.
 bool read_table(const Bundle& bundle, const columns::Request& request, Sums& sums) {
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   flow::CodeCachePool pool(image);
   columns::TableReader reader(input_of(bundle, image, pool), request);
   using Step = columns::TableReader::Step;

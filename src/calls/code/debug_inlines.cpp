@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "code/symbol/row_views.h"
 #include "flow/rows/bulk.h"
-#include "symbol/row_views.h"
 
 namespace ptkit::calls {
 namespace {
 
-using insn::ExecMode;
-using insn::InsnClass;
+using code::insn::ExecMode;
+using code::insn::InsnClass;
 
 // Whether the next instruction in memory may follow. SYSCALL and the like may go on there.
 [[nodiscard]] bool goes_on(InsnClass cls) noexcept {
@@ -21,7 +21,7 @@ using insn::InsnClass;
 }  // namespace
 
 void DebugInlines::follow(trace::SpaceId space, std::uint64_t tsc) {
-  const image::CodeView* const view = &image_.view(space, tsc);
+  const code::image::CodeView* const view = &image_.view(space, tsc);
   if (view == view_) return;
   view_ = view;
   known_ = &paths_[view->id()];
@@ -73,10 +73,10 @@ std::uint64_t DebugInlines::go_on(InlinePath& path, ExecMode mode, std::uint64_t
   std::uint64_t last = path.next_ip;
   while (path.instructions < wanted && !path.is_whole) {
     std::array<std::uint8_t, kLongestInsn> bytes{};
-    insn::Insn insn;
+    code::insn::Insn insn;
     last = path.next_ip;
     const base::Bytes code = base::Bytes(bytes).first(view_->read(last, bytes));
-    if (insn::decode(mode, code, insn) != base::Status::OK) {
+    if (code::insn::decode(mode, code, insn) != base::Status::OK) {
       path.is_whole = true;
       break;
     }
@@ -100,7 +100,7 @@ bool DebugInlines::begins_at(std::uint32_t call, std::uint64_t ip) {
   for (const auto& [number, begins] : known) {
     if (number == call) return begins;
   }
-  const image::Provenance where = symbol::file_at(image_, *view_, ip);
+  const code::image::Provenance where = code::symbol::file_at(image_, *view_, ip);
   const auto linked = debug_.linked_address(where.region, ip);
   const Source& source = sources_[call];
   known.emplace_back(call, !linked || source.info->begins_call(source.call, *linked));
@@ -111,14 +111,14 @@ DebugInlines::Span DebugInlines::span_at(std::uint64_t ip) {
   // Other code may be mapped at the next page.
   constexpr std::uint64_t kPage = 0xfff;
   Span span{ip | kPage, kNotInlined};
-  const image::Provenance where = symbol::file_at(image_, *view_, ip);
-  const source::SourceInfo* const info = debug_.lines_of(where.file);
+  const code::image::Provenance where = code::symbol::file_at(image_, *view_, ip);
+  const code::source::SourceInfo* const info = debug_.lines_of(where.file);
   if (info == nullptr) return span;
   const auto linked = debug_.linked_address(where.region, ip);
   if (!linked) return span;
-  const source::InlinedSpan found = info->inlined_at(*linked);
+  const code::source::InlinedSpan found = info->inlined_at(*linked);
   span.last = ip + std::min(span.last - ip, found.last - *linked);
-  if (found.call == source::InlinedCall::kNone) return span;
+  if (found.call == code::source::InlinedCall::kNone) return span;
   const trace::CodeRegion& region = image_.bundle().code[static_cast<std::size_t>(where.region)];
   Function place{ip, view_->space(), where.file, ip - region.address + region.file_offset};
   span.call = number_of(place, *info, found.call);
@@ -126,15 +126,15 @@ DebugInlines::Span DebugInlines::span_at(std::uint64_t ip) {
 }
 
 // The number of a call that has the code at `place`.
-std::uint32_t DebugInlines::number_of(const Function& place, const source::SourceInfo& info,
+std::uint32_t DebugInlines::number_of(const Function& place, const code::source::SourceInfo& info,
                                       std::uint32_t call) {
   constexpr unsigned kHalf = 32;
   const auto key = std::uint64_t{static_cast<std::uint32_t>(place.file)} << kHalf | call;
   if (const auto known = numbers_.find(key); known != numbers_.end()) return known->second;
-  const source::InlinedCall found = info.inlined_call(call);
+  const code::source::InlinedCall found = info.inlined_call(call);
   InlinedCall own;
   own.level = found.level;
-  if (found.caller != source::InlinedCall::kNone) own.caller = number_of(place, info, found.caller);
+  if (found.caller != code::source::InlinedCall::kNone) own.caller = number_of(place, info, found.caller);
   Function function = place;
   function.inlined = found.function + 1;
   function.level = static_cast<std::uint8_t>(found.level);

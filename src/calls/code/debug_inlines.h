@@ -9,17 +9,18 @@
 
 #include "calls/code/function_table.h"
 #include "calls/code/inline_facts.h"
-#include "image/image.h"
-#include "insn/insn.h"
-#include "source/source_info.h"
-#include "symbol/debug_modules.h"
+#include "code/image/image.h"
+#include "code/insn/insn.h"
+#include "code/source/source_info.h"
+#include "code/symbol/debug_modules.h"
 
 namespace ptkit::calls {
 
 class DebugInlines final : public InlineFacts {
  public:
   // All must outlive this.
-  DebugInlines(const image::Image& image, const symbol::DebugModules& debug, FunctionTable& functions)
+  DebugInlines(const code::image::Image& image, const code::symbol::DebugModules& debug,
+               FunctionTable& functions)
       : image_(image), debug_(debug), functions_(functions), calls_(1), sources_(1), slots_(kSlots) {}
 
   void follow(trace::SpaceId space, std::uint64_t tsc) override;
@@ -36,7 +37,7 @@ class DebugInlines final : public InlineFacts {
   };
   // What is known of a call in its file.
   struct Source {
-    const source::SourceInfo* info = nullptr;
+    const code::source::SourceInfo* info = nullptr;
     std::uint32_t call = 0;
   };
   struct Slot {
@@ -48,15 +49,15 @@ class DebugInlines final : public InlineFacts {
   [[nodiscard]] InlinePath& find(std::uint64_t first);
   void begin(InlinePath& path, std::uint64_t first);
   void look_at(InlinePath& path, std::uint64_t last, std::uint64_t instructions);
-  [[nodiscard]] std::uint64_t go_on(InlinePath& path, insn::ExecMode mode, std::uint64_t instructions);
+  [[nodiscard]] std::uint64_t go_on(InlinePath& path, code::insn::ExecMode mode, std::uint64_t instructions);
   [[nodiscard]] Span span_at(std::uint64_t ip);
-  [[nodiscard]] std::uint32_t number_of(const Function& place, const source::SourceInfo& info,
+  [[nodiscard]] std::uint32_t number_of(const Function& place, const code::source::SourceInfo& info,
                                         std::uint32_t call);
 
-  const image::Image& image_;
-  const symbol::DebugModules& debug_;
+  const code::image::Image& image_;
+  const code::symbol::DebugModules& debug_;
   FunctionTable& functions_;
-  const image::CodeView* view_ = nullptr;
+  const code::image::CodeView* view_ = nullptr;
   std::deque<InlinedCall> calls_;                             // by number
   std::deque<Source> sources_;                                // by number
   std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // by file, and number in the file

@@ -31,7 +31,7 @@ struct Function {
   std::uint64_t import_module = kUnknownModule;
   std::uint8_t level = 0;              // inlined calls that entry_ip is in, up to that of the function
   std::int64_t thread = trace::kNoId;  // of its outermost code, which is in no function; all else is unset
-  // Without a file: the memory that has the entry (symbol::AnonModule). It depends on space and address
+  // Without a file: the memory that has the entry (code::symbol::AnonModule). It depends on space and address
   // alone.
   std::optional<std::uint64_t> memory_base{};
   trace::SpaceId memory_space = trace::kAnySpace;

@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "calls/code/code_bytes.h"
-#include "insn/insn.h"
+#include "code/insn/insn.h"
 
 namespace ptkit::calls {
 namespace {
@@ -64,7 +64,7 @@ using base::Bytes;
 
 }  // namespace
 
-bool is_retpoline_call(const image::CodeView& code, std::uint64_t ip) {
+bool is_retpoline_call(const code::image::CodeView& code, std::uint64_t ip) {
   constexpr std::size_t kCallSize = 5;
   constexpr std::size_t kTrapBytes = 3;
   constexpr std::uint64_t kMostBytesOver = 64;
@@ -75,8 +75,8 @@ bool is_retpoline_call(const image::CodeView& code, std::uint64_t ip) {
   // Recordings may lack code that was not executed.
   const Bytes next = call.subspan(kCallSize);
   if (!next.empty() && !is_trap(next)) return false;
-  insn::Insn found;
-  if (insn::decode(insn::ExecMode::BITS64, call, found) != base::Status::OK) return false;
+  code::insn::Insn found;
+  if (code::insn::decode(code::insn::ExecMode::BITS64, call, found) != base::Status::OK) return false;
   const auto over = static_cast<std::uint64_t>(found.displacement);
   if (over == 0 || over > kMostBytesOver) return false;
   std::array<std::uint8_t, kCalleeBytes> callee{};
@@ -84,18 +84,18 @@ bool is_retpoline_call(const image::CodeView& code, std::uint64_t ip) {
   return replaces_return_address(Bytes(callee).first(size));
 }
 
-FirstBranch first_branch(const image::CodeView& code, std::uint64_t ip, unsigned most) {
+FirstBranch first_branch(const code::image::CodeView& code, std::uint64_t ip, unsigned most) {
   constexpr std::size_t kLongestInsn = 15;
   for (unsigned i = 0; i <= most; ++i) {
     std::array<std::uint8_t, kLongestInsn> bytes{};
     const Bytes rest = Bytes(bytes).first(code.read(ip, bytes));
-    insn::Insn found;
+    code::insn::Insn found;
     // Space 64 is right for loads of 32-bit code, too.
-    if (insn::decode(insn::ExecMode::BITS64, rest, found) != base::Status::OK) return {};
-    if (found.cls == insn::InsnClass::CALL) return {ip, 0};
-    if (found.cls == insn::InsnClass::JUMP)
-      return {ip, insn::direct_target(found, insn::ExecMode::BITS64, ip)};
-    if (found.cls != insn::InsnClass::OTHER) return {};
+    if (code::insn::decode(code::insn::ExecMode::BITS64, rest, found) != base::Status::OK) return {};
+    if (found.cls == code::insn::InsnClass::CALL) return {ip, 0};
+    if (found.cls == code::insn::InsnClass::JUMP)
+      return {ip, code::insn::direct_target(found, code::insn::ExecMode::BITS64, ip)};
+    if (found.cls != code::insn::InsnClass::OTHER) return {};
     ip += found.size;
   }
   return {};

@@ -8,12 +8,12 @@
 
 #include <cstdint>
 
-#include "image/image.h"
+#include "code/image/image.h"
 
 namespace ptkit::calls {
 
 // Whether the instruction at `ip` is the call of a retpoline.
-[[nodiscard]] bool is_retpoline_call(const image::CodeView& code, std::uint64_t ip);
+[[nodiscard]] bool is_retpoline_call(const code::image::CodeView& code, std::uint64_t ip);
 
 // Where code that may load a branch target begins to branch: the address of its first branch instruction, if
 // that is a direct call or jump behind `most` other instructions at most; or else 0.
@@ -21,6 +21,6 @@ struct FirstBranch {
   std::uint64_t ip = 0;
   std::uint64_t jump_to = 0;  // of a jump: its target
 };
-[[nodiscard]] FirstBranch first_branch(const image::CodeView& code, std::uint64_t ip, unsigned most);
+[[nodiscard]] FirstBranch first_branch(const code::image::CodeView& code, std::uint64_t ip, unsigned most);
 
 }  // namespace ptkit::calls

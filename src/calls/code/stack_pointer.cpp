@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "insn/insn.h"
+#include "code/insn/insn.h"
 
 namespace ptkit::calls {
 namespace {
 
 using base::Bytes;
-using insn::Insn;
+using code::insn::Insn;
 
 constexpr unsigned kRsp = 4;
 constexpr unsigned kRbp = 5;
@@ -142,10 +142,11 @@ class StackPointerScan {
 [[nodiscard]] StackPointerScan scan(Bytes code, bool to_end) noexcept {
   StackPointerScan found;
   Insn insn;
-  while (!code.empty() && insn::decode(insn::ExecMode::BITS64, code, insn) == base::Status::OK) {
+  while (!code.empty() && code::insn::decode(code::insn::ExecMode::BITS64, code, insn) == base::Status::OK) {
     found.add(code.first(insn.size));
-    const bool leaves = insn.cls == insn::InsnClass::RETURN || insn.cls == insn::InsnClass::JUMP ||
-                        insn.cls == insn::InsnClass::JUMP_INDIRECT;
+    const bool leaves = insn.cls == code::insn::InsnClass::RETURN ||
+                        insn.cls == code::insn::InsnClass::JUMP ||
+                        insn.cls == code::insn::InsnClass::JUMP_INDIRECT;
     if (leaves && !to_end) break;
     code = code.subspan(insn.size);
   }

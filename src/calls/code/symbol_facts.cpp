@@ -11,16 +11,16 @@
 #include "calls/code/code_bytes.h"
 #include "calls/code/retpoline.h"
 #include "calls/code/stack_pointer.h"
-#include "insn/insn.h"
-#include "symbol/anon_memory.h"
-#include "symbol/row_views.h"
+#include "code/insn/insn.h"
+#include "code/symbol/anon_memory.h"
+#include "code/symbol/row_views.h"
 #include "trace/module_names.h"
 
 namespace ptkit::calls {
 namespace {
 
 using base::Bytes;
-using insn::Insn;
+using code::insn::Insn;
 
 constexpr std::size_t kLongestInsn = 15;
 constexpr std::size_t kSwitchBytes = 512;  // of a function that may switch stacks
@@ -110,7 +110,7 @@ CodeVersion SymbolFacts::follow(trace::SpaceId space, std::uint64_t tsc) {
 }
 
 SymbolFacts::FilePlace SymbolFacts::file_place(std::uint64_t ip) const {
-  const image::Provenance where = symbol::file_at(image_, *view_, ip);
+  const code::image::Provenance where = code::symbol::file_at(image_, *view_, ip);
   if (where.file < 0 || where.region < 0) return {};
   const trace::CodeRegion& region = image_.bundle().code[static_cast<std::size_t>(where.region)];
   return {symbols_.unwind_of(where.file), where.file, ip - region.address + region.file_offset};
@@ -125,8 +125,8 @@ std::uint32_t SymbolFacts::number_at(std::uint64_t entry) const {
     function.file = module->file;
     function.offset = module->rva;
   } else if (const auto memory = symbols_.anon_memory().find(view_->space(), entry);
-             memory && symbol::maps(*view_, entry)) {
-    const symbol::AnonModule& found = symbols_.anon_memory().modules()[*memory];
+             memory && code::symbol::maps(*view_, entry)) {
+    const code::symbol::AnonModule& found = symbols_.anon_memory().modules()[*memory];
     function.memory_base = found.base;
     function.memory_space = found.space;
   }
@@ -250,7 +250,7 @@ Insn SymbolFacts::insn_at(std::uint64_t ip) const {
   const Bytes code = Bytes(bytes).first(view_->read(ip, bytes));
   Insn found;
   // Space 64 is right for the size of branches of 32-bit code, too, unless they have prefixes.
-  if (insn::decode(insn::ExecMode::BITS64, code, found) != base::Status::OK) return {};
+  if (code::insn::decode(code::insn::ExecMode::BITS64, code, found) != base::Status::OK) return {};
   return found;
 }
 
@@ -275,8 +275,9 @@ bool SymbolFacts::follows_call(std::uint64_t ip) {
   for (std::uint64_t size = kShortest; size <= kLongest; ++size) {
     const Insn before = insn_at(ip - size);
     is_known = is_known || before.size != 0;
-    const bool calls = before.cls == insn::InsnClass::CALL || before.cls == insn::InsnClass::CALL_INDIRECT ||
-                       before.kind == insn::InsnKind::CALL_FAR;
+    const bool calls = before.cls == code::insn::InsnClass::CALL ||
+                       before.cls == code::insn::InsnClass::CALL_INDIRECT ||
+                       before.kind == code::insn::InsnKind::CALL_FAR;
     if (calls && before.size == size) return true;
   }
   return !is_known;
@@ -286,7 +287,7 @@ bool SymbolFacts::is_far_call(std::uint64_t ip) {
   constexpr std::uint8_t kDirect = 0x9a;  // of 32-bit code alone
   std::array<std::uint8_t, 1> first{};
   const bool is_direct = view_->read(ip, first) == 1 && first[0] == kDirect;
-  return is_direct || insn_at(ip).kind == insn::InsnKind::CALL_FAR;
+  return is_direct || insn_at(ip).kind == code::insn::InsnKind::CALL_FAR;
 }
 
 bool SymbolFacts::loads_stack_pointer(std::uint64_t entry, std::uint64_t ip) {

@@ -10,17 +10,17 @@
 
 #include "calls/code/code_facts.h"
 #include "calls/code/function_table.h"
-#include "image/image.h"
-#include "insn/insn.h"
-#include "symbol/symbols.h"
-#include "unwind/table.h"
+#include "code/bounds/table.h"
+#include "code/image/image.h"
+#include "code/insn/insn.h"
+#include "code/symbol/symbols.h"
 
 namespace ptkit::calls {
 
 class SymbolFacts final : public CodeFacts {
  public:
   // All must outlive this.
-  SymbolFacts(const image::Image& image, const symbol::Symbols& symbols, FunctionTable& functions)
+  SymbolFacts(const code::image::Image& image, const code::symbol::Symbols& symbols, FunctionTable& functions)
       : image_(image), symbols_(symbols), functions_(functions) {}
 
   CodeVersion follow(trace::SpaceId space, std::uint64_t tsc) override;
@@ -42,7 +42,7 @@ class SymbolFacts final : public CodeFacts {
  private:
   // A byte of a file.
   struct FilePlace {
-    const unwind::UnwindTable* unwind = nullptr;  // of the file; null: the byte is of no file
+    const code::bounds::UnwindTable* unwind = nullptr;  // of the file; null: the byte is of no file
     std::int32_t file = -1;
     std::uint64_t offset = 0;
   };
@@ -55,13 +55,13 @@ class SymbolFacts final : public CodeFacts {
   [[nodiscard]] FilePlace file_place(std::uint64_t ip) const;
   [[nodiscard]] static std::uint32_t unwind_flags(const FilePlace& place, std::uint64_t begin);
   [[nodiscard]] CodePlace find(std::uint64_t ip) const;
-  [[nodiscard]] insn::Insn insn_at(std::uint64_t ip) const;
+  [[nodiscard]] code::insn::Insn insn_at(std::uint64_t ip) const;
   [[nodiscard]] std::uint32_t number_at(std::uint64_t entry) const;
 
-  const image::Image& image_;
-  const symbol::Symbols& symbols_;
+  const code::image::Image& image_;
+  const code::symbol::Symbols& symbols_;
   FunctionTable& functions_;
-  const image::CodeView* view_ = nullptr;
+  const code::image::CodeView* view_ = nullptr;
   // By the number of the view.
   std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, CodePlace>> places_;
   std::unordered_map<std::uint64_t, CodePlace>* known_ = nullptr;

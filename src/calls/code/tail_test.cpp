@@ -4,7 +4,7 @@
 
 namespace ptkit::calls {
 
-bool TailTest::has(const image::CodeView& view, std::uint64_t from, std::uint64_t to) const {
+bool TailTest::has(const code::image::CodeView& view, std::uint64_t from, std::uint64_t to) const {
   const std::scoped_lock lock(mutex_);
   static_cast<void>(facts_.follow(view.space(), view.valid_from()));
   const CodePlace source = facts_.at(from);

@@ -11,9 +11,11 @@ namespace ptkit::calls {
 class TailTest final : public flow::JumpTest {
  public:
   // Both must outlive this.
-  TailTest(const image::Image& image, const symbol::Symbols& symbols) : facts_(image, symbols, functions_) {}
+  TailTest(const code::image::Image& image, const code::symbol::Symbols& symbols)
+      : facts_(image, symbols, functions_) {}
 
-  [[nodiscard]] bool has(const image::CodeView& view, std::uint64_t from, std::uint64_t to) const override;
+  [[nodiscard]] bool has(const code::image::CodeView& view, std::uint64_t from,
+                         std::uint64_t to) const override;
 
  private:
   mutable std::mutex mutex_;  // guards the members below

@@ -100,7 +100,7 @@ bool read_registers(pid_t tid, Registers& out) {
   out.sp = registers.rsp;
   out.result = registers.rax;
   out.syscall = static_cast<std::int64_t>(registers.orig_rax);
-  out.mode = registers.cs == kCs64 ? insn::ExecMode::BITS64 : insn::ExecMode::BITS32;
+  out.mode = registers.cs == kCs64 ? code::insn::ExecMode::BITS64 : code::insn::ExecMode::BITS32;
   return true;
 }
 

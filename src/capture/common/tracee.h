@@ -9,7 +9,7 @@
 
 #include "base/posix/fd.h"
 #include "base/status.h"
-#include "insn/insn.h"
+#include "code/insn/insn.h"
 
 namespace ptkit::capture {
 
@@ -21,7 +21,7 @@ struct Registers {
   std::uint64_t sp = 0;
   std::uint64_t result = 0;   // RAX
   std::int64_t syscall = -1;  // number of the last system call (ORIG_RAX); -1: none
-  insn::ExecMode mode = insn::ExecMode::BITS64;
+  code::insn::ExecMode mode = code::insn::ExecMode::BITS64;
 };
 
 // A program that waits before its exec(). The calling thread is its tracer.

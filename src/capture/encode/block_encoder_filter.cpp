@@ -33,7 +33,7 @@ void BlockEncoder::State::check_points(std::span<const AddressFilter::Point> poi
         break;
       case AddressFilter::Point::Kind::START:
         armed = true;
-        if (traced() && !tracer.inside()) tracer.enter(ip, insn::ExecMode::BITS64);
+        if (traced() && !tracer.inside()) tracer.enter(ip, code::insn::ExecMode::BITS64);
         break;
     }
   }

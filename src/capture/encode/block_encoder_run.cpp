@@ -8,8 +8,8 @@ namespace ptkit::capture {
 
 namespace {
 
-using insn::InsnClass;
-using insn::InsnKind;
+using code::insn::InsnClass;
+using code::insn::InsnKind;
 using BlockKind = HotBlock::Kind;
 
 BlockKind kind_of(const GuestBlock& block) {

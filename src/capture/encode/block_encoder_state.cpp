@@ -8,7 +8,7 @@ namespace ptkit::capture {
 
 namespace {
 
-using insn::ExecMode;
+using code::insn::ExecMode;
 
 }  // namespace
 
@@ -161,7 +161,8 @@ void BlockEncoder::State::retire(const GuestBlock& block, std::size_t count, con
 void BlockEncoder::State::retire_all(const GuestBlock& block, std::uint64_t to, const BlockTime& at) {
   retire(block, block.insns, at);
   const bool explained = leads_to(block, to);
-  branched_here = ends_in_branch(block) && !(block.end.cls == insn::InsnClass::COND_JUMP && to == block.next);
+  branched_here =
+      ends_in_branch(block) && !(block.end.cls == code::insn::InsnClass::COND_JUMP && to == block.next);
   branched_here = branched_here || !explained;
   if (tracer.inside()) return retire_end(block, to, at);
   unexplained += explained ? 0 : 1;
@@ -174,7 +175,7 @@ void BlockEncoder::State::retire_end(const GuestBlock& block, std::uint64_t to, 
     logs.branches.add(block.last);
     logs.branches.add(at.logged_tsc);
   }
-  const bool to_kernel = block.end.cls == insn::InsnClass::FAR_CALL && enters_kernel(block.end.kind);
+  const bool to_kernel = block.end.cls == code::insn::InsnClass::FAR_CALL && enters_kernel(block.end.kind);
   const bool out =
       rules != nullptr && branched_here && !to_kernel && leads_to(block, to) && !rules->plain(to);
   if (out) return tracer.leave_to(to);
@@ -183,7 +184,7 @@ void BlockEncoder::State::retire_end(const GuestBlock& block, std::uint64_t to, 
 
 // The block was executed to its end, and the next instruction is at `to`.
 void BlockEncoder::State::log_transfer(const GuestBlock& block, std::uint64_t to, std::uint64_t sp) {
-  const bool conditional = block.end.cls == insn::InsnClass::COND_JUMP;
+  const bool conditional = block.end.cls == code::insn::InsnClass::COND_JUMP;
   if (to == block.next && (conditional || !ends_in_branch(block))) return;
   leave_by_end(block);
   logs.transfers.arrive(to, sp, instructions);

@@ -4,7 +4,7 @@
 
 namespace ptkit::capture {
 
-using insn::InsnClass;
+using code::insn::InsnClass;
 
 bool ends_in_branch(const GuestBlock& block) noexcept {
   return block.end.cls != InsnClass::OTHER && block.end.cls != InsnClass::PTWRITE;

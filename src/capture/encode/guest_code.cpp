@@ -10,8 +10,8 @@ namespace ptkit::capture {
 
 namespace {
 
-using insn::ExecMode;
-using insn::InsnClass;
+using code::insn::ExecMode;
+using code::insn::InsnClass;
 
 using base::kPageBytes;
 constexpr std::size_t kPoolBytes = std::size_t{64} << 10;
@@ -34,20 +34,21 @@ bool ends_nothing(const GuestBlock& block) {
 GuestBlock decode(std::uint64_t pc, base::Bytes bytes, std::vector<std::uint8_t>& sizes) {
   GuestBlock block;
   block.pc = block.last = block.next = pc;
-  insn::Insn insn;
+  code::insn::Insn insn;
   sizes.clear();
   while (!bytes.empty() && sizes.size() < kMostInsns &&
-         insn::decode(ExecMode::BITS64, bytes, insn) == base::Status::OK) {
+         code::insn::decode(ExecMode::BITS64, bytes, insn) == base::Status::OK) {
     block.last = block.next;
     block.end = insn;
-    block.next = insn::next_ip(insn, ExecMode::BITS64, block.last);
+    block.next = code::insn::next_ip(insn, ExecMode::BITS64, block.last);
     sizes.push_back(insn.size);
     bytes = bytes.subspan(insn.size);
     // A branch ends the block; the emulator did not execute the bytes after it.
     if (insn.cls != InsnClass::OTHER && insn.cls != InsnClass::PTWRITE) break;
   }
   block.insns = static_cast<std::uint16_t>(sizes.size());
-  if (is_direct(block.end.cls)) block.target = insn::direct_target(block.end, ExecMode::BITS64, block.last);
+  if (is_direct(block.end.cls))
+    block.target = code::insn::direct_target(block.end, ExecMode::BITS64, block.last);
   block.repeats = block.end.rep;
   block.single = ends_nothing(block);
   return block;

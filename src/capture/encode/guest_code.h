@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "insn/insn.h"
+#include "code/insn/insn.h"
 
 namespace ptkit::capture {
 
@@ -25,7 +25,7 @@ struct GuestBlock {
   const std::uint8_t* sizes = nullptr;  // of each instruction, in bytes
   // Number of instructions; 0: the first bytes are no instruction. Invalid bytes at the end are left out.
   std::uint16_t insns = 0;
-  insn::Insn end;  // the last instruction
+  code::insn::Insn end;  // the last instruction
   bool repeats =
       false;  // `end` is a string instruction with REP: the emulator re-enters it for each iteration
   // The block is one instruction that does not end a block. The emulator executes the rest of an interrupted

@@ -8,8 +8,8 @@ ThreadEncoder::ThreadEncoder(const softpt::GeneratorConfig& config, formats::Ptk
       tracer_(config, [&writer, stream](base::Bytes bytes) { writer.data(stream, bytes); }),
       log_(std::move(log)) {}
 
-void ThreadEncoder::retire(const insn::Insn& insn, std::uint64_t ip, std::uint64_t to, insn::ExecMode mode,
-                           insn::ExecMode next_mode) {
+void ThreadEncoder::retire(const code::insn::Insn& insn, std::uint64_t ip, std::uint64_t to,
+                           code::insn::ExecMode mode, code::insn::ExecMode next_mode) {
   log_.add(ip);
   tracer_.retire(insn, ip, to, mode, next_mode);
 }

@@ -16,8 +16,8 @@ class ThreadEncoder {
 
   void set_time(std::uint64_t tsc) { tracer_.set_time(tsc); }
   // See UserTracer.
-  void retire(const insn::Insn& insn, std::uint64_t ip, std::uint64_t to, insn::ExecMode mode,
-              insn::ExecMode next_mode);
+  void retire(const code::insn::Insn& insn, std::uint64_t ip, std::uint64_t to, code::insn::ExecMode mode,
+              code::insn::ExecMode next_mode);
   void interrupted(std::uint64_t ip) { tracer_.interrupted(ip); }
   void code_changed(std::uint64_t ip, std::uint64_t tsc) { tracer_.code_changed(ip, tsc); }
   void finish();

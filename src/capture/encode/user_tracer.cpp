@@ -2,9 +2,9 @@
 
 namespace ptkit::capture {
 
-using insn::ExecMode;
-using insn::InsnClass;
-using insn::InsnKind;
+using code::insn::ExecMode;
+using code::insn::InsnClass;
+using code::insn::InsnKind;
 
 bool enters_kernel(InsnKind kind) noexcept {
   switch (kind) {
@@ -55,27 +55,27 @@ bool UserTracer::unexpected(std::uint64_t from, std::uint64_t to) {
   return false;
 }
 
-bool UserTracer::retire(const insn::Insn& insn, std::uint64_t ip, std::uint64_t to, ExecMode mode,
+bool UserTracer::retire(const code::insn::Insn& insn, std::uint64_t ip, std::uint64_t to, ExecMode mode,
                         ExecMode next_mode) {
   if (!inside_) enter(ip, mode);
-  const std::uint64_t next = insn::next_ip(insn, mode, ip);
+  const std::uint64_t next = code::insn::next_ip(insn, mode, ip);
   switch (insn.cls) {
     case InsnClass::OTHER:
     case InsnClass::PTWRITE:
       return unexpected(next, to);
     case InsnClass::COND_JUMP: {
-      const std::uint64_t target = insn::direct_target(insn, mode, ip);
+      const std::uint64_t target = code::insn::direct_target(insn, mode, ip);
       const bool taken = to == target && to != next;
       generator_.conditional(taken, taken ? target : next);
       return unexpected(taken ? target : next, to);
     }
     case InsnClass::JUMP: {
-      const std::uint64_t target = insn::direct_target(insn, mode, ip);
+      const std::uint64_t target = code::insn::direct_target(insn, mode, ip);
       if (insn.kind == InsnKind::JMPABS) generator_.jump_indirect(target);
       return unexpected(target, to);
     }
     case InsnClass::CALL: {
-      const std::uint64_t target = insn::direct_target(insn, mode, ip);
+      const std::uint64_t target = code::insn::direct_target(insn, mode, ip);
       generator_.call(next, target);
       return unexpected(target, to);
     }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "insn/insn.h"
+#include "code/insn/insn.h"
 #include "softpt/packet_generator.h"
 
 namespace ptkit::capture {
@@ -21,10 +21,10 @@ class UserTracer {
 
   // The instruction at `ip` retired and control went to `to`. `mode` is its mode, `next_mode` that at `to`.
   // Returns false if the instruction cannot lead to `to`; then packets are off, as by an interrupt.
-  bool retire(const insn::Insn& insn, std::uint64_t ip, std::uint64_t to, insn::ExecMode mode,
-              insn::ExecMode next_mode);
+  bool retire(const code::insn::Insn& insn, std::uint64_t ip, std::uint64_t to, code::insn::ExecMode mode,
+              code::insn::ExecMode next_mode);
   // Enables packets at `ip`.
-  void enter(std::uint64_t ip, insn::ExecMode mode);
+  void enter(std::uint64_t ip, code::insn::ExecMode mode);
   // The kernel took over at `ip` (signal, fault): the instruction there did not retire.
   void interrupted(std::uint64_t ip);
   // A branch that has retired led to `ip`, where code is not traced.
@@ -50,6 +50,6 @@ class UserTracer {
 };
 
 // Far transfers that always go to the kernel.
-[[nodiscard]] bool enters_kernel(insn::InsnKind kind) noexcept;
+[[nodiscard]] bool enters_kernel(code::insn::InsnKind kind) noexcept;
 
 }  // namespace ptkit::capture

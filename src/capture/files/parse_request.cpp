@@ -6,14 +6,14 @@
 
 #include "base/fields.h"
 #include "capture/files/mapped_file.h"
+#include "code/bounds/table.h"
+#include "code/image/code_file.h"
+#include "code/image/debug_sections.h"
+#include "code/image/elf.h"
+#include "code/image/imports.h"
+#include "code/symbol/symbols.h"
 #include "formats/perf_data/jit.h"
-#include "image/code_file.h"
-#include "image/debug_sections.h"
-#include "image/elf.h"
-#include "image/imports.h"
-#include "symbol/symbols.h"
 #include "trace/warning_codes.h"
-#include "unwind/table.h"
 
 namespace ptkit::capture {
 
@@ -69,14 +69,14 @@ std::vector<std::uint8_t> encoded(T value) {
 }
 
 // The symbols of a file that is mapped at address 0 as a whole: addresses are file offsets.
-symbol::Symbols symbols_of(trace::TraceBuffer contents) {
+code::symbol::Symbols symbols_of(trace::TraceBuffer contents) {
   auto bundle = std::make_shared<trace::TraceBundle>();
   trace::ImageFile& file = bundle->files.emplace_back();
   file.contents = std::move(contents);
   trace::CodeRegion& region = bundle->code.emplace_back();
   region.size = file.contents.size();
   region.file = 0;
-  return symbol::Symbols(std::move(bundle));
+  return code::symbol::Symbols(std::move(bundle));
 }
 
 void read_jit_dump(const trace::TraceBuffer& contents, std::uint64_t tsc, ParsedFile& out) {
@@ -103,16 +103,16 @@ void parse_contents(const ParseRequest& request, trace::TraceBuffer contents, Pa
   using Kind = ParseRequest::Kind;
   switch (request.kind) {
     case Kind::SYMBOLS:
-      out.symbols = image::read_symbols(contents.bytes(), true);
-      out.unwind = unwind::UnwindTable(contents.bytes()).encode();
-      out.imports = image::Imports(contents.bytes()).encode();
-      if (request.debug) out.debug = image::debug_sections(contents.bytes());
+      out.symbols = code::image::read_symbols(contents.bytes(), true);
+      out.unwind = code::bounds::UnwindTable(contents.bytes()).encode();
+      out.imports = code::image::Imports(contents.bytes()).encode();
+      if (request.debug) out.debug = code::image::debug_sections(contents.bytes());
       [[fallthrough]];
     case Kind::BUILD_ID:
-      out.build_id = image::elf_build_id(contents.bytes());
+      out.build_id = code::image::elf_build_id(contents.bytes());
       return;
     case Kind::FUNCTIONS:
-      for (const symbol::Symbol& one : symbols_of(std::move(contents)).lookup(request.name))
+      for (const code::symbol::Symbol& one : symbols_of(std::move(contents)).lookup(request.name))
         out.places.push_back({one.address, one.size});
       return;
     case Kind::SIMILAR:
@@ -156,8 +156,8 @@ bool is_invalid(const ParseRequest& request, const ParsedFile& file) {
   if (is_map && (file.functions.size() != file.symbols.size() ||
                  !std::ranges::is_sorted(file.functions, {}, &JitFunction::file_offset)))
     return true;
-  const bool unwind = file.unwind.empty() || unwind::UnwindTable::decode(file.unwind, end).has_value();
-  const bool imports = file.imports.empty() || image::Imports::decode(file.imports).has_value();
+  const bool unwind = file.unwind.empty() || code::bounds::UnwindTable::decode(file.unwind, end).has_value();
+  const bool imports = file.imports.empty() || code::image::Imports::decode(file.imports).has_value();
   return !ordered || !places || !functions || !unwind || !imports ||
          (!request.debug && !file.debug.empty()) ||
          file.build_id.find_first_not_of("0123456789abcdef") != std::string::npos ||

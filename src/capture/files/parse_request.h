@@ -50,7 +50,7 @@ struct ParsedFile {
   std::vector<trace::SymbolEntry> symbols;  // SYMBOLS, JIT_DUMP, JIT_MAP (of each function, in order)
   std::vector<std::uint8_t> unwind;         // SYMBOLS: as trace::ImageFile has it
   std::vector<std::uint8_t> imports;        // SYMBOLS: as trace::ImageFile has it
-  std::string debug;                        // SYMBOLS: image::debug_sections()
+  std::string debug;                        // SYMBOLS: code::image::debug_sections()
   std::vector<FunctionPlace> places;        // FUNCTIONS
   std::vector<std::string> similar;
   std::vector<JitFunction> functions;

@@ -54,8 +54,8 @@ std::uint64_t entry_point(pid_t pid) {
   Registers registers;
   if (!read_registers(pid, registers)) return 0;
   std::ifstream file("/proc/" + std::to_string(pid) + "/auxv", std::ios::binary);
-  return registers.mode == insn::ExecMode::BITS64 ? find_entry<std::uint64_t>(file)
-                                                  : find_entry<std::uint32_t>(file);
+  return registers.mode == code::insn::ExecMode::BITS64 ? find_entry<std::uint64_t>(file)
+                                                        : find_entry<std::uint32_t>(file);
 }
 
 }  // namespace

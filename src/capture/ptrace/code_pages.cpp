@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMaxInsnBytes = 15;
 constexpr std::uint64_t kMaxVdsoBytes = 1 << 20;
 
-CodeInsn describe(const insn::Insn& insn, base::Bytes code) {
+CodeInsn describe(const code::insn::Insn& insn, base::Bytes code) {
   CodeInsn out;
   out.insn = insn;
   // Only the operand-size prefix and REX are skipped: other prefixes have no use with these opcodes.
@@ -36,7 +36,7 @@ bool begins_code(const Mapping& begin, const std::vector<Mapping>& mappings) {
 
 }  // namespace
 
-const CodeInsn* CodePages::fetch(std::uint64_t ip, insn::ExecMode mode, std::uint64_t tsc) {
+const CodeInsn* CodePages::fetch(std::uint64_t ip, code::insn::ExecMode mode, std::uint64_t tsc) {
   Page* page = page_at(ip & ~(kPageBytes - 1), tsc);
   if (page == nullptr) return nullptr;
   const std::size_t offset = ip % kPageBytes;
@@ -57,9 +57,10 @@ const CodeInsn* CodePages::fetch(std::uint64_t ip, insn::ExecMode mode, std::uin
     ++changes_;
   }
   page->mode = mode;
-  insn::Insn insn;
+  code::insn::Insn insn;
   const base::Bytes code = base::Bytes(page->bytes).subspan(offset);
-  const base::Status status = insn::decode(mode, code.first(std::min(code.size(), kMaxInsnBytes)), insn);
+  const base::Status status =
+      code::insn::decode(mode, code.first(std::min(code.size(), kMaxInsnBytes)), insn);
   if (status == base::Status::NO_CODE) return decode_across(ip, mode, *page, tsc);
   if (status != base::Status::OK) return nullptr;
   page->index[offset] = static_cast<std::int16_t>(page->insns.size());
@@ -68,7 +69,7 @@ const CodeInsn* CodePages::fetch(std::uint64_t ip, insn::ExecMode mode, std::uin
 }
 
 // Decodes an instruction on two pages each time: either page may have changed.
-const CodeInsn* CodePages::decode_across(std::uint64_t ip, insn::ExecMode mode, Page& first,
+const CodeInsn* CodePages::decode_across(std::uint64_t ip, code::insn::ExecMode mode, Page& first,
                                          std::uint64_t tsc) {
   const std::uint64_t second_address = (ip & ~(kPageBytes - 1)) + kPageBytes;
   const std::size_t offset = ip % kPageBytes;
@@ -82,8 +83,8 @@ const CodeInsn* CodePages::decode_across(std::uint64_t ip, insn::ExecMode mode, 
     ++changes_;
   }
   std::memcpy(bytes.data() + head, second->bytes.data(), kMaxInsnBytes - head);
-  insn::Insn insn;
-  if (insn::decode(mode, bytes, insn) != base::Status::OK) return nullptr;
+  code::insn::Insn insn;
+  if (code::insn::decode(mode, bytes, insn) != base::Status::OK) return nullptr;
   across_ = describe(insn, bytes);
   return &across_;
 }

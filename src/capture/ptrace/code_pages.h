@@ -10,13 +10,13 @@
 #include "capture/common/process.h"
 #include "capture/files/code_reader.h"
 #include "capture/files/file_table.h"
+#include "code/insn/insn.h"
 #include "formats/ptk/writer.h"
-#include "insn/insn.h"
 
 namespace ptkit::capture {
 
 struct CodeInsn {
-  insn::Insn insn;
+  code::insn::Insn insn;
   bool pushes_flags = false;  // PUSHF: it stores the trap flag that single-stepping sets
   bool loads_ss = false;      // MOV SS, POP SS: the step after it ends one instruction late
 };
@@ -28,7 +28,7 @@ class CodePages {
 
   // The instruction at `ip`, to be executed at `tsc`. Null if its bytes cannot be read or decoded. Changed
   // code is saved as valid from the next tick on. The pointer is valid until the next call.
-  [[nodiscard]] const CodeInsn* fetch(std::uint64_t ip, insn::ExecMode mode, std::uint64_t tsc);
+  [[nodiscard]] const CodeInsn* fetch(std::uint64_t ip, code::insn::ExecMode mode, std::uint64_t tsc);
 
   // Call after a system call that may have changed mappings or their protection.
   void mappings_changed() noexcept { ++generation_; }
@@ -44,7 +44,7 @@ class CodePages {
     PageBytes bytes{};
     std::array<std::int16_t, kPageBytes> index{};  // into `insns`, by offset; -1: not decoded yet
     std::vector<CodeInsn> insns;
-    insn::ExecMode mode = insn::ExecMode::UNKNOWN;  // of `insns`
+    code::insn::ExecMode mode = code::insn::ExecMode::UNKNOWN;  // of `insns`
     std::uint64_t generation = 0;
     bool fixed = false;  // private and not writable: its bytes change only by a system call
     std::int32_t file = -1;
@@ -61,7 +61,7 @@ class CodePages {
   void read_mappings(std::uint64_t tsc);
   // Returns false if the bytes at [ip, ip + size) of a writable page differ from the recorded bytes.
   [[nodiscard]] bool unchanged(std::uint64_t ip, std::size_t size, const Page& page) const;
-  [[nodiscard]] const CodeInsn* decode_across(std::uint64_t ip, insn::ExecMode mode, Page& first,
+  [[nodiscard]] const CodeInsn* decode_across(std::uint64_t ip, code::insn::ExecMode mode, Page& first,
                                               std::uint64_t tsc);
 
   pid_t pid_;

@@ -95,7 +95,7 @@ class StepSession {
   trace::SpaceId next_space_ = 1;
   std::uint64_t last_tsc_ = 0;
   std::uint64_t next_flush_tsc_ = 0;
-  std::optional<insn::ExecMode> next_mode_;  // execution mode after an instruction that changes it
+  std::optional<code::insn::ExecMode> next_mode_;  // execution mode after an instruction that changes it
   bool log_failed_ = false;
 };
 

@@ -12,8 +12,8 @@ namespace ptkit::capture {
 
 namespace {
 
-using insn::InsnClass;
-using insn::InsnKind;
+using code::insn::InsnClass;
+using code::insn::InsnKind;
 
 // si_code of a SIGTRAP stop.
 constexpr int kTrapUnknown = SI_KERNEL;   // INT3
@@ -26,7 +26,7 @@ constexpr int kStepped = TRAP_TRACE;
 constexpr std::array<std::int64_t, 4> kRestartResults{-512, -513, -514, -516};
 
 bool may_restart(const Registers& registers) {
-  const auto result = registers.mode == insn::ExecMode::BITS64
+  const auto result = registers.mode == code::insn::ExecMode::BITS64
                           ? static_cast<std::int64_t>(registers.result)
                           : std::int64_t{static_cast<std::int32_t>(registers.result)};
   return registers.syscall >= 0 &&
@@ -39,8 +39,9 @@ bool changes_mappings(const Registers& registers) {
   constexpr std::array kNumbers64{9, 10, 11, 25, 30, 67, 216, 329};
   constexpr std::array kNumbers32{90, 91, 117, 125, 163, 192, 257, 380, 397, 398};
   const auto is = [&](int number) { return registers.syscall == number; };
-  return registers.mode == insn::ExecMode::BITS64 ? std::any_of(kNumbers64.begin(), kNumbers64.end(), is)
-                                                  : std::any_of(kNumbers32.begin(), kNumbers32.end(), is);
+  return registers.mode == code::insn::ExecMode::BITS64
+             ? std::any_of(kNumbers64.begin(), kNumbers64.end(), is)
+             : std::any_of(kNumbers32.begin(), kNumbers32.end(), is);
 }
 
 // write, pwrite64, writev.
@@ -48,16 +49,17 @@ bool writes(const Registers& registers) {
   constexpr std::array kNumbers64{1, 18, 20};
   constexpr std::array kNumbers32{4, 181, 146};
   const auto is = [&](int number) { return registers.syscall == number; };
-  return registers.mode == insn::ExecMode::BITS64 ? std::any_of(kNumbers64.begin(), kNumbers64.end(), is)
-                                                  : std::any_of(kNumbers32.begin(), kNumbers32.end(), is);
+  return registers.mode == code::insn::ExecMode::BITS64
+             ? std::any_of(kNumbers64.begin(), kNumbers64.end(), is)
+             : std::any_of(kNumbers32.begin(), kNumbers32.end(), is);
 }
 
-bool is_far(const insn::Insn& insn) {
+bool is_far(const code::insn::Insn& insn) {
   return insn.cls == InsnClass::FAR_CALL || insn.cls == InsnClass::FAR_RETURN ||
          insn.cls == InsnClass::FAR_JUMP;
 }
 
-bool is_syscall(const insn::Insn& insn) {
+bool is_syscall(const code::insn::Insn& insn) {
   return insn.kind == InsnKind::SYSCALL || insn.kind == InsnKind::SYSENTER || insn.kind == InsnKind::INT;
 }
 
@@ -193,7 +195,7 @@ void StepSession::on_trap(Thread& thread) {
   } else if (leaves_syscall ? thread.insn_known && is_syscall(thread.insn.insn) : !repeats) {
     thread.restart.reset();
     std::swap(before.mode, thread.registers.mode);  // on_retired() needs the instruction's own mode
-    const insn::ExecMode next_mode = before.mode;
+    const code::insn::ExecMode next_mode = before.mode;
     if (thread.insn_known) {
       next_mode_ = next_mode;
       on_retired(thread, thread.insn, before.ip);
@@ -217,13 +219,13 @@ void StepSession::on_signal(Thread& thread, int signal) {
 }
 
 void StepSession::on_retired(Thread& thread, const CodeInsn& insn, std::uint64_t ip) {
-  const insn::ExecMode mode = thread.registers.mode;
-  const std::uint64_t next = insn::next_ip(insn.insn, mode, ip);
+  const code::insn::ExecMode mode = thread.registers.mode;
+  const std::uint64_t next = code::insn::next_ip(insn.insn, mode, ip);
   if (insn.insn.cls == InsnClass::OTHER && thread.registers.ip != next) {
     // One step executed two instructions: the first instruction delayed the trap.
     const CodeInsn* second = thread.process->code.fetch(next, mode, last_tsc_);
     const bool leads_on = second != nullptr && second->insn.cls == InsnClass::OTHER &&
-                          insn::next_ip(second->insn, mode, next) == thread.registers.ip;
+                          code::insn::next_ip(second->insn, mode, next) == thread.registers.ip;
     if (second != nullptr && (insn.loads_ss || leads_on)) {
       const CodeInsn copy = *second;
       encode(thread, insn, ip, next);

@@ -16,7 +16,7 @@
 #include "capture/common/errors.h"
 #include "capture/common/process.h"
 #include "capture/files/file_table.h"
-#include "image/kallsyms.h"
+#include "code/image/kallsyms.h"
 
 namespace ptkit::capture {
 
@@ -46,8 +46,8 @@ std::string read_text(const std::string& path) {
 Symbols read_symbols(const std::string& path) {
   const std::string text = read_text(path);
   Symbols out;
-  image::KernelSymbols list(text);
-  for (image::KernelSymbol one; list.next(one);) {
+  code::image::KernelSymbols list(text);
+  for (code::image::KernelSymbol one; list.next(one);) {
     out[one.module.empty() ? kKernel : std::string(one.module)].push_back(
         {one.address, one.is_code(), std::string(one.name)});
   }

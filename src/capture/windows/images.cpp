@@ -4,9 +4,9 @@
 #include <cctype>
 #include <utility>
 
-#include "image/imports.h"
-#include "image/pe.h"
-#include "image/pe_file.h"
+#include "code/image/imports.h"
+#include "code/image/pe.h"
+#include "code/image/pe_file.h"
 
 namespace ptkit::capture {
 
@@ -27,9 +27,9 @@ std::string key_of(const WindowsRecord& record) {
 
 std::uint64_t pages(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
 
-std::vector<trace::CodeRegion> executable_parts(const image::PeFile& file, std::int32_t number) {
+std::vector<trace::CodeRegion> executable_parts(const code::image::PeFile& file, std::int32_t number) {
   std::vector<trace::CodeRegion> parts;
-  for (const image::PeFile::Section& section : file.sections()) {
+  for (const code::image::PeFile::Section& section : file.sections()) {
     if (!section.executable || section.file_size == 0) continue;
     trace::CodeRegion& part = parts.emplace_back();
     part.address = section.address;
@@ -149,17 +149,17 @@ WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {
   trace::ImageFile described;
   described.path = source_->shown(record.path);
   const trace::TraceBuffer contents = source_->file(record.path);
-  const auto file = image::PeFile::open(contents.bytes());
+  const auto file = code::image::PeFile::open(contents.bytes());
   // Otherwise the file was replaced after it was mapped.
   if (file.ok() && pages(file.value().size()) == pages(record.bytes)) {
     out.is_image = true;
     out.parts = executable_parts(file.value(), out.number);
     out.contents = contents;
     out.linked_base = file.value().linked_base();
-    out.relocations = std::make_shared<const image::PeRelocations>(file.value());
+    out.relocations = std::make_shared<const code::image::PeRelocations>(file.value());
     described.build_id = file.value().pdb().id;
-    described.symbols = image::pe_symbols(contents.bytes(), true);
-    described.imports = image::Imports(file.value()).encode();
+    described.symbols = code::image::pe_symbols(contents.bytes(), true);
+    described.imports = code::image::Imports(file.value()).encode();
   }
   writer_->file(static_cast<std::uint32_t>(out.number), described);
   return out;

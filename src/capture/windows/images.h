@@ -9,8 +9,8 @@
 
 #include "capture/windows/kernel_events.h"
 #include "capture/windows/records.h"
+#include "code/image/pe_relocations.h"
 #include "formats/ptk/writer.h"
-#include "image/pe_relocations.h"
 #include "trace/bundle.h"
 
 namespace ptkit::capture {
@@ -61,7 +61,7 @@ class WindowsImages {
     std::uint64_t linked_base = 0;
     std::uint64_t written_base = 0;  // at which the bundle has its parts
     bool is_written = false;
-    std::shared_ptr<const image::PeRelocations> relocations;
+    std::shared_ptr<const code::image::PeRelocations> relocations;
     std::vector<trace::CodeRegion> parts;  // addresses are relative
   };
 

@@ -2,12 +2,12 @@
 
 #include <array>
 
-#include "insn/quick.h"
+#include "code/insn/quick.h"
 
 namespace ptkit::flow {
 
-using insn::InsnClass;
-using insn::InsnKind;
+using code::insn::InsnClass;
+using code::insn::InsnKind;
 
 namespace {
 
@@ -99,28 +99,28 @@ BranchKind branch_kind(InsnClass cls, InsnKind kind) noexcept {
 }
 
 // Decodes near the end of a chunk of the image, where an instruction may continue in the next chunk.
-base::Status BlockCache::decode_across(std::uint64_t at, insn::Insn& out) {
+base::Status BlockCache::decode_across(std::uint64_t at, code::insn::Insn& out) {
   std::array<std::uint8_t, kLongestInsn> joined;
   const std::size_t size = view_.read(at, joined);
   const base::Bytes code = base::Bytes(joined).first(size);
-  const base::Status status = code.empty() ? base::Status::NO_CODE : insn::decode(mode_, code, out);
+  const base::Status status = code.empty() ? base::Status::NO_CODE : code::insn::decode(mode_, code, out);
   if (status != base::Status::OK && size < kLongestInsn) met_missing_code_ = true;
   return status;
 }
 
-base::Status BlockCache::decode_at(std::uint64_t at, insn::Insn& out) {
+base::Status BlockCache::decode_at(std::uint64_t at, code::insn::Insn& out) {
   const base::Bytes rest = bytes_at(at);
-  if (rest.size() >= kLongestInsn) return insn::decode(mode_, rest.first(kLongestInsn), out);
+  if (rest.size() >= kLongestInsn) return code::insn::decode(mode_, rest.first(kLongestInsn), out);
   // Otherwise the instruction is within its chunk: recorders save executed code in many small chunks.
-  if (insn::decode_quick(mode_, rest, out)) return base::Status::OK;
+  if (code::insn::decode_quick(mode_, rest, out)) return base::Status::OK;
   return decode_across(at, out);
 }
 
-void BlockCache::finish(BasicBlock& block, const insn::Insn& last) const {
+void BlockCache::finish(BasicBlock& block, const code::insn::Insn& last) const {
   block.end = terminator(last.cls, last.kind);
   block.branch = branch_kind(last.cls, last.kind);
   if (last.cls == InsnClass::JUMP || last.cls == InsnClass::CALL || last.cls == InsnClass::COND_JUMP) {
-    block.target = insn::direct_target(last, mode_, block.last_ip, cs_base_);
+    block.target = code::insn::direct_target(last, mode_, block.last_ip, cs_base_);
   }
   // A direct near call to the next instruction only reads the IP. Return compression does not count it
   // (manual, "Indirect Transfer Compression for Returns").
@@ -131,7 +131,7 @@ void BlockCache::finish(BasicBlock& block, const insn::Insn& last) const {
 void BlockCache::fill(BasicBlock& block, std::span<BlockInsn> out) {
   std::uint64_t at = block.ip;
   std::size_t size = 0;
-  insn::Insn insn;
+  code::insn::Insn insn;
   for (BlockInsn& slot : out) {
     block.next_ip = at;
     const base::Status status = decode_at(at, insn);
@@ -145,7 +145,7 @@ void BlockCache::fill(BasicBlock& block, std::span<BlockInsn> out) {
     ++block.count;
     size += insn.size;
     block.last_ip = at;
-    block.next_ip = insn::next_ip(insn, mode_, at, cs_base_);
+    block.next_ip = code::insn::next_ip(insn, mode_, at, cs_base_);
     if (ends_block(insn.cls)) {
       finish(block, insn);
       break;
@@ -158,17 +158,17 @@ void BlockCache::fill(BasicBlock& block, std::span<BlockInsn> out) {
 }
 
 CodeStep BlockCache::step_at(std::uint64_t ip) {
-  insn::Insn insn;
+  code::insn::Insn insn;
   if (const base::Status status = decode_at(ip, insn); status != base::Status::OK)
     return {Terminator::FAIL, ip, status};
   const Terminator end = terminator(insn.cls, insn.kind);
   const bool direct = end == Terminator::JUMP || end == Terminator::CALL;
-  const std::uint64_t next =
-      direct ? insn::direct_target(insn, mode_, ip, cs_base_) : insn::next_ip(insn, mode_, ip, cs_base_);
+  const std::uint64_t next = direct ? code::insn::direct_target(insn, mode_, ip, cs_base_)
+                                    : code::insn::next_ip(insn, mode_, ip, cs_base_);
   return {end, next, base::Status::OK, insn.cls, insn.kind};
 }
 
-BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base)
+BlockCache::BlockCache(const code::image::CodeView& view, code::insn::ExecMode mode, std::uint32_t cs_base)
     : view_(view), mode_(mode), cs_base_(cs_base) {}
 
 void BlockCache::clear() {

@@ -4,13 +4,13 @@
 #include <memory>
 #include <span>
 
+#include "code/image/image.h"
 #include "flow/code/chunks.h"
 #include "flow/code/dead_ends.h"
 #include "flow/code/failed_searches.h"
 #include "flow/code/ip_index.h"
 #include "flow/code/straight_code.h"
 #include "flow/rows/rows.h"
-#include "image/image.h"
 
 namespace ptkit::flow {
 
@@ -40,9 +40,9 @@ struct BasicBlock {
   std::uint16_t number_low = 0;
   std::uint8_t number_high = 0;
   Terminator end = Terminator::FALL;
-  BranchKind branch = BranchKind::COND;         // of the last instruction, unless FALL or FAIL
-  insn::InsnKind kind = insn::InsnKind::OTHER;  // of the last instruction
-  bool pushes = false;                          // a near call that return compression counts
+  BranchKind branch = BranchKind::COND;                     // of the last instruction, unless FALL or FAIL
+  code::insn::InsnKind kind = code::insn::InsnKind::OTHER;  // of the last instruction
+  bool pushes = false;                                      // a near call that return compression counts
   base::Status failure = base::Status::OK;
 
   // Number within the cache: less than 2^24.
@@ -57,8 +57,8 @@ struct CodeStep {
   Terminator end = Terminator::FAIL;
   std::uint64_t next = 0;
   base::Status failure = base::Status::OK;
-  insn::InsnClass cls = insn::InsnClass::OTHER;
-  insn::InsnKind kind = insn::InsnKind::OTHER;
+  code::insn::InsnClass cls = code::insn::InsnClass::OTHER;
+  code::insn::InsnKind kind = code::insn::InsnKind::OTHER;
 };
 
 class BlockCache {
@@ -68,7 +68,7 @@ class BlockCache {
   static constexpr std::size_t kMostEntries = std::size_t{1} << 21U;
 
   // `cs_base`: base of 16 and 32-bit code, which has linear addresses here.
-  BlockCache(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base = 0);
+  BlockCache(const code::image::CodeView& view, code::insn::ExecMode mode, std::uint32_t cs_base = 0);
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
@@ -90,8 +90,8 @@ class BlockCache {
   [[nodiscard]] std::span<const BlockInsn> insns(const BasicBlock& block) const noexcept {
     return insns_.part(block.first, block.count);
   }
-  [[nodiscard]] const image::CodeView& view() const noexcept { return view_; }
-  [[nodiscard]] insn::ExecMode mode() const noexcept { return mode_; }
+  [[nodiscard]] const code::image::CodeView& view() const noexcept { return view_; }
+  [[nodiscard]] code::insn::ExecMode mode() const noexcept { return mode_; }
   [[nodiscard]] std::uint32_t cs_base() const noexcept { return cs_base_; }
   // Number of decoded instructions. Blocks that overlap decode their own copies.
   [[nodiscard]] std::size_t decoded() const noexcept { return insns_.size(); }
@@ -145,12 +145,12 @@ class BlockCache {
   }
   BasicBlock& build(std::uint64_t ip);
   void fill(BasicBlock& block, std::span<BlockInsn> out);
-  base::Status decode_at(std::uint64_t at, insn::Insn& out);
-  base::Status decode_across(std::uint64_t at, insn::Insn& out);
-  void finish(BasicBlock& block, const insn::Insn& last) const;
+  base::Status decode_at(std::uint64_t at, code::insn::Insn& out);
+  base::Status decode_across(std::uint64_t at, code::insn::Insn& out);
+  void finish(BasicBlock& block, const code::insn::Insn& last) const;
 
-  const image::CodeView& view_;
-  insn::ExecMode mode_;
+  const code::image::CodeView& view_;
+  code::insn::ExecMode mode_;
   std::uint32_t cs_base_;
   base::Arena arena_;  // memory of the members below
   Chunks<BasicBlock, 64> blocks_{arena_};
@@ -161,6 +161,6 @@ class BlockCache {
   bool met_missing_code_ = false;
 };
 
-[[nodiscard]] BranchKind branch_kind(insn::InsnClass cls, insn::InsnKind kind) noexcept;
+[[nodiscard]] BranchKind branch_kind(code::insn::InsnClass cls, code::insn::InsnKind kind) noexcept;
 
 }  // namespace ptkit::flow

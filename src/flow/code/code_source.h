@@ -14,7 +14,7 @@ class CodeSource {
   virtual ~CodeSource() = default;
 
   // The cache of this code. Valid until the next call, which may release all caches.
-  [[nodiscard]] virtual BlockCache& of(const image::CodeView& view, insn::ExecMode mode) = 0;
+  [[nodiscard]] virtual BlockCache& of(const code::image::CodeView& view, code::insn::ExecMode mode) = 0;
   // Empties the cache that of() returned last.
   virtual void clear_last() = 0;
 };

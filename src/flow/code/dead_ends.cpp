@@ -96,7 +96,7 @@ std::uint64_t DeadEnds::end_of_zeros(std::uint64_t ip) {
 // Two zero bytes are an instruction (ADD), and no such run has a branch: it is passed at once.
 std::uint64_t DeadEnds::skip_zeros(std::uint64_t ip) {
   constexpr std::size_t kLeast = 32;
-  if (code_.mode() == insn::ExecMode::BITS16) return ip;  // addresses wrap
+  if (code_.mode() == code::insn::ExecMode::BITS16) return ip;  // addresses wrap
   const base::Bytes bytes = code_.bytes_at(ip);
   if (bytes.size() < kLeast) return ip;
   if (std::any_of(bytes.begin(), bytes.begin() + kLeast, [](std::uint8_t byte) { return byte != 0; }))

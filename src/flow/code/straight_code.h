@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "insn/insn.h"
+#include "code/insn/insn.h"
 
 namespace ptkit::flow {
 
@@ -17,16 +17,16 @@ class BlockCache;
 class InsnKinds {
  public:
   constexpr InsnKinds() = default;
-  void add(insn::InsnClass cls, insn::InsnKind kind) noexcept {
-    if (kind != insn::InsnKind::OTHER) bits_ |= std::uint64_t{1} << static_cast<unsigned>(kind);
-    if (cls == insn::InsnClass::PTWRITE) bits_ |= kPtwrite;
+  void add(code::insn::InsnClass cls, code::insn::InsnKind kind) noexcept {
+    if (kind != code::insn::InsnKind::OTHER) bits_ |= std::uint64_t{1} << static_cast<unsigned>(kind);
+    if (cls == code::insn::InsnClass::PTWRITE) bits_ |= kPtwrite;
   }
   void add(const InsnKinds& others) noexcept { bits_ |= others.bits_; }
   [[nodiscard]] bool any_of(const InsnKinds& others) const noexcept { return (bits_ & others.bits_) != 0; }
 
  private:
   static constexpr std::uint64_t kPtwrite = std::uint64_t{1} << 63U;
-  static_assert(static_cast<unsigned>(insn::InsnKind::POPF) < 63);
+  static_assert(static_cast<unsigned>(code::insn::InsnKind::POPF) < 63);
 
   std::uint64_t bits_ = 0;
 };

@@ -15,7 +15,7 @@ using base::Status;
 
 namespace {
 
-BinderOptions binder_options(const trace::Configuration& configuration, const image::Image& image,
+BinderOptions binder_options(const trace::Configuration& configuration, const code::image::Image& image,
                              const FlowOptions& options) {
   BinderOptions out;
   out.to_next_psb = options.resync == Resync::PSB;
@@ -45,8 +45,9 @@ EventTrace event_trace(const trace::Configuration& configuration) noexcept {
 
 class FlowDecoder::Impl : private DecoderContext {
  public:
-  Impl(const trace::Stream& stream, const trace::Configuration& configuration, const image::Image& image,
-       const FlowOptions& options, FlowSink& sink, time::TimeTrack* track, CodeCachePool* pool)
+  Impl(const trace::Stream& stream, const trace::Configuration& configuration,
+       const code::image::Image& image, const FlowOptions& options, FlowSink& sink, time::TimeTrack* track,
+       CodeCachePool* pool)
       : DecoderContext(stream, configuration, image, sink, track, pool),
         probe_(bytes_),
         binder_(sink, walker_, context_, recovery_, probe_, binder_options(configuration, image, options)),
@@ -336,12 +337,12 @@ bool FlowDecoder::Impl::run() {
 }
 
 FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
-                         const image::Image& image, const FlowOptions& options, FlowSink& sink,
+                         const code::image::Image& image, const FlowOptions& options, FlowSink& sink,
                          time::TimeTrack* track, CodeCachePool* pool)
     : impl_(std::make_unique<Impl>(stream, configuration, image, options, sink, track, pool)) {}
 
 FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
-                         const image::Image& image, const FlowOptions& options, FlowSink& sink,
+                         const code::image::Image& image, const FlowOptions& options, FlowSink& sink,
                          time::TimeTrack* track, CodeCachePool* pool, const FlowState& from, bool speculative)
     : FlowDecoder(stream, configuration, image, options, sink, track, pool) {
   impl_->load(from, speculative);

@@ -4,9 +4,9 @@
 
 #include <memory>
 
+#include "code/image/image.h"
 #include "flow/fast/code_cache_pool.h"
 #include "flow/rows/sink.h"
-#include "image/image.h"
 #include "packet/errata.h"
 #include "time/track.h"
 
@@ -40,13 +40,13 @@ class FlowDecoder final : public RowSource {
   // All references must outlive the decoder. `track` may be null: then code that varies with time is that of
   // kTscMin, and `stream.switches` are not applied. `pool` may be null; else it belongs to this image.
   FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
-              const image::Image& image, const FlowOptions& options, FlowSink& sink, time::TimeTrack* track,
-              CodeCachePool* pool = nullptr);
+              const code::image::Image& image, const FlowOptions& options, FlowSink& sink,
+              time::TimeTrack* track, CodeCachePool* pool = nullptr);
   // Continues from a checkpoint of this stream. `speculative`: the checkpoint is predicted, so the decoder
   // records what it depends on (see speculation_deps()).
   FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
-              const image::Image& image, const FlowOptions& options, FlowSink& sink, time::TimeTrack* track,
-              CodeCachePool* pool, const FlowState& from, bool speculative);
+              const code::image::Image& image, const FlowOptions& options, FlowSink& sink,
+              time::TimeTrack* track, CodeCachePool* pool, const FlowState& from, bool speculative);
   ~FlowDecoder() override;
 
   // Makes run() stop (and return false) after the first complete PSB+ with its PSB above offset `psb`.

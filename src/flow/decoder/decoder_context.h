@@ -15,7 +15,7 @@ struct DecoderContext {
   static constexpr std::uint64_t kSlice = std::uint64_t{1} << 18U;
 
   DecoderContext(const trace::Stream& stream, const trace::Configuration& configuration,
-                 const image::Image& image, FlowSink& sink, time::TimeTrack* track, CodeCachePool* pool)
+                 const code::image::Image& image, FlowSink& sink, time::TimeTrack* track, CodeCachePool* pool)
       : stream_(stream),
         bytes_(stream.data.bytes()),
         sink_(sink),

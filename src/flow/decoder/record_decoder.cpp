@@ -32,14 +32,15 @@ std::uint8_t row_flags(const BranchRecord& record) noexcept {
 
 bool is_missing(Status status) noexcept { return status == Status::NO_CODE || status == Status::BAD_INSN; }
 
-insn::ExecMode mode_after(const BranchRecord& record) noexcept {
-  return (record.flags & trace::RECORD_CODE32) != 0 ? insn::ExecMode::BITS32 : insn::ExecMode::BITS64;
+code::insn::ExecMode mode_after(const BranchRecord& record) noexcept {
+  return (record.flags & trace::RECORD_CODE32) != 0 ? code::insn::ExecMode::BITS32
+                                                    : code::insn::ExecMode::BITS64;
 }
 
 }  // namespace
 
 RecordDecoder::RecordDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
-                             const image::Image& image, FlowSink& sink, time::TimeTrack* track,
+                             const code::image::Image& image, FlowSink& sink, time::TimeTrack* track,
                              CodeCachePool* pool)
     : DecoderContext(stream, configuration, image, sink, track, pool),
       route_(walker_),

@@ -14,7 +14,7 @@ class RecordDecoder final : public RowSource, private DecoderContext {
  public:
   // As for FlowDecoder, all references must outlive the decoder; `track` and `pool` may be null.
   RecordDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
-                const image::Image& image, FlowSink& sink, time::TimeTrack* track,
+                const code::image::Image& image, FlowSink& sink, time::TimeTrack* track,
                 CodeCachePool* pool = nullptr);
 
   [[nodiscard]] bool run() override;

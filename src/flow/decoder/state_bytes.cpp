@@ -13,9 +13,15 @@ namespace {
 
 // The largest value of each enumeration but ExecMode, which fits() checks.
 constexpr std::tuple kLast{
-    TipWatch::TIP,        EventTrace::UNKNOWN,  BinderState::Flow::LOST,
-    Terminator::FAIL,     BranchKind::TX_ABORT, insn::InsnClass::PTWRITE,
-    insn::InsnKind::POPF, GapCause::TRACE_STOP, base::Status::BUFFER_FULL,
+    TipWatch::TIP,
+    EventTrace::UNKNOWN,
+    BinderState::Flow::LOST,
+    Terminator::FAIL,
+    BranchKind::TX_ABORT,
+    code::insn::InsnClass::PTWRITE,
+    code::insn::InsnKind::POPF,
+    GapCause::TRACE_STOP,
+    base::Status::BUFFER_FULL,
 };
 
 template <typename Fields, typename T>
@@ -26,15 +32,16 @@ void describe(Fields& fields, T& value) {
     base::optional_fields(fields, value, [&](auto& content) { describe(fields, content); });
   } else if constexpr (requires { value.describe(fields); }) {
     value.describe(fields);
-  } else if constexpr (std::is_enum_v<T> && !std::same_as<T, insn::ExecMode>) {
+  } else if constexpr (std::is_enum_v<T> && !std::same_as<T, code::insn::ExecMode>) {
     fields(value, std::get<T>(kLast));
   } else {
     fields(value);
   }
 }
 
-bool is_mode(insn::ExecMode mode) noexcept {
-  return mode == insn::ExecMode::BITS16 || mode == insn::ExecMode::BITS32 || mode == insn::ExecMode::BITS64;
+bool is_mode(code::insn::ExecMode mode) noexcept {
+  return mode == code::insn::ExecMode::BITS16 || mode == code::insn::ExecMode::BITS32 ||
+         mode == code::insn::ExecMode::BITS64;
 }
 
 // True if all indices and offsets are in range. Packets and places are before the position.

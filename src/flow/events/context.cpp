@@ -25,8 +25,8 @@ std::uint64_t half_round(const trace::Clock& clock) {
 
 }  // namespace
 
-ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& image, time::TimeTrack* track,
-                               FlowSink& sink, Walker& walker)
+ContextTracker::ContextTracker(const trace::Stream& stream, const code::image::Image& image,
+                               time::TimeTrack* track, FlowSink& sink, Walker& walker)
     : stream_(stream), image_(image), track_(track), sink_(sink), walker_(walker) {
   state_.thread.space = stream.space;
   state_.thread.cpu = stream.cpu;
@@ -64,7 +64,7 @@ void ContextTracker::look_up_code() {
   walker_.set_code(image_.view(state_.thread.space, state_.tsc), state_.mode);
 }
 
-void ContextTracker::set_mode(insn::ExecMode mode) {
+void ContextTracker::set_mode(code::insn::ExecMode mode) {
   if (mode == state_.mode) return;
   state_.mode = mode;
   look_up_code();
@@ -108,7 +108,7 @@ bool ContextTracker::page_tables_known(trace::SpaceId space) const {
 void ContextTracker::switch_by_cr3(std::uint64_t offset, std::uint64_t cr3) {
   const auto& spaces = image_.bundle().spaces;
   const auto has = [&](trace::SpaceId space) {
-    return space < spaces.size() && image::has_cr3(spaces[space], cr3);
+    return space < spaces.size() && code::image::has_cr3(spaces[space], cr3);
   };
   if (has(state_.thread.space)) return;
   const time::TimeRange now = track_ != nullptr ? track_->at(offset, offset) : time::TimeRange{};
@@ -181,7 +181,7 @@ void ContextTracker::follow_time(std::uint64_t offset, bool on) {
     take_switch(to);
     switched = true;
   }
-  const image::CodeView& view = walker_.view();
+  const code::image::CodeView& view = walker_.view();
   if (switched || state_.tsc < view.valid_from() || state_.tsc >= view.valid_to()) look_up_code();
   if (switched) emit_row(offset);
 }

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 
+#include "code/image/image.h"
 #include "flow/rows/sink.h"
 #include "flow/walk/walker.h"
-#include "image/image.h"
 #include "time/track.h"
 
 namespace ptkit::flow {
@@ -14,21 +14,21 @@ namespace ptkit::flow {
 // State of the ContextTracker between two packets.
 struct ContextState {
   Context thread;
-  insn::ExecMode mode = insn::ExecMode::BITS64;
+  code::insn::ExecMode mode = code::insn::ExecMode::BITS64;
   std::uint64_t tsc = trace::kTscMin;  // time of the code
   std::size_t next_switch = 0;         // index in Stream::switches
 };
 
 class ContextTracker {
  public:
-  ContextTracker(const trace::Stream& stream, const image::Image& image, time::TimeTrack* track,
+  ContextTracker(const trace::Stream& stream, const code::image::Image& image, time::TimeTrack* track,
                  FlowSink& sink, Walker& walker);
 
   void start();  // emits the first context row
   // The state between two packets. set_state() also selects the code, and emits a row at `offset`.
   [[nodiscard]] const ContextState& state() const noexcept { return state_; }
   void set_state(const ContextState& state, std::uint64_t offset);
-  void set_mode(insn::ExecMode mode);
+  void set_mode(code::insn::ExecMode mode);
   void set_cr3(std::uint64_t offset, std::uint64_t cr3);  // PIP
   // The packet at `offset` may have advanced time. `on`: packets are enabled after it.
   void time_moved(std::uint64_t offset, bool on) {
@@ -58,7 +58,7 @@ class ContextTracker {
   void emit_row(std::uint64_t offset);
 
   const trace::Stream& stream_;
-  const image::Image& image_;
+  const code::image::Image& image_;
   time::TimeTrack* track_;
   FlowSink& sink_;
   Walker& walker_;

@@ -260,7 +260,7 @@ void EventBinder::apply_state(const Event& event) {
       context_.set_cr3(walker_.place().offset, event.payload);
       break;
     case EventKind::EXEC_MODE:
-      context_.set_mode(static_cast<insn::ExecMode>(event.payload));
+      context_.set_mode(static_cast<code::insn::ExecMode>(event.payload));
       break;
     case EventKind::TSX_BEGIN:
     case EventKind::TSX_COMMIT:

@@ -156,8 +156,8 @@ Status EventBinder::bind_async(Event& event) {
   if (event.kind == EventKind::ASYNC_DISABLED) {
     if (options_.errata.skd022) {
       // A VM entry that clears TraceEn may send a superfluous FUP.
-      const insn::InsnKind kind = walker_.kind_at(event.payload);
-      if (kind == insn::InsnKind::VMLAUNCH || kind == insn::InsnKind::VMRESUME) {
+      const code::insn::InsnKind kind = walker_.kind_at(event.payload);
+      if (kind == code::insn::InsnKind::VMLAUNCH || kind == code::insn::InsnKind::VMRESUME) {
         event.kind = EventKind::DISABLED;
         event.payload = 0;
         return bind_disabled(event);

@@ -165,7 +165,8 @@ void EventDecoder::end_header(std::optional<bool> status) {
   if (first || binder_.lost()) {
     // Earlier state is void, so the mode holds from the first instruction on.
     for (const Event& event : header_) {
-      if (event.kind == EventKind::EXEC_MODE) context_.set_mode(static_cast<insn::ExecMode>(event.payload));
+      if (event.kind == EventKind::EXEC_MODE)
+        context_.set_mode(static_cast<code::insn::ExecMode>(event.payload));
     }
     state_.mode.reset();
   }

@@ -3,7 +3,8 @@
 namespace ptkit::flow {
 
 void Recovery::error(const StreamSpan& place, base::Status code, const std::uint64_t* ip,
-                     std::uint64_t argument, std::uint64_t argument2, const image::CodeView* code_view) {
+                     std::uint64_t argument, std::uint64_t argument2,
+                     const code::image::CodeView* code_view) {
   FlowError row;
   row.place = place;
   row.code = code;
@@ -12,7 +13,7 @@ void Recovery::error(const StreamSpan& place, base::Status code, const std::uint
   row.argument = argument;
   row.argument2 = argument2;
   if (ip != nullptr && code_view != nullptr) {
-    const image::Provenance from = code_view->provenance(*ip);
+    const code::image::Provenance from = code_view->provenance(*ip);
     row.file = from.file;
     if (code == base::Status::NO_CODE || code == base::Status::BAD_INSN) {
       constexpr std::uint64_t kPage = 4096;

@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "code/image/image.h"
 #include "flow/rows/sink.h"
-#include "image/image.h"
 
 namespace ptkit::flow {
 
@@ -14,7 +14,7 @@ class Recovery {
 
   // Emits an error row. `code_view` (may be null) gives the image of the IP.
   void error(const StreamSpan& place, base::Status code, const std::uint64_t* ip, std::uint64_t argument,
-             std::uint64_t argument2, const image::CodeView* code_view);
+             std::uint64_t argument2, const code::image::CodeView* code_view);
 
   // Control flow is unknown from here on. Does nothing while a gap is open.
   void open(std::uint64_t offset, const std::uint64_t* from_ip, GapCause cause, base::Status code);

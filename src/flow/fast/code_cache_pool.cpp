@@ -4,8 +4,8 @@
 #include <iterator>
 
 namespace ptkit::flow {
-void CodeCachePool::acquire(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base,
-                            std::list<CachedCode>& out) {
+void CodeCachePool::acquire(const code::image::CodeView& view, code::insn::ExecMode mode,
+                            std::uint32_t cs_base, std::list<CachedCode>& out) {
   modes_.fetch_or(bit_of(mode), std::memory_order_relaxed);
   {
     const std::scoped_lock lock(mutex_);
@@ -79,7 +79,7 @@ void CodeCaches::release_all() noexcept {
   caches_.clear();
 }
 
-BlockCache& CodeCaches::of(const image::CodeView& view, insn::ExecMode mode) {
+BlockCache& CodeCaches::of(const code::image::CodeView& view, code::insn::ExecMode mode) {
   other_bytes_ = bytes();
   last_ = nullptr;
   if (other_bytes_ >= kMostBytes) {

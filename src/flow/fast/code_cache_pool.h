@@ -20,7 +20,7 @@ namespace ptkit::flow {
 
 // The blocks of one view of memory in one execution mode, and the paths through them.
 struct CachedCode {
-  CachedCode(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base)
+  CachedCode(const code::image::CodeView& view, code::insn::ExecMode mode, std::uint32_t cs_base)
       : blocks(view, mode, cs_base) {}
 
   // Makes the paths if there are none, or if they have the other setting of return compression.
@@ -45,7 +45,7 @@ class CodeCachePool {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
 
-  explicit CodeCachePool(const image::Image& image, std::size_t most_bytes = kMostBytes)
+  explicit CodeCachePool(const code::image::Image& image, std::size_t most_bytes = kMostBytes)
       : image_(image), most_bytes_(most_bytes) {
     filter_signs_.reserve(kMostFilterSigns);
   }
@@ -54,7 +54,7 @@ class CodeCachePool {
 
   // Moves a cache for this code to the end of `out`: the idle cache with the most decoded code, or else a new
   // one. `view` belongs to the pool's image.
-  void acquire(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base,
+  void acquire(const code::image::CodeView& view, code::insn::ExecMode mode, std::uint32_t cs_base,
                std::list<CachedCode>& out);
   // Takes all of `caches`. With a code callback, caches that met missing code are dropped: the next decoder
   // calls the callback again.
@@ -76,7 +76,7 @@ class CodeCachePool {
   [[nodiscard]] std::size_t filter_signs() const;
 
   // True if a decoder has acquired code of this width. From any thread.
-  [[nodiscard]] bool met(insn::ExecMode mode) const noexcept {
+  [[nodiscard]] bool met(code::insn::ExecMode mode) const noexcept {
     return (modes_.load(std::memory_order_relaxed) & bit_of(mode)) != 0;
   }
 
@@ -84,9 +84,11 @@ class CodeCachePool {
   static constexpr std::size_t kMostFilterSigns = 1024;
 
   // 16, 32 and 64 are distinct bits.
-  [[nodiscard]] static unsigned bit_of(insn::ExecMode mode) noexcept { return static_cast<unsigned>(mode); }
+  [[nodiscard]] static unsigned bit_of(code::insn::ExecMode mode) noexcept {
+    return static_cast<unsigned>(mode);
+  }
 
-  const image::Image image_;  // shares the views, which the caches refer to
+  const code::image::Image image_;  // shares the views, which the caches refer to
   const std::size_t most_bytes_;
   mutable std::mutex mutex_;    // guards the members below
   std::list<CachedCode> idle_;  // most recently released first
@@ -109,7 +111,7 @@ class CodeCaches final : public CodeSource {
   CodeCaches(const CodeCaches&) = delete;
   CodeCaches& operator=(const CodeCaches&) = delete;
 
-  [[nodiscard]] BlockCache& of(const image::CodeView& view, insn::ExecMode mode) override;
+  [[nodiscard]] BlockCache& of(const code::image::CodeView& view, code::insn::ExecMode mode) override;
   void clear_last() override;
   // The blocks that of() returned last, with their paths.
   [[nodiscard]] CachedCode& last() noexcept { return *last_; }
@@ -126,7 +128,7 @@ class CodeCaches final : public CodeSource {
   CachedCode* last_ = nullptr;  // no other cache has grown since
   std::size_t other_bytes_ = 0;
   std::function<void(CachedCode&)> before_clear_;
-  std::map<std::pair<std::uint32_t, insn::ExecMode>, CachedCode*> by_code_;
+  std::map<std::pair<std::uint32_t, code::insn::ExecMode>, CachedCode*> by_code_;
 };
 
 }  // namespace ptkit::flow

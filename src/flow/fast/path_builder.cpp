@@ -155,8 +155,9 @@ bool PathBuilder::interrupt(std::uint64_t from, std::uint64_t ip) {
   if (!reach(from, ip)) return false;
   const BasicBlock& block = cache_.at(ip);
   if (block.count == 0) return false;
-  const insn::InsnKind kind = cache_.insns(block).front().kind;
-  if (kind == insn::InsnKind::VMLAUNCH || kind == insn::InsnKind::VMRESUME) return false;  // erratum SKD022
+  const code::insn::InsnKind kind = cache_.insns(block).front().kind;
+  if (kind == code::insn::InsnKind::VMLAUNCH || kind == code::insn::InsnKind::VMRESUME)
+    return false;  // erratum SKD022
   tail.resume_ip = tail.end_ip = ip;
   return true;
 }

@@ -30,7 +30,7 @@ void PathRows::add_branches(std::uint32_t path, std::span<const PathBranch> bran
 }
 
 void PathRows::add_branches(std::uint32_t path, std::span<const PathBranch> branches,
-                            const BranchChoice& choice, const image::CodeView& view) {
+                            const BranchChoice& choice, const code::image::CodeView& view) {
   const auto is_chosen = [&](const PathBranch& one) {
     if (choice.has(one.kind, one.flags)) return true;
     const bool jumps = one.kind == BranchKind::COND || one.kind == BranchKind::JUMP;

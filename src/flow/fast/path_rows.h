@@ -75,7 +75,7 @@ class PathRows {
   void add_branches(std::uint32_t path, std::span<const PathBranch> branches);
   // As above, for a choice of branches, which has to be the same for all paths.
   void add_branches(std::uint32_t path, std::span<const PathBranch> branches, const BranchChoice& choice,
-                    const image::CodeView& view);
+                    const code::image::CodeView& view);
   void add_blocks(std::uint32_t path, std::span<const PathBlock> blocks, std::size_t head,
                   std::size_t branches);
   // The number of branches of a path of which the blocks were added.

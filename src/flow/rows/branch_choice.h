@@ -5,7 +5,7 @@
 
 #include "flow/rows/rows.h"
 
-namespace ptkit::image {
+namespace ptkit::code::image {
 class CodeView;
 }
 
@@ -15,7 +15,8 @@ namespace ptkit::flow {
 class JumpTest {
  public:
   virtual ~JumpTest() = default;
-  [[nodiscard]] virtual bool has(const image::CodeView& view, std::uint64_t from, std::uint64_t to) const = 0;
+  [[nodiscard]] virtual bool has(const code::image::CodeView& view, std::uint64_t from,
+                                 std::uint64_t to) const = 0;
 };
 
 struct BranchChoice {

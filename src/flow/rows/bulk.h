@@ -133,8 +133,8 @@ struct BulkRoom {
   std::uint64_t events = 0;
   // if count_branches or `number`: rows that BRANCHES without a choice would have
   std::uint64_t branches = 0;
-  std::uint64_t used_bytes = 0;                  // bytes of the stream
-  insn::ExecMode mode = insn::ExecMode::BITS64;  // of all rows
+  std::uint64_t used_bytes = 0;                              // bytes of the stream
+  code::insn::ExecMode mode = code::insn::ExecMode::BITS64;  // of all rows
 };
 
 class BulkSink {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/status.h"
-#include "insn/insn.h"
+#include "code/insn/insn.h"
 #include "trace/bundle.h"
 
 namespace ptkit::flow {
@@ -76,8 +76,8 @@ struct Branch {
 // One instruction of a block, as cached by the decoder. Spans of these are valid during the call only.
 struct BlockInsn {
   std::uint8_t size = 0;
-  insn::InsnClass cls = insn::InsnClass::OTHER;
-  insn::InsnKind kind = insn::InsnKind::OTHER;
+  code::insn::InsnClass cls = code::insn::InsnClass::OTHER;
+  code::insn::InsnKind kind = code::insn::InsnKind::OTHER;
 };
 
 // Consecutive instructions at increasing addresses. A branch (which follows as a Branch), an event, or the
@@ -87,7 +87,7 @@ struct Block {
   std::uint64_t ip = 0;
   std::span<const BlockInsn> insns;  // at least one instruction
   std::uint32_t size = 0;            // bytes of all instructions
-  insn::ExecMode mode = insn::ExecMode::BITS64;
+  code::insn::ExecMode mode = code::insn::ExecMode::BITS64;
   std::uint8_t flags = 0;  // IN_TX
 };
 

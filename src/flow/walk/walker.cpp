@@ -6,8 +6,8 @@
 namespace ptkit::flow {
 
 using base::Status;
-using insn::InsnClass;
-using insn::InsnKind;
+using code::insn::InsnClass;
+using code::insn::InsnKind;
 
 namespace {
 
@@ -141,7 +141,7 @@ void Walker::set_state(const WalkState& state) {
   block_ = at_end_ ? &*state_.branch : nullptr;
 }
 
-void Walker::set_code(const image::CodeView& view, insn::ExecMode mode) {
+void Walker::set_code(const code::image::CodeView& view, code::insn::ExecMode mode) {
   if (cache_ != nullptr && &cache_->view() == &view && cache_->mode() == mode) return;
   // A branch that waits for its packet keeps the code that executed, but leads into the new code.
   keep_branch();

@@ -126,11 +126,11 @@ class Walker {
   // Between two packets.
   [[nodiscard]] WalkState state() const;
   void set_state(const WalkState& state);
-  void set_code(const image::CodeView& view, insn::ExecMode mode);
+  void set_code(const code::image::CodeView& view, code::insn::ExecMode mode);
   void set_in_tx(bool in_tx) noexcept { state_.in_tx = in_tx; }
   // false: IA32_RTIT_CTL.DisRETC was set
   void set_return_compression(bool on) noexcept { return_compression_ = on; }
-  [[nodiscard]] const image::CodeView& view() const noexcept { return cache_->view(); }
+  [[nodiscard]] const code::image::CodeView& view() const noexcept { return cache_->view(); }
   [[nodiscard]] std::uint64_t ip() const noexcept { return at_end_ ? block_->last_ip : state_.ip; }
   [[nodiscard]] CallStack& calls() noexcept { return state_.calls; }
   [[nodiscard]] const CallStack& calls() const noexcept { return state_.calls; }
@@ -201,7 +201,7 @@ class Walker {
   // After leave(): return address of a call, or 0.
   [[nodiscard]] std::uint64_t resume_ip() const noexcept { return resume_ip_; }
   // Kind of the instruction at `ip`, if it can be decoded.
-  [[nodiscard]] insn::InsnKind kind_at(std::uint64_t ip);
+  [[nodiscard]] code::insn::InsnKind kind_at(std::uint64_t ip);
   // True if code without branches that need packets leads from `from` to `to` within `limit` blocks. Emits
   // nothing.
   [[nodiscard]] bool reaches(std::uint64_t from, std::uint64_t to, unsigned limit);

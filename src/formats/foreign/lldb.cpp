@@ -6,12 +6,12 @@
 #include "base/addresses.h"
 #include "base/hexadecimal.h"
 #include "base/shortened.h"
+#include "code/image/elf.h"
 #include "formats/common/files.h"
 #include "formats/common/json.h"
 #include "formats/common/missing_files.h"
 #include "formats/common/readers.h"
 #include "formats/perf_event/switch_record.h"
-#include "image/elf.h"
 #include "trace/clock.h"
 #include "trace/warning_codes.h"
 
@@ -154,7 +154,7 @@ class Loader {
     module.expect_object();
     const std::string system_path = module["systemPath"].text();
     const Member address = module["loadAddress"];
-    image::Placement placement;
+    code::image::Placement placement;
     placement.load_address = address.wide_number();
     placement.space = space;
     if (*placement.load_address % kPageBytes != 0) {
@@ -171,8 +171,8 @@ class Loader {
 
   // A missing module keeps its name, so that errors can name it.
   std::int32_t place(const std::string& path, const std::string& system_path,
-                     const image::Placement& placement) {
-    auto added = image::add_elf(bundle_, path, placement);
+                     const code::image::Placement& placement) {
+    auto added = code::image::add_elf(bundle_, path, placement);
     if (added.ok()) return added.value();
     missing_.push_back({.path = system_path, .reason = added.failure().detail});
     bundle_.files.push_back({system_path, "", {}, {}});
@@ -236,7 +236,7 @@ class Loader {
     const Member kernel = root["kernel"];
     if (!root["cpus"].present()) kernel.fail("needs cpus: a kernel is traced per CPU");
     if (!spaces_.empty()) root["processes"].fail("must be empty in the bundle of a kernel");
-    image::Placement placement;
+    code::image::Placement placement;
     placement.load_address =
         kernel["loadAddress"].present() ? kernel["loadAddress"].wide_number() : kDefaultKernelAddress;
     const std::string file = kernel["file"].text();

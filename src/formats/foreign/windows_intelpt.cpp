@@ -5,11 +5,11 @@
 
 #include "base/addresses.h"
 #include "base/paths.h"
+#include "code/image/pe.h"
 #include "formats/common/files.h"
 #include "formats/common/missing_files.h"
 #include "formats/common/numbered_files.h"
 #include "formats/common/readers.h"
-#include "image/pe.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats {
@@ -112,9 +112,9 @@ class Loader {
       list_missing_files(bundle_, {&missing, 1});
       return;
     }
-    image::Placement placement;
+    code::image::Placement placement;
     placement.load_address = module.base;
-    if (const auto added = image::add_pe(bundle_, path, placement); !added.ok())
+    if (const auto added = code::image::add_pe(bundle_, path, placement); !added.ok())
       bundle_.warnings.push_back(warn(WarningCode::IMAGE_UNREADABLE, added.failure().detail));
   }
 

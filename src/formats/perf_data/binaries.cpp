@@ -7,12 +7,12 @@
 #include "base/paths.h"
 #include "base/system/file_identity.h"
 #include "base/system/this_linux.h"
+#include "code/image/contradictions.h"
+#include "code/image/elf.h"
 #include "formats/common/files.h"
 #include "formats/common/first_names.h"
 #include "formats/common/missing_files.h"
 #include "formats/perf_data/jit.h"
-#include "image/contradictions.h"
-#include "image/elf.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {
@@ -58,9 +58,9 @@ trace::TraceBuffer own_vdso() {
 void Binaries::map_contents(trace::CodeRegion& region) {
   const trace::TraceBuffer& contents = bundle_.files[static_cast<std::size_t>(region.file)].contents;
   const auto [found, added] = parts_.try_emplace(region.file);
-  if (added) found->second = image::mapped_parts(contents.bytes());
+  if (added) found->second = code::image::mapped_parts(contents.bytes());
   std::uint64_t end = found->second.empty() ? contents.size() : 0;
-  for (const image::FilePart& part : found->second) {
+  for (const code::image::FilePart& part : found->second) {
     if (part.begin <= region.file_offset) end = part.end;
   }
   const std::uint64_t left = end - std::min(region.file_offset, end);
@@ -129,7 +129,7 @@ std::string Binaries::contradiction(base::Bytes contents, const std::string& whe
     return "is another file now (inode " + std::to_string(here->number) + ", recorded " +
            std::to_string(wanted.number.inode) + ")";
   }
-  return image::mapping_contradiction(contents, wanted.parts, wanted.others);
+  return code::image::mapping_contradiction(contents, wanted.parts, wanted.others);
 }
 
 bool Binaries::accept(trace::TraceBuffer contents, const std::string& where, const Wanted& wanted,
@@ -140,20 +140,20 @@ bool Binaries::accept(trace::TraceBuffer contents, const std::string& where, con
                         return RecordingFolder(folder).is_outside(where);
                       });
   const base::Bytes bytes = contents.bytes();
-  if (const std::string machine = image::other_machine(bytes); !machine.empty()) {
+  if (const std::string machine = code::image::other_machine(bytes); !machine.empty()) {
     refusal.reason = where + " " + machine;
     return false;
   }
-  if (chosen && image::mapped_parts(bytes).empty()) {
+  if (chosen && code::image::mapped_parts(bytes).empty()) {
     refusal.reason = where + " is neither an ELF nor a PE file: its bytes are not used as code";
     return false;
   }
-  const std::string id = image::elf_build_id(bytes);
+  const std::string id = code::image::elf_build_id(bytes);
   if (!wanted.id.empty() && !wanted.id.is_of(id)) {
     refusal.reason = where + " has " + (id.empty() ? "none" : id);
     return false;
   }
-  if (image::is_debug_only(bytes)) {
+  if (code::image::is_debug_only(bytes)) {
     refusal.reason = where + " has debug information only";
     return false;
   }
@@ -199,7 +199,7 @@ std::int32_t Binaries::add(const Wanted& wanted) {
       refused_.try_emplace(wanted.path, std::pair(key, refusal.contradiction));
   } else {
     accepted_.insert(key);
-    if (wanted.id.empty() && !image::mapped_parts(file.contents.bytes()).empty()) note_time(place);
+    if (wanted.id.empty() && !code::image::mapped_parts(file.contents.bytes()).empty()) note_time(place);
   }
   const auto [known, is_new] =
       by_place_.try_emplace({wanted.path, wanted.id, place}, static_cast<std::int32_t>(bundle_.files.size()));

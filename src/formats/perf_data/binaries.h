@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "code/image/mapped_parts.h"
 #include "formats/common/missing_files.h"
 #include "formats/perf_data/mappings.h"
-#include "image/mapped_parts.h"
 #include "trace/build_id.h"
 #include "trace/bundle.h"
 
@@ -48,10 +48,11 @@ class Binaries {
   // Returns the recorded build-id of the mapped file; empty: none.
   [[nodiscard]] trace::BuildId build_id_of(const Mapping& mapping) const;
   // The parts of the mapped file at the mapping's load address, and at others: see Mappings.
-  [[nodiscard]] std::vector<image::FileMapping> parts_of(const Mapping& mapping) const {
+  [[nodiscard]] std::vector<code::image::FileMapping> parts_of(const Mapping& mapping) const {
     return mappings_.parts_of(mapping);
   }
-  [[nodiscard]] std::vector<std::vector<image::FileMapping>> other_parts_of(const Mapping& mapping) const {
+  [[nodiscard]] std::vector<std::vector<code::image::FileMapping>> other_parts_of(
+      const Mapping& mapping) const {
     return mappings_.other_parts_of(mapping);
   }
   // Sets a region's bytes from its file at the region's file offset; a size of 0 becomes the rest of the
@@ -77,8 +78,8 @@ class Binaries {
     std::string path;
     trace::BuildId id;
     FileNumber number;
-    std::vector<image::FileMapping> parts;
-    std::vector<std::vector<image::FileMapping>> others;  // parts at other load addresses
+    std::vector<code::image::FileMapping> parts;
+    std::vector<std::vector<code::image::FileMapping>> others;  // parts at other load addresses
     [[nodiscard]] bool operator<(const Wanted& other) const;
   };
   [[nodiscard]] std::int32_t add(const Wanted& wanted);
@@ -112,9 +113,9 @@ class Binaries {
   using FileKey = std::tuple<std::string, std::string, FileNumber>;  // path, build-id, number
   std::map<FileKey, std::string> missing_;                           // reason
   std::set<FileKey> accepted_;
-  std::map<std::string, std::pair<FileKey, std::string>> refused_;  // file and contradiction, by path
-  std::set<std::string> newer_;                                     // paths of files that changed later
-  std::map<std::int32_t, std::vector<image::FilePart>> parts_;      // by file index
+  std::map<std::string, std::pair<FileKey, std::string>> refused_;    // file and contradiction, by path
+  std::set<std::string> newer_;                                       // paths of files that changed later
+  std::map<std::int32_t, std::vector<code::image::FilePart>> parts_;  // by file index
   std::vector<OutsideFile> outside_;
 };
 

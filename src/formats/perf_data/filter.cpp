@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/paths.h"
-#include "image/code_file.h"
+#include "code/image/code_file.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {
@@ -212,7 +212,7 @@ class Resolver {
     for (const std::size_t number : regions) {
       const base::Bytes file =
           bundle_.files[static_cast<std::size_t>(bundle_.code[number].file)].contents.bytes();
-      if (!file.empty()) return size_of_symbol(image::read_symbols(file), clause.address);
+      if (!file.empty()) return size_of_symbol(code::image::read_symbols(file), clause.address);
     }
     return 0;
   }

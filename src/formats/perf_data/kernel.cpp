@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "code/image/elf.h"
+#include "code/image/kallsyms.h"
 #include "formats/common/files.h"
 #include "formats/common/interval_lookup.h"
-#include "image/elf.h"
-#include "image/kallsyms.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {
@@ -37,8 +37,8 @@ void add_names(trace::TraceBundle& bundle, std::size_t file, std::string_view te
   }
   std::vector<std::string_view> texts;
   std::vector<std::uint64_t> addresses;
-  image::KernelSymbols names(text);
-  for (image::KernelSymbol name; names.next(name);) {
+  code::image::KernelSymbols names(text);
+  for (code::image::KernelSymbol name; names.next(name);) {
     if (!name.is_code()) continue;
     texts.push_back(name.name);
     addresses.push_back(name.address);
@@ -67,7 +67,7 @@ std::map<std::uint64_t, trace::CodeRegion> kernel_regions(const trace::TraceBund
 bool add_kernel(trace::TraceBundle& bundle, const std::string& folder) {
   const std::string path = join(folder, "kcore");
   if (!is_file(path)) return false;
-  const auto added = image::add_elf(bundle, path, {});
+  const auto added = code::image::add_elf(bundle, path, {});
   if (!added.ok()) {
     bundle.warnings.push_back(warn(WarningCode::KERNEL_CODE_MISSING, added.failure().detail));
     return true;

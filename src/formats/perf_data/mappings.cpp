@@ -36,8 +36,8 @@ void Mappings::add(const Mapping& mapping) {
     std::uint64_t& end = memory_[{mapping.owner, mapping.address}];
     end = std::max(end, mapping.address + mapping.size);
   } else {
-    std::vector<image::FileMapping>& parts = parts_[key_of(mapping)];
-    const image::FileMapping part{.offset = mapping.file_offset, .size = mapping.size};
+    std::vector<code::image::FileMapping>& parts = parts_[key_of(mapping)];
+    const code::image::FileMapping part{.offset = mapping.file_offset, .size = mapping.size};
     if (parts.size() <= kMostParts && std::find(parts.begin(), parts.end(), part) == parts.end())
       parts.push_back(part);
   }
@@ -50,34 +50,34 @@ bool Mappings::has_memory(std::uint64_t owner, std::uint64_t address) const {
          std::prev(after)->second >= address;
 }
 
-std::vector<image::FileMapping> Mappings::parts_at(const Key& key) const {
+std::vector<code::image::FileMapping> Mappings::parts_at(const Key& key) const {
   const auto found = parts_.find(key);
-  std::vector<image::FileMapping> parts;
+  std::vector<code::image::FileMapping> parts;
   if (found != parts_.end()) parts = found->second;
   if (parts.size() > kMostParts) return {};
   std::sort(parts.begin(), parts.end());
   const auto& [owner, path, load] = key;
-  for (image::FileMapping& part : parts) {
+  for (code::image::FileMapping& part : parts) {
     part.is_preceded = has_memory(owner, load + part.offset);
     part.is_followed = has_memory(owner, load + part.offset + part.size);
   }
   return parts;
 }
 
-std::vector<image::FileMapping> Mappings::parts_of(const Mapping& mapping) const {
+std::vector<code::image::FileMapping> Mappings::parts_of(const Mapping& mapping) const {
   return parts_at(key_of(mapping));
 }
 
-std::vector<std::vector<image::FileMapping>> Mappings::other_parts_of(const Mapping& mapping) const {
+std::vector<std::vector<code::image::FileMapping>> Mappings::other_parts_of(const Mapping& mapping) const {
   const Key own = key_of(mapping);
-  const std::vector<image::FileMapping> own_parts = parts_at(own);
-  std::set<std::vector<image::FileMapping>> others;
+  const std::vector<code::image::FileMapping> own_parts = parts_at(own);
+  std::set<std::vector<code::image::FileMapping>> others;
   std::size_t left = kMostParts;
   for (auto at = parts_.lower_bound({mapping.owner, mapping.path, 0}); at != parts_.end() && left > 0; ++at) {
     if (std::get<0>(at->first) != mapping.owner || std::get<1>(at->first) != mapping.path) break;
     --left;
     if (at->first == own) continue;
-    std::vector<image::FileMapping> parts = parts_at(at->first);
+    std::vector<code::image::FileMapping> parts = parts_at(at->first);
     if (!parts.empty() && parts != own_parts) others.insert(std::move(parts));
   }
   return {others.begin(), others.end()};

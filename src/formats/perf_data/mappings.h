@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "code/image/contradictions.h"
 #include "formats/perf_event/sideband.h"
-#include "image/contradictions.h"
 
 namespace ptkit::formats::perf {
 
@@ -46,10 +46,11 @@ class Mappings {
   void add(const Mapping& mapping);
   // The parts of a file that one process mapped at the load address of `mapping`, which was added: sorted,
   // each once. Empty if they are too many.
-  [[nodiscard]] std::vector<image::FileMapping> parts_of(const Mapping& mapping) const;
+  [[nodiscard]] std::vector<code::image::FileMapping> parts_of(const Mapping& mapping) const;
   // The parts at other load addresses in the process, where they differ: sorted, each once. Not all if they
   // are too many.
-  [[nodiscard]] std::vector<std::vector<image::FileMapping>> other_parts_of(const Mapping& mapping) const;
+  [[nodiscard]] std::vector<std::vector<code::image::FileMapping>> other_parts_of(
+      const Mapping& mapping) const;
 
  private:
   // By process, path and load address.
@@ -57,10 +58,10 @@ class Mappings {
   [[nodiscard]] static Key key_of(const Mapping& mapping) {
     return {mapping.owner, mapping.path, mapping.address - mapping.file_offset};
   }
-  [[nodiscard]] std::vector<image::FileMapping> parts_at(const Key& key) const;
+  [[nodiscard]] std::vector<code::image::FileMapping> parts_at(const Key& key) const;
   [[nodiscard]] bool has_memory(std::uint64_t owner, std::uint64_t address) const;
 
-  std::map<Key, std::vector<image::FileMapping>> parts_;
+  std::map<Key, std::vector<code::image::FileMapping>> parts_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> memory_;  // end, by process and begin
 };
 

@@ -163,16 +163,16 @@ void Processes::note_text(const trace::CodeRegion& region, const Mapping& mappin
   const auto [found, added] = segments_.try_emplace(region.file);
   if (added)
     found->second =
-        image::file_segments(bundle_.files[static_cast<std::size_t>(region.file)].contents.bytes());
+        code::image::file_segments(bundle_.files[static_cast<std::size_t>(region.file)].contents.bytes());
   constexpr std::size_t kMostSegments = 128;  // a file could demand any number
   if (found->second.size() > kMostSegments) found->second.clear();
   base::IntervalMap<Text>& texts = texts_[region.space];
   if (region.size == 0) return;
   texts.assign(region.address, region.address + (region.size - 1), {});
-  const auto rva = image::rva_of(found->second, region, region.file_offset);
+  const auto rva = code::image::rva_of(found->second, region, region.file_offset);
   if (!rva) return;
   const std::uint64_t load = region.address - *rva;
-  for (const image::FileSegment& segment : found->second) {
+  for (const code::image::FileSegment& segment : found->second) {
     const std::uint64_t begin = load + segment.rva;
     const std::uint64_t last = (begin + (segment.size - 1)) | base::kOffsetInPage;
     if (!segment.executable || last < begin) continue;
@@ -189,21 +189,23 @@ void Processes::note_text(const trace::CodeRegion& region, const Mapping& mappin
 // address.
 Processes::AddressSpan Processes::text_around(const trace::CodeRegion& region, const Mapping& mapping,
                                               const AddressSpan& segment, std::uint64_t delta) const {
-  const auto begins = [&](const image::FileMapping& part) { return part.offset + delta <= segment.first; };
-  const auto ends = [&](const image::FileMapping& part) {
+  const auto begins = [&](const code::image::FileMapping& part) {
+    return part.offset + delta <= segment.first;
+  };
+  const auto ends = [&](const code::image::FileMapping& part) {
     return part.offset + delta + (part.size - 1) >= segment.last;
   };
-  const auto is_of = [&](const image::FileMapping& part) {
+  const auto is_of = [&](const code::image::FileMapping& part) {
     const std::uint64_t first = part.offset + delta;
     return part.size != 0 && first <= segment.last && first + (part.size - 1) >= segment.first;
   };
-  std::vector<image::FileMapping> parts = binaries_.parts_of(mapping);
+  std::vector<code::image::FileMapping> parts = binaries_.parts_of(mapping);
   std::erase_if(parts, [&](const auto& part) { return !is_of(part); });
   const AddressSpan inside{std::max(segment.first, region.address),
                            std::min(segment.last, region.address + (region.size - 1))};
   if (delta != region.address - region.file_offset) return {1, 0};
   if (parts.empty()) return inside;
-  const auto is_whole = [&](const std::vector<image::FileMapping>& all) {
+  const auto is_whole = [&](const std::vector<code::image::FileMapping>& all) {
     return std::ranges::any_of(all, begins) && std::ranges::any_of(all, ends);
   };
   if (is_whole(parts)) return segment;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/interval_map.h"
+#include "code/image/segments.h"
 #include "formats/perf_data/binaries.h"
 #include "formats/perf_event/sideband.h"
-#include "image/segments.h"
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
@@ -65,10 +65,10 @@ class Processes {
   };
   trace::TraceBundle& bundle_;
   Binaries& binaries_;
-  std::map<std::int32_t, std::vector<image::FileSegment>> segments_;  // by file
-  std::map<trace::SpaceId, base::IntervalMap<Text>> texts_;           // executable segments
-  std::map<std::int64_t, std::vector<const Event*>> untimed_files_;   // by pid, until they are needed
-  std::set<std::string> moved_;                                       // addresses and files of take_text()
+  std::map<std::int32_t, std::vector<code::image::FileSegment>> segments_;  // by file
+  std::map<trace::SpaceId, base::IntervalMap<Text>> texts_;                 // executable segments
+  std::map<std::int64_t, std::vector<const Event*>> untimed_files_;         // by pid, until they are needed
+  std::set<std::string> moved_;  // addresses and files of take_text()
   bool is_here_;
   std::set<trace::SpaceId> has_jitdump_;                       // spaces with JIT code from a jitdump
   std::map<std::int64_t, trace::SpaceId> spaces_;              // by pid

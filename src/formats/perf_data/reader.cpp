@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/system/this_linux.h"
+#include "code/image/elf.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "formats/perf_data/attrs.h"
@@ -23,7 +24,6 @@
 #include "formats/perf_data/streams.h"
 #include "formats/perf_event/sample.h"
 #include "formats/perf_event/tracepoint.h"
-#include "image/elf.h"
 #include "ptkit/rtit_regs.h"
 #include "sideband/switch_alignment.h"
 #include "trace/module_names.h"
@@ -243,7 +243,7 @@ class Reader {
     if (!fields.ok() || mode == perf::kGuestKernel || mode == perf::kGuestUser) return;
     const bool has_size = id[20] != 0;
     const std::size_t size = has_size ? std::min<std::size_t>(id[20], 20) : 20;
-    binaries_.has_build_id(fields.text(), {image::build_id_text(id.first(size)), !has_size});
+    binaries_.has_build_id(fields.text(), {code::image::build_id_text(id.first(size)), !has_size});
   }
 
   void read_build_ids() {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "image/elf.h"
+#include "code/image/elf.h"
 #include "trace/clock.h"
 
 namespace ptkit::formats::perf {
@@ -83,7 +83,7 @@ std::optional<Mapped> read_mmap(const Record& record, Fields fields) {
   if (record.type == MMAP2) {
     const base::Bytes where = fields.take_bytes(24);
     if ((record.misc & kMiscMmapBuildId) != 0 && fields.ok() && where[0] <= kMostBuildIdBytes) {
-      event.build_id = image::build_id_text(where.subspan(4, where[0]));
+      event.build_id = code::image::build_id_text(where.subspan(4, where[0]));
     } else if ((record.misc & kMiscMmapBuildId) == 0) {
       Fields number(where);
       event.device_major = number.u32();

@@ -6,8 +6,8 @@
 
 #include "base/check_sum.h"
 #include "base/hexadecimal.h"
+#include "code/image/elf.h"
 #include "formats/common/files.h"
-#include "image/elf.h"
 
 namespace ptkit::formats::perf {
 
@@ -98,7 +98,7 @@ void Code::find_file(std::size_t number) {
   file.symbols = from.symbols;
   file.is_32 = is_32_;
   trace::TraceBuffer here = file_on_disk(from.path);
-  const std::string id = image::elf_build_id(here.bytes());
+  const std::string id = code::image::elf_build_id(here.bytes());
   const bool is_here =
       here.size() != 0 && (file.build_id.empty() || id == file.build_id) &&
       (from.contents.size() == 0 || !file.build_id.empty() || same(here.bytes(), from.contents.bytes()));

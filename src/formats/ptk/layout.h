@@ -38,9 +38,9 @@ enum class ChunkType : std::uint32_t {
   SIDEBAND = fourcc("SIDE"),  // JSON array of records
   CODE = fourcc("CODE"),      // code records, see CodeRecord
   SYMBOLS = fourcc("SYMB"),   // names of file `id`, see append_symbol
-  UNWIND = fourcc("UNWD"),    // functions and landing pads of file `id`: unwind::UnwindTable
-  IMPORTS = fourcc("IMPT"),   // import slots of file `id`: image::Imports
-  DEBUG = fourcc("DBUG"),     // image::debug_sections() of file `id`, from byte `place` on
+  UNWIND = fourcc("UNWD"),    // functions and landing pads of file `id`: code::bounds::UnwindTable
+  IMPORTS = fourcc("IMPT"),   // import slots of file `id`: code::image::Imports
+  DEBUG = fourcc("DBUG"),     // code::image::debug_sections() of file `id`, from byte `place` on
   INDEX = fourcc("INDX"),     // chunk headers of the whole file, without marks and checks
 };
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "code/bounds/table.h"
+#include "code/image/imports.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "formats/ptk/chunks.h"
@@ -12,9 +14,7 @@
 #include "formats/ptk/end_state.h"
 #include "formats/ptk/json.h"
 #include "formats/ptk/stream.h"
-#include "image/imports.h"
 #include "trace/warning_codes.h"
-#include "unwind/table.h"
 
 namespace ptkit::formats {
 
@@ -242,12 +242,12 @@ class Reader {
 
   void add_unwind(const IndexEntry& entry, const std::vector<std::uint8_t>& bytes) {
     constexpr std::uint64_t kAnyFile = std::numeric_limits<std::uint64_t>::max();
-    if (!unwind::UnwindTable::decode(bytes, kAnyFile)) return warn_of_cut(entry);
+    if (!code::bounds::UnwindTable::decode(bytes, kAnyFile)) return warn_of_cut(entry);
     unwind_[entry.header.id] = bytes;
   }
 
   void add_imports(const IndexEntry& entry, const std::vector<std::uint8_t>& bytes) {
-    if (!image::Imports::decode(bytes)) return warn_of_cut(entry);
+    if (!code::image::Imports::decode(bytes)) return warn_of_cut(entry);
     imports_[entry.header.id] = bytes;
   }
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "image/imports.h"
+#include "code/image/imports.h"
 #include "trace/module_names.h"
 
 namespace ptkit::formats::ptk {
@@ -65,7 +65,7 @@ trace::ImageFile redacted(std::uint32_t id, trace::ImageFile file) {
     for (trace::SymbolEntry& one : file.symbols) one.name = name_without_path(one.name);
   }
   if (!is_one_of(kKernelNames, file.path)) file.path = "file-" + std::to_string(id);
-  const auto imports = image::Imports::decode(file.imports);
+  const auto imports = code::image::Imports::decode(file.imports);
   file.imports = imports ? imports->redacted().encode() : std::vector<std::uint8_t>();
   file.debug = {};  // has the paths of source files
   return file;

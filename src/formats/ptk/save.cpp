@@ -4,12 +4,12 @@
 #include <set>
 #include <tuple>
 
+#include "code/bounds/table.h"
+#include "code/image/code_file.h"
+#include "code/image/imports.h"
+#include "code/image/segments.h"
 #include "formats/common/missing_files.h"
 #include "formats/ptk/writer.h"
-#include "image/code_file.h"
-#include "image/imports.h"
-#include "image/segments.h"
-#include "unwind/table.h"
 
 namespace ptkit::formats {
 
@@ -36,13 +36,13 @@ void save_files(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWr
     trace::ImageFile file{bundle.files[i].path, bundle.files[i].build_id, {}, bundle.files[i].symbols};
     const bool is_left_out = left_out.contains(static_cast<std::int32_t>(i));
     if (file.symbols.empty() && !is_left_out)
-      file.symbols = image::read_symbols(bundle.files[i].contents.bytes(), true);
+      file.symbols = code::image::read_symbols(bundle.files[i].contents.bytes(), true);
     file.unwind = bundle.files[i].unwind;
     if (file.unwind.empty() && !is_left_out)
-      file.unwind = unwind::UnwindTable(bundle.files[i].contents.bytes()).encode();
+      file.unwind = code::bounds::UnwindTable(bundle.files[i].contents.bytes()).encode();
     file.imports = bundle.files[i].imports;
     if (file.imports.empty() && !is_left_out)
-      file.imports = image::Imports(bundle.files[i].contents.bytes()).encode();
+      file.imports = code::image::Imports(bundle.files[i].contents.bytes()).encode();
     file.debug = bundle.files[i].debug;
     writer.file(static_cast<std::uint32_t>(i), file);
   }
@@ -69,7 +69,7 @@ void save_threads(const trace::TraceBundle& bundle, PtkWriter& writer) {
 // no segments, count RVAs from there.
 void save_begins(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWriter& writer) {
   constexpr std::uint64_t kPage = 4096;
-  std::map<std::int32_t, std::vector<image::FileSegment>> segments;
+  std::map<std::int32_t, std::vector<code::image::FileSegment>> segments;
   std::set<std::tuple<trace::SpaceId, std::int32_t, std::uint64_t>> known;
   for (const trace::CodeRegion& region : bundle.code) {
     if (region.file >= 0 && region.file_offset == 0) known.emplace(region.space, region.file, region.address);
@@ -78,8 +78,9 @@ void save_begins(const trace::TraceBundle& bundle, const FileSet& left_out, PtkW
     if (region.file < 0 || left_out.contains(region.file)) continue;
     const auto [of, is_new] = segments.try_emplace(region.file);
     if (is_new)
-      of->second = image::file_segments(bundle.files[static_cast<std::size_t>(region.file)].contents.bytes());
-    const auto rva = image::rva_of(of->second, region, region.file_offset);
+      of->second =
+          code::image::file_segments(bundle.files[static_cast<std::size_t>(region.file)].contents.bytes());
+    const auto rva = code::image::rva_of(of->second, region, region.file_offset);
     if (!rva || *rva == region.file_offset) continue;
     const std::uint64_t begin = region.address - *rva;
     if (!known.emplace(region.space, region.file, begin).second) continue;

@@ -4,9 +4,9 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "code/source/pdb/pdb_file.h"
 #include "formats/symbols/readers.h"
 #include "formats/symbols/text.h"
-#include "pdb/pdb_file.h"
 
 namespace ptkit::formats::symbols {
 namespace {
@@ -110,7 +110,7 @@ ReadList read_json_profile(std::string_view text) {
   SymbolList list{.kind = profile.is_isf ? "Volatility ISF" : "Rekall profile"};
   list.symbols = std::move(profile.symbols);
   list.module = profile.database;
-  list.pdb = pdb::pdb_id(std::move(profile.guid), profile.age);
+  list.pdb = code::pdb::pdb_id(std::move(profile.guid), profile.age);
   const bool is_relative = std::ranges::all_of(
       list.symbols, [](const trace::SymbolEntry& one) { return one.file_offset <= 0xFFFF'FFFF; });
   if (is_relative) list.linked_base = 0;  // those of Windows' kernels and drivers

@@ -8,11 +8,11 @@
 
 #include "base/hexadecimal.h"
 #include "base/paths.h"
+#include "code/image/code_file.h"
+#include "code/image/segments.h"
+#include "code/source/pdb/pdb_file.h"
+#include "code/symbol/load_addresses.h"
 #include "formats/common/interval_lookup.h"
-#include "image/code_file.h"
-#include "image/segments.h"
-#include "pdb/pdb_file.h"
-#include "symbol/load_addresses.h"
 #include "trace/module_names.h"
 #include "trace/warning_codes.h"
 
@@ -48,7 +48,7 @@ class Placement {
             std::optional<std::uint64_t> cr3)
       : bundle_(bundle), path_(path), list_(std::move(list)) {
     count_ = list_.symbols.size();
-    if (cr3) spaces_ = image::spaces_with(bundle_, *cr3);
+    if (cr3) spaces_ = code::image::spaces_with(bundle_, *cr3);
     for (const trace::SymbolEntry& one : list_.symbols) lowest_ = std::min(lowest_, one.file_offset);
   }
 
@@ -92,7 +92,7 @@ class Placement {
     }
     const auto same = std::shared_ptr<const trace::TraceBundle>(&bundle_, [](const auto*) {});
     std::map<std::pair<trace::SpaceId, std::uint64_t>, std::size_t> known;
-    for (const symbol::Mapping& one : symbol::LoadAddresses(same).mappings()) {
+    for (const code::symbol::Mapping& one : code::symbol::LoadAddresses(same).mappings()) {
       if (!files.contains(one.file)) continue;
       if (!spaces_.empty() && std::ranges::find(spaces_, one.space) == spaces_.end()) continue;
       const std::uint64_t base = one.address - one.rva;
@@ -123,12 +123,12 @@ class Placement {
   // Whether a module at the base, or of the list's name, has the id of another PDB: a warning says so.
   bool is_of_other_build(std::optional<std::uint64_t> base) {
     const auto same = std::shared_ptr<const trace::TraceBundle>(&bundle_, [](const auto*) {});
-    for (const symbol::Mapping& one : symbol::LoadAddresses(same).mappings()) {
+    for (const code::symbol::Mapping& one : code::symbol::LoadAddresses(same).mappings()) {
       if (one.file < 0) continue;
       const trace::ImageFile& file = bundle_.files[static_cast<std::size_t>(one.file)];
       const bool is_it =
           base ? one.address - one.rva == *base : trace::is_same_module(list_.module, file.path);
-      if (!is_it || !pdb::is_pdb_id(file.build_id)) continue;
+      if (!is_it || !code::pdb::is_pdb_id(file.build_id)) continue;
       bundle_.warnings.push_back(
           warn(trace::WarningCode::PDB_DIFFERS, path_, list_.pdb, file.build_id).at(file.path));
       return true;
@@ -140,7 +140,7 @@ class Placement {
   void use_image() {
     for (const Load& load : loads_) {
       const base::Bytes image = bundle_.files[static_cast<std::size_t>(load.file)].contents.bytes();
-      image_base_ = image::linked_address(image);
+      image_base_ = code::image::linked_address(image);
       if (!image_base_) continue;
       for (ListedSegment& segment : list_.segments) move_segment(image, segment);
       return;
@@ -148,7 +148,7 @@ class Placement {
   }
 
   void move_segment(base::Bytes image, const ListedSegment& segment) {
-    const auto rva = image::section_rva(image, segment.name);
+    const auto rva = code::image::section_rva(image, segment.name);
     if (!rva || *rva == segment.begin) return;
     for (std::size_t i = 0; i < list_.symbols.size(); ++i) {
       if (moved_.size() != list_.symbols.size()) moved_.resize(list_.symbols.size());

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "base/paths.h"
+#include "code/source/pdb/pdb_file.h"
 #include "formats/common/files.h"
 #include "formats/symbols/readers.h"
-#include "pdb/pdb_file.h"
 #include "trace/module_names.h"
 
 namespace ptkit::formats {
@@ -34,9 +34,9 @@ std::string describe_other(base::Bytes contents) {
 
 // Names of a PDB; see `problem` where there are none. A file at the path is read once for all its uses.
 SymbolList read_pdb(const std::string& path, base::Bytes contents) {
-  std::shared_ptr<const pdb::PdbFile> file = pdb::shared_pdb(path);
+  std::shared_ptr<const code::pdb::PdbFile> file = code::pdb::shared_pdb(path);
   if (!file || !std::ranges::equal(file->bytes(), contents))
-    file = std::make_shared<const pdb::PdbFile>(path, trace::TraceBuffer(contents, nullptr));
+    file = std::make_shared<const code::pdb::PdbFile>(path, trace::TraceBuffer(contents, nullptr));
   const auto names = file->names();
   SymbolList list{.kind = "PDB", .symbols = names->symbols};
   list.linked_base = 0;
@@ -64,7 +64,7 @@ void note_base(SymbolList& list, std::string_view name, std::uint64_t address) {
 
 base::Result<SymbolList> read_symbol_list(const std::string& path, base::Bytes contents) {
   const std::string_view text(reinterpret_cast<const char*>(contents.data()), contents.size());
-  if (pdb::is_pdb(contents)) return read_pdb(path, contents);
+  if (code::pdb::is_pdb(contents)) return read_pdb(path, contents);
   const bool is_text = !text.empty() && text.find('\0') == std::string_view::npos;
   for (const auto read : {&symbols::read_json_profile, &symbols::read_gnu_map, &symbols::read_segment_map,
                           &symbols::read_windbg, &symbols::read_plain_list}) {

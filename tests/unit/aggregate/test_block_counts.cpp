@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kCode = 0x401000;
 
 // A NOP (1 byte), XOR EAX, EAX (2 bytes), NOP.
-image::Image image_with_code() {
+code::image::Image image_with_code() {
   auto bundle = std::make_shared<trace::TraceBundle>();
   bundle->spaces.resize(2);
   trace::CodeRegion region;
@@ -21,7 +21,7 @@ image::Image image_with_code() {
   region.size = region.bytes.size();
   region.space = trace::kAnySpace;
   bundle->code.push_back(region);
-  return image::Image(bundle);
+  return code::image::Image(bundle);
 }
 
 TEST(BlockCounts, CountsEachBlockOnce) {
@@ -48,7 +48,7 @@ TEST(BlockCounts, SeparatesSizesSpacesAndModes) {
   counts.add({.ip = 1, .instructions = 1});
   counts.add({.ip = 1, .instructions = 2});
   counts.add({.ip = 1, .instructions = 1, .space = 1});
-  counts.add({.ip = 1, .instructions = 1, .mode = insn::ExecMode::BITS32});
+  counts.add({.ip = 1, .instructions = 1, .mode = code::insn::ExecMode::BITS32});
   counts.add({.ip = 1, .instructions = 1});
   counts.add({.ip = 1, .instructions = 1}, 0);
   EXPECT_EQ(counts.sorted().size(), 4u);

@@ -25,7 +25,7 @@ class Trace {
       static_cast<void>(functions.number({.entry_ip = entry_of(i), .space = 0, .file = -1, .offset = 0}));
     }
     bundle->names = {{0, 0, 0x10'0000, 0, 0}};
-    symbols = std::make_unique<symbol::Symbols>(std::move(bundle));
+    symbols = std::make_unique<code::symbol::Symbols>(std::move(bundle));
   }
 
   // A call of a function by the open frame `parent`; -1: by none.
@@ -47,7 +47,7 @@ class Trace {
   }
 
   FunctionTable functions;
-  std::unique_ptr<symbol::Symbols> symbols;
+  std::unique_ptr<code::symbol::Symbols> symbols;
 
  private:
   [[nodiscard]] static std::uint64_t entry_of(std::size_t name) noexcept { return 0x1000 + name * 0x10; }

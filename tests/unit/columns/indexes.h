@@ -12,7 +12,7 @@ namespace ptkit::columns {
 inline std::vector<std::uint8_t> build_index(const std::shared_ptr<trace::TraceBundle>& bundle,
                                              std::size_t segment, std::size_t threads,
                                              std::span<const std::uint64_t> claimed = {}) {
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   flow::CodeCachePool pool(image);
   const std::atomic<bool> cancelled{false};
   std::vector<index::BuiltStream> streams;

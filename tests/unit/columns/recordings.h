@@ -133,7 +133,7 @@ inline Table read_parts(TableReader& reader, std::size_t rows, std::size_t& else
 
 inline Table read(const std::shared_ptr<trace::TraceBundle>& bundle, const Request& request,
                   const Reading& how) {
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   flow::CodeCachePool pool(image);
   flow::FlowOptions options;
   options.fast = how.fast;

@@ -14,7 +14,7 @@ inline void expect_all_decoders_equal(Scene& scene, std::size_t segment = 256) {
   trace::Stream stream = scene.stream();
   stream.data = trace::TraceBuffer::from_vector(scene.bytes());
   bundle->streams.push_back(stream);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   CodeCachePool pool(image);
   for (const columns::TableId table : tables::kFlowTables) {
     SCOPED_TRACE(static_cast<int>(table));

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "code/image/image.h"
 #include "columns/read/reader.h"
 #include "flow/decoder/decoder.h"
-#include "image/image.h"
 
 namespace ptkit::flow::tables {
 
@@ -72,7 +72,7 @@ struct Reading {
 };
 
 // The bundle's streams, read with these options. `pool` may be null.
-inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const image::Image& image,
+inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const code::image::Image& image,
                    const FlowOptions& options, CodeCachePool* pool, const Reading& reading) {
   columns::Request request;
   request.table = reading.table;

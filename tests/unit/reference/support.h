@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "code/image/image.h"
 #include "flow/rows/sink.h"
-#include "image/image.h"
 
 namespace ptkit::test {
 

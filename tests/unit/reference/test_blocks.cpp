@@ -10,7 +10,7 @@ namespace {
 flow::roundtrip::Collector by_libipt(const Emulation& run, const GeneratorConfig& config,
                                      std::vector<std::uint8_t> bytes) {
   return flow::roundtrip::decode(bundle_for(run.program.regions, config, std::move(bytes)),
-                                 [](const trace::TraceBundle& bundle, const image::Image& image,
+                                 [](const trace::TraceBundle& bundle, const code::image::Image& image,
                                     flow::FlowSink& sink, time::TimeTrack* track) {
                                    return reference::make_reference(bundle.streams[0], bundle.configuration,
                                                                     image, {}, sink, track);

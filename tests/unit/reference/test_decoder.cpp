@@ -27,7 +27,7 @@ StreamWriter begun() {
 
 test::RecordingSink decode(const StreamWriter& stream, flow::FlowOptions options = {}) {
   const auto bundle = test::make_bundle(stream.data(), kBase, kCode);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   test::RecordingSink sink;
   const auto source =
       reference::make_reference(bundle->streams[0], bundle->configuration, image, options, sink, nullptr);
@@ -131,7 +131,7 @@ TEST(ReferenceDecoder, StopsAtFullSinkAndContinues) {
   StreamWriter stream = begun();
   stream.tnt("T").tip(kBase + 3).disable(kBase + 0xa);
   const auto bundle = test::make_bundle(stream.data(), kBase, kCode);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   test::RecordingSink sink;
   sink.stop_after = 1;
   const auto source =
@@ -147,9 +147,10 @@ TEST(ReferenceDecoder, RethrowsExceptionOfReadCallback) {
   StreamWriter stream = begun();
   stream.tnt("T").tip(0x700000).tnt("T");
   const auto bundle = test::make_bundle(stream.data(), kBase, kCode);
-  const image::Image image(bundle, [](trace::SpaceId, std::uint64_t, std::span<std::uint8_t>) -> std::size_t {
-    throw std::runtime_error("from the callback");
-  });
+  const code::image::Image image(bundle,
+                                 [](trace::SpaceId, std::uint64_t, std::span<std::uint8_t>) -> std::size_t {
+                                   throw std::runtime_error("from the callback");
+                                 });
   test::RecordingSink sink;
   const auto source =
       reference::make_reference(bundle->streams[0], bundle->configuration, image, {}, sink, nullptr);

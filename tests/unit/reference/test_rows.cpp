@@ -6,10 +6,10 @@
 namespace ptkit::reference {
 namespace {
 
+using code::insn::InsnClass;
+using code::insn::InsnKind;
 using flow::BranchKind;
 using flow::EventKind;
-using insn::InsnClass;
-using insn::InsnKind;
 
 Step step(std::uint64_t ip, InsnClass cls, std::uint8_t size = 2) {
   Step result;
@@ -48,7 +48,7 @@ TEST(RowBuilder, SplitsAtTransactionsAndModes) {
   Step in_transaction = step(0x12, InsnClass::OTHER);
   in_transaction.flags = flow::IN_TX;
   Step narrow = step(0x14, InsnClass::OTHER);
-  narrow.mode = insn::ExecMode::BITS32;
+  narrow.mode = code::insn::ExecMode::BITS32;
   rows.on_instruction(step(0x10, InsnClass::OTHER), {});
   rows.on_instruction(in_transaction, {});
   rows.on_instruction(narrow, {});
@@ -61,10 +61,10 @@ TEST(RowBuilder, FallThroughIsNotTaken) {
   test::RecordingSink sink;
   RowBuilder rows(sink);
   Step last = step(0xfffffffe, InsnClass::COND_JUMP);
-  last.mode = insn::ExecMode::BITS32;
+  last.mode = code::insn::ExecMode::BITS32;
   rows.on_instruction(last, {});
   Step first = step(0, InsnClass::COND_JUMP);
-  first.mode = insn::ExecMode::BITS32;
+  first.mode = code::insn::ExecMode::BITS32;
   rows.on_instruction(first, {});
   rows.on_instruction(step(0x40, InsnClass::OTHER), {});
   EXPECT_EQ(sink.branches[0].flags, flow::FROM_KNOWN | flow::TO_KNOWN);

@@ -11,7 +11,7 @@ namespace {
 using ptmodel::test::RandomMachine;
 using ptmodel::test::RunOptions;
 
-std::unique_ptr<flow::RowSource> libipt(const trace::TraceBundle& bundle, const image::Image& image,
+std::unique_ptr<flow::RowSource> libipt(const trace::TraceBundle& bundle, const code::image::Image& image,
                                         flow::FlowSink& sink, time::TimeTrack* track) {
   return reference::make_reference(bundle.streams[0], bundle.configuration, image, flow::FlowOptions{}, sink,
                                    track);

@@ -83,7 +83,7 @@ class PerfPageTables : public test::PerfReading {
   static Instructions decode(trace::TraceBundle bundle) {
     Instructions out;
     const auto shared = std::make_shared<trace::TraceBundle>(std::move(bundle));
-    const image::Image image(shared);
+    const code::image::Image image(shared);
     const trace::Stream& stream = shared->streams.at(0);
     time::TimeTrack track(stream.data.bytes(), shared->configuration.clock,
                           packet::errata_for(shared->configuration.cpu));

@@ -14,7 +14,7 @@ struct KeptBlock {
   std::uint64_t ip = 0;
   std::vector<BlockInsn> insns;
   std::uint32_t size = 0;
-  insn::ExecMode mode = insn::ExecMode::UNKNOWN;
+  code::insn::ExecMode mode = code::insn::ExecMode::UNKNOWN;
   std::uint8_t flags = 0;
 };
 

@@ -42,7 +42,7 @@ struct Decoded final : flow::FlowSink {
 
 inline Decoded decode(const std::shared_ptr<trace::TraceBundle>& bundle) {
   Decoded rows;
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   const base::Bytes bytes = bundle->streams[0].data.bytes();
   time::TimeTrack track(bytes, bundle->configuration.clock, packet::Errata{});
   time::TimeTrack row_times(bytes, bundle->configuration.clock, packet::Errata{});

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace ptkit::pdb::test {
+namespace ptkit::code::pdb::test {
 
 inline std::string part(const std::string& title, const std::string& records) {
   return "\n         " + title + "        \n" + std::string(60, '=') + "\n" + records;
@@ -33,4 +33,4 @@ void read_in_parts(Reader& reader, const std::string& text) {
   }
 }
 
-}  // namespace ptkit::pdb::test
+}  // namespace ptkit::code::pdb::test

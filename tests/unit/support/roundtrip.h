@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "code/image/image.h"
 #include "flow/decoder/decoder.h"
 #include "flow/parallel/segment.h"
-#include "image/image.h"
 #include "time/track.h"
 #include "trace/bundle.h"
 #include "walk.h"
@@ -70,18 +70,19 @@ inline std::shared_ptr<trace::TraceBundle> bundle_of(const walk::Walk& walk,
   return bundle_for(walk.program.regions, config, walk::trace_of(walk, config, flush_every));
 }
 
-using MakeEngine = std::function<std::unique_ptr<RowSource>(const trace::TraceBundle&, const image::Image&,
-                                                            FlowSink&, time::TimeTrack*)>;
+using MakeEngine = std::function<std::unique_ptr<RowSource>(
+    const trace::TraceBundle&, const code::image::Image&, FlowSink&, time::TimeTrack*)>;
 
-inline std::unique_ptr<RowSource> own_engine(const trace::TraceBundle& bundle, const image::Image& image,
-                                             FlowSink& sink, time::TimeTrack* track) {
+inline std::unique_ptr<RowSource> own_engine(const trace::TraceBundle& bundle,
+                                             const code::image::Image& image, FlowSink& sink,
+                                             time::TimeTrack* track) {
   return std::make_unique<FlowDecoder>(bundle.streams[0], bundle.configuration, image, FlowOptions{}, sink,
                                        track);
 }
 
 // Our decoder of a stream, from a checkpoint on. All must outlive it.
 inline MakeDecoder maker_of(const trace::Stream& stream, const trace::TraceBundle& bundle,
-                            const image::Image& image, CodeCachePool& pool) {
+                            const code::image::Image& image, CodeCachePool& pool) {
   return [&](FlowSink& sink, time::TimeTrack* track, const FlowState* from, bool speculative) {
     const trace::Configuration& configuration = bundle.configuration;
     return from == nullptr ? std::make_unique<FlowDecoder>(stream, configuration, image, FlowOptions{}, sink,
@@ -94,7 +95,7 @@ inline MakeDecoder maker_of(const trace::Stream& stream, const trace::TraceBundl
 [[nodiscard]] inline Collector decode(const std::shared_ptr<trace::TraceBundle>& bundle,
                                       const MakeEngine& make, bool with_time = false) {
   Collector rows;
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   std::unique_ptr<time::TimeTrack> track;
   if (with_time) {
     track = std::make_unique<time::TimeTrack>(bundle->streams[0].data.bytes(), bundle->configuration.clock,

@@ -81,7 +81,7 @@ class Scene {
   Collect decode() {
     trace::Stream stream = stream_;
     stream.data = trace::TraceBuffer::from_vector(bytes_);
-    const image::Image image(bundle_);
+    const code::image::Image image(bundle_);
     std::optional<time::TimeTrack> track;
     if (with_time) track.emplace(stream.data.bytes(), configuration.clock, options.errata);
     Collect rows;

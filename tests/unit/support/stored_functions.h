@@ -1,10 +1,10 @@
-// Bounds of functions as bundles store them (unwind::UnwindTable), so that tests need no ELF file.
+// Bounds of functions as bundles store them (code::bounds::UnwindTable), so that tests need no ELF file.
 #pragma once
 
 #include <utility>
 #include <vector>
 
-#include "unwind/cursor.h"
+#include "code/bounds/cursor.h"
 
 namespace ptkit::test {
 
@@ -15,12 +15,12 @@ inline std::vector<std::uint8_t> stored_functions(
   // Version; a segment from 0 on with its size and RVA; no PLT.
   for (const std::uint64_t number : {std::uint64_t{1}, std::uint64_t{1}, std::uint64_t{0},
                                      std::uint64_t{0x10'0000}, rva, std::uint64_t{0}})
-    unwind::append_uleb(out, number);
-  unwind::append_uleb(out, functions.size());
+    code::bounds::append_uleb(out, number);
+  code::bounds::append_uleb(out, functions.size());
   std::uint64_t last = 0;
   for (const auto& [begin, end] : functions) {
-    unwind::append_uleb(out, begin - last);
-    unwind::append_uleb(out, end - begin);
+    code::bounds::append_uleb(out, begin - last);
+    code::bounds::append_uleb(out, end - begin);
     last = end;
   }
   out.insert(out.end(), {0, 0});  // no parts, no call sites

@@ -1,4 +1,5 @@
-// Import slots as bundles store them (image::Imports), so that tests need no file that imports functions.
+// Import slots as bundles store them (code::image::Imports), so that tests need no file that imports
+// functions.
 #pragma once
 
 #include <cstdint>

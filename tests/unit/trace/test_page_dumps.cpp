@@ -1,7 +1,7 @@
 // Pages that a recording saved, and images beneath them.
 #include <gtest/gtest.h>
 
-#include "image/image.h"
+#include "code/image/image.h"
 #include "trace/page_dumps.h"
 
 namespace ptkit::trace {
@@ -33,8 +33,8 @@ std::shared_ptr<TraceBundle> page_and_image() {
 }
 
 TEST(PageDumps, PagesGiveTheCodeAndImagesTheFile) {
-  const image::Image image(page_and_image());
-  const image::CodeView& view = image.view(0, 0);
+  const code::image::Image image(page_and_image());
+  const code::image::CodeView& view = image.view(0, 0);
   std::vector<std::uint8_t> bytes(6);
   EXPECT_EQ(view.read(0x1000, bytes), 6u);
   EXPECT_EQ(bytes, (std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6}));

@@ -19,9 +19,9 @@ class Memory {
     auto bundle = std::make_shared<trace::TraceBundle>();
     add(*bundle, kBegin, code);
     if (!rest.empty()) add(*bundle, rest_at, rest);
-    image_ = std::make_unique<image::Image>(bundle);
+    image_ = std::make_unique<code::image::Image>(bundle);
   }
-  [[nodiscard]] const image::CodeView& code() const { return image_->view(trace::kAnySpace, 0); }
+  [[nodiscard]] const code::image::CodeView& code() const { return image_->view(trace::kAnySpace, 0); }
 
  private:
   static void add(trace::TraceBundle& bundle, std::uint64_t address, const Code& code) {
@@ -31,7 +31,7 @@ class Memory {
     region.bytes = trace::TraceBuffer::from_vector(code);
     bundle.code.push_back(std::move(region));
   }
-  std::unique_ptr<image::Image> image_;
+  std::unique_ptr<code::image::Image> image_;
 };
 
 [[nodiscard]] Code joined(std::initializer_list<Code> parts) {

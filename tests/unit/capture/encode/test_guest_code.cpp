@@ -9,7 +9,7 @@
 namespace ptkit::capture {
 namespace {
 
-using insn::InsnClass;
+using code::insn::InsnClass;
 using Code = std::vector<std::uint8_t>;
 
 GuestBlock block_of(const Code& bytes, std::uint64_t pc = 0x1000) {

@@ -11,7 +11,7 @@
 namespace ptkit::capture::test {
 namespace {
 
-using insn::InsnClass;
+using code::insn::InsnClass;
 
 struct Row {
   std::uint8_t kind;

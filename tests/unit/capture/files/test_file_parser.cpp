@@ -12,14 +12,14 @@
 #include "capture/files/file_parser.h"
 #include "capture/files/symbol_finder.h"
 #include "capture/sideband/system_processes.h"
+#include "code/bounds/table.h"
+#include "code/image/imports.h"
 #include "foreign_process.h"
 #include "formats/registry.h"
-#include "image/imports.h"
 #include "unit/capture/perf/recording.h"
 #include "unit/support/jit_maker.h"
 #include "unit/support/scratch.h"
 #include "unit/support/warned.h"
-#include "unwind/table.h"
 
 namespace ptkit::capture::test {
 namespace {
@@ -284,10 +284,10 @@ TEST_F(ParsedRecordings, ConfinedAndInProcessBundlesAreEqual) {
   EXPECT_FALSE(file_of(other, "[vdso]")->unwind.empty());
   ASSERT_NE(file_of(other, c_library()), nullptr);
   EXPECT_EQ(file_of(other, c_library())->unwind,
-            unwind::UnwindTable(trace::TraceBuffer::map_file(c_library()).value().bytes()).encode());
+            code::bounds::UnwindTable(trace::TraceBuffer::map_file(c_library()).value().bytes()).encode());
   EXPECT_FALSE(file_of(other, c_library())->imports.empty());
   EXPECT_EQ(file_of(other, c_library())->imports,
-            image::Imports(trace::TraceBuffer::map_file(c_library()).value().bytes()).encode());
+            code::image::Imports(trace::TraceBuffer::map_file(c_library()).value().bytes()).encode());
 }
 
 TEST_F(ParsedRecordings, WarnsOfFilesThatCrashTheParser) {

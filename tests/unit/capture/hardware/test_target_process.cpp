@@ -128,7 +128,7 @@ TEST_F(TargetProcessTest, FindsEntryPointOf32BitPrograms) {
   Registers registers;
   ASSERT_TRUE(read_registers(target.value().pid(), registers));
   EXPECT_EQ(registers.ip, 0x08048054U);
-  EXPECT_EQ(registers.mode, insn::ExecMode::BITS32);
+  EXPECT_EQ(registers.mode, code::insn::ExecMode::BITS32);
   target.value().release();
   EXPECT_EQ(end_of(target.value()), 7);
 }

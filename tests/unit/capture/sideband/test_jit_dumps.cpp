@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "image/image.h"
+#include "code/image/image.h"
 #include "unit/capture/perf/recording.h"
 #include "unit/support/jit_maker.h"
 #include "unit/support/scratch.h"
@@ -49,7 +49,7 @@ class JitDumps : public PerfRecording {
   // Four bytes of code as text; empty: no code.
   [[nodiscard]] std::string code(std::size_t number, std::uint64_t address, std::uint64_t tsc) const {
     const trace::SpaceId space = bundle_->streams.at(0).switches.at(number).space;
-    const image::Image image(bundle_);
+    const code::image::Image image(bundle_);
     std::array<std::uint8_t, 4> bytes{};
     const std::size_t there = image.view(space, tsc).read(address, bytes);
     return {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(there)};

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "capture/sideband/system_processes.h"
-#include "image/image.h"
+#include "code/image/image.h"
 #include "unit/capture/output/bundle_fixture.h"
 #include "unit/support/seconds.h"
 
@@ -223,7 +223,7 @@ TEST_F(SystemProcessesTest, AcceptsReturningMappings) {
   for (const std::string& path : {first, first, second, first, second})
     map(tsc += 10, kFirst, 0x400000, path);
   const auto space = processes_.take_switches(0).at(0).space;
-  const image::Image image(std::make_shared<trace::TraceBundle>(finish()));
+  const code::image::Image image(std::make_shared<trace::TraceBundle>(finish()));
   const auto path_at = [&](std::uint64_t time) {
     const std::int32_t file = image.view(space, time).provenance(0x400000).file;
     return file < 0 ? std::string() : image.bundle().files[static_cast<std::size_t>(file)].path;

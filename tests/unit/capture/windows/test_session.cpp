@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "capture/windows/session.h"
+#include "code/image/imports.h"
 #include "formats/registry.h"
-#include "image/imports.h"
 #include "trace/branch_record.h"
 #include "unit/capture/windows/fake_device.h"
 #include "unit/capture/windows/fake_events.h"
@@ -241,7 +241,7 @@ TEST_F(WindowsSessionTest, SavesImportSlots) {
   program_is_mapped(0x10000);
   const trace::TraceBundle bundle = end(session);
   ASSERT_FALSE(bundle.files.empty());
-  EXPECT_EQ(bundle.files[0].imports, image::Imports(base::Bytes(file)).encode());
+  EXPECT_EQ(bundle.files[0].imports, code::image::Imports(base::Bytes(file)).encode());
   EXPECT_FALSE(bundle.files[0].imports.empty());
 }
 

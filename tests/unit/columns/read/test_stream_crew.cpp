@@ -69,7 +69,7 @@ struct Readers {
       all.push_back(made.back().get());
     }
   }
-  image::Image image;
+  code::image::Image image;
   flow::CodeCachePool pool;
   std::vector<std::unique_ptr<TableReader>> made;
   std::vector<TableReader*> all;

@@ -6,8 +6,8 @@
 namespace ptkit::columns {
 namespace {
 
-constexpr flow::BlockInsn kInsns[] = {{2, insn::InsnClass::OTHER, insn::InsnKind::OTHER},
-                                      {3, insn::InsnClass::COND_JUMP, insn::InsnKind::OTHER}};
+constexpr flow::BlockInsn kInsns[] = {{2, code::insn::InsnClass::OTHER, code::insn::InsnKind::OTHER},
+                                      {3, code::insn::InsnClass::COND_JUMP, code::insn::InsnKind::OTHER}};
 
 flow::Block block_at(std::uint64_t ip, std::uint64_t offset) {
   flow::Block block;

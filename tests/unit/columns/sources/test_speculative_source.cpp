@@ -178,7 +178,7 @@ class Cut {
 
  private:
   std::shared_ptr<trace::TraceBundle> bundle_;
-  image::Image image_;
+  code::image::Image image_;
   flow::CodeCachePool pool_;
   Request request_;
 };

@@ -13,8 +13,8 @@ namespace ptkit::flow {
 namespace {
 
 using base::Status;
-using insn::ExecMode;
-using insn::InsnClass;
+using code::insn::ExecMode;
+using code::insn::InsnClass;
 
 constexpr std::uint64_t kCode = 0x40'1000;
 
@@ -50,7 +50,8 @@ std::vector<std::uint8_t> code_of(std::size_t size, std::uint64_t seed) {
 }
 
 // The code in regions of `sizes`, in turn; everything in one if there are none.
-image::Image image_of(const std::vector<std::uint8_t>& code, const std::vector<std::size_t>& sizes = {}) {
+code::image::Image image_of(const std::vector<std::uint8_t>& code,
+                            const std::vector<std::size_t>& sizes = {}) {
   auto bundle = std::make_shared<trace::TraceBundle>();
   const auto all = trace::TraceBuffer::from_vector(code);
   std::size_t turn = 0;
@@ -63,7 +64,7 @@ image::Image image_of(const std::vector<std::uint8_t>& code, const std::vector<s
     at += region.size;
     bundle->code.push_back(std::move(region));
   }
-  return image::Image(bundle);
+  return code::image::Image(bundle);
 }
 
 // A block as the definition has it.
@@ -79,9 +80,9 @@ Expected expected_run(const std::vector<std::uint8_t>& code, ExecMode mode, std:
   block.next_ip = ip;
   while (block.insns.size() < BlockCache::kMaxInsns) {
     const std::uint64_t skip = block.next_ip - kCode;
-    insn::Insn insn;
+    code::insn::Insn insn;
     const Status status = skip < code.size()
-                              ? insn::decode_exactly(mode, base::Bytes(code).subspan(skip), insn)
+                              ? code::insn::decode_exactly(mode, base::Bytes(code).subspan(skip), insn)
                               : Status::NO_CODE;
     if (status != Status::OK) {
       if (block.insns.empty()) block.failure = status;
@@ -128,7 +129,7 @@ class InEachMode : public testing::TestWithParam<ExecMode> {};
 
 TEST_P(InEachMode, BlocksEqualTheirInstructions) {
   const auto code = code_of(3000, 1);
-  const image::Image image = image_of(code);
+  const code::image::Image image = image_of(code);
   BlockCache cache(image.view(trace::kAnySpace, 0), GetParam());
   for (const std::uint64_t ip : addresses(code.size()))
     expect_same(cache, cache.at(ip), expected_run(code, GetParam(), ip));
@@ -144,7 +145,7 @@ TEST_P(InEachMode, ImageChunksDoNotMatter) {
   const auto code = code_of(3000, 2);
   for (const std::vector<std::size_t>& sizes :
        {std::vector<std::size_t>{1}, {3, 1, 20, 7}, {14, 15, 16}, {64, 2}}) {
-    const image::Image image = image_of(code, sizes);
+    const code::image::Image image = image_of(code, sizes);
     BlockCache cache(image.view(trace::kAnySpace, 0), GetParam());
     for (const std::uint64_t ip : addresses(code.size()))
       expect_same(cache, cache.at(ip), expected_run(code, GetParam(), ip));
@@ -157,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(BlockCacheTest, InEachMode,
 TEST(BlockCacheTest, LongestBlocks) {
   std::vector<std::uint8_t> code(2000, 0x90);
   code.back() = 0xc3;
-  const image::Image image = image_of(code);
+  const code::image::Image image = image_of(code);
   BlockCache cache(image.view(trace::kAnySpace, 0), ExecMode::BITS64);
   EXPECT_EQ(cache.at(kCode).count, BlockCache::kMaxInsns);
   EXPECT_EQ(cache.at(kCode).end, Terminator::FALL);
@@ -169,7 +170,7 @@ TEST(BlockCacheTest, LongestBlocks) {
 
 TEST(BlockCacheTest, ClearEmptiesCache) {
   const auto code = code_of(5000, 3);
-  const image::Image image = image_of(code);
+  const code::image::Image image = image_of(code);
   BlockCache cache(image.view(trace::kAnySpace, 0), ExecMode::BITS64);
   const std::size_t empty = cache.bytes();
   for (const std::uint64_t ip : addresses(code.size())) (void)cache.at(ip);

@@ -216,7 +216,7 @@ TEST_P(RandomSegments, FastAndSimplePathsEmitSameRows) {
     damage::Damage damage(machine.platform.stream, seed);
     for (std::uint64_t i = 0; seed > 6 && i < 4 * seed; ++i) damage.add(static_cast<unsigned>(i + seed));
     const auto bundle = bundle_of(machine, damage.bytes());
-    const image::Image image(bundle);
+    const code::image::Image image(bundle);
     CodeCachePool pool(image);
     for (const columns::TableId table : tables::kFlowTables) {
       FlowOptions simple;

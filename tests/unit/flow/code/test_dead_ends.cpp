@@ -14,19 +14,19 @@ using base::Status;
 
 constexpr std::uint64_t kCode = Scene::kCode;
 
-image::Image image_of(std::vector<std::uint8_t> code) {
+code::image::Image image_of(std::vector<std::uint8_t> code) {
   Scene scene(std::move(code));
-  return image::Image(std::make_shared<trace::TraceBundle>(scene.bundle()));
+  return code::image::Image(std::make_shared<trace::TraceBundle>(scene.bundle()));
 }
 
-CodeEnd fresh(const image::Image& image, std::uint64_t ip) {
-  BlockCache cache(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64);
+CodeEnd fresh(const code::image::Image& image, std::uint64_t ip) {
+  BlockCache cache(image.view(trace::kAnySpace, 0), code::insn::ExecMode::BITS64);
   return cache.end_of(ip);
 }
 
 TEST(DeadEnds, BranchLeadsOn) {
   // 1000 nop; 1001 jmp 1004; 1003 ret; 1004 jz 1004; 1006 ud2, and nothing behind it
-  const image::Image image = image_of({0x90, 0xeb, 0x01, 0xc3, 0x74, 0xfe, 0x0f, 0x0b});
+  const code::image::Image image = image_of({0x90, 0xeb, 0x01, 0xc3, 0x74, 0xfe, 0x0f, 0x0b});
   EXPECT_EQ(fresh(image, kCode).status, Status::OK);
   EXPECT_EQ(fresh(image, kCode + 3).status, Status::OK);
   const CodeEnd end = fresh(image, kCode + 6);
@@ -36,7 +36,7 @@ TEST(DeadEnds, BranchLeadsOn) {
 }
 
 TEST(DeadEnds, LoopIsDead) {
-  const image::Image image = image_of({0x90, 0x90, 0xeb, 0xfd});  // nop; 1001: nop; jmp 1001
+  const code::image::Image image = image_of({0x90, 0x90, 0xeb, 0xfd});  // nop; 1001: nop; jmp 1001
   for (const std::uint64_t ip : {kCode, kCode + 1, kCode + 2})
     EXPECT_EQ(fresh(image, ip).status, Status::INFINITE_LOOP);
 }
@@ -45,8 +45,8 @@ TEST(DeadEnds, ZerosArePassed) {
   for (const std::size_t zeros : {64U, 65U, 4096U, 100'001U}) {
     std::vector<std::uint8_t> code(zeros);
     code.insert(code.end(), {0x90, 0xc3});
-    const image::Image image = image_of(code);
-    BlockCache cache(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64);
+    const code::image::Image image = image_of(code);
+    BlockCache cache(image.view(trace::kAnySpace, 0), code::insn::ExecMode::BITS64);
     // At an odd distance the last zero byte is an instruction's first: add [rax+0xc3...], dl or the like.
     for (const std::uint64_t ip : {kCode + zeros - 2, kCode, kCode + 1, kCode + zeros / 2}) {
       const CodeEnd once = cache.end_of(ip);
@@ -62,18 +62,18 @@ TEST(DeadEnds, ZerosArePassed) {
 // Code without an end, of a callback.
 TEST(DeadEnds, CodeOfCallbackEnds) {
   for (const std::uint8_t byte : std::initializer_list<std::uint8_t>{0x00, 0x90, 0xe9, 0xeb}) {
-    const image::Image image(std::make_shared<trace::TraceBundle>(),
-                             [byte](trace::SpaceId, std::uint64_t, std::span<std::uint8_t> out) {
-                               std::fill(out.begin(), out.end(), byte);
-                               return out.size();
-                             });
+    const code::image::Image image(std::make_shared<trace::TraceBundle>(),
+                                   [byte](trace::SpaceId, std::uint64_t, std::span<std::uint8_t> out) {
+                                     std::fill(out.begin(), out.end(), byte);
+                                     return out.size();
+                                   });
     EXPECT_NE(fresh(image, kCode).status, Status::OK);
   }
 }
 
 // A small file, mapped at thousands of adjacent addresses: a jump in each page, to the same place in the next
 // one.
-image::Image jumps_through_pages(std::uint8_t place, std::uint64_t copies) {
+code::image::Image jumps_through_pages(std::uint8_t place, std::uint64_t copies) {
   constexpr std::size_t kPage = 4096;
   std::vector<std::uint8_t> code(kPage << 8U);
   for (std::size_t at = place; at < code.size(); at += kPage) {
@@ -89,14 +89,14 @@ image::Image jumps_through_pages(std::uint8_t place, std::uint64_t copies) {
     region.size = size;
     region.bytes = shared;
   }
-  return image::Image(bundle);
+  return code::image::Image(bundle);
 }
 
 TEST(DeadEnds, FileThatIsMappedOftenTakesBoundedMemory) {
   constexpr std::uint64_t kCopies = 1024;  // of 1 MiB
   for (const std::uint8_t place : {std::uint8_t{0}, std::uint8_t{64}}) {
-    const image::Image image = jumps_through_pages(place, kCopies);
-    BlockCache cache(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64);
+    const code::image::Image image = jumps_through_pages(place, kCopies);
+    BlockCache cache(image.view(trace::kAnySpace, 0), code::insn::ExecMode::BITS64);
     const CodeEnd end = cache.end_of(DeadEnds::kMappedWindow + place);
     EXPECT_EQ(end.status, Status::WALK_TOO_LONG);
     EXPECT_LE(cache.bytes(), DeadEnds::kMostBytes + (std::size_t{1} << 20U));
@@ -105,7 +105,7 @@ TEST(DeadEnds, FileThatIsMappedOftenTakesBoundedMemory) {
     }
   }
   // Code that is shorter than a window leads on.
-  const image::Image image = jumps_through_pages(0, 200);
+  const code::image::Image image = jumps_through_pages(0, 200);
   EXPECT_EQ(fresh(image, DeadEnds::kMappedWindow).status, Status::NO_CODE);
 }
 
@@ -128,8 +128,8 @@ TEST(DeadEnds, AnswersDoNotDependOnOrder) {
         code.insert(code.end(), {0xff, 0xe0});
       }
     }
-    const image::Image image = image_of(code);
-    BlockCache asked(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64);
+    const code::image::Image image = image_of(code);
+    BlockCache asked(image.view(trace::kAnySpace, 0), code::insn::ExecMode::BITS64);
     for (int i = 0; i < 300; ++i) {
       const std::uint64_t ip = kCode + random() % code.size();
       const CodeEnd known = asked.end_of(ip);

@@ -33,7 +33,7 @@ struct Counts : Totals {
 };
 
 template <typename Sink = Totals>
-Sink decode(const Scene& scene, const image::Image& image, CodeCachePool* pool = nullptr) {
+Sink decode(const Scene& scene, const code::image::Image& image, CodeCachePool* pool = nullptr) {
   trace::Stream stream;
   stream.data = trace::TraceBuffer::from_vector(scene.bytes());
   Sink totals;
@@ -45,16 +45,16 @@ Sink decode(const Scene& scene, const image::Image& image, CodeCachePool* pool =
 
 template <typename Sink = Totals>
 Sink decode(Scene& scene) {
-  return decode<Sink>(scene, image::Image(std::make_shared<trace::TraceBundle>(scene.bundle())));
+  return decode<Sink>(scene, code::image::Image(std::make_shared<trace::TraceBundle>(scene.bundle())));
 }
 
 // Code wherever one looks: the same byte.
-image::Image endless(std::uint8_t byte) {
-  return image::Image(std::make_shared<trace::TraceBundle>(),
-                      [byte](trace::SpaceId, std::uint64_t, std::span<std::uint8_t> out) {
-                        std::fill(out.begin(), out.end(), byte);
-                        return out.size();
-                      });
+code::image::Image endless(std::uint8_t byte) {
+  return code::image::Image(std::make_shared<trace::TraceBundle>(),
+                            [byte](trace::SpaceId, std::uint64_t, std::span<std::uint8_t> out) {
+                              std::fill(out.begin(), out.end(), byte);
+                              return out.size();
+                            });
 }
 
 std::vector<std::uint8_t> nops(std::size_t count) { return std::vector<std::uint8_t>(count, 0x90); }
@@ -329,7 +329,7 @@ TEST_P(LargeCache, IsEmptied) {
   // Status of where execution is, each a long way after the one before it.
   for (std::uint64_t at = kCode; at < branch - last_walk; at += std::uint64_t{1} << 17U) scene.begin(at);
   scene.begin(branch - last_walk).tnt("nt").tip(branch).end(branch + 2);
-  const image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
+  const code::image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
   CodeCachePool pool(image);
   const Totals totals = decode(scene, image, &pool);
   EXPECT_TRUE(totals.errors.empty());
@@ -352,13 +352,13 @@ TEST(WalkBounds, CachesHaveCommonLimit) {
     function.bytes = trace::TraceBuffer::from_vector(nops(64));
     function.tsc_from = i + 1;
   }
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   CodeCaches caches(nullptr);
   std::size_t released = 0;
   std::size_t most = 0;
   caches.before_clear([&](CachedCode&) { ++released; });
   for (std::uint64_t i = 0; i < kMoments; ++i) {
-    BlockCache& cache = caches.of(image.view(trace::kAnySpace, i + 1), insn::ExecMode::BITS64);
+    BlockCache& cache = caches.of(image.view(trace::kAnySpace, i + 1), code::insn::ExecMode::BITS64);
     EXPECT_EQ(cache.at(kCode).count, 64U);
     most = std::max(most, caches.bytes());
   }

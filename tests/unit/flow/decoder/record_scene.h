@@ -45,7 +45,7 @@ class RecordScene {
   Collect decode() {
     stream.kind = trace::StreamKind::BRANCH_RECORDS;
     if (stream.data.size() == 0) stream.data = formats::to_buffer(records_);
-    const image::Image image(bundle_);
+    const code::image::Image image(bundle_);
     std::optional<time::TimeTrack> track;
     if (with_time) track.emplace(time::TimeTrack::of_records(stream.data.bytes()));
     Collect rows;

@@ -119,7 +119,7 @@ constexpr Reference kReferences[] = {
 
 class Corpus : public testing::TestWithParam<Reference> {};
 
-Figures decode(const trace::TraceBundle& bundle, const image::Image& image, Resync resync,
+Figures decode(const trace::TraceBundle& bundle, const code::image::Image& image, Resync resync,
                bool keep = false) {
   Figures figures;
   figures.keep = keep;
@@ -137,7 +137,7 @@ TEST_P(Corpus, EqualsTheReference) {
   const fs::path folder = corpus() / "libxdc" / want.name;
   if (!fs::exists(folder / "trace")) GTEST_SKIP() << folder << " is absent (set PTKIT_CORPUS)";
   const auto bundle = load(folder);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   const Figures got = decode(*bundle, image, Resync::PSB);
   EXPECT_EQ(got.instructions, want.instructions);
   EXPECT_EQ(got.branches, want.branches);
@@ -154,7 +154,7 @@ TEST(CorpusResync, IpEmitsSupersetOfPsb) {
   const fs::path folder = corpus() / "libxdc" / "dyn_test";
   if (!fs::exists(folder / "trace")) GTEST_SKIP() << folder << " is absent (set PTKIT_CORPUS)";
   const auto bundle = load(folder);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   const Figures less = decode(*bundle, image, Resync::PSB, true);
   const Figures more = decode(*bundle, image, Resync::IP, true);
   EXPECT_GE(more.instructions, 895u);  // number of instructions of perf's decoder
@@ -182,7 +182,7 @@ TEST_P(LldbCorpus, EqualsListedInstructions) {
   auto opened = formats::open(path.string(), {});
   ASSERT_TRUE(opened.ok()) << opened.failure().detail;
   const auto bundle = std::make_shared<trace::TraceBundle>(std::move(opened.value()));
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   const Figures got = decode(*bundle, image, Resync::IP, true);
   EXPECT_EQ(got.list, want.list);
   EXPECT_EQ(got.errors.size(), want.missing == 0 ? 0u : 1u);

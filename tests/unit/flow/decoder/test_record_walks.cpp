@@ -83,7 +83,7 @@ std::shared_ptr<trace::TraceBundle> bundle_of(const Walk& walk, const Levels& le
   return bundle;
 }
 
-std::unique_ptr<RowSource> record_engine(const trace::TraceBundle& bundle, const image::Image& image,
+std::unique_ptr<RowSource> record_engine(const trace::TraceBundle& bundle, const code::image::Image& image,
                                          FlowSink& sink, time::TimeTrack* track) {
   return std::make_unique<RecordDecoder>(bundle.streams[0], bundle.configuration, image, sink, track);
 }

@@ -413,7 +413,7 @@ TEST(Records, Decode32BitCode) {
   scene.add(0x1002, 0x1000, trace::RECORD_CODE32).add(0x1002, 0x1000, trace::RECORD_CODE32);
   const Collect rows = scene.decode();
   EXPECT_EQ(rows.ips, (Ips{0x1002, 0x1000, 0x1001, 0x1002}));
-  EXPECT_EQ(rows.blocks.back().mode, insn::ExecMode::BITS32);
+  EXPECT_EQ(rows.blocks.back().mode, code::insn::ExecMode::BITS32);
 }
 
 // 1015 jumps to 1014, which leads to 1015; 1009 jumps to 1000, which leads to 1009 by a call alone.

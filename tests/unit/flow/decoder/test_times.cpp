@@ -176,7 +176,7 @@ class EveryForm : public testing::TestWithParam<std::tuple<Form, bool>> {
     EXPECT_FALSE(track.cyc_times_first_bits() && !unit.cyc_of_first_bit);
     if (track.cyc_times_first_bits()) ++found_;
     TimedRows rows(track);
-    const image::Image image(bundle);
+    const code::image::Image image(bundle);
     const std::unique_ptr<RowSource> engine = own_engine(*bundle, image, rows, nullptr);
     while (engine->run()) {
     }

@@ -12,7 +12,7 @@
 namespace ptkit::flow {
 namespace {
 
-using insn::ExecMode;
+using code::insn::ExecMode;
 using trace::kAnySpace;
 
 // A random program with calls, returns and interrupts, traced, with its code.
@@ -21,8 +21,8 @@ class Recording {
   explicit Recording(std::uint64_t seed)
       : bundle_(roundtrip::bundle_of(walk::random_walk({.seed = seed, .steps = 5000}), {})) {}
 
-  [[nodiscard]] image::Image image() const { return image::Image(bundle_); }
-  [[nodiscard]] std::string rows(const image::Image& image, CodeCachePool* pool) const {
+  [[nodiscard]] code::image::Image image() const { return code::image::Image(bundle_); }
+  [[nodiscard]] std::string rows(const code::image::Image& image, CodeCachePool* pool) const {
     Collect rows;
     FlowDecoder decoder(bundle_->streams[0], bundle_->configuration, image, {}, rows, nullptr, pool);
     while (decoder.run()) {
@@ -46,7 +46,7 @@ std::shared_ptr<trace::TraceBundle> nops(std::size_t size) {
 
 TEST(CodeCachePoolTest, SecondDecodeDisassemblesNothing) {
   const Recording recording(7);
-  const image::Image image = recording.image();
+  const code::image::Image image = recording.image();
   const std::string expected = recording.rows(image, nullptr);
   CodeCachePool pool(image);
   EXPECT_EQ(pool.idle().caches, 0u);
@@ -64,7 +64,7 @@ TEST(CodeCachePoolTest, StoppedDecoderReleasesCaches) {
   scene.begin().end(0x1008);
   trace::Stream stream;
   stream.data = trace::TraceBuffer::from_vector(scene.bytes());
-  const image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
+  const code::image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
   CodeCachePool pool(image);
   {
     Collect rows;
@@ -81,7 +81,7 @@ TEST(CodeCachePoolTest, FilterSignsAreCountedByPlace) {
     for (unsigned i = 0; i < places; ++i) scene.pge(0x1000).pgd();
     trace::Stream stream;
     stream.data = trace::TraceBuffer::from_vector(scene.bytes());
-    const image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
+    const code::image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
     CodeCachePool pool(image);
     for (const bool fast : {true, false, true}) {
       Collect rows;
@@ -99,7 +99,7 @@ TEST(CodeCachePoolTest, FilterSignsAreCountedByPlace) {
 std::size_t filter_signs(Scene& scene) {
   trace::Stream stream;
   stream.data = trace::TraceBuffer::from_vector(scene.bytes());
-  const image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
+  const code::image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
   CodeCachePool pool(image);
   {
     Collect rows;
@@ -135,8 +135,8 @@ TEST(CodeCachePoolTest, ChecksForFilterEnd) {
 }
 
 TEST(CodeCachePoolTest, CacheHasOneUser) {
-  const image::Image image(nops(600));
-  const image::CodeView& view = image.view(kAnySpace, 0);
+  const code::image::Image image(nops(600));
+  const code::image::CodeView& view = image.view(kAnySpace, 0);
   CodeCachePool pool(image);
   std::size_t most = 0;
   {
@@ -158,8 +158,8 @@ TEST(CodeCachePoolTest, CacheHasOneUser) {
 }
 
 TEST(CodeCachePoolTest, IdleMemoryIsBounded) {
-  const image::Image image(nops(600));
-  const image::CodeView& view = image.view(kAnySpace, 0);
+  const code::image::Image image(nops(600));
+  const code::image::CodeView& view = image.view(kAnySpace, 0);
   const std::size_t one = BlockCache(view, ExecMode::BITS64).bytes();
   EXPECT_GT(one, 1000u);
   CodeCachePool pool(image, 2 * one + one / 2);
@@ -176,11 +176,12 @@ TEST(CodeCachePoolTest, IdleMemoryIsBounded) {
 
 TEST(CodeCachePoolTest, MissingCodeIsReadAgain) {
   bool has_code = false;
-  const image::Image image(std::make_shared<trace::TraceBundle>(),
-                           [&](trace::SpaceId, std::uint64_t, std::span<std::uint8_t> out) -> std::size_t {
-                             std::fill(out.begin(), out.end(), std::uint8_t{0x90});
-                             return has_code ? out.size() : 0;
-                           });
+  const code::image::Image image(
+      std::make_shared<trace::TraceBundle>(),
+      [&](trace::SpaceId, std::uint64_t, std::span<std::uint8_t> out) -> std::size_t {
+        std::fill(out.begin(), out.end(), std::uint8_t{0x90});
+        return has_code ? out.size() : 0;
+      });
   Scene scene;
   scene.begin().end(0x1008);
   trace::Stream stream;
@@ -205,7 +206,7 @@ TEST(CodeCachePoolTest, ServesThreads) {
   constexpr std::size_t kThreads = 4;
   constexpr unsigned kRounds = 6;
   const Recording recording(3);
-  const image::Image image = recording.image();
+  const code::image::Image image = recording.image();
   const std::string expected = recording.rows(image, nullptr);
   CodeCachePool pool(image);
   std::array<unsigned, kThreads> right{};

@@ -150,7 +150,7 @@ TEST_P(Counting, StateAtPsbsIsThatOfTheOtherLoops) {
     SCOPED_TRACE(seed);
     const auto bundle = this->bundle(seed);
     const trace::Stream& stream = bundle->streams[0];
-    const image::Image image(bundle);
+    const code::image::Image image(bundle);
     CodeCachePool pool(image);
     const auto decoder_of = [&](Counter& counter) {
       return std::make_unique<FlowDecoder>(stream, bundle->configuration, image, FlowOptions{}, counter,
@@ -198,7 +198,7 @@ TEST_P(Counting, CountsOfCutStreamsAreThoseOfTheSimpleDecoder) {
     std::mt19937_64 random(seed);
     const auto bundle = this->bundle(seed);
     const trace::Stream whole = bundle->streams[0];
-    const image::Image image(bundle);
+    const code::image::Image image(bundle);
     CodeCachePool pool(image);
     for (unsigned cut = 0; cut < 40; ++cut) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << ", cut " << cut);
@@ -230,7 +230,7 @@ TEST_P(Counting, CountsOfCutStreamsAreThoseOfTheSimpleDecoder) {
 // Decoders of one stream share the paths, and with them the counts that were not taken.
 TEST_P(Counting, CountsOfADecoderThatEndedEarlyAreForgotten) {
   const auto bundle = this->bundle(1);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   CodeCachePool pool(image);
   const auto decode = [&](Counter& counter) {
     FlowDecoder decoder(bundle->streams[0], bundle->configuration, image, FlowOptions{}, counter, nullptr,
@@ -279,7 +279,7 @@ TEST(CountingByHand, TakesInterruptsAndKnownState) {
   const auto bundle = std::make_shared<trace::TraceBundle>(scene.bundle());
   trace::Stream stream;
   stream.data = trace::TraceBuffer::from_vector(scene.bytes());
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   Counter edges(true, BulkRows::EDGES);
   Counter simple(false, BulkRows::NONE);
   for (Counter* counter : {&edges, &simple}) {

@@ -32,7 +32,7 @@ std::uint64_t seeds(std::uint64_t usual) {
 // use.
 void expect_same(const std::shared_ptr<trace::TraceBundle>& bundle, FlowOptions options,
                  Reading reading = {}) {
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   CodeCachePool pool(image);
   for (const TableId table : kFlowTables) {
     reading.table = table;
@@ -259,7 +259,7 @@ TEST_P(FastPath, EqualsSimpleDecoderForDamagedStreams) {
 TEST_P(FastPath, EqualsSimpleDecoderWithSmallPathCache) {
   constexpr std::size_t kLittle = std::size_t{64} << 10U;
   const auto bundle = bundle_of(GetParam(), 3, 6000);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   const auto bytes_with = [&](std::size_t most) {
     FlowOptions options;
     options.most_path_bytes = most;
@@ -272,7 +272,7 @@ TEST_P(FastPath, EqualsSimpleDecoderWithSmallPathCache) {
     reading.table = TableId::edges;
     static_cast<void>(read(bundle, image, options, &pool, reading));
     std::list<CachedCode> caches;
-    pool.acquire(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64, 0, caches);
+    pool.acquire(image.view(trace::kAnySpace, 0), code::insn::ExecMode::BITS64, 0, caches);
     const auto& paths = caches.front().paths;
     return paths != nullptr ? paths->bytes() : 0;
   };
@@ -637,7 +637,7 @@ TEST(FastByHand, DroppedPathCaches) {
   trace::Stream stream;
   stream.data = trace::TraceBuffer::from_vector(scene.bytes());
   bundle->streams.push_back(stream);
-  const image::Image image(bundle);
+  const code::image::Image image(bundle);
   for (const TableId table : {TableId::edges, TableId::branches}) {
     Reading reading;
     reading.table = table;

@@ -75,7 +75,7 @@ class Recording {
 
  private:
   std::shared_ptr<trace::TraceBundle> bundle_;
-  image::Image image_;
+  code::image::Image image_;
   FlowOptions options_;
 };
 

@@ -212,7 +212,7 @@ TEST(Modes, SelectInstructionDecoding) {
   EXPECT_EQ(Scene(code).begin(0x1000, 32).end(0x1003).decode().ips, (Ips{0x1000, 0x1001}));
   const Collect rows = Scene(code).begin(0x1000, 16).end(0x1003).decode();
   EXPECT_EQ(rows.ips, (Ips{0x1000, 0x1001}));
-  EXPECT_EQ(rows.blocks[0].mode, insn::ExecMode::BITS16);
+  EXPECT_EQ(rows.blocks[0].mode, code::insn::ExecMode::BITS16);
 }
 
 TEST(Modes, ChangeAtTip) {
@@ -243,7 +243,7 @@ TEST(Running, InSlicesEmitsSameRows) {
   const Collect whole = scene.decode();
   trace::Stream stream;
   stream.data = trace::TraceBuffer::from_vector(scene.bytes());
-  const image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
+  const code::image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
   Piecewise rows;
   FlowDecoder decoder(stream, scene.configuration, image, {}, rows, nullptr);
   unsigned calls = 1;

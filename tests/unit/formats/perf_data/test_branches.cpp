@@ -201,7 +201,7 @@ TEST_F(PerfBranches, MarksCodeOf32BitPrograms) {
   EXPECT_EQ(code32_of(bundle.streams.at(0)), "363666666");
   bundle = read(stacks(exec(0, narrow) + stack_sample({.tsc = 100}, {round[0], round[0]})));
   const auto shared = std::make_shared<trace::TraceBundle>(std::move(bundle));
-  const image::Image image(shared);
+  const code::image::Image image(shared);
   Ips rows;
   time::TimeTrack track = time::TimeTrack::of_records(shared->streams[0].data.bytes());
   flow::RecordDecoder decoder(shared->streams[0], shared->configuration, image, rows, &track);

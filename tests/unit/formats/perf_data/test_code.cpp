@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "code/image/image.h"
 #include "formats/perf_data/jit.h"
 #include "formats/registry.h"
-#include "image/image.h"
 #include "trace/module_names.h"
 #include "unit/support/elf_maker.h"
 #include "unit/support/jit_maker.h"
@@ -44,7 +44,7 @@ class PerfCode : public ::testing::Test {
   }
   // Returns the code at an address and a time; "": unknown.
   std::string code(trace::SpaceId space, std::uint64_t address, std::uint64_t tsc, std::size_t size = 4) {
-    const image::Image image(bundle_);
+    const code::image::Image image(bundle_);
     std::string out(size, '\0');
     const std::size_t there =
         image.view(space, tsc).read(address, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()});

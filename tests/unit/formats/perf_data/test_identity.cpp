@@ -7,8 +7,8 @@
 
 #include "base/system/file_identity.h"
 #include "base/system/this_linux.h"
+#include "code/image/image.h"
 #include "formats/registry.h"
-#include "image/image.h"
 #include "unit/support/elf_maker.h"
 #include "unit/support/missing.h"
 #include "unit/support/perf_sample.h"
@@ -81,7 +81,7 @@ class PerfIdentity : public ::testing::Test {
     bundle_ = std::make_shared<trace::TraceBundle>(std::move(opened.value()));
   }
   std::string code(std::uint64_t address = kText, std::uint64_t tsc = 100, trace::SpaceId space = 1) {
-    const image::Image image(bundle_);
+    const code::image::Image image(bundle_);
     std::string out(4, '\0');
     const std::size_t there =
         image.view(space, tsc).read(address, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
@@ -92,7 +92,7 @@ class PerfIdentity : public ::testing::Test {
     return missing.empty() ? "" : missing.front().reason;
   }
   std::string path_of(std::uint64_t address, std::uint64_t tsc = 100) {
-    const image::Image image(bundle_);
+    const code::image::Image image(bundle_);
     const auto from = image.view(1, tsc).provenance(address);
     return from.file < 0 ? "" : bundle_->files[static_cast<std::size_t>(from.file)].path;
   }

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "code/image/code_file.h"
+#include "code/image/elf.h"
 #include "formats/perf_event/record.h"
 #include "formats/perf_export/jit_elf.h"
 #include "formats/perf_export/records.h"
-#include "image/code_file.h"
-#include "image/elf.h"
 #include "trace/clock.h"
 #include "unit/support/warned.h"
 #include "writing.h"
@@ -461,7 +461,7 @@ TEST_F(PerfWrite, WritesJitCode) {
   EXPECT_EQ(back.code[1].tsc_from, 50U);
   ASSERT_EQ(back.files.size(), 1U);
   EXPECT_EQ(back.files[0].path, "code-10-1");
-  EXPECT_EQ(image::elf_build_id(back.files[0].contents.bytes()), back.files[0].build_id);
+  EXPECT_EQ(code::image::elf_build_id(back.files[0].contents.bytes()), back.files[0].build_id);
 }
 
 TEST_F(PerfWrite, WritesCodeOfADeletedFile) {
@@ -482,7 +482,7 @@ TEST_F(PerfWrite, WritesCodeOfADeletedFile) {
   EXPECT_EQ(back.files[0].build_id, std::string(40, 'a'));
   EXPECT_EQ(text(back.code[1].bytes), "XY");
   EXPECT_EQ(back.code[1].tsc_from, 70U);
-  const auto symbols = image::read_symbols(back.files[0].contents.bytes());
+  const auto symbols = code::image::read_symbols(back.files[0].contents.bytes());
   ASSERT_EQ(symbols.size(), 1U);
   EXPECT_EQ(symbols[0].name, "work");
   EXPECT_EQ(symbols[0].file_offset, 0x2002U);

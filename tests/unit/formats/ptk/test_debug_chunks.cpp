@@ -1,8 +1,8 @@
 // Damaged debug information in bundles: what is left of it is used, and a warning says the rest.
 #include <gtest/gtest.h>
 
-#include "dwarf/debug_info.h"
-#include "image/debug_sections.h"
+#include "code/image/debug_sections.h"
+#include "code/source/dwarf/debug_info.h"
 #include "sample.h"
 #include "unit/support/dwarf_maker.h"
 
@@ -21,7 +21,7 @@ std::string debug_information() {
   maker.inlined(inner, DwarfMaker::kText, 0x10, 1);
   maker.end();
   maker.end();
-  return image::debug_sections(maker.make());
+  return code::image::debug_sections(maker.make());
 }
 
 class DebugChunks : public ::testing::Test {
@@ -59,7 +59,7 @@ class DebugChunks : public ::testing::Test {
 
   static std::size_t frames_of(const trace::TraceBundle& bundle) {
     if (bundle.files.empty()) return 0;
-    const auto info = dwarf::DebugInfo::open(bundle.files[0].debug);
+    const auto info = code::dwarf::DebugInfo::open(bundle.files[0].debug);
     return info == nullptr ? 0 : info->frames_at(DwarfMaker::kText).size();
   }
 

@@ -1,8 +1,8 @@
 // Lists of symbols at their addresses in traces.
 #include <gtest/gtest.h>
 
+#include "code/symbol/symbols.h"
 #include "formats/symbols/place.h"
-#include "symbol/symbols.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats {
@@ -31,7 +31,7 @@ SymbolList list_of(std::vector<trace::SymbolEntry> symbols) {
 
 // What names the address once the list is in the bundle.
 std::string name_at(const TraceBundle& bundle, std::uint64_t address, trace::SpaceId space = 0) {
-  const symbol::Symbols symbols(std::make_shared<TraceBundle>(bundle));
+  const code::symbol::Symbols symbols(std::make_shared<TraceBundle>(bundle));
   const auto found = symbols.find(space, 0, address);
   return found ? std::string(found->name) : "-";
 }
@@ -138,7 +138,7 @@ TEST(PlaceSymbols, ModulesHaveNamesWithoutCode) {
   SymbolList list{.kind = "output of WinDbg"};
   list.modules = {{"srv2", 0xfffff806'85380000, 0xfffff806'85450000}};
   add_modules(bundle, list);
-  const symbol::Symbols symbols(std::make_shared<TraceBundle>(bundle));
+  const code::symbol::Symbols symbols(std::make_shared<TraceBundle>(bundle));
   const auto module = symbols.module_at(0, 0, 0xfffff806'85389310);
   ASSERT_TRUE(module.has_value());
   EXPECT_EQ(module->rva, 0x9310u);

@@ -1,0 +1,83 @@
+#include "code/source/pdb/search.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "base/paths.h"
+#include "code/image/pe.h"
+#include "trace/module_names.h"
+#include "trace/warning_codes.h"
+
+namespace ptkit::code::pdb {
+namespace {
+
+constexpr std::string_view kExtension = ".pdb";
+
+std::string in_case(std::string text, int (*change)(int)) {
+  for (char& letter : text) letter = static_cast<char>(change(static_cast<unsigned char>(letter)));
+  return text;
+}
+
+// Names that the PDB of a module may have on this machine: Windows ignores case.
+std::vector<std::string> names_for(const trace::ImageFile& file) {
+  std::string_view stem = base::last_part(base::without_mark(file.path));
+  stem = stem.substr(0, stem.rfind('.'));
+  std::vector<std::string> names{code::image::pe_pdb_name(file.contents.bytes()),
+                                 std::string(stem) + std::string(kExtension)};
+  std::erase_if(names, [](const std::string& name) { return name.size() <= kExtension.size(); });
+  for (std::size_t i = names.size(); i-- > 0;) names.push_back(in_case(names[i], &std::tolower));
+  return names;
+}
+
+// The folders of an id on symbol servers: those of Microsoft write the age in lower case.
+std::vector<std::string> folders_for(const std::string& id) {
+  const std::size_t dash = id.find('-');
+  const std::string guid = in_case(id.substr(0, dash), &std::toupper);
+  const std::string age = id.substr(dash + 1);
+  return {guid + in_case(age, &std::toupper), guid + age, in_case(guid, &std::tolower) + age};
+}
+
+std::vector<std::string> candidates(const trace::ImageFile& file, const std::vector<std::string>& folders) {
+  const std::vector<std::string> names = names_for(file);
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders) {
+    if (in_case(folder, &std::tolower).ends_with(kExtension)) paths.push_back(folder);
+    for (const std::string& name : names) {
+      paths.emplace_back(folder).append("/").append(name);
+      const std::string below = paths.back();
+      for (const std::string& id : folders_for(file.build_id))
+        paths.emplace_back(below).append("/").append(id).append("/").append(name);
+    }
+  }
+  return paths;
+}
+
+}  // namespace
+
+FoundPdb find_pdb(const trace::ImageFile& file, const std::vector<std::string>& folders) {
+  FoundPdb found;
+  if (!is_pdb_id(file.build_id)) return found;
+  const std::vector<std::string> names = names_for(file);
+  for (const std::string& path : candidates(file, folders)) {
+    auto pdb = shared_pdb(path);
+    if (!pdb) continue;
+    const auto id = pdb->id();
+    if (id->id == file.build_id) {
+      found.problems.clear();
+      found.file = std::move(pdb);
+      return found;
+    }
+    // Of PDBs that are given, one with another module's name is another module's.
+    const std::string name = in_case(std::string(base::last_part(path)), &std::tolower);
+    if (std::ranges::find(names, name) == names.end()) continue;
+    trace::Warning problem =
+        id->problem ? *id->problem : warn(trace::WarningCode::PDB_DIFFERS, path, id->id, file.build_id);
+    problem.place = file.path;
+    if (std::ranges::find(found.problems, problem) == found.problems.end())
+      found.problems.push_back(std::move(problem));
+  }
+  return found;
+}
+
+}  // namespace ptkit::code::pdb

@@ -1,0 +1,48 @@
+// Source lines and inlined calls of a PDB by RVA. Internal to src/code/source/pdb.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "code/source/no_number.h"
+#include "code/source/pdb/dump/rows.h"
+#include "code/source/pdb/tool.h"
+#include "code/source/spans.h"
+#include "code/source/strings.h"
+#include "trace/warning.h"
+
+namespace ptkit::code::pdb {
+
+// An inlined call.
+struct Site {
+  std::uint32_t caller =
+      code::source::kNone;                   // number of the call that it is in; kNone: it is in the function
+  std::uint32_t level = 1;                   // calls that it is in, itself included
+  std::uint32_t name = code::source::kNone;  // number of a text
+  std::uint32_t declared_line = 0;           // of its function
+  std::uint32_t first_row = 0;
+  std::uint32_t rows = 0;
+};
+
+struct Tables {
+  code::source::Strings texts;  // names, and paths of files
+  std::vector<Row> lines;       // of functions; inlined code has the line of its call
+  std::vector<Row> all_lines;   // the same, but inlined code has the line of the innermost function
+  std::vector<Site> sites;
+  std::vector<Row>
+      site_rows;  // code and lines of each call; what is inlined into it has the line of that call
+  code::source::Spans site_spans;  // the number of the innermost call
+  bool is_cut = false;             // some calls were left out, as they are in too many others
+  std::vector<trace::Warning> problems;
+
+  [[nodiscard]] std::span<const Row> rows_of(const Site& site) const noexcept {
+    return std::span(site_rows).subspan(site.first_row, site.rows);
+  }
+};
+
+// What the tool reads of the PDB at `path`.
+[[nodiscard]] Tables read_tables(const Tool& tool, const std::string& path);
+
+}  // namespace ptkit::code::pdb

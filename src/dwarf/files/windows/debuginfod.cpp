@@ -1,8 +1,0 @@
-#include "dwarf/files/debuginfod.h"
-
-namespace ptkit::dwarf {
-
-// elfutils' client library does not run on Windows.
-std::string fetch_debug_file(const std::string& /*build_id*/) { return {}; }
-
-}  // namespace ptkit::dwarf
