@@ -6,7 +6,7 @@
 
 #include "capture/encode/guest_code.h"
 #include "common/flow.h"
-#include "softpt/config.h"
+#include "trace_unit/generator/config.h"
 
 namespace ptkit::bench {
 
@@ -55,8 +55,8 @@ inline const Blocks& blocks_of(const trace::TraceBundle& bundle) {
 }
 
 // TSC and MTC packets as in recordings; PSBs at beginnings of lines.
-inline softpt::GeneratorConfig encode_config() {
-  softpt::GeneratorConfig config;
+inline trace_unit::generator::GeneratorConfig encode_config() {
+  trace_unit::generator::GeneratorConfig config;
   config.mtc = true;
   config.mtc_period = 8;
   config.chunk_bytes = std::size_t{64} << 10;

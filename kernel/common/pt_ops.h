@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Register accesses of the sequences. A driver executes WRMSR and RDMSR, tests access a trace unit
- * in software, and src/msr records the accesses.
+ * in software, and src/trace_unit/msr records the accesses.
  */
 #ifndef PTKIT_COMMON_PT_OPS_H
 #define PTKIT_COMMON_PT_OPS_H

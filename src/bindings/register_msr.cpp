@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "bindings/bindings.h"
-#include "msr/explain.h"
-#include "msr/perf.h"
-#include "msr/program.h"
+#include "trace_unit/msr/explain.h"
+#include "trace_unit/msr/perf.h"
+#include "trace_unit/msr/program.h"
 
 namespace ptkit::bindings {
 
@@ -21,32 +21,32 @@ namespace {
 using CpuidWords = std::array<std::uint32_t, 6>;  // leaf, sub-leaf, EAX, EBX, ECX, EDX
 using StepTuple = std::tuple<std::string, std::uint64_t, std::uint64_t, std::string>;
 
-const char* name_of(msr::Access access) {
+const char* name_of(trace_unit::msr::Access access) {
   constexpr std::array kNames{"read", "write", "barrier", "memory", "apic"};
   return kNames.at(static_cast<std::size_t>(access));
 }
 
-const char* name_of(msr::Effect effect) {
+const char* name_of(trace_unit::msr::Effect effect) {
   constexpr std::array kNames{"fault", "error", "nothing", "untraced"};
   return kNames.at(static_cast<std::size_t>(effect));
 }
 
-msr::Sequence sequence_of(const std::string& name) {
+trace_unit::msr::Sequence sequence_of(const std::string& name) {
   constexpr std::array kNames{"start", "pause", "resume", "stop", "switch", "interrupt"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (name == kNames[i]) return static_cast<msr::Sequence>(i);
+    if (name == kNames[i]) return static_cast<trace_unit::msr::Sequence>(i);
   }
   throw py::value_error("no sequence is called " + name);
 }
 
-std::vector<msr::CpuidRow> rows_of(const std::vector<CpuidWords>& words) {
-  std::vector<msr::CpuidRow> rows;
+std::vector<trace_unit::msr::CpuidRow> rows_of(const std::vector<CpuidWords>& words) {
+  std::vector<trace_unit::msr::CpuidRow> rows;
   for (const CpuidWords& w : words) rows.push_back({w[0], w[1], w[2], w[3], w[4], w[5]});
   return rows;
 }
 
-msr::Capabilities capabilities_of(const std::optional<std::vector<CpuidWords>>& words) {
-  return words.has_value() ? msr::capabilities(rows_of(*words)) : msr::Capabilities{};
+trace_unit::msr::Capabilities capabilities_of(const std::optional<std::vector<CpuidWords>>& words) {
+  return words.has_value() ? trace_unit::msr::capabilities(rows_of(*words)) : trace_unit::msr::Capabilities{};
 }
 
 template <typename T>
@@ -54,11 +54,11 @@ void take(const py::dict& fields, const char* name, T& value) {
   if (fields.contains(name)) value = fields[name].cast<T>();
 }
 
-msr::RtitConfig config_of(const py::dict& fields) {
-  msr::RtitConfig config;
+trace_unit::msr::RtitConfig config_of(const py::dict& fields) {
+  trace_unit::msr::RtitConfig config;
 #define PT_CTL_FIELD(member, type, name, shift, width, reading, perf, set, clear) \
   take(fields, #member, config.member);
-#include "msr/ctl.def"
+#include "trace_unit/msr/ctl.def"
 #undef PT_CTL_FIELD
   take(fields, "status", config.status);
   take(fields, "output_base", config.output_base);
@@ -71,42 +71,42 @@ msr::RtitConfig config_of(const py::dict& fields) {
   return config;
 }
 
-py::dict fields_of(const msr::RtitConfig& config) {
+py::dict fields_of(const trace_unit::msr::RtitConfig& config) {
   py::dict fields;
 #define PT_CTL_FIELD(member, type, name, shift, width, reading, perf, set, clear) \
   fields[#member] = config.member;
-#include "msr/ctl.def"
+#include "trace_unit/msr/ctl.def"
 #undef PT_CTL_FIELD
   fields["status"] = config.status;
   fields["output_base"] = config.output_base;
   fields["output_mask_ptrs"] = config.output_mask_ptrs;
   fields["cr3_match"] = config.cr3_match;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
-  for (const msr::AddressRange& range : config.addr) ranges.emplace_back(range.a, range.b);
+  for (const trace_unit::msr::AddressRange& range : config.addr) ranges.emplace_back(range.a, range.b);
   fields["addr"] = py::tuple(py::cast(ranges));
   return fields;
 }
 
-std::vector<StepTuple> tuples_of(const msr::MsrProgram& steps) {
+std::vector<StepTuple> tuples_of(const trace_unit::msr::MsrProgram& steps) {
   std::vector<StepTuple> out;
-  for (const msr::Step& step : steps)
+  for (const trace_unit::msr::Step& step : steps)
     out.emplace_back(name_of(step.access), step.place, step.value, step.words);
   return out;
 }
 
 std::vector<std::tuple<std::uint32_t, std::string, std::string>> all_registers() {
   std::vector<std::tuple<std::uint32_t, std::string, std::string>> out;
-  for (const msr::Register& row : msr::registers()) {
+  for (const trace_unit::msr::Register& row : trace_unit::msr::registers()) {
     for (std::uint32_t i = 0; i < row.count; ++i) {
       const std::uint32_t number = row.number + i * row.stride;
-      out.emplace_back(number, msr::register_name(row, i), std::string(row.words));
+      out.emplace_back(number, trace_unit::msr::register_name(row, i), std::string(row.words));
     }
   }
   return out;
 }
 
 py::dict registers_of(const py::dict& fields) {
-  const msr::RegisterValues values = msr::values_of(config_of(fields));
+  const trace_unit::msr::RegisterValues values = trace_unit::msr::values_of(config_of(fields));
   py::dict out;
   out["ctl"] = values.ctl;
   out["status"] = values.status;
@@ -119,15 +119,15 @@ py::dict registers_of(const py::dict& fields) {
 
 using ViolationTuple = std::tuple<std::uint32_t, std::string, std::string, std::string, std::string>;
 
-std::vector<ViolationTuple> tuples_of(const std::vector<msr::Violation>& violations) {
+std::vector<ViolationTuple> tuples_of(const std::vector<trace_unit::msr::Violation>& violations) {
   std::vector<ViolationTuple> out;
-  for (const msr::Violation& one : violations)
+  for (const trace_unit::msr::Violation& one : violations)
     out.emplace_back(one.msr, one.field, one.rule, one.section, name_of(one.effect));
   return out;
 }
 
-msr::RegisterValues values_of(const py::dict& registers) {
-  msr::RegisterValues values;
+trace_unit::msr::RegisterValues values_of(const py::dict& registers) {
+  trace_unit::msr::RegisterValues values;
   take(registers, "ctl", values.ctl);
   take(registers, "status", values.status);
   take(registers, "output_base", values.output_base);
@@ -139,9 +139,9 @@ msr::RegisterValues values_of(const py::dict& registers) {
 
 py::dict capability_words(const std::vector<CpuidWords>& words) {
   const auto rows = rows_of(words);
-  const msr::Capabilities found = msr::capabilities(rows);
+  const trace_unit::msr::Capabilities found = trace_unit::msr::capabilities(rows);
   py::dict out;
-  out["present"] = msr::has_trace_unit(rows);
+  out["present"] = trace_unit::msr::has_trace_unit(rows);
   out["cr3_filter"] = found.cr3_filter();
   out["psb_cyc"] = found.psb_cyc();
   out["mtc"] = found.mtc();
@@ -166,8 +166,8 @@ py::dict capability_words(const std::vector<CpuidWords>& words) {
   return out;
 }
 
-py::tuple output_of(base::Result<msr::OutputPlan> result) {
-  const msr::OutputPlan plan = value_or_raise(std::move(result));
+py::tuple output_of(base::Result<trace_unit::msr::OutputPlan> result) {
+  const trace_unit::msr::OutputPlan plan = value_or_raise(std::move(result));
   return py::make_tuple(plan.base, plan.mask_ptrs, tuples_of(plan.memory), plan.bytes);
 }
 
@@ -175,7 +175,7 @@ void register_outputs(py::module_& module) {
   module.def(
       "msr_single_range",
       [](std::uint64_t base, std::uint64_t bytes) {
-        return output_of(msr::plan_single_range({.base = base, .bytes = bytes}));
+        return output_of(trace_unit::msr::plan_single_range({.base = base, .bytes = bytes}));
       },
       py::arg("base"), py::arg("bytes"), "OUTPUT_BASE, OUTPUT_MASK_PTRS, memory to write, bytes.");
   module.def(
@@ -183,9 +183,9 @@ void register_outputs(py::module_& module) {
       [](std::uint64_t table, const std::vector<std::pair<std::uint64_t, std::uint64_t>>& regions,
          std::uint64_t interrupt_bytes, bool ring, std::uint8_t largest_size,
          const std::optional<std::vector<CpuidWords>>& cpuid) {
-        std::vector<msr::Region> wanted;
+        std::vector<trace_unit::msr::Region> wanted;
         for (const auto& [base, bytes] : regions) wanted.push_back({.base = base, .bytes = bytes});
-        return output_of(msr::plan_topa(
+        return output_of(trace_unit::msr::plan_topa(
             table, wanted, {.interrupt_bytes = interrupt_bytes, .ring = ring, .largest_size = largest_size},
             capabilities_of(cpuid)));
       },
@@ -198,13 +198,14 @@ void register_bts(py::module_& module) {
       "msr_bts",
       [](std::uint64_t area, std::uint64_t buffer, std::uint64_t bytes, std::uint64_t reserve, bool os,
          bool user, bool bits32, bool netburst) {
-        const msr::BtsPlan plan = value_or_raise(msr::plan_bts({.area = area,
-                                                                .buffer = {.base = buffer, .bytes = bytes},
-                                                                .reserve = reserve,
-                                                                .os = os,
-                                                                .user = user,
-                                                                .bits32 = bits32,
-                                                                .netburst = netburst}));
+        const trace_unit::msr::BtsPlan plan =
+            value_or_raise(trace_unit::msr::plan_bts({.area = area,
+                                                      .buffer = {.base = buffer, .bytes = bytes},
+                                                      .reserve = reserve,
+                                                      .os = os,
+                                                      .user = user,
+                                                      .bits32 = bits32,
+                                                      .netburst = netburst}));
         return py::make_tuple(tuples_of(plan.memory), tuples_of(plan.start), tuples_of(plan.interrupt),
                               tuples_of(plan.stop));
       },
@@ -217,15 +218,15 @@ void register_perf(py::module_& module) {
   module.def(
       "msr_from_perf",
       [](const std::string& text) {
-        const msr::PerfEvent event = value_or_raise(msr::parse_perf(text));
-        return fields_of(value_or_raise(msr::config_of_perf(event)));
+        const trace_unit::msr::PerfEvent event = value_or_raise(trace_unit::msr::parse_perf(text));
+        return fields_of(value_or_raise(trace_unit::msr::config_of_perf(event)));
       },
       py::arg("text"), "Fields of an event in perf's words.");
   module.def(
       "msr_to_perf",
       [](const py::dict& fields) {
-        const msr::PerfTranslation made = msr::perf_of(config_of(fields));
-        return py::make_tuple(msr::perf_text(made.event), made.event.config, made.lost);
+        const trace_unit::msr::PerfTranslation made = trace_unit::msr::perf_of(config_of(fields));
+        return py::make_tuple(trace_unit::msr::perf_text(made.event), made.event.config, made.lost);
       },
       py::arg("fields"), "The event in perf's words, its config, and fields that perf cannot say.");
 }
@@ -238,8 +239,8 @@ void register_msr(py::module_& module) {
       "msr_explain",
       [](const std::string& name, std::uint64_t value) {
         std::vector<std::tuple<std::string, int, int, std::uint64_t, std::string>> out;
-        for (const msr::FieldValue& field :
-             msr::explain(msr::register_named(name).value_or(msr::NamedRegister{}), value))
+        for (const trace_unit::msr::FieldValue& field : trace_unit::msr::explain(
+                 trace_unit::msr::register_named(name).value_or(trace_unit::msr::NamedRegister{}), value))
           out.emplace_back(field.name, field.first, field.width, field.value, field.words);
         return out;
       },
@@ -248,7 +249,7 @@ void register_msr(py::module_& module) {
       "msr_cpuid",
       [] {
         std::vector<CpuidWords> words;
-        for (const msr::CpuidRow& row : msr::read_cpuid())
+        for (const trace_unit::msr::CpuidRow& row : trace_unit::msr::read_cpuid())
           words.push_back({row.leaf, row.subleaf, row.eax, row.ebx, row.ecx, row.edx});
         return words;
       },
@@ -256,26 +257,27 @@ void register_msr(py::module_& module) {
   module.def("msr_capabilities", &capability_words, py::arg("cpuid"), "What words of CPUID say.");
   module.def("msr_values", &registers_of, py::arg("fields"), "Values of the registers.");
   module.def(
-      "msr_fields", [](std::uint64_t ctl) { return fields_of(msr::config_of({.ctl = ctl})); }, py::arg("ctl"),
-      "Fields of a value of IA32_RTIT_CTL.");
+      "msr_fields", [](std::uint64_t ctl) { return fields_of(trace_unit::msr::config_of({.ctl = ctl})); },
+      py::arg("ctl"), "Fields of a value of IA32_RTIT_CTL.");
   module.def(
       "msr_check",
       [](const py::dict& fields, const std::optional<std::vector<CpuidWords>>& cpuid) {
-        return tuples_of(msr::check(config_of(fields), capabilities_of(cpuid)));
+        return tuples_of(trace_unit::msr::check(config_of(fields), capabilities_of(cpuid)));
       },
       py::arg("fields"), py::arg("cpuid"), "Register, field, rule, section and effect of every violation.");
   module.def(
       "msr_check_values",
       [](const py::dict& registers, const std::optional<std::vector<CpuidWords>>& cpuid) {
-        return tuples_of(msr::check(values_of(registers), capabilities_of(cpuid)));
+        return tuples_of(trace_unit::msr::check(values_of(registers), capabilities_of(cpuid)));
       },
       py::arg("registers"), py::arg("cpuid"), "The same of values of registers, reserved bits too.");
   module.def(
       "msr_program",
       [](const std::string& sequence, const py::dict& fields, const std::optional<py::dict>& next) {
-        const msr::RegisterValues values = msr::values_of(config_of(fields));
-        return tuples_of(msr::program(sequence_of(sequence), values,
-                                      next.has_value() ? msr::values_of(config_of(*next)) : values));
+        const trace_unit::msr::RegisterValues values = trace_unit::msr::values_of(config_of(fields));
+        return tuples_of(trace_unit::msr::program(
+            sequence_of(sequence), values,
+            next.has_value() ? trace_unit::msr::values_of(config_of(*next)) : values));
       },
       py::arg("sequence"), py::arg("fields"), py::arg("next"),
       "Access, place, value and words of each step.");

@@ -1,10 +1,10 @@
 // What CPUID says of the processor: as the model of the registers has it.
 #pragma once
 
-#include "msr/capabilities.h"
+#include "trace_unit/msr/capabilities.h"
 
 namespace ptkit::ptmodel {
 
-using msr::Capabilities;
+using trace_unit::msr::Capabilities;
 
 }  // namespace ptkit::ptmodel

@@ -13,7 +13,7 @@ constexpr std::uint32_t kLeastPsbBytes = 2048;
 
 }  // namespace
 
-TraceUnit::TraceUnit(const Capabilities& capabilities, const softpt::GeneratorConfig& packets,
+TraceUnit::TraceUnit(const Capabilities& capabilities, const trace_unit::generator::GeneratorConfig& packets,
                      Platform& platform)
     : platform_(platform),
       base_config_(packets),
@@ -63,9 +63,9 @@ void TraceUnit::set_core_bus_ratio(std::uint8_t ratio) {
 
 // ---- TraceEn
 
-softpt::GeneratorConfig TraceUnit::packet_config() const noexcept {
+trace_unit::generator::GeneratorConfig TraceUnit::packet_config() const noexcept {
   const Registers& r = registers_;
-  softpt::GeneratorConfig config = base_config_;
+  trace_unit::generator::GeneratorConfig config = base_config_;
   config.return_compression = !r.ctl_bit(PT_CTL_DIS_RETC);
   config.tsc = r.ctl_bit(PT_CTL_TSC_EN);
   config.mtc = r.ctl_bit(PT_CTL_MTC_EN);
@@ -112,8 +112,8 @@ void TraceUnit::enable(Place at) {
     registers_.set_status(PT_STATUS_ERROR, true);
     return;
   }
-  unit_ = std::make_unique<softpt::PacketGenerator>(packet_config(),
-                                                    [this](base::Bytes bytes) { take_bytes(bytes); });
+  unit_ = std::make_unique<trace_unit::generator::PacketGenerator>(
+      packet_config(), [this](base::Bytes bytes) { take_bytes(bytes); });
   trigger_ = true;
   context_ = context_of(state_);
   filter_ = filters_.traced(at.next_ip);

@@ -1,7 +1,7 @@
-// The trace unit of one logical processor: packet generation (softpt::PacketGenerator) with the RTIT
-// registers and the filters before it, and the output after it. The caller reports what the processor
-// retires; the trace unit decides which part of it is traced. Trace bytes go to physical memory as the
-// registers say. docs/trace-unit.md says what is modelled.
+// The trace unit of one logical processor: packet generation (trace_unit::generator::PacketGenerator) with
+// the RTIT registers and the filters before it, and the output after it. The caller reports what the
+// processor retires; the trace unit decides which part of it is traced. Trace bytes go to physical memory as
+// the registers say. docs/trace-unit.md says what is modelled.
 //
 // Use by an emulator, one TraceUnit for each CPU:
 //   set_state() once; then, as things retire, set_time() and one call. While TraceEn is clear calls cost a
@@ -17,9 +17,9 @@
 #include "ptmodel/output.h"
 #include "ptmodel/platform.h"
 #include "ptmodel/registers.h"
-#include "softpt/config.h"
-#include "softpt/packet_generator.h"
-#include "softpt/timing.h"
+#include "trace_unit/generator/config.h"
+#include "trace_unit/generator/packet_generator.h"
+#include "trace_unit/generator/timing.h"
 
 namespace ptkit::ptmodel {
 
@@ -47,7 +47,8 @@ class TraceUnit {
   // what CTL says replaces its fields each time TraceEn is set. chunk_bytes is the size of the internal
   // buffer: bytes that were not yet written to memory. Clearing TraceEn writes them. `platform` must outlive
   // the unit.
-  TraceUnit(const Capabilities& capabilities, const softpt::GeneratorConfig& packets, Platform& platform);
+  TraceUnit(const Capabilities& capabilities, const trace_unit::generator::GeneratorConfig& packets,
+            Platform& platform);
   ~TraceUnit();
   TraceUnit(const TraceUnit&) = delete;
   TraceUnit& operator=(const TraceUnit&) = delete;
@@ -143,7 +144,7 @@ class TraceUnit {
   void keep_byte_count();
   void take_bytes(base::Bytes bytes);
   [[nodiscard]] bool context_of(const ProcessorState& state) const noexcept;
-  [[nodiscard]] softpt::GeneratorConfig packet_config() const noexcept;
+  [[nodiscard]] trace_unit::generator::GeneratorConfig packet_config() const noexcept;
   [[nodiscard]] std::uint32_t packet_byte_count() const noexcept;
   [[nodiscard]] unsigned byte_count_shift() const noexcept;
 
@@ -174,13 +175,13 @@ class TraceUnit {
   void update() noexcept;
 
   Platform& platform_;
-  softpt::GeneratorConfig base_config_;
+  trace_unit::generator::GeneratorConfig base_config_;
   Registers registers_;
   Filters filters_;
   TraceOutput output_;
-  std::unique_ptr<softpt::PacketGenerator> unit_;  // while TraceEn is set
+  std::unique_ptr<trace_unit::generator::PacketGenerator> unit_;  // while TraceEn is set
   ProcessorState state_;
-  softpt::Instant now_;
+  trace_unit::generator::Instant now_;
   std::uint8_t ratio_;
   unsigned count_shift_ = 0;  // of PacketByteCnt
   bool trigger_ = false;

@@ -14,7 +14,7 @@ BUILD = Path(os.environ.get("PTKIT_BUILD", ROOT / "build" / "test")).resolve()
 
 # Folders whose code runs in loops: unwinding has no place there (formats and capture use libraries that
 # throw).
-NO_EXCEPTIONS = ("base", "msr", "code/insn", "packet", "time", "flow", "softpt", "ptmodel")
+NO_EXCEPTIONS = ("base", "code/insn", "packet", "time", "trace_unit", "flow", "ptmodel")
 
 
 def run(*command: str | Path) -> str:

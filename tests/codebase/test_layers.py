@@ -83,7 +83,7 @@ def test_a_driver_may_use_what_all_drivers_share(tmp_path: Path) -> None:
         "kernel/linux/unit/running.c": '#include "unit/units.h"\n',
         "kernel/linux/unit/units.h": "",
         "kernel/linux/main.c": '#include "unit/units.h"\n',
-        "src/msr/program.cpp": '#include "common/pt_ops.h"\n',
+        "src/trace_unit/msr/program.cpp": '#include "common/pt_ops.h"\n',
         "tests/model/model.c": '#include "unit/memory.h"\n',
     }
     assert problems_in(tmp_path, files) == []
@@ -102,21 +102,21 @@ def test_upward_include_of_the_kernel_is_found(tmp_path: Path) -> None:
 
 def test_include_of_src_in_the_kernel_is_found(tmp_path: Path) -> None:
     files = {
-        "src/msr/config.h": "",
-        "kernel/linux/units.c": '#include "msr/config.h"\n',
-        "kernel/common/pt_topa.c": '#include "../../src/msr/config.h"\n',
+        "src/trace_unit/msr/config.h": "",
+        "kernel/linux/units.c": '#include "trace_unit/msr/config.h"\n',
+        "kernel/common/pt_topa.c": '#include "../../src/trace_unit/msr/config.h"\n',
     }
     problems = problems_in(tmp_path, files)
     assert [problem.partition(": ")[2] for problem in problems] == [
-        "../../src/msr/config.h is not a file of kernel/",
-        "msr/config.h is not a file of kernel/",
+        "../../src/trace_unit/msr/config.h is not a file of kernel/",
+        "trace_unit/msr/config.h is not a file of kernel/",
     ]
 
 
 def test_include_of_the_driver_in_src_is_found(tmp_path: Path) -> None:
-    files = {"kernel/linux/units.h": "", "src/msr/a.cpp": '#include "linux/units.h"\n'}
+    files = {"kernel/linux/units.h": "", "src/trace_unit/msr/a.cpp": '#include "linux/units.h"\n'}
     (problem,) = problems_in(tmp_path, files)
-    assert problem == "src/msr/a.cpp:1: linux/units.h is of the Linux driver"
+    assert problem == "src/trace_unit/msr/a.cpp:1: linux/units.h is of the Linux driver"
 
 
 def test_upward_and_sideways_includes_of_sub_folders_of_the_driver_are_found(tmp_path: Path) -> None:

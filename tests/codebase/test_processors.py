@@ -19,7 +19,7 @@ BUILD = Path(os.environ.get("PTKIT_BUILD", ROOT / "build" / "test"))
 # AMD, leaves up to 0DH, with AVX2; Intel, leaves up to 0BH, without AVX; the same with leaf 14H, of zeros.
 PROCESSORS = ["EPYC", "Nehalem", "Nehalem,level=0x15"]
 # What they have in common: the processor's leaves, instruction sets, and kernels chosen by them.
-PROGRAMS = {"test_msr": "*", "test_base": "Isa.*", "test_packet": "*Counts.OfEveryTruncation*"}
+PROGRAMS = {"test_trace_unit": "*", "test_base": "Isa.*", "test_packet": "*Counts.OfEveryTruncation*"}
 PYTHON = [
     "tests/python/selftest/test_selftest_session.py",
     "tests/python/msr/test_msr.py::test_cpuid_of_this_processor_is_read",

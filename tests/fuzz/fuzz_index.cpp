@@ -49,7 +49,7 @@ struct Scene {
   }
 
   static std::shared_ptr<trace::TraceBundle> make_bundle() {
-    softpt::GeneratorConfig config;
+    trace_unit::generator::GeneratorConfig config;
     config.psb_bytes = 256;
     config.mtc = config.cyc = true;
     config.tsc_ctc_numerator = 168;

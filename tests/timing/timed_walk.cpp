@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   options.ratio_per_mille = 1;
   options.program.plain = true;
   options.halts_per_million = static_cast<std::uint32_t>(std::strtoul(argv[5], nullptr, 10));
-  ptkit::softpt::GeneratorConfig config;
+  ptkit::trace_unit::generator::GeneratorConfig config;
   config.mtc = true;
   config.cyc = argv[4] == std::string("1");
   config.tsc_ctc_numerator = 168;

@@ -40,7 +40,7 @@ py::dict driver_answer(int error, const ptkit_query& query) {
   out["version"] = py::make_tuple(query.driver_version >> 16, query.driver_version >> 8 & 0xff,
                                   query.driver_version & 0xff);
   out["features"] = names_of(query.features);
-  const msr::Capabilities can = capture::capabilities_of(query);
+  const trace_unit::msr::Capabilities can = capture::capabilities_of(query);
   out["mtc"] = can.mtc();
   out["cyc"] = can.psb_cyc();
   out["ranges"] = can.ranges();

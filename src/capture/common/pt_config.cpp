@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "capture/common/cpu_info.h"
-#include "msr/config.h"
+#include "trace_unit/msr/config.h"
 
 namespace ptkit::capture {
 
@@ -19,7 +19,7 @@ constexpr std::uint8_t kRatio =
     30;  // core:bus ratio (CBR). It is the maximum non-turbo ratio: cycles are TSC ticks
 
 std::uint64_t rtit_ctl(const RecordOptions& options) {
-  msr::RtitConfig config;
+  trace_unit::msr::RtitConfig config;
   config.trace_en = config.user = config.branch_en = true;
   config.cyc_en = options.cyc;
   config.mtc_en = options.mtc;
@@ -28,15 +28,16 @@ std::uint64_t rtit_ctl(const RecordOptions& options) {
   config.mtc_freq = options.mtc_period;
   config.cyc_thresh = options.cyc_threshold;
   config.psb_freq = static_cast<std::uint8_t>(std::countr_zero(options.psb_period) - 11);  // 2048 << PSBFreq
-  return msr::values_of(config).ctl;
+  return trace_unit::msr::values_of(config).ctl;
 }
 
 }  // namespace
 
-softpt::GeneratorConfig generator_config(const RecordOptions& options) {
-  softpt::GeneratorConfig config;
+trace_unit::generator::GeneratorConfig generator_config(const RecordOptions& options) {
+  trace_unit::generator::GeneratorConfig config;
   config.return_compression = options.return_compression;
-  config.tip_ret = softpt::TipRet::CLEARS;  // all decoders agree on it; docs/packet-generation.md
+  config.tip_ret =
+      trace_unit::generator::TipRet::CLEARS;  // all decoders agree on it; docs/packet-generation.md
   config.tsc = options.tsc;
   config.mtc = options.mtc;
   config.cyc = options.cyc;

@@ -6,12 +6,12 @@
 
 #include "capture/common/record_options.h"
 #include "capture/common/tsc_clock.h"
-#include "softpt/config.h"
 #include "trace/bundle.h"
+#include "trace_unit/generator/config.h"
 
 namespace ptkit::capture {
 
-[[nodiscard]] softpt::GeneratorConfig generator_config(const RecordOptions& options);
+[[nodiscard]] trace_unit::generator::GeneratorConfig generator_config(const RecordOptions& options);
 // The same configuration as MSR values, with this processor and the clock as measured so far.
 [[nodiscard]] trace::Configuration configuration(const RecordOptions& options,
                                                  const TscCalibration& calibration);

@@ -14,9 +14,9 @@
 #include "capture/common/errors.h"
 #include "capture/common/recorded_filter.h"
 #include "capture/hardware/pt_options.h"
-#include "msr/config.h"
 #include "ptkit/rtit_regs.h"
 #include "trace/warning_codes.h"
+#include "trace_unit/msr/config.h"
 
 namespace ptkit::capture {
 
@@ -65,9 +65,9 @@ std::uint64_t flags_of(const RecordOptions& options, const ptkit_query& query) {
   return flags;
 }
 
-msr::RtitConfig registers_of(const ptkit_config& config) {
+trace_unit::msr::RtitConfig registers_of(const ptkit_config& config) {
   const auto on = [&](std::uint64_t flag) { return (config.flags & flag) != 0; };
-  msr::RtitConfig out;
+  trace_unit::msr::RtitConfig out;
   out.trace_en = true;
   out.user = on(PTKIT_TRACE_USER);
   out.os = on(PTKIT_TRACE_KERNEL);
@@ -89,11 +89,11 @@ msr::RtitConfig registers_of(const ptkit_config& config) {
 
 // Output addresses are set by the driver.
 std::optional<base::Failure> check_registers(const ptkit_config& config, const ptkit_query& query) {
-  const msr::Capabilities can = capabilities_of(query);
-  msr::RtitConfig registers = registers_of(config);
+  const trace_unit::msr::Capabilities can = capabilities_of(query);
+  trace_unit::msr::RtitConfig registers = registers_of(config);
   registers.output_mask_ptrs = kPageBytes - 1;
-  for (const msr::Violation& violation : msr::check(registers, can)) {
-    if (msr::is_refused(violation)) return explained(violation, can);
+  for (const trace_unit::msr::Violation& violation : trace_unit::msr::check(registers, can)) {
+    if (trace_unit::msr::is_refused(violation)) return explained(violation, can);
   }
   return {};
 }
@@ -207,7 +207,7 @@ std::optional<base::Failure> set_packets(const RecordOptions& options, const ptk
 }
 
 void describe_packets(const ptkit_config& config, const ptkit_query& query, trace::Configuration& out) {
-  out.rtit_ctl = msr::values_of(registers_of(config)).ctl;
+  out.rtit_ctl = trace_unit::msr::values_of(registers_of(config)).ctl;
   out.rtit_ctl_known = true;
   out.ip_payloads = ip_payloads((query.cpuid_14_0[2] >> PT_CPUID_14_ECX_LIP & 1U) != 0);
   std::vector<trace::AddressRange> ranges;
@@ -218,8 +218,8 @@ void describe_packets(const ptkit_config& config, const ptkit_query& query, trac
 
 }  // namespace
 
-msr::Capabilities capabilities_of(const ptkit_query& query) noexcept {
-  msr::Capabilities can;
+trace_unit::msr::Capabilities capabilities_of(const ptkit_query& query) noexcept {
+  trace_unit::msr::Capabilities can;
   can.leaf_14_ebx = query.cpuid_14_0[1];
   can.leaf_14_ecx = query.cpuid_14_0[2];
   can.leaf_14_1_eax = query.cpuid_14_1[0];

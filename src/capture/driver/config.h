@@ -6,14 +6,14 @@
 
 #include "base/status.h"
 #include "capture/common/record_options.h"
-#include "msr/capabilities.h"
 #include "ptkit/ptkit_abi.h"
 #include "trace/bundle.h"
+#include "trace_unit/msr/capabilities.h"
 
 namespace ptkit::capture {
 
 // The capabilities by CPUID, as the driver reports them.
-[[nodiscard]] msr::Capabilities capabilities_of(const ptkit_query& query) noexcept;
+[[nodiscard]] trace_unit::msr::Capabilities capabilities_of(const ptkit_query& query) noexcept;
 
 // The configuration of one session, without target, cpu, process and ranges: the caller sets these. Fails if
 // an option needs what the processor or the driver does not have: the message names the option and the

@@ -14,7 +14,7 @@
 #include "capture/files/symbol_finder.h"
 #include "capture/output/bundle_output.h"
 #include "capture/sideband/jit_names.h"
-#include "softpt/config.h"
+#include "trace_unit/generator/config.h"
 
 namespace ptkit::capture {
 
@@ -25,7 +25,9 @@ class EmulatorRecording {
                     const std::atomic<bool>& paused);
 
   [[nodiscard]] const RecordOptions& options() const noexcept { return options_; }
-  [[nodiscard]] const softpt::GeneratorConfig& generator_config() const noexcept { return generator_config_; }
+  [[nodiscard]] const trace_unit::generator::GeneratorConfig& generator_config() const noexcept {
+    return generator_config_;
+  }
   [[nodiscard]] BundleOutput& output() noexcept { return output_; }
   [[nodiscard]] JitNames& jit_names() noexcept { return jit_names_; }
   // Whether the guest writes time and RSP of each block, for the execution logs.
@@ -84,7 +86,7 @@ class EmulatorRecording {
 
  private:
   const RecordOptions& options_;
-  softpt::GeneratorConfig generator_config_;
+  trace_unit::generator::GeneratorConfig generator_config_;
   BundleOutput output_;
   JitNames jit_names_{JitNames::Kinds::MAPS_AND_DUMPS};
   std::atomic<std::uint64_t> instructions_{0};

@@ -16,9 +16,9 @@ bool is_fault(int signal) {
 
 }  // namespace
 
-BlockEncoder::BlockEncoder(const softpt::GeneratorConfig& config, const GuestCode& code,
-                           softpt::PacketGenerator::Output sink, BlockLogs logs, const AddressFilter* filter,
-                           Watcher watcher)
+BlockEncoder::BlockEncoder(const trace_unit::generator::GeneratorConfig& config, const GuestCode& code,
+                           trace_unit::generator::PacketGenerator::Output sink, BlockLogs logs,
+                           const AddressFilter* filter, Watcher watcher)
     : state_(std::make_unique<State>(config, code, std::move(sink), std::move(logs), filter,
                                      std::move(watcher))) {}
 BlockEncoder::~BlockEncoder() = default;

@@ -14,7 +14,7 @@
 #include "capture/encode/execution_log.h"
 #include "capture/encode/guest_code.h"
 #include "capture/encode/transfer_log.h"
-#include "softpt/packet_generator.h"
+#include "trace_unit/generator/packet_generator.h"
 
 namespace ptkit::capture {
 
@@ -36,8 +36,8 @@ class BlockEncoder {
 
   // `code` is shared by the threads of a process. `code` and `filter` outlive the encoder. A null `filter`
   // traces everything. Ranges that are added to `filter` apply from the next line on.
-  BlockEncoder(const softpt::GeneratorConfig& config, const GuestCode& code,
-               softpt::PacketGenerator::Output sink, BlockLogs logs = {},
+  BlockEncoder(const trace_unit::generator::GeneratorConfig& config, const GuestCode& code,
+               trace_unit::generator::PacketGenerator::Output sink, BlockLogs logs = {},
                const AddressFilter* filter = nullptr, Watcher watcher = {});
   ~BlockEncoder();
   BlockEncoder(BlockEncoder&&) noexcept;

@@ -40,8 +40,9 @@ constexpr std::uint64_t instructions_of(std::uint64_t counts) { return counts & 
 constexpr std::uint64_t branches_of(std::uint64_t counts) { return counts / HotBlock::kBranch; }
 
 // Encodes the end of a block that needs more than a TNT bit. Returns false if the slow path has to encode it.
-inline bool step(softpt::FastEncoder& fast_encoder, softpt::PendingBits& pending, const HotBlock& from,
-                 std::uint32_t number, const HotBlock& to, std::uint64_t& counts) {
+inline bool step(trace_unit::generator::FastEncoder& fast_encoder,
+                 trace_unit::generator::PendingBits& pending, const HotBlock& from, std::uint32_t number,
+                 const HotBlock& to, std::uint64_t& counts) {
   switch (from.kind) {
     case BlockKind::CALL:
       if (number != from.other) return false;
@@ -121,7 +122,7 @@ void BlockEncoder::State::learn_transition(std::uint32_t from, std::uint32_t to,
 
 std::size_t BlockEncoder::State::run(std::span<const std::uint32_t> numbers) {
   if (numbers.empty() || last >= hot.size()) return 0;
-  softpt::PendingBits pending = fast_encoder.pending();
+  trace_unit::generator::PendingBits pending = fast_encoder.pending();
   const HotBlock* const table = hot.data();
   const std::size_t known = hot.size();
   const HotBlock* from = &table[last];
@@ -129,7 +130,7 @@ std::size_t BlockEncoder::State::run(std::span<const std::uint32_t> numbers) {
   std::size_t done = 0;
   while (done < numbers.size() && fast_encoder.has_room()) {
     fast_encoder.make_room(pending);
-    const std::size_t stop = std::min(numbers.size(), done + softpt::FastEncoder::kSteps);
+    const std::size_t stop = std::min(numbers.size(), done + trace_unit::generator::FastEncoder::kSteps);
     for (; done < stop; ++done) {
       const std::uint32_t number = numbers[done];
       if (number >= known) break;

@@ -12,8 +12,8 @@ using code::insn::ExecMode;
 
 }  // namespace
 
-BlockEncoder::State::State(const softpt::GeneratorConfig& config, const GuestCode& code_in,
-                           softpt::PacketGenerator::Output sink, BlockLogs logs_in,
+BlockEncoder::State::State(const trace_unit::generator::GeneratorConfig& config, const GuestCode& code_in,
+                           trace_unit::generator::PacketGenerator::Output sink, BlockLogs logs_in,
                            const AddressFilter* filter_in, Watcher watcher_in)
     : tracer(config, std::move(sink)),
       code(code_in),

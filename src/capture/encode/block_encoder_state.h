@@ -45,8 +45,9 @@ static_assert(sizeof(HotBlock) == 32);
 //   slow path <-----------> fast path     Every member except run() closes the fast path first.
 //            close_fast_path()
 struct BlockEncoder::State {
-  State(const softpt::GeneratorConfig& config, const GuestCode& code, softpt::PacketGenerator::Output sink,
-        BlockLogs logs, const AddressFilter* filter, Watcher watcher);
+  State(const trace_unit::generator::GeneratorConfig& config, const GuestCode& code,
+        trace_unit::generator::PacketGenerator::Output sink, BlockLogs logs, const AddressFilter* filter,
+        Watcher watcher);
 
   // The time of a block: `tsc` is for packets, `logged_tsc` and `logged_sp` (RSP) for the execution logs.
   struct BlockTime {
@@ -98,7 +99,7 @@ struct BlockEncoder::State {
   void land_at(std::uint64_t ip);  // updates FilterEn and TraceStop after a taken branch or an event
   [[nodiscard]] bool traced() const noexcept { return armed && in_range && !stopped; }
 
-  // Fast path (softpt::FastEncoder). All other members need the fast path closed.
+  // Fast path (trace_unit::generator::FastEncoder). All other members need the fast path closed.
   [[nodiscard]] bool open_fast_path() {
     return fast_path_open ||
            (fast_path_open = fast_path_allowed && tracer.generator().begin_fast_path(fast_encoder));
@@ -140,7 +141,7 @@ struct BlockEncoder::State {
 
   bool fast_path_allowed;  // false: the execution log needs each instruction
   bool fast_path_open = false;
-  softpt::FastEncoder fast_encoder;
+  trace_unit::generator::FastEncoder fast_encoder;
   std::vector<HotBlock> hot;  // by number
 };
 

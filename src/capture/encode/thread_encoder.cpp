@@ -2,7 +2,7 @@
 
 namespace ptkit::capture {
 
-ThreadEncoder::ThreadEncoder(const softpt::GeneratorConfig& config, formats::PtkWriter& writer,
+ThreadEncoder::ThreadEncoder(const trace_unit::generator::GeneratorConfig& config, formats::PtkWriter& writer,
                              std::uint32_t stream, ExecutionLog log)
     : stream_(stream),
       tracer_(config, [&writer, stream](base::Bytes bytes) { writer.data(stream, bytes); }),

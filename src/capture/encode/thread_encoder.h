@@ -11,8 +11,8 @@ namespace ptkit::capture {
 
 class ThreadEncoder {
  public:
-  ThreadEncoder(const softpt::GeneratorConfig& config, formats::PtkWriter& writer, std::uint32_t stream,
-                ExecutionLog log);
+  ThreadEncoder(const trace_unit::generator::GeneratorConfig& config, formats::PtkWriter& writer,
+                std::uint32_t stream, ExecutionLog log);
 
   void set_time(std::uint64_t tsc) { tracer_.set_time(tsc); }
   // See UserTracer.

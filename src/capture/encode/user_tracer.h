@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "code/insn/insn.h"
-#include "softpt/packet_generator.h"
+#include "trace_unit/generator/packet_generator.h"
 
 namespace ptkit::capture {
 
 class UserTracer {
  public:
-  UserTracer(const softpt::GeneratorConfig& config, softpt::PacketGenerator::Output sink)
+  UserTracer(const trace_unit::generator::GeneratorConfig& config,
+             trace_unit::generator::PacketGenerator::Output sink)
       : generator_(config, std::move(sink)) {}
 
   // The core runs at the TSC's frequency (CBR is the maximum non-turbo ratio), so core cycles are TSC ticks.
@@ -33,8 +34,10 @@ class UserTracer {
   void code_changed(std::uint64_t ip, std::uint64_t tsc);
 
   [[nodiscard]] bool inside() const noexcept { return inside_; }
-  [[nodiscard]] softpt::PacketGenerator& generator() noexcept { return generator_; }
-  [[nodiscard]] const softpt::PacketGenerator& generator() const noexcept { return generator_; }
+  [[nodiscard]] trace_unit::generator::PacketGenerator& generator() noexcept { return generator_; }
+  [[nodiscard]] const trace_unit::generator::PacketGenerator& generator() const noexcept {
+    return generator_;
+  }
 
  private:
   [[nodiscard]] std::uint64_t cycles_at(std::uint64_t tsc) noexcept {
@@ -44,7 +47,7 @@ class UserTracer {
   void leave();
   bool unexpected(std::uint64_t from, std::uint64_t to);
 
-  softpt::PacketGenerator generator_;
+  trace_unit::generator::PacketGenerator generator_;
   std::uint64_t first_tsc_ = 0;
   bool inside_ = false;  // user code runs and is traced
 };

@@ -23,7 +23,7 @@ std::string list(std::uint32_t bitmap) {
 }
 
 // "2048, 4096 bytes".
-std::string sizes(const msr::Capabilities& can) {
+std::string sizes(const trace_unit::msr::Capabilities& can) {
   std::string text;
   for (unsigned i = 0; i < 16; ++i) {
     if ((can.psb_periods() >> i & 1U) != 0)
@@ -51,7 +51,8 @@ constexpr std::array<Remedy, 8> kRemedies{{
 
 }  // namespace
 
-base::Failure explained(const msr::Violation& violation, const msr::Capabilities& can) {
+base::Failure explained(const trace_unit::msr::Violation& violation,
+                        const trace_unit::msr::Capabilities& can) {
   for (const Remedy& remedy : kRemedies) {
     if (violation.field == remedy.field) return unsupported(remedy.words);
   }
@@ -101,11 +102,11 @@ std::optional<base::Failure> check_branches(const RecordOptions& options) {
   return {};
 }
 
-bool has_mtc(const RecordOptions& options, const msr::Capabilities& can) noexcept {
+bool has_mtc(const RecordOptions& options, const trace_unit::msr::Capabilities& can) noexcept {
   return options.mtc && (can.mtc() || !options.hardware.usual_timing);
 }
 
-std::uint8_t mtc_frequency(const RecordOptions& options, const msr::Capabilities& can) noexcept {
+std::uint8_t mtc_frequency(const RecordOptions& options, const trace_unit::msr::Capabilities& can) noexcept {
   const unsigned wanted = options.mtc_period;
   if (!options.hardware.usual_mtc_period) return options.mtc_period;
   // The nearest supported period. If two are equally near, the longer one.
@@ -117,7 +118,7 @@ std::uint8_t mtc_frequency(const RecordOptions& options, const msr::Capabilities
   return options.mtc_period;
 }
 
-std::uint8_t psb_frequency(const RecordOptions& options, const msr::Capabilities& can) noexcept {
+std::uint8_t psb_frequency(const RecordOptions& options, const trace_unit::msr::Capabilities& can) noexcept {
   // A processor without configurable PSB frequency has PSBFreq 0 (CPUID leaf 14H, EBX bit 1). The default
   // option then means that frequency.
   const bool fixed = !can.psb_cyc() && options.psb_period == RecordOptions().psb_period;

@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 #include "capture/common/record_options.h"
-#include "msr/capabilities.h"
-#include "msr/config.h"
+#include "trace_unit/msr/capabilities.h"
+#include "trace_unit/msr/config.h"
 
 namespace ptkit::capture {
 
@@ -17,11 +17,14 @@ namespace ptkit::capture {
 // Options of packets, which recordings of branches (BTS, LBR) do not have.
 [[nodiscard]] std::optional<base::Failure> check_branches(const RecordOptions& options);
 // Names the option that violates a rule of the registers, and the remedy.
-[[nodiscard]] base::Failure explained(const msr::Violation& violation, const msr::Capabilities& can);
+[[nodiscard]] base::Failure explained(const trace_unit::msr::Violation& violation,
+                                      const trace_unit::msr::Capabilities& can);
 // IA32_RTIT_CTL.MTCEn and MTCFreq.
-[[nodiscard]] bool has_mtc(const RecordOptions& options, const msr::Capabilities& can) noexcept;
-[[nodiscard]] std::uint8_t mtc_frequency(const RecordOptions& options, const msr::Capabilities& can) noexcept;
+[[nodiscard]] bool has_mtc(const RecordOptions& options, const trace_unit::msr::Capabilities& can) noexcept;
+[[nodiscard]] std::uint8_t mtc_frequency(const RecordOptions& options,
+                                         const trace_unit::msr::Capabilities& can) noexcept;
 // IA32_RTIT_CTL.PSBFreq.
-[[nodiscard]] std::uint8_t psb_frequency(const RecordOptions& options, const msr::Capabilities& can) noexcept;
+[[nodiscard]] std::uint8_t psb_frequency(const RecordOptions& options,
+                                         const trace_unit::msr::Capabilities& can) noexcept;
 
 }  // namespace ptkit::capture

@@ -96,9 +96,9 @@ class PerfBackend : public HardwareBackend {
   std::unique_ptr<PerfPort> port_;
   RecordOptions options_;
   PerfPmu pmu_;
-  msr::PerfEvent event_;         // PACKETS
-  perf_event_attr attr_{};       // of the tracing events
-  std::vector<CoreKind> cores_;  // LBR
+  trace_unit::msr::PerfEvent event_;  // PACKETS
+  perf_event_attr attr_{};            // of the tracing events
+  std::vector<CoreKind> cores_;       // LBR
   int pid_ = 0;
   bool running_ = false;
   std::uint64_t free_bytes_ = 0;  // MemAvailable; 0: not known

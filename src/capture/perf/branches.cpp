@@ -108,7 +108,7 @@ base::Result<perf_event_attr> lbr_event(const RecordOptions& options, const Perf
     return invalid_option("sample_period, sample_frequency: expected one of both");
   const auto kinds = kinds_of(hardware.stack_kinds);
   if (!kinds.ok()) return kinds.failure();
-  const msr::PerfEvent cycles{PERF_COUNT_HW_CPU_CYCLES, hardware.user, hardware.kernel};
+  const trace_unit::msr::PerfEvent cycles{PERF_COUNT_HW_CPU_CYCLES, hardware.user, hardware.kernel};
   perf_event_attr attr = event_attr(cycles, PERF_TYPE_HARDWARE);
   attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
   attr.branch_sample_type = kinds.value();

@@ -12,7 +12,7 @@
 #include "capture/common/errors.h"
 #include "capture/common/recorded_filter.h"
 #include "capture/hardware/pt_options.h"
-#include "msr/registers.h"
+#include "trace_unit/msr/registers.h"
 
 namespace ptkit::capture {
 
@@ -38,11 +38,11 @@ std::uint64_t read_number(const PerfPort& port, const std::string& path, int bas
 // sysfs names of the fields of CPUID leaf 14H (arch/x86/events/intel/pt.c, pt_caps).
 struct Cap {
   const char* name;
-  std::uint32_t msr::Capabilities::*word;
+  std::uint32_t trace_unit::msr::Capabilities::*word;
   unsigned shift;
   std::uint32_t mask;
 };
-using Can = msr::Capabilities;
+using Can = trace_unit::msr::Capabilities;
 constexpr std::array<Cap, 16> kCaps{{
     {"cr3_filtering", &Can::leaf_14_ebx, PT_CPUID_14_EBX_CR3_FILTER, 1},
     {"psb_cyc", &Can::leaf_14_ebx, PT_CPUID_14_EBX_PSB_CYC, 1},
@@ -62,8 +62,8 @@ constexpr std::array<Cap, 16> kCaps{{
     {"psb_periods", &Can::leaf_14_1_ebx, PT_CPUID_14_1_EBX_PSB_SHIFT, 0xffff},
 }};
 
-msr::Capabilities read_caps(const PerfPort& port) {
-  msr::Capabilities can;
+trace_unit::msr::Capabilities read_caps(const PerfPort& port) {
+  trace_unit::msr::Capabilities can;
   can.leaf_14_ebx = can.leaf_14_ecx = can.leaf_14_1_eax = can.leaf_14_1_ebx = 0;
   for (const Cap& cap : kCaps) {
     const std::uint64_t value = read_number(port, kPtPmu + "caps/" + cap.name, 16, 0);
@@ -95,13 +95,13 @@ PerfError no_pt(const PerfPort& port) {
 }
 
 // "config:14-17"
-std::string field_bits(const msr::Field& field) {
+std::string field_bits(const trace_unit::msr::Field& field) {
   std::string text = "config:" + std::to_string(field.first);
   return field.width == 1 ? text : text + "-" + std::to_string(field.first + field.width - 1);
 }
 
-std::optional<base::Failure> check_terms(const msr::PerfEvent& event, const PerfPmu& pmu) {
-  for (const msr::Field& field : msr::ctl_fields()) {
+std::optional<base::Failure> check_terms(const trace_unit::msr::PerfEvent& event, const PerfPmu& pmu) {
+  for (const trace_unit::msr::Field& field : trace_unit::msr::ctl_fields()) {
     if (field.perf.empty() || field.of(event.config) == 0) continue;
     const std::string term(field.perf);
     const auto found = pmu.format.find(term);
@@ -117,19 +117,19 @@ std::optional<base::Failure> check_terms(const msr::PerfEvent& event, const Perf
 }
 
 // The rules of the registers, including reserved fields and fields that a processor ignores.
-std::optional<base::Failure> check_rules(const msr::RtitConfig& config, const PerfPmu& pmu) {
-  msr::RtitConfig registers = config;
+std::optional<base::Failure> check_rules(const trace_unit::msr::RtitConfig& config, const PerfPmu& pmu) {
+  trace_unit::msr::RtitConfig registers = config;
   registers.topa = true;
   registers.output_mask_ptrs = kPageBytes - 1;
-  for (const msr::Violation& violation : msr::check(registers, pmu.can)) {
-    if (msr::is_refused(violation)) return explained(violation, pmu.can);
+  for (const trace_unit::msr::Violation& violation : trace_unit::msr::check(registers, pmu.can)) {
+    if (trace_unit::msr::is_refused(violation)) return explained(violation, pmu.can);
   }
   return {};
 }
 
-msr::RtitConfig registers_of(const RecordOptions& options, const PerfPmu& pmu) {
+trace_unit::msr::RtitConfig registers_of(const RecordOptions& options, const PerfPmu& pmu) {
   const HardwareOptions& hardware = options.hardware;
-  msr::RtitConfig out;
+  trace_unit::msr::RtitConfig out;
   out.trace_en = out.topa = out.branch_en = true;
   out.user = hardware.user;
   out.os = hardware.kernel;
@@ -195,7 +195,7 @@ std::optional<PerfPmu> find_pmu(const PerfPort& port, PerfError& error) {
   pmu.type = static_cast<std::uint32_t>(*number(*type, 10));
   pmu.can = read_caps(port);
   pmu.lip_known = port.read(kPtPmu + "caps/payloads_lip").has_value();
-  for (const msr::Field& field : msr::ctl_fields()) {
+  for (const trace_unit::msr::Field& field : trace_unit::msr::ctl_fields()) {
     if (field.perf.empty()) continue;
     if (const auto place = port.read(kPtPmu + "format/" + std::string(field.perf)))
       pmu.format[std::string(field.perf)] = *place;
@@ -206,23 +206,23 @@ std::optional<PerfPmu> find_pmu(const PerfPort& port, PerfError& error) {
   return pmu;
 }
 
-base::Result<msr::PerfEvent> perf_event(const RecordOptions& options, const PerfPmu& pmu) {
+base::Result<trace_unit::msr::PerfEvent> perf_event(const RecordOptions& options, const PerfPmu& pmu) {
   if (auto failure = check_hardware(options)) return *failure;
   if (options.hardware.single_range)
     return unsupported(
         "single_range: perf chooses the output itself; leave it out, or use backend \"driver\"");
-  msr::PerfEvent event = msr::perf_of(registers_of(options, pmu)).event;
+  trace_unit::msr::PerfEvent event = trace_unit::msr::perf_of(registers_of(options, pmu)).event;
   event.user = options.hardware.user;
   event.kernel = options.hardware.kernel;
   if (!options.hardware.event.empty()) {
-    auto parsed = msr::parse_perf(options.hardware.event, event);
+    auto parsed = trace_unit::msr::parse_perf(options.hardware.event, event);
     if (!parsed.ok()) return invalid_option("event: " + parsed.failure().detail);
     event = parsed.value();
     if (event.user != options.hardware.user || event.kernel != options.hardware.kernel)
       return invalid_option(
           "event: remove the modifiers after the second slash (u, k); levels chooses user and kernel code");
   }
-  const auto config = msr::config_of_perf(event);
+  const auto config = trace_unit::msr::config_of_perf(event);
   if (!config.ok()) return invalid_option("event: " + config.failure().detail);
   if (auto failure = check_terms(event, pmu)) return *failure;
   if (auto failure = check_rules(config.value(), pmu)) return *failure;
@@ -230,12 +230,12 @@ base::Result<msr::PerfEvent> perf_event(const RecordOptions& options, const Perf
   return event;
 }
 
-trace::Configuration recorded_configuration(const msr::PerfEvent& event, const PerfPmu& pmu) {
+trace::Configuration recorded_configuration(const trace_unit::msr::PerfEvent& event, const PerfPmu& pmu) {
   trace::Configuration out;
   out.cpu = this_processor();
-  const auto config = msr::config_of_perf(event);
+  const auto config = trace_unit::msr::config_of_perf(event);
   if (!config.ok()) return out;
-  out.rtit_ctl = msr::values_of(config.value()).ctl;
+  out.rtit_ctl = trace_unit::msr::values_of(config.value()).ctl;
   out.rtit_ctl_known = true;
   if (pmu.lip_known) out.ip_payloads = ip_payloads((pmu.can.leaf_14_ecx >> PT_CPUID_14_ECX_LIP & 1U) != 0);
   out.clock.tsc_ctc_numerator = pmu.can.tsc_ctc_numerator;
@@ -246,7 +246,7 @@ trace::Configuration recorded_configuration(const msr::PerfEvent& event, const P
   return out;
 }
 
-perf_event_attr event_attr(const msr::PerfEvent& event, std::uint32_t type) noexcept {
+perf_event_attr event_attr(const trace_unit::msr::PerfEvent& event, std::uint32_t type) noexcept {
   perf_event_attr attr{};
   attr.size = sizeof attr;
   attr.type = type;

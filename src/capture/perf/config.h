@@ -8,9 +8,9 @@
 #include "base/status.h"
 #include "capture/common/record_options.h"
 #include "capture/perf/port.h"
-#include "msr/capabilities.h"
-#include "msr/perf.h"
 #include "trace/bundle.h"
+#include "trace_unit/msr/capabilities.h"
+#include "trace_unit/msr/perf.h"
 
 namespace ptkit::capture {
 
@@ -37,7 +37,7 @@ struct PerfError {
 // The PMU intel_pt, as sysfs describes it.
 struct PerfPmu {
   std::uint32_t type = 0;                     // perf_event_attr.type
-  msr::Capabilities can;                      // the folder `caps`
+  trace_unit::msr::Capabilities can;          // the folder `caps`
   bool lip_known = false;                     // whether `caps` has payloads_lip
   std::map<std::string, std::string> format;  // bits of terms: "tsc" -> "config:10"
   unsigned filters = 0;                       // address ranges (nr_addr_filters)
@@ -51,9 +51,11 @@ struct PerfPmu {
 [[nodiscard]] std::optional<std::uint32_t> event_type(const PerfPort& port, const std::string& name);
 
 // The event of one recording. A failure names the option that needs a feature which is missing.
-[[nodiscard]] base::Result<msr::PerfEvent> perf_event(const RecordOptions& options, const PerfPmu& pmu);
+[[nodiscard]] base::Result<trace_unit::msr::PerfEvent> perf_event(const RecordOptions& options,
+                                                                  const PerfPmu& pmu);
 // IA32_RTIT_CTL as perf's driver programs it, and clocks that sysfs reports.
-[[nodiscard]] trace::Configuration recorded_configuration(const msr::PerfEvent& event, const PerfPmu& pmu);
+[[nodiscard]] trace::Configuration recorded_configuration(const trace_unit::msr::PerfEvent& event,
+                                                          const PerfPmu& pmu);
 
 // What was being opened, for the text of errors.
 struct PerfScope {
@@ -90,6 +92,7 @@ using EventOn = std::function<perf_event_attr(int cpu)>;
 [[nodiscard]] PerfSupport try_event(PerfPort& port, const EventOn& on, const PerfScope& scope);
 
 // The attributes of an event of a PMU.
-[[nodiscard]] perf_event_attr event_attr(const msr::PerfEvent& event, std::uint32_t type) noexcept;
+[[nodiscard]] perf_event_attr event_attr(const trace_unit::msr::PerfEvent& event,
+                                         std::uint32_t type) noexcept;
 
 }  // namespace ptkit::capture

@@ -82,7 +82,7 @@ class StepSession {
   const RecordOptions& options_;
   formats::PtkWriter writer_;
   formats::RecordingInfo info_;
-  softpt::GeneratorConfig generator_config_;
+  trace_unit::generator::GeneratorConfig generator_config_;
   TscCalibration calibration_;
   FileTable files_;
   CodeReader reader_;

@@ -1,9 +1,9 @@
 // Uses the installed libraries as another project does: decodes one TIP.PGE and prints its IP, plans how such
 // a trace is started, and writes a register of the trace unit's model.
 #include <common/pt_sequence.h>
-#include <msr/program.h>
 #include <packet/decoder.h>
 #include <ptmodel/trace_unit.h>
+#include <trace_unit/msr/program.h>
 
 #include <array>
 #include <cinttypes>
@@ -16,7 +16,7 @@ int main() {
   if (decoder.next(packet) != ptkit::base::Status::OK) return 1;
   std::printf("%016" PRIx64 "\n", packet.ip);
   if (pt_status_restarted(0) != 0) return 1;
-  const auto steps = ptkit::msr::program(ptkit::msr::Sequence::START, {});
+  const auto steps = ptkit::trace_unit::msr::program(ptkit::trace_unit::msr::Sequence::START, {});
   if (steps.empty() || steps.back().place != PT_MSR_RTIT_CTL) return 1;
   ptkit::ptmodel::Registers registers({});
   const std::uint64_t reserved = std::uint64_t{1} << 63;

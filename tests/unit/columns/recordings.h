@@ -14,7 +14,7 @@ namespace ptkit::columns {
 inline std::shared_ptr<trace::TraceBundle> recording(std::uint64_t seed, std::uint32_t overflow_per_mille,
                                                      bool return_compression, bool timing, bool tsc = true,
                                                      std::uint32_t steps = 40000) {
-  softpt::GeneratorConfig config;
+  trace_unit::generator::GeneratorConfig config;
   config.ptw = true;
   config.psb_bytes = 512;
   config.tsc_ctc_numerator = 168;

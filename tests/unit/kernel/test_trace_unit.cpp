@@ -7,18 +7,18 @@
 
 #include "common/pt_check.h"
 #include "common/pt_topa.h"
-#include "msr/caps.h"
 #include "packet/decoder.h"
 #include "ptmodel/trace_unit.h"
+#include "trace_unit/msr/caps.h"
 #include "unit/support/random_state.h"
 
 namespace {
 
-using ptkit::msr::Capabilities;
-using ptkit::msr::RegisterValues;
-using ptkit::msr::state_of;
 using ptkit::ptmodel::MsrResult;
 using ptkit::ptmodel::TraceUnit;
+using ptkit::trace_unit::msr::Capabilities;
+using ptkit::trace_unit::msr::RegisterValues;
+using ptkit::trace_unit::msr::state_of;
 
 constexpr std::uint64_t kPage = 4096;
 
@@ -48,8 +48,8 @@ struct Machine {
   explicit Machine(const Capabilities& capabilities = {}) : unit(capabilities, config(), memory) {
     unit.set_state({});
   }
-  static ptkit::softpt::GeneratorConfig config() {
-    ptkit::softpt::GeneratorConfig config;
+  static ptkit::trace_unit::generator::GeneratorConfig config() {
+    ptkit::trace_unit::generator::GeneratorConfig config;
     config.chunk_bytes = 16;
     return config;
   }
@@ -99,12 +99,12 @@ TEST(Check, AgreesWithTheUnit) {
   std::mt19937_64 random(11);
   int accepted = 0;
   for (int turn = 0; turn < 40000; ++turn) {
-    const Capabilities capabilities = ptkit::msr::tests::random_capabilities(random);
-    RegisterValues values = ptkit::msr::tests::random_values(random, capabilities);
+    const Capabilities capabilities = ptkit::trace_unit::msr::tests::random_capabilities(random);
+    RegisterValues values = ptkit::trace_unit::msr::tests::random_values(random, capabilities);
     // The table's own entries are not the check's concern.
     if ((values.ctl & bit(PT_CTL_TOPA)) != 0) values.output_mask_ptrs &= 0x07ff'ffff'0000'007fULL;
     const pt_state state = state_of(values);
-    const pt_caps caps = ptkit::msr::caps_of(capabilities);
+    const pt_caps caps = ptkit::trace_unit::msr::caps_of(capabilities);
     Machine machine(capabilities);
     const pt_ops ops = machine.ops();
     pt_state loaded = state;

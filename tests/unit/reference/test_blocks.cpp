@@ -26,7 +26,7 @@ void expect_decoded(std::uint64_t seed, bool filtering) {
   if (filtering) requested = random_ranges(run, random);
   const auto filter = filter_of(requested);
   GeneratorConfig config = config_of(true, true, 5);
-  config.tip_ret = softpt::TipRet::CLEARS;
+  config.tip_ret = trace_unit::generator::TipRet::CLEARS;
   const Encoded out = encode(run, config, {14}, {}, filter.get());
   const auto seen = by_libipt(run, config, out.bytes);
   EXPECT_TRUE(seen.errors.empty());

@@ -10,7 +10,7 @@
 
 namespace ptkit::capture::test {
 
-using softpt::GeneratorConfig;
+using trace_unit::generator::GeneratorConfig;
 
 inline GeneratorConfig config_of(bool tsc, bool mtc, std::uint8_t period, bool cyc = false) {
   GeneratorConfig config;

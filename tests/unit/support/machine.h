@@ -17,10 +17,10 @@ namespace ptkit::ptmodel::test {
 
 using packet::Packet;
 using packet::PacketKind;
-using softpt::GeneratorConfig;
-using softpt::TipRet;
-using softpt::test::after_start;
-using softpt::test::decode;
+using trace_unit::generator::GeneratorConfig;
+using trace_unit::generator::TipRet;
+using trace_unit::generator::test::after_start;
+using trace_unit::generator::test::decode;
 
 class FakePlatform : public Platform {
  public:

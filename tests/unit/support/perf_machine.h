@@ -11,7 +11,7 @@
 
 #include "packet/packet.h"
 #include "perf_sample.h"
-#include "softpt/packet_generator.h"
+#include "trace_unit/generator/packet_generator.h"
 
 namespace ptkit::formats::test {
 
@@ -163,8 +163,8 @@ class PerfMachine {
   static constexpr std::uint64_t kLoop = 48;
 
   // The same configuration as auxtrace_info() and Attribute.
-  static softpt::GeneratorConfig config(const Options& options) {
-    softpt::GeneratorConfig config;
+  static trace_unit::generator::GeneratorConfig config(const Options& options) {
+    trace_unit::generator::GeneratorConfig config;
     config.user_only = false;
     config.mtc = options.mtc;
     config.tsc_ctc_numerator = 84;
@@ -208,7 +208,7 @@ class PerfMachine {
   Options options_;
   std::mt19937_64 random_;
   std::string stream_;
-  softpt::PacketGenerator unit_;
+  trace_unit::generator::PacketGenerator unit_;
   std::string records_;
   std::uint64_t tsc_ = 1'000'000;
   std::uint64_t last_record_time_ = 0;

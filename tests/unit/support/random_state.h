@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "msr/config.h"
+#include "trace_unit/msr/config.h"
 
-namespace ptkit::msr::tests {
+namespace ptkit::trace_unit::msr::tests {
 
 inline Capabilities random_capabilities(std::mt19937_64& random) {
   Capabilities out;
@@ -51,4 +51,4 @@ inline RegisterValues random_values(std::mt19937_64& random, const Capabilities&
   return values;
 }
 
-}  // namespace ptkit::msr::tests
+}  // namespace ptkit::trace_unit::msr::tests

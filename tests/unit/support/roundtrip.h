@@ -41,7 +41,7 @@ class Collector final : public FlowSink {
 };
 
 inline std::shared_ptr<trace::TraceBundle> bundle_for(const std::vector<walk::CodeRegion>& regions,
-                                                      const softpt::GeneratorConfig& config,
+                                                      const trace_unit::generator::GeneratorConfig& config,
                                                       std::vector<std::uint8_t> bytes) {
   auto bundle = std::make_shared<trace::TraceBundle>();
   for (const walk::CodeRegion& code : regions) {
@@ -65,7 +65,7 @@ inline std::shared_ptr<trace::TraceBundle> bundle_for(const std::vector<walk::Co
 }
 
 inline std::shared_ptr<trace::TraceBundle> bundle_of(const walk::Walk& walk,
-                                                     const softpt::GeneratorConfig& config,
+                                                     const trace_unit::generator::GeneratorConfig& config,
                                                      std::size_t flush_every = 0) {
   return bundle_for(walk.program.regions, config, walk::trace_of(walk, config, flush_every));
 }

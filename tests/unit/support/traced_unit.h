@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "packet/decoder.h"
-#include "softpt/packet_generator.h"
+#include "trace_unit/generator/packet_generator.h"
 
-namespace ptkit::softpt::test {
+namespace ptkit::trace_unit::generator::test {
 
 using packet::Packet;
 using packet::PacketKind;
@@ -86,4 +86,4 @@ inline std::string after_start(const std::vector<Packet>& packets) {
   return out;
 }
 
-}  // namespace ptkit::softpt::test
+}  // namespace ptkit::trace_unit::generator::test

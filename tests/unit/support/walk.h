@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "softpt/packet_generator.h"
+#include "trace_unit/generator/packet_generator.h"
 
 namespace ptkit::walk {
 
@@ -467,7 +467,7 @@ class Walker {
 [[nodiscard]] inline Walk random_walk(const WalkOptions& options) { return Walker(options).run(); }
 
 // Tells one step to a trace unit.
-inline void tell(softpt::PacketGenerator& unit, const Step& step) {
+inline void tell(trace_unit::generator::PacketGenerator& unit, const Step& step) {
   unit.set_time(step.tsc, step.cycles);
   unit.set_core_bus_ratio(step.ratio);  // the cycles until now had the one before
   switch (step.kind) {
@@ -507,10 +507,10 @@ inline void tell(softpt::PacketGenerator& unit, const Step& step) {
 // packets that are not full are written each `flush_every` steps (0: never): a processor may write one at any
 // time.
 [[nodiscard]] inline std::vector<std::uint8_t> trace_of(const Walk& walk,
-                                                        const softpt::GeneratorConfig& config,
+                                                        const trace_unit::generator::GeneratorConfig& config,
                                                         std::size_t flush_every = 0) {
   std::vector<std::uint8_t> bytes;
-  softpt::PacketGenerator unit(
+  trace_unit::generator::PacketGenerator unit(
       config, [&bytes](base::Bytes part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
   unit.set_time(walk.start_tsc, walk.start_cycles);
   unit.set_mode(true, false, true);

@@ -135,7 +135,7 @@ void ptkit_change_cpuid(unsigned leaf, unsigned subleaf, Bit32u* eax, Bit32u* eb
     if (subleaf == 0) set(1, unit.leaf_14_ebx, unit.leaf_14_ecx, 0);
     if (subleaf == 1) set(unit.leaf_14_1_eax, unit.leaf_14_1_ebx, 0, 0);
   } else if (leaf == 0x15) {
-    const ptkit::softpt::GeneratorConfig clocks = Processor::packet_config();
+    const ptkit::trace_unit::generator::GeneratorConfig clocks = Processor::packet_config();
     const Bit32u numerator = clocks.tsc_ctc_numerator;
     set(clocks.tsc_ctc_denominator, numerator, ips / numerator * clocks.tsc_ctc_denominator, 0);
   } else if (leaf == 0x16) {

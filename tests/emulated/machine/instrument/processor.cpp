@@ -25,19 +25,19 @@ ptmodel::Capabilities Processor::capabilities() {
   return all;
 }
 
-softpt::GeneratorConfig Processor::packet_config() {
-  softpt::GeneratorConfig config;
+trace_unit::generator::GeneratorConfig Processor::packet_config() {
+  trace_unit::generator::GeneratorConfig config;
   config.core_bus_ratio = kRatio;
   config.max_nonturbo_ratio = kRatio;
   config.tsc_ctc_numerator = 4;  // CPUID 15H, hooks.cpp
   config.tsc_ctc_denominator = 1;
   // Kernels have odd returns (retpolines), and libipt and perf take them differently.
-  config.tip_ret = softpt::TipRet::CLEARS;
+  config.tip_ret = trace_unit::generator::TipRet::CLEARS;
   return config;
 }
 
 std::unique_ptr<ptmodel::TraceUnit> Processor::make_unit() {
-  softpt::GeneratorConfig config = packet_config();
+  trace_unit::generator::GeneratorConfig config = packet_config();
   if (fault_ == Fault::TIME) ++config.tsc_ctc_numerator;
   return std::make_unique<ptmodel::TraceUnit>(capabilities(), config, *this);
 }

@@ -50,7 +50,7 @@ class Processor final : public ptmodel::Platform {
   void plant(Fault fault);
 
   static ptmodel::Capabilities capabilities();
-  static softpt::GeneratorConfig packet_config();
+  static trace_unit::generator::GeneratorConfig packet_config();
 
  private:
   [[nodiscard]] bool tracing() const { return unit_->trace_enabled() || branches_.on(); }

@@ -315,7 +315,7 @@ TEST(BlockEncoder, FastPathWritesTheBytesOfTheSlowPath) {
       SCOPED_TRACE(seed);
       GeneratorConfig config = variant.config;
       config.psb_bytes = 512U << (random() % 4);
-      config.tip_ret = static_cast<softpt::TipRet>(random() % 3);
+      config.tip_ret = static_cast<trace_unit::generator::TipRet>(random() % 3);
       config.chunk_bytes = random() % 3 * 100;
       config.cyc_threshold = static_cast<std::uint8_t>(random() % 3 * 3);
       const Delivery how{seed % 2 == 0 ? variant.how.line : 0, variant.how.exact && seed % 3 != 0};

@@ -72,7 +72,7 @@ class TraceRingOfWalk : public ::testing::Test {
     walk::WalkOptions options;
     options.seed = 11;
     options.steps = 60000;
-    softpt::GeneratorConfig config;
+    trace_unit::generator::GeneratorConfig config;
     config.psb_bytes = 2048;
     bundle_ = flow::roundtrip::bundle_of(walk::random_walk(options), config);
   }

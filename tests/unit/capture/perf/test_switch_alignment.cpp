@@ -7,7 +7,7 @@
 
 #include "packet/decoder.h"
 #include "recording.h"
-#include "softpt/packet_generator.h"
+#include "trace_unit/generator/packet_generator.h"
 
 namespace ptkit::capture::test {
 namespace {
@@ -27,12 +27,12 @@ class PerfSwitchAlignment : public PerfRecording {
   static Bytes traced(std::uint64_t ticks) {
     constexpr std::uint64_t kKernel = 0xffffffff81000000;
     Bytes out;
-    softpt::GeneratorConfig config;
+    trace_unit::generator::GeneratorConfig config;
     config.user_only = false;
     config.mtc = true;
     config.tsc_ctc_numerator = 250;  // as in sysfs
     config.tsc_ctc_denominator = 2;
-    softpt::PacketGenerator tracing_event(
+    trace_unit::generator::PacketGenerator tracing_event(
         config, [&](base::Bytes bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); });
     tracing_event.set_time(1000, 1000);
     tracing_event.set_cr3(0x10000);

@@ -190,7 +190,7 @@ TEST(PhasedSource, CountsSeveralStreams) {
 
 // Branches alone, so that one pass of the fast path can go over a limit.
 Bundle plain_recording(std::uint64_t seed) {
-  softpt::GeneratorConfig config;
+  trace_unit::generator::GeneratorConfig config;
   config.psb_bytes = std::size_t{1} << 16U;
   walk::WalkOptions options;
   options.seed = seed;

@@ -110,7 +110,7 @@ TEST(RowsByTime, AreFoundWhereCodeAndThreadsChange) {
 
 // Limits of times are read for some bytes after a PSB, here for those of the next PSBs, too.
 TEST(RowsByTime, AreFoundWherePsbsAreClose) {
-  softpt::GeneratorConfig config;
+  trace_unit::generator::GeneratorConfig config;
   config.psb_bytes = 24;
   walk::WalkOptions options;
   options.steps = 4000;
@@ -135,7 +135,7 @@ TEST(RowsByTime, AreFoundWherePsbsAreClose) {
 // The phases of a stream say nothing of the next one.
 TEST(RowsByTime, AreNotOfAStreamWithoutTimes) {
   const auto bundle = recording(1, 0, true, true);
-  softpt::GeneratorConfig config;
+  trace_unit::generator::GeneratorConfig config;
   config.tsc = false;
   walk::WalkOptions options;
   options.seed = 1;

@@ -59,7 +59,7 @@ void expect_same_flow(const Collector& got, const Collector& wanted) {
 // Two programs at the same addresses, in turn.
 TEST(Recorders, DrakvufSeparatesProcesses) {
   constexpr std::uint64_t kCr3[] = {0x1'0000'a000, 0x2'0000'b000};
-  softpt::GeneratorConfig config;
+  trace_unit::generator::GeneratorConfig config;
   config.tsc = false;
   config.return_compression = false;
   config.psb_bytes = 512;
@@ -86,7 +86,7 @@ TEST(Recorders, DrakvufSeparatesProcesses) {
 TEST(Recorders, IpttoolRingWraps) {
   constexpr std::size_t kRing = 4096;
   constexpr std::size_t kHeader = 28;
-  softpt::GeneratorConfig config;
+  trace_unit::generator::GeneratorConfig config;
   config.psb_bytes = 256;
   const walk::Walk walk = walk_of(3, 30000);
   const std::string whole = text_of(walk::trace_of(walk, config));

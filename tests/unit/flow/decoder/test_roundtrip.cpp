@@ -9,7 +9,7 @@
 namespace ptkit::flow::roundtrip {
 namespace {
 
-using softpt::GeneratorConfig;
+using trace_unit::generator::GeneratorConfig;
 using walk::Step;
 using walk::StepKind;
 using walk::Walk;

@@ -11,7 +11,7 @@
 namespace ptkit::flow::roundtrip {
 namespace {
 
-using softpt::GeneratorConfig;
+using trace_unit::generator::GeneratorConfig;
 using walk::StepKind;
 using walk::Walk;
 

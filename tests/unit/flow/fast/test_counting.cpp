@@ -17,7 +17,7 @@ namespace ptkit::flow {
 namespace {
 
 using roundtrip::bundle_of;
-using softpt::GeneratorConfig;
+using trace_unit::generator::GeneratorConfig;
 
 using Counts = std::map<std::tuple<std::uint64_t, std::uint64_t, BranchKind>, std::uint64_t>;
 
@@ -106,7 +106,7 @@ std::vector<Form> forms() {
   GeneratorConfig uncompressed = plain;
   uncompressed.return_compression = false;
   GeneratorConfig kept = plain;
-  kept.tip_ret = softpt::TipRet::KEEPS;
+  kept.tip_ret = trace_unit::generator::TipRet::KEEPS;
   GeneratorConfig tnt_64 = plain;
   tnt_64.use_tnt_64 = true;
   GeneratorConfig deferred = plain;

@@ -19,9 +19,9 @@ namespace {
 using columns::TableId;
 using damage::Damage;
 using roundtrip::bundle_for;
-using softpt::GeneratorConfig;
 using tables::kFlowTables;
 using tables::Reading;
+using trace_unit::generator::GeneratorConfig;
 
 std::uint64_t seeds(std::uint64_t usual) {
   const char* const factor = std::getenv("PTKIT_LARGE_TESTS");
@@ -65,7 +65,7 @@ std::vector<Form> forms() {
   GeneratorConfig uncompressed = plain;
   uncompressed.return_compression = false;
   GeneratorConfig kept = plain;  // RETs that come as a TIP leave the call stack as it is
-  kept.tip_ret = softpt::TipRet::KEEPS;
+  kept.tip_ret = trace_unit::generator::TipRet::KEEPS;
   GeneratorConfig tnt_64 = plain;
   tnt_64.use_tnt_64 = true;
   GeneratorConfig deferred = plain;

@@ -12,7 +12,7 @@ namespace ptkit::flow {
 namespace {
 
 using roundtrip::bundle_of;
-using softpt::GeneratorConfig;
+using trace_unit::generator::GeneratorConfig;
 
 // Rows as text, so that any difference shows.
 class Lines final : public FlowSink {
