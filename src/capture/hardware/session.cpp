@@ -28,7 +28,7 @@ constexpr milliseconds kPollInterval{20};  // the longest delay until a request 
 std::uint64_t max_skew_of(trace::Clock clock) {
   if (clock.tsc_hz == 0 && clock.perf_time_known && clock.time_mult != 0)
     clock.tsc_hz = (trace::kNsPerSecond << clock.time_shift) / clock.time_mult;
-  return clock.tsc_hz != 0 ? sideband::max_switch_skew(clock) : 0;
+  return clock.tsc_hz != 0 ? processes::max_switch_skew(clock) : 0;
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "capture/output/bundle_output.h"
-#include "sideband/switch_alignment.h"
+#include "processes/switch_alignment.h"
 
 namespace ptkit::capture {
 
 // Reads the recorded trace once, from the bundle, and adds the stream offsets of switches to the bundle.
 // Returns warnings.
 [[nodiscard]] std::vector<trace::Warning> add_switch_offsets(BundleOutput& output,
-                                                             sideband::SwitchAlignment options);
+                                                             processes::SwitchAlignment options);
 
 }  // namespace ptkit::capture

@@ -17,7 +17,7 @@
 #include "capture/sideband/jit_dumps.h"
 #include "capture/sideband/jit_names.h"
 #include "capture/sideband/system_record.h"
-#include "sideband/switch_alignment.h"
+#include "processes/switch_alignment.h"
 
 namespace ptkit::capture {
 
@@ -44,8 +44,8 @@ class SystemProcesses {
   // By space: whether it belongs to a program. Other spaces belong to kernel threads.
   [[nodiscard]] const std::vector<bool>& programs() const noexcept { return programs_; }
   [[nodiscard]] bool has_cr3() const noexcept { return cr3_known_; }
-  // See sideband::SwitchAlignment.
-  [[nodiscard]] const sideband::SwitchSkews& switch_skews() const noexcept { return skews_; }
+  // See processes::SwitchAlignment.
+  [[nodiscard]] const processes::SwitchSkews& switch_skews() const noexcept { return skews_; }
 
   // Applies a record of the stream's CPU. Records are nearly in the order of time.
   void take(const SystemRecord& record, std::uint32_t stream);
@@ -160,7 +160,7 @@ class SystemProcesses {
   bool by_offset_;
   bool ignores_others_ = false;
   std::uint64_t max_skew_;
-  sideband::SwitchSkews skews_;
+  processes::SwitchSkews skews_;
   bool cr3_known_ = false;  // SWITCH records have CR3
   std::vector<bool> programs_;
   std::function<void()> on_progress_;

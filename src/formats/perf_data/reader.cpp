@@ -24,8 +24,8 @@
 #include "formats/perf_data/streams.h"
 #include "formats/perf_event/sample.h"
 #include "formats/perf_event/tracepoint.h"
+#include "processes/switch_alignment.h"
 #include "ptkit/rtit_regs.h"
-#include "sideband/switch_alignment.h"
 #include "trace/module_names.h"
 #include "trace/warning_codes.h"
 
@@ -85,8 +85,8 @@ class Reader {
     const bool has_kernel = add_code();
     perf::Processes processes(bundle_, binaries_, is_here(), file_.size());
     perf::assign_owners(bundle_, sideband_, owners_, processes);
-    static_cast<void>(sideband::align_switches_to_pips(
-        bundle_, {.records_lost = records_missing(), .processes = sideband::spaces_with_code(bundle_)}));
+    static_cast<void>(processes::align_switches_to_pips(
+        bundle_, {.records_lost = records_missing(), .processes = processes::spaces_with_code(bundle_)}));
     perf::mark_32_bit_code(bundle_);
     if (!info_.filter.empty()) perf::apply_filter(info_.filter, bundle_);
     finish(has_kernel);

@@ -135,7 +135,7 @@ TEST_F(SystemProcessesTest, SwitchIsNotLaterThanItsRecord) {
   processes.take(fork, 0);
   runs(510, 1010, kFirst + 1);
   runs(1500, 2000, kFirst);
-  const sideband::SwitchSkews expected{{{0, 1000}, 10}, {{0, 1500}, 500}};
+  const processes::SwitchSkews expected{{{0, 1000}, 10}, {{0, 1500}, 500}};
   EXPECT_EQ(processes.switch_skews(), expected);
 }
 

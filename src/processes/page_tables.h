@@ -8,7 +8,7 @@
 
 #include "trace/bundle.h"
 
-namespace ptkit::sideband {
+namespace ptkit::processes {
 
 // CR3 has this value from an offset of the stream on (PIP packet).
 struct Cr3Change {
@@ -62,4 +62,4 @@ class PageTables {
   std::unordered_map<std::uint64_t, std::vector<Use>> uses_;  // by CR3
 };
 
-}  // namespace ptkit::sideband
+}  // namespace ptkit::processes

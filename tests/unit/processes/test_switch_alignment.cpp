@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "processes/switch_alignment.h"
 #include "ptkit/rtit_regs.h"
-#include "sideband/switch_alignment.h"
 #include "unit/support/stream_maker.h"
 
-namespace ptkit::sideband {
+namespace ptkit::processes {
 namespace {
 
 using Kind = packet::PacketKind;
@@ -499,4 +499,4 @@ TEST(RandomSwitchAlignment, IsCorrect) {
 }
 
 }  // namespace
-}  // namespace ptkit::sideband
+}  // namespace ptkit::processes

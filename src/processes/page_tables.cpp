@@ -1,10 +1,10 @@
-#include "sideband/page_tables.h"
+#include "processes/page_tables.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-namespace ptkit::sideband {
+namespace ptkit::processes {
 
 namespace {
 
@@ -170,4 +170,4 @@ trace::SpaceId PageTables::owner_before(std::uint64_t cr3, std::uint64_t tsc) co
   return use != nullptr && use->tsc < tsc ? use->space : trace::kAnySpace;
 }
 
-}  // namespace ptkit::sideband
+}  // namespace ptkit::processes

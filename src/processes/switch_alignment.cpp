@@ -1,14 +1,14 @@
-#include "sideband/switch_alignment.h"
+#include "processes/switch_alignment.h"
 
 #include <algorithm>
 #include <string>
 
+#include "processes/page_tables.h"
+#include "processes/switch_survey.h"
 #include "ptkit/rtit_regs.h"
-#include "sideband/page_tables.h"
-#include "sideband/switch_survey.h"
 #include "trace/warning_codes.h"
 
-namespace ptkit::sideband {
+namespace ptkit::processes {
 
 namespace {
 
@@ -469,4 +469,4 @@ bool align_switches_to_pips(trace::TraceBundle& bundle, const SwitchAlignment& o
   return true;
 }
 
-}  // namespace ptkit::sideband
+}  // namespace ptkit::processes

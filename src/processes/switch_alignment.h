@@ -9,7 +9,7 @@
 
 #include "trace/bundle.h"
 
-namespace ptkit::sideband {
+namespace ptkit::processes {
 
 // By stream and TSC of a switch: additional skew in ticks.
 using SwitchSkews = std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t>;
@@ -45,4 +45,4 @@ struct SwitchAlignment {
 // By space: whether it has code. The bundle must be complete.
 [[nodiscard]] std::vector<bool> spaces_with_code(const trace::TraceBundle& bundle);
 
-}  // namespace ptkit::sideband
+}  // namespace ptkit::processes

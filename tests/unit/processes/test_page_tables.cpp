@@ -6,13 +6,13 @@
 
 #include "flow/decoder/decoder.h"
 #include "packet/decoder.h"
-#include "sideband/page_tables.h"
-#include "sideband/switch_alignment.h"
+#include "processes/page_tables.h"
+#include "processes/switch_alignment.h"
 #include "unit/support/perf_machine.h"
 #include "unit/support/perf_packed.h"
 #include "unit/support/perf_reading.h"
 
-namespace ptkit::sideband {
+namespace ptkit::processes {
 namespace {
 
 namespace test = formats::test;
@@ -458,4 +458,4 @@ TEST(PageTables, HaveNoOwnerIfNeverSeen) {
 }
 
 }  // namespace
-}  // namespace ptkit::sideband
+}  // namespace ptkit::processes

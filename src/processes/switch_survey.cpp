@@ -1,4 +1,4 @@
-#include "sideband/switch_survey.h"
+#include "processes/switch_survey.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,7 @@
 #include "packet/windows.h"
 #include "time/track.h"
 
-namespace ptkit::sideband {
+namespace ptkit::processes {
 
 namespace {
 
@@ -254,4 +254,4 @@ std::optional<SwitchSurvey> survey_switches(const trace::Stream& stream,
   return Surveyor(stream, configuration.clock, errata, has_user_code, limits).run();
 }
 
-}  // namespace ptkit::sideband
+}  // namespace ptkit::processes

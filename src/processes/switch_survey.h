@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "sideband/page_tables.h"
+#include "processes/page_tables.h"
 #include "trace/bundle.h"
 
-namespace ptkit::sideband {
+namespace ptkit::processes {
 
 inline constexpr std::uint64_t kNotInStream = ~std::uint64_t{0};
 
@@ -49,4 +49,4 @@ struct SurveyLimits {
                                                           const std::vector<bool>& has_user_code,
                                                           const SurveyLimits& limits);
 
-}  // namespace ptkit::sideband
+}  // namespace ptkit::processes
