@@ -20,8 +20,8 @@
 #include "columns/batch.h"
 #include "columns/read/stream_facts.h"
 #include "flow/fast/code_cache_pool.h"
+#include "flow/index/index.h"
 #include "flow/rows/branch_choice.h"
-#include "index/index.h"
 #include "trace/bundle.h"
 
 namespace ptkit::bindings {
@@ -72,7 +72,7 @@ struct Session {
 // An index, and the bytes of its file.
 struct IndexHandle {
   trace::TraceBuffer bytes;
-  std::shared_ptr<const index::Index> index;
+  std::shared_ptr<const flow::index::Index> index;
 };
 
 [[noreturn]] void raise_failure(const base::Failure& failure);

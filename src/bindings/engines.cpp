@@ -4,8 +4,8 @@
 
 #if PTKIT_HAVE_LIBIPT
 #include "columns/sources/packet_source.h"
-#include "reference/decoder.h"
-#include "reference/packets.h"
+#include "flow/libipt/decoder.h"
+#include "flow/libipt/packets.h"
 #endif
 
 namespace ptkit::bindings {
@@ -25,8 +25,8 @@ columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<c
     return [session = std::move(session), options](std::uint32_t index, flow::FlowSink& sink,
                                                    time::TimeTrack* track) {
       const auto& bundle = *session->bundle;
-      return reference::make_reference(bundle.streams[index], bundle.configuration, *session->image, options,
-                                       sink, track);
+      return flow::libipt::make_reference(bundle.streams[index], bundle.configuration, *session->image,
+                                          options, sink, track);
     };
   }
 #endif
@@ -78,8 +78,8 @@ columns::PacketFactory make_packet_factory([[maybe_unused]] const std::string& e
     return [session = std::move(session)](std::uint32_t index, bool sync, columns::RowSink& sink) {
       const auto& bundle = *session->bundle;
       const base::Bytes bytes = bundle.streams[index].data.bytes();
-      return std::make_unique<columns::PacketSource<reference::ReferencePackets>>(
-          bytes, reference::ReferencePackets(bytes, bundle.configuration), sync, sink);
+      return std::make_unique<columns::PacketSource<flow::libipt::ReferencePackets>>(
+          bytes, flow::libipt::ReferencePackets(bytes, bundle.configuration), sync, sink);
     };
   }
 #endif

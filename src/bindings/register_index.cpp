@@ -9,12 +9,12 @@
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"
 #include "calls/sums/call_sums.h"
-#include "index/builder.h"
+#include "flow/index/builder.h"
 
 namespace ptkit::bindings {
 namespace {
 
-using index::Index;
+using flow::index::Index;
 
 flow::FlowOptions options_of(const Session& session, const std::string& resync) {
   flow::FlowOptions options;
@@ -25,11 +25,11 @@ flow::FlowOptions options_of(const Session& session, const std::string& resync) 
 
 std::vector<std::uint8_t> build_bytes(const std::shared_ptr<Session>& session,
                                       const flow::FlowOptions& options, std::size_t threads,
-                                      std::size_t segment, const index::Stamp& stamp,
+                                      std::size_t segment, const flow::index::Stamp& stamp,
                                       const std::atomic<bool>& cancelled) {
   const trace::TraceBundle& bundle = *session->bundle;
   const auto decoder = make_decoder_factory("ptkit", session, options);
-  std::vector<index::BuiltStream> streams;
+  std::vector<flow::index::BuiltStream> streams;
   for (std::uint32_t i = 0; i < bundle.streams.size(); ++i) {
     flow::MakeDecoder make;
     // Streams of branch records have no checkpoints.
@@ -39,13 +39,13 @@ std::vector<std::uint8_t> build_bytes(const std::shared_ptr<Session>& session,
         return decoder(stream, sink, track, from, speculative);
       };
     }
-    index::StreamBuilder builder({bundle, bundle.streams[i], options.errata, std::move(make), segment,
-                                  threads, cancelled, session->decoded.get()});
+    flow::index::StreamBuilder builder({bundle, bundle.streams[i], options.errata, std::move(make), segment,
+                                        threads, cancelled, session->decoded.get()});
     auto built = builder.build();
     if (!built) return {};
     streams.push_back(std::move(*built));
   }
-  return index::to_bytes(std::move(streams), index::identity_of(bundle, options.resync), stamp);
+  return flow::index::to_bytes(std::move(streams), flow::index::identity_of(bundle, options.resync), stamp);
 }
 
 // Builds on another thread, as this one checks for signals.
@@ -53,7 +53,7 @@ std::shared_ptr<IndexHandle> build(std::shared_ptr<Session> session, const std::
                                    std::size_t threads, std::size_t segment, const std::string& trace) {
   if (session->callback != nullptr) throw py::value_error("code of a callback may change: it has no index");
   const auto options = options_of(*session, resync);
-  const index::Stamp stamp = index::stamp_of(trace);
+  const flow::index::Stamp stamp = flow::index::stamp_of(trace);
   for (const trace::Stream& stream : session->bundle->streams) prepare_stream(stream);
   std::atomic<bool> cancelled{false};
   auto work = std::async(std::launch::async,
@@ -83,8 +83,8 @@ std::shared_ptr<IndexHandle> open(const std::string& path, const Session& sessio
   auto handle = std::make_shared<IndexHandle>();
   handle->bytes = value_or_raise(trace::TraceBuffer::map_file(path));
   const py::gil_scoped_release release;
-  auto read =
-      Index::read(handle->bytes, *session.bundle, options_of(session, resync).resync, index::stamp_of(trace));
+  auto read = Index::read(handle->bytes, *session.bundle, options_of(session, resync).resync,
+                          flow::index::stamp_of(trace));
   const py::gil_scoped_acquire gil;
   handle->index = value_or_raise(std::move(read));
   return handle;
@@ -102,9 +102,9 @@ std::shared_ptr<IndexHandle> with_sums(const IndexHandle& self, const Session& s
                                        const py::buffer& sums) {
   auto handle = std::make_shared<IndexHandle>();
   const trace::TraceBuffer added = buffer_from_python(sums, "sums");
-  handle->bytes = trace::TraceBuffer::from_vector(index::with_sums(self.bytes.bytes(), added.bytes()));
-  handle->index = value_or_raise(Index::read(handle->bytes, *session.bundle,
-                                             options_of(session, resync).resync, index::stamp_of(trace)));
+  handle->bytes = trace::TraceBuffer::from_vector(flow::index::with_sums(self.bytes.bytes(), added.bytes()));
+  handle->index = value_or_raise(Index::read(
+      handle->bytes, *session.bundle, options_of(session, resync).resync, flow::index::stamp_of(trace)));
   return handle;
 }
 
@@ -122,9 +122,9 @@ void save(const IndexHandle& self, const std::string& path) {
 py::list segments(const IndexHandle& self, std::size_t stream) {
   py::list rows;
   if (stream >= self.index->streams().size()) throw py::index_error("no such stream");
-  for (const index::Segment& segment : self.index->streams()[stream].segments) {
-    const bool ip = (segment.flags & index::Segment::IP_KNOWN) != 0;
-    const bool times = (segment.flags & index::Segment::TIMES_KNOWN) != 0;
+  for (const flow::index::Segment& segment : self.index->streams()[stream].segments) {
+    const bool ip = (segment.flags & flow::index::Segment::IP_KNOWN) != 0;
+    const bool times = (segment.flags & flow::index::Segment::TIMES_KNOWN) != 0;
     py::dict row;
     row["offset"] = segment.begin;
     row["ip"] = ip ? py::object(py::int_(segment.ip)) : py::object(py::none());

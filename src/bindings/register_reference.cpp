@@ -2,7 +2,7 @@
 #include "bindings/bindings.h"
 
 #if PTKIT_HAVE_LIBIPT
-#include "reference/decoder.h"
+#include "flow/libipt/decoder.h"
 #endif
 
 namespace ptkit::bindings {
@@ -11,8 +11,8 @@ namespace {
 // (version of the loaded libipt, (major, minor) of its header at build time), or None.
 py::object reference_version() {
 #if PTKIT_HAVE_LIBIPT
-  const unsigned header = reference::reference_header_version();
-  return py::make_tuple(reference::reference_version(), py::make_tuple(header >> 8, header & 0xffU));
+  const unsigned header = flow::libipt::reference_header_version();
+  return py::make_tuple(flow::libipt::reference_version(), py::make_tuple(header >> 8, header & 0xffU));
 #else
   return py::none();
 #endif

@@ -72,23 +72,24 @@ constexpr columns::ColumnMask mask_of() noexcept {
 }
 
 // Segments [first, last) that have the rows of a window, and its limits.
-[[nodiscard]] columns::SegmentRun segments_of(const index::StreamIndex& stream,
+[[nodiscard]] columns::SegmentRun segments_of(const flow::index::StreamIndex& stream,
                                               const StreamCalls::Input::Window& window) {
-  const std::vector<index::Segment>& segments = stream.segments;
+  const std::vector<flow::index::Segment>& segments = stream.segments;
   const bool by_time = window.by == columns::PhasesBy::TIME;
   const auto end_of = [&](std::size_t i) {
     return i + 1 < segments.size() ? segments[i + 1].instructions : stream.rows.instructions;
   };
   const auto is_before = [&](std::size_t i) {
-    const index::Segment& one = segments[i];
+    const flow::index::Segment& one = segments[i];
     if (!by_time) return end_of(i) <= window.begin;
-    return (one.flags & index::Segment::TIMES_KNOWN) == 0 || one.tsc_most < window.begin;
+    return (one.flags & flow::index::Segment::TIMES_KNOWN) == 0 || one.tsc_most < window.begin;
   };
   // Rows of it have the end before them, unless none has a time: then later segments are read.
   const auto is_behind = [&](std::size_t i) {
-    const index::Segment& one = segments[i];
+    const flow::index::Segment& one = segments[i];
     if (!by_time) return one.instructions > window.end;
-    const bool has_times = (one.flags & index::Segment::TIMES_KNOWN) != 0 && end_of(i) > one.instructions;
+    const bool has_times =
+        (one.flags & flow::index::Segment::TIMES_KNOWN) != 0 && end_of(i) > one.instructions;
     return has_times && one.tsc_least >= window.end;
   };
   columns::SegmentRun found;
@@ -300,7 +301,7 @@ void StreamCalls::fields_of_state(Fields& fields, std::uint64_t& branches) {
 
 // The stacks before the first row that packets from a segment's begin on have decided.
 void StreamCalls::note_state(std::uint64_t offset, std::uint64_t branches) {
-  const std::vector<index::Segment>& segments = index_->streams()[stream_].segments;
+  const std::vector<flow::index::Segment>& segments = index_->streams()[stream_].segments;
   while (next_segment_ < segments.size() && segments[next_segment_].begin <= offset) ++next_segment_;
   next_begin_ = next_segment_ < segments.size() ? segments[next_segment_].begin : UINT64_MAX;
   const std::size_t segment = next_segment_ - 1;
@@ -323,7 +324,7 @@ void StreamCalls::note_state(std::uint64_t offset, std::uint64_t branches) {
 // Makes the stacks those before the window, and says where its rows are.
 columns::SegmentRun StreamCalls::resume(const StackStates& states,
                                         const columns::TableReader::Input& reader) {
-  const index::StreamIndex& stream = index_->streams()[stream_];
+  const flow::index::StreamIndex& stream = index_->streams()[stream_];
   columns::SegmentRun run = segments_of(stream, *window_);
   const std::uint64_t most = reader.bundle->streams[stream_].data.size() * kFramesPerByte;
   is_before_ = run.first == stream.segments.size();

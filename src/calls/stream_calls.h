@@ -105,7 +105,7 @@ class StreamCalls : private TaskSwitches::Taker {
   columns::RowBudget::Share share_;
   std::optional<Input::Window> window_;
   StackStates* noted_states_;
-  std::shared_ptr<const index::Index> index_;
+  std::shared_ptr<const flow::index::Index> index_;
   std::uint32_t stream_;
   std::size_t next_segment_ = 1;  // that is noted
   std::uint64_t next_begin_ = UINT64_MAX;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "index/builder.h"
+#include "flow/index/builder.h"
 #include "unit/flow/tables.h"
 #include "unit/support/roundtrip.h"
 
@@ -41,11 +41,11 @@ struct Scene {
     const trace::Stream& stream = bundle->streams[0];
     const auto make = flow::roundtrip::maker_of(stream, *bundle, image, pool);
     const std::atomic<bool> cancelled{false};
-    index::StreamBuilder builder({*bundle, stream, {}, make, kSegment, 1, cancelled});
+    flow::index::StreamBuilder builder({*bundle, stream, {}, make, kSegment, 1, cancelled});
     auto built = builder.build();
     if (!built || built->index.segments.size() < 4) std::abort();
     streams.push_back(std::move(*built));
-    if (!open(index::to_bytes(streams, identity, {})).ok()) std::abort();
+    if (!open(flow::index::to_bytes(streams, identity, {})).ok()) std::abort();
   }
 
   static std::shared_ptr<trace::TraceBundle> make_bundle() {
@@ -61,17 +61,17 @@ struct Scene {
     return flow::roundtrip::bundle_of(walk::random_walk(options), config);
   }
 
-  [[nodiscard]] base::Result<std::shared_ptr<const index::Index>> open(
+  [[nodiscard]] base::Result<std::shared_ptr<const flow::index::Index>> open(
       std::vector<std::uint8_t> bytes) const {
-    return index::Index::read(trace::TraceBuffer::from_vector(std::move(bytes)), *bundle, flow::Resync::IP,
-                              {});
+    return flow::index::Index::read(trace::TraceBuffer::from_vector(std::move(bytes)), *bundle,
+                                    flow::Resync::IP, {});
   }
 
   std::shared_ptr<trace::TraceBundle> bundle;
   code::image::Image image;
   flow::CodeCachePool pool;
-  std::vector<index::BuiltStream> streams;
-  std::uint64_t identity = index::identity_of(*bundle, flow::Resync::IP);
+  std::vector<flow::index::BuiltStream> streams;
+  std::uint64_t identity = flow::index::identity_of(*bundle, flow::Resync::IP);
 };
 
 void change(std::vector<std::uint8_t>& bytes, Input& in) {
@@ -83,7 +83,7 @@ void change(std::vector<std::uint8_t>& bytes, Input& in) {
   }
 }
 
-void change(index::Segment& segment, Input& in) {
+void change(flow::index::Segment& segment, Input& in) {
   std::uint64_t* const fields[] = {
       &segment.psb,   &segment.begin,    &segment.ip,        &segment.instructions, &segment.blocks,
       &segment.order, &segment.troubles, &segment.tsc_least, &segment.tsc_most,     &segment.bytes_sum};
@@ -97,13 +97,13 @@ void change(index::Segment& segment, Input& in) {
   }
 }
 
-void change(index::RowTotals& rows, Input& in) {
+void change(flow::index::RowTotals& rows, Input& in) {
   std::uint64_t* const fields[] = {&rows.instructions, &rows.blocks, &rows.branches,
                                    &rows.events,       &rows.errors, &rows.gaps};
   *fields[in.below(std::size(fields))] = in.word();
 }
 
-void change(index::BuiltStream& stream, Input& in) {
+void change(flow::index::BuiltStream& stream, Input& in) {
   const std::size_t at = in.below(stream.contents.size());
   switch (in.byte() % 5) {
     case 0:
@@ -130,13 +130,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto streams = scene.streams;
   while (!in.empty()) change(streams[0], in);
   if ((choices & 1U) != 0) streams[0].index.timeless = true;
-  const auto opened = scene.open(index::to_bytes(std::move(streams), scene.identity, {}));
+  const auto opened = scene.open(flow::index::to_bytes(std::move(streams), scene.identity, {}));
   if (!opened.ok()) return 0;
   flow::tables::Reading reading;
   reading.index = opened.value();
   reading.table = flow::tables::kFlowTables[choices / 2 % flow::tables::kFlowTables.size()];
   const auto& segments = opened.value()->streams()[0].segments;
-  const index::Segment& segment = segments[select % segments.size()];
+  const flow::index::Segment& segment = segments[select % segments.size()];
   if (select == 0) {
     // All rows: room for those that the index claims is taken at once.
   } else if ((choices & 128U) != 0) {

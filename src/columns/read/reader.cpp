@@ -55,7 +55,7 @@ class LostPackets final : public flow::RowSource {
 };
 
 // Rows of a table in the index of a stream. None: the index does not count them.
-[[nodiscard]] std::optional<std::size_t> rows_in(const index::RowTotals& rows, TableId table) noexcept {
+[[nodiscard]] std::optional<std::size_t> rows_in(const flow::index::RowTotals& rows, TableId table) noexcept {
   switch (table) {
     case TableId::branches:
       return rows.branches;

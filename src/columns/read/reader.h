@@ -32,14 +32,14 @@ class TableReader {
     std::shared_ptr<const trace::TraceBundle> bundle;
     std::vector<std::uint32_t> streams;  // indices, in row order
     packet::Errata errata;
-    SourceFactory factory;                      // not used for packets
-    PacketFactory packet_factory;               // empty: packet::PacketDecoder
-    DecoderFactory decoder;                     // empty: streams are not cut into segments
-    std::size_t threads = 1;                    // for the segments of a stream
-    std::size_t segment = 0;                    // bytes, approximately; 0: automatic
-    std::shared_ptr<const index::Index> index;  // index of the bundle; may be null
-    std::optional<SegmentRun> segments;         // of the index, of the one stream; see IndexedSource
-    bool cut = true;                            // allows to cut streams into segments
+    SourceFactory factory;                            // not used for packets
+    PacketFactory packet_factory;                     // empty: packet::PacketDecoder
+    DecoderFactory decoder;                           // empty: streams are not cut into segments
+    std::size_t threads = 1;                          // for the segments of a stream
+    std::size_t segment = 0;                          // bytes, approximately; 0: automatic
+    std::shared_ptr<const flow::index::Index> index;  // index of the bundle; may be null
+    std::optional<SegmentRun> segments;               // of the index, of the one stream; see IndexedSource
+    bool cut = true;                                  // allows to cut streams into segments
     std::shared_ptr<RowBudget> budget = std::make_shared<RowBudget>();  // shared by all readers of the table
     std::shared_ptr<StreamFacts> facts;                                 // of the bundle; null: none so far
     // Called every few milliseconds within a packet that takes long; false cancels. From the threads that

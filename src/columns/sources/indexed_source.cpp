@@ -24,23 +24,23 @@ std::unique_ptr<IndexedSource> IndexedSource::make(Input input, double least, Ro
 }
 
 // True if the segment may have selected rows, or has errors or gaps.
-bool IndexedSource::is_needed(const index::Segment& segment, bool& good) const {
+bool IndexedSource::is_needed(const flow::index::Segment& segment, bool& good) const {
   const Request& request = input_.request;
   if (segment.troubles != 0 && request.side_tables && !request.select_sides) return true;
   const Selection& selection = request.selection;
   if (selection.by_time) {
-    if ((segment.flags & index::Segment::TIMES_KNOWN) == 0) return false;
+    if ((segment.flags & flow::index::Segment::TIMES_KNOWN) == 0) return false;
     if (segment.tsc_most < selection.tsc_begin || segment.tsc_least >= selection.tsc_end) return false;
   }
   if (selection.ips.empty()) return true;
-  const index::Index::Parts parts = input_.index->parts(segment);
+  const flow::index::Index::Parts parts = input_.index->parts(segment);
   good = good && parts.good;
-  return index::touches(parts.lines, spans_);
+  return flow::index::touches(parts.lines, spans_);
 }
 
 // Validates the index before there are rows.
 bool IndexedSource::plan(double least) {
-  const std::vector<index::Segment>& segments = input_.of_stream.segments;
+  const std::vector<flow::index::Segment>& segments = input_.of_stream.segments;
   for (const IpRange& range : input_.request.selection.ips) spans_.push_back({range.first, range.last});
   bool good = true;
   std::uint64_t bytes = 0;
@@ -65,7 +65,7 @@ bool IndexedSource::plan(double least) {
     Begin begin;
     if (!load(run, begin)) return false;
     for (std::size_t i = run.first; i < run.last; ++i) {
-      if (!index::Index::is_as_indexed(input_.stream.data, input_.of_stream, i)) return false;
+      if (!flow::index::Index::is_as_indexed(input_.stream.data, input_.of_stream, i)) return false;
     }
   }
   // What comes after that is read only if rows are still asked for: mostly some of the next segment.
@@ -84,8 +84,8 @@ bool IndexedSource::needs_times() const noexcept {
 
 bool IndexedSource::load(const SegmentRun& run, Begin& begin) const {
   if (run.first != 0) {
-    const index::Segment& segment = input_.of_stream.segments[run.first];
-    const index::Index::Parts parts = input_.index->parts(segment);
+    const flow::index::Segment& segment = input_.of_stream.segments[run.first];
+    const flow::index::Index::Parts parts = input_.index->parts(segment);
     if (!parts.good || !flow::from_bytes(parts.checkpoint, stream_, input_.bundle, begin.checkpoint) ||
         begin.checkpoint.packets.position != segment.begin) {
       return false;
@@ -110,7 +110,7 @@ std::optional<time::TimeTrack> IndexedSource::track_at(std::size_t segment) cons
 // What is read of the stream for a run. Times are limited by packets behind it, up to a PSB+ with a time.
 void IndexedSource::produce(const SegmentRun& run) const {
   constexpr std::uint64_t kBefore = 4096;
-  const std::vector<index::Segment>& segments = input_.of_stream.segments;
+  const std::vector<flow::index::Segment>& segments = input_.of_stream.segments;
   std::size_t last = run.last;
   while (needs_times() && last < segments.size() && segments[last].blob.time == 0) ++last;
   last = std::min(last + 1, segments.size() - 1);
@@ -121,7 +121,7 @@ void IndexedSource::produce(const SegmentRun& run) const {
 
 bool IndexedSource::begin_run() {
   const SegmentRun& run = runs_[next_++];
-  const std::vector<index::Segment>& segments = input_.of_stream.segments;
+  const std::vector<flow::index::Segment>& segments = input_.of_stream.segments;
   produce(run);
   Begin begin;
   if (!load(run, begin)) return false;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "columns/rows/row_sink.h"
+#include "flow/index/index.h"
 #include "flow/parallel/segment.h"
-#include "index/index.h"
 #include "time/point.h"
 #include "time/survey.h"
 
@@ -32,9 +32,9 @@ class IndexedSource final : public flow::RowSource {
     const trace::TraceBundle& bundle;
     const trace::Stream& stream;
     const DecoderFactory& make;
-    std::shared_ptr<const index::Index> index;
-    const index::StreamIndex& of_stream;  // of `index`
-    std::optional<SegmentRun> segments;   // earlier ones are left out; later ones come if more is read
+    std::shared_ptr<const flow::index::Index> index;
+    const flow::index::StreamIndex& of_stream;  // of `index`
+    std::optional<SegmentRun> segments;         // earlier ones are left out; later ones come if more is read
     packet::Errata errata;
     bool times = false;         // of rows
     bool follows_time = false;  // code and thread depend on time
@@ -56,7 +56,7 @@ class IndexedSource final : public flow::RowSource {
   IndexedSource(Input input, RowSink& sink);
 
   [[nodiscard]] bool plan(double least);
-  [[nodiscard]] bool is_needed(const index::Segment& segment, bool& good) const;
+  [[nodiscard]] bool is_needed(const flow::index::Segment& segment, bool& good) const;
   [[nodiscard]] bool needs_times() const noexcept;
   [[nodiscard]] bool load(const SegmentRun& run, Begin& begin) const;
   [[nodiscard]] std::optional<time::TimeTrack> track_at(std::size_t segment) const;
@@ -68,7 +68,7 @@ class IndexedSource final : public flow::RowSource {
   RowSink& sink_;
   std::optional<time::ClockModel> model_;  // none: times are not needed
   std::optional<time::TimeTrack> like_;    // without queries so far
-  std::vector<index::IpSpan> spans_;
+  std::vector<flow::index::IpSpan> spans_;
   std::vector<SegmentRun> runs_;
   std::size_t next_ = 0;
   Begin begin_;  // start of the current run

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "index/builder.h"
+#include "flow/index/builder.h"
 #include "unit/columns/recordings.h"
 
 namespace ptkit::columns {
@@ -15,21 +15,22 @@ inline std::vector<std::uint8_t> build_index(const std::shared_ptr<trace::TraceB
   const code::image::Image image(bundle);
   flow::CodeCachePool pool(image);
   const std::atomic<bool> cancelled{false};
-  std::vector<index::BuiltStream> streams;
+  std::vector<flow::index::BuiltStream> streams;
   for (const trace::Stream& stream : bundle->streams) {
     const auto make = flow::roundtrip::maker_of(stream, *bundle, image, pool);
-    index::StreamBuilder builder({*bundle, stream, {}, make, segment, threads, cancelled});
+    flow::index::StreamBuilder builder({*bundle, stream, {}, make, segment, threads, cancelled});
     auto built = builder.build();
     EXPECT_TRUE(built.has_value());
     streams.push_back(std::move(*built));
   }
   for (std::size_t i = 0; i < claimed.size(); ++i) streams[i + 1].index.rows.branches = claimed[i];
-  return index::to_bytes(std::move(streams), index::identity_of(*bundle, flow::Resync::IP), {});
+  return flow::index::to_bytes(std::move(streams), flow::index::identity_of(*bundle, flow::Resync::IP), {});
 }
 
-inline base::Result<std::shared_ptr<const index::Index>> open_index(std::vector<std::uint8_t> bytes,
-                                                                    const trace::TraceBundle& bundle) {
-  return index::Index::read(trace::TraceBuffer::from_vector(std::move(bytes)), bundle, flow::Resync::IP, {});
+inline base::Result<std::shared_ptr<const flow::index::Index>> open_index(std::vector<std::uint8_t> bytes,
+                                                                          const trace::TraceBundle& bundle) {
+  return flow::index::Index::read(trace::TraceBuffer::from_vector(std::move(bytes)), bundle, flow::Resync::IP,
+                                  {});
 }
 
 }  // namespace ptkit::columns

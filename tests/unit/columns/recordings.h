@@ -79,7 +79,7 @@ struct Reading {
   std::size_t threads = 1;
   std::size_t segment = 0;
   std::size_t rows = SIZE_MAX;  // in a part
-  std::shared_ptr<const index::Index> index{};
+  std::shared_ptr<const flow::index::Index> index{};
   bool fast = true;
   std::size_t* elsewhere = nullptr;  // to read parts by read_parts()
 };

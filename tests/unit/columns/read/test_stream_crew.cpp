@@ -48,7 +48,8 @@ std::shared_ptr<trace::TraceBundle> large(unsigned streams) {
 
 struct Readers {
   Readers(const std::shared_ptr<trace::TraceBundle>& bundle, const Request& request,
-          std::shared_ptr<StreamFacts> facts = nullptr, std::shared_ptr<const index::Index> index = nullptr)
+          std::shared_ptr<StreamFacts> facts = nullptr,
+          std::shared_ptr<const flow::index::Index> index = nullptr)
       : image(bundle), pool(image) {
     for (std::uint32_t i = 0; i < bundle->streams.size(); ++i) {
       TableReader::Input input;

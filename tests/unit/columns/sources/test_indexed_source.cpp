@@ -5,7 +5,7 @@
 namespace ptkit::columns {
 namespace {
 
-using index::Index;
+using flow::index::Index;
 
 // Bytes of a stream that are wrong until they are produced.
 class LateBytes final : public trace::ByteSource {
@@ -59,8 +59,9 @@ Selection choose(const Index& index, Batch& blocks, std::mt19937_64& random) {
     if (random() % 4 == 0) selection.ips.push_back({0, 0xfff});
   }
   const auto& segments = index.streams()[0].segments;
-  const index::Segment& segment = segments[random() % segments.size()];
-  if ((segment.flags & index::Segment::TIMES_KNOWN) != 0 && (selection.ips.empty() || random() % 3 == 0)) {
+  const flow::index::Segment& segment = segments[random() % segments.size()];
+  if ((segment.flags & flow::index::Segment::TIMES_KNOWN) != 0 &&
+      (selection.ips.empty() || random() % 3 == 0)) {
     selection.by_time = true;
     selection.tsc_begin = segment.tsc_least + random() % (segment.tsc_most - segment.tsc_least + 1);
     selection.tsc_end = selection.tsc_begin + 1 + random() % (segment.tsc_most - segment.tsc_least + 2);
@@ -145,12 +146,12 @@ TEST(IndexedSource, ProducesTheBytesThatItNeeds) {
   ASSERT_GT(bundle->streams[0].data.size(), std::size_t{3} << 20U);
   auto opened = open_index(build_index(bundle, 20'000, 2), *bundle);
   ASSERT_TRUE(opened.ok()) << opened.failure().detail;
-  const index::StreamIndex& of_stream = opened.value()->streams()[0];
+  const flow::index::StreamIndex& of_stream = opened.value()->streams()[0];
   std::mt19937_64 random(1);
   for (unsigned i = 0; i < 14; ++i) {
     SCOPED_TRACE(i);
     Request request = request_of(kTables[i % std::size(kTables)], random() % 4 != 0);
-    const index::Segment& segment = of_stream.segments[random() % of_stream.segments.size()];
+    const flow::index::Segment& segment = of_stream.segments[random() % of_stream.segments.size()];
     request.selection.by_time = true;
     request.selection.tsc_begin = segment.tsc_least;
     request.selection.tsc_end = segment.tsc_least + (segment.tsc_most - segment.tsc_least) / 2;
@@ -205,7 +206,7 @@ TEST(IndexedSource, IndexHasTheNumbersOfRows) {
                                         : recording(seed, 5, seed % 2 == 0, seed % 4 == 0);
     auto opened = open_index(build_index(bundle, 3000, seed % 4 + 1), *bundle);
     ASSERT_TRUE(opened.ok()) << opened.failure().detail;
-    const index::RowTotals& rows = opened.value()->streams()[0].rows;
+    const flow::index::RowTotals& rows = opened.value()->streams()[0].rows;
     const auto count = [&](TableId table) { return read(bundle, request_of(table, false), {}).rows->rows(); };
     EXPECT_EQ(rows.branches, count(TableId::branches));
     EXPECT_EQ(rows.blocks, count(TableId::blocks));

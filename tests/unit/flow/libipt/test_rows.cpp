@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "reference/rows.h"
-#include "unit/reference/support.h"
+#include "flow/libipt/rows.h"
+#include "unit/flow/libipt/support.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 namespace {
 
 using code::insn::InsnClass;
@@ -149,4 +149,4 @@ TEST(BranchKindOf, FollowsClassAndInstruction) {
 }
 
 }  // namespace
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

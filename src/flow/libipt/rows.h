@@ -6,7 +6,7 @@
 
 #include "flow/rows/sink.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 
 struct Step {
   std::uint64_t ip = 0;
@@ -62,4 +62,4 @@ class RowBuilder {
 // The kind of the branch row of an instruction; empty: no branch.
 [[nodiscard]] std::optional<flow::BranchKind> branch_kind(const flow::BlockInsn& insn) noexcept;
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

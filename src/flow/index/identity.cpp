@@ -5,9 +5,9 @@
 #include "base/fields.h"
 #include "base/file_path.h"
 #include "base/system/file_identity.h"
-#include "index/index.h"
+#include "flow/index/index.h"
 
-namespace ptkit::index {
+namespace ptkit::flow::index {
 namespace {
 
 constexpr std::size_t kSamples = 64;
@@ -142,4 +142,4 @@ Stamp stamp_of(const std::string& path) {
   return error ? Stamp{} : all;
 }
 
-}  // namespace ptkit::index
+}  // namespace ptkit::flow::index

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 
-namespace ptkit::index {
+namespace ptkit::flow::index {
 
 struct IpSpan {
   std::uint64_t first = 0;
@@ -55,4 +55,4 @@ class LineSet {
 // True if an address of `spans` is on one of the lines that to_bytes() wrote, or if the bytes are damaged.
 [[nodiscard]] bool touches(base::Bytes lines, std::span<const IpSpan> spans) noexcept;
 
-}  // namespace ptkit::index
+}  // namespace ptkit::flow::index

@@ -1,7 +1,7 @@
 // libipt decodes the output of BlockEncoder, with and without address filters.
 #include <gtest/gtest.h>
 
-#include "reference/decoder.h"
+#include "flow/libipt/decoder.h"
 #include "unit/support/filtered.h"
 
 namespace ptkit::capture::test {
@@ -12,8 +12,8 @@ flow::roundtrip::Collector by_libipt(const Emulation& run, const GeneratorConfig
   return flow::roundtrip::decode(bundle_for(run.program.regions, config, std::move(bytes)),
                                  [](const trace::TraceBundle& bundle, const code::image::Image& image,
                                     flow::FlowSink& sink, time::TimeTrack* track) {
-                                   return reference::make_reference(bundle.streams[0], bundle.configuration,
-                                                                    image, {}, sink, track);
+                                   return flow::libipt::make_reference(
+                                       bundle.streams[0], bundle.configuration, image, {}, sink, track);
                                  });
 }
 

@@ -1,4 +1,4 @@
-#include "index/builder.h"
+#include "flow/index/builder.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,7 @@
 #include "packet/scan.h"
 #include "time/survey.h"
 
-namespace ptkit::index {
+namespace ptkit::flow::index {
 namespace {
 
 // Decoded segments for each thread that wait for their turn.
@@ -295,4 +295,4 @@ void StreamBuilder::add_times() {
   }
 }
 
-}  // namespace ptkit::index
+}  // namespace ptkit::flow::index

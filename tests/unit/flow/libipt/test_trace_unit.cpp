@@ -1,7 +1,7 @@
 // libipt decodes the software trace unit's output to the executed instructions.
 #include <gtest/gtest.h>
 
-#include "reference/decoder.h"
+#include "flow/libipt/decoder.h"
 #include "unit/support/random_machine.h"
 #include "unit/support/roundtrip.h"
 
@@ -13,8 +13,8 @@ using ptmodel::test::RunOptions;
 
 std::unique_ptr<flow::RowSource> libipt(const trace::TraceBundle& bundle, const code::image::Image& image,
                                         flow::FlowSink& sink, time::TimeTrack* track) {
-  return reference::make_reference(bundle.streams[0], bundle.configuration, image, flow::FlowOptions{}, sink,
-                                   track);
+  return flow::libipt::make_reference(bundle.streams[0], bundle.configuration, image, flow::FlowOptions{},
+                                      sink, track);
 }
 
 class ReferenceTraceUnit : public testing::TestWithParam<RunOptions> {};

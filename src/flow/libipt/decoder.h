@@ -18,7 +18,7 @@
 
 #include "flow/decoder/decoder.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 
 // Decodes one stream by libipt's instruction decoder. All references must outlive the decoder. `track` may be
 // null, as for flow::FlowDecoder. ptkit's `insn` classifies instructions; their sizes and order are libipt's.
@@ -36,4 +36,4 @@ namespace ptkit::reference {
 // The version of libipt's header at build time, as `major << 8 | minor`.
 [[nodiscard]] unsigned reference_header_version() noexcept;
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

@@ -1,9 +1,9 @@
-#include "index/line_set.h"
+#include "flow/index/line_set.h"
 
 #include <algorithm>
 #include <iterator>
 
-namespace ptkit::index {
+namespace ptkit::flow::index {
 namespace {
 
 constexpr unsigned kMostBits = 40;  // log2 of the largest line: a few such lines cover all code
@@ -93,4 +93,4 @@ bool touches(base::Bytes lines, std::span<const IpSpan> spans) noexcept {
   return false;
 }
 
-}  // namespace ptkit::index
+}  // namespace ptkit::flow::index

@@ -5,9 +5,9 @@
 
 #include "flow/rows/rows.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 
 // Returns false for libipt's events that repeat packets: ptkit has none for them.
 [[nodiscard]] bool to_event(const pt_event& from, flow::Event& to) noexcept;
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

@@ -9,10 +9,10 @@
 
 #include "flow/decoder/decoder.h"
 #include "flow/decoder/flow_state.h"
-#include "index/line_set.h"
+#include "flow/index/line_set.h"
 #include "trace/buffer.h"
 
-namespace ptkit::index {
+namespace ptkit::flow::index {
 
 // A part of a stream, from the end of a PSB+ to the end of a later PSB+.
 struct Segment {
@@ -147,4 +147,4 @@ struct BuiltStream {
 // The bytes of an index without sums, with what others know to read, at the end.
 [[nodiscard]] std::vector<std::uint8_t> with_sums(base::Bytes index, base::Bytes sums);
 
-}  // namespace ptkit::index
+}  // namespace ptkit::flow::index

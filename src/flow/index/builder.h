@@ -9,11 +9,11 @@
 #include <optional>
 #include <vector>
 
+#include "flow/index/index.h"
+#include "flow/index/segment_sink.h"
 #include "flow/parallel/segment.h"
-#include "index/index.h"
-#include "index/segment_sink.h"
 
-namespace ptkit::index {
+namespace ptkit::flow::index {
 
 class StreamBuilder {
  public:
@@ -92,4 +92,4 @@ class StreamBuilder {
   bool out_of_memory_ = false;
 };
 
-}  // namespace ptkit::index
+}  // namespace ptkit::flow::index

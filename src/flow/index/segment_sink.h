@@ -3,10 +3,10 @@
 
 #include <atomic>
 
+#include "flow/index/index.h"
 #include "flow/rows/sink.h"
-#include "index/index.h"
 
-namespace ptkit::index {
+namespace ptkit::flow::index {
 
 class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
  public:
@@ -57,4 +57,4 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
   bool lost_packets_ = false;
 };
 
-}  // namespace ptkit::index
+}  // namespace ptkit::flow::index

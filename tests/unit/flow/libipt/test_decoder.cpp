@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "reference/decoder.h"
-#include "unit/reference/support.h"
+#include "flow/libipt/decoder.h"
+#include "unit/flow/libipt/support.h"
 
 namespace ptkit {
 namespace {
@@ -30,7 +30,7 @@ test::RecordingSink decode(const StreamWriter& stream, flow::FlowOptions options
   const code::image::Image image(bundle);
   test::RecordingSink sink;
   const auto source =
-      reference::make_reference(bundle->streams[0], bundle->configuration, image, options, sink, nullptr);
+      flow::libipt::make_reference(bundle->streams[0], bundle->configuration, image, options, sink, nullptr);
   EXPECT_FALSE(source->run());
   EXPECT_EQ(source->position(), stream.size());
   EXPECT_FALSE(sink.went_back);
@@ -135,7 +135,7 @@ TEST(ReferenceDecoder, StopsAtFullSinkAndContinues) {
   test::RecordingSink sink;
   sink.stop_after = 1;
   const auto source =
-      reference::make_reference(bundle->streams[0], bundle->configuration, image, {}, sink, nullptr);
+      flow::libipt::make_reference(bundle->streams[0], bundle->configuration, image, {}, sink, nullptr);
   ASSERT_TRUE(source->run());
   EXPECT_EQ(sink.ips.size(), 2U);
   sink.stop_after = SIZE_MAX;
@@ -153,7 +153,7 @@ TEST(ReferenceDecoder, RethrowsExceptionOfReadCallback) {
                                  });
   test::RecordingSink sink;
   const auto source =
-      reference::make_reference(bundle->streams[0], bundle->configuration, image, {}, sink, nullptr);
+      flow::libipt::make_reference(bundle->streams[0], bundle->configuration, image, {}, sink, nullptr);
   EXPECT_THROW(static_cast<void>(source->run()), std::runtime_error);
 }
 
@@ -185,8 +185,8 @@ TEST(ReferenceDecoder, TerminatesOnEveryTruncationAndBitFlip) {
 }
 
 TEST(ReferenceLibrary, ReportsVersion) {
-  EXPECT_EQ(reference::reference_version().substr(0, 2), "2.");
-  EXPECT_GE(reference::reference_header_version(), 0x200U);
+  EXPECT_EQ(flow::libipt::reference_version().substr(0, 2), "2.");
+  EXPECT_GE(flow::libipt::reference_header_version(), 0x200U);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
+#include "flow/libipt/decoder.h"
+#include "flow/libipt/packets.h"
 #include "packet/decoder.h"
 #include "packet/encoder.h"
-#include "reference/decoder.h"
-#include "reference/packets.h"
-#include "unit/reference/support.h"
+#include "unit/flow/libipt/support.h"
 
 namespace ptkit {
 namespace {
@@ -56,11 +56,11 @@ std::vector<Packet> known_packets() {
       make(PacketKind::TRACE_STOP),
       make(PacketKind::OVF),
   };
-  if (reference::reference_header_version() >= 0x201) {
+  if (flow::libipt::reference_header_version() >= 0x201) {
     packets.push_back(make(PacketKind::CFE, 1, 14, Packet::IP_BIT));
     packets.push_back(make(PacketKind::EVD, 0, 0x7fff12345678));
   }
-  if (reference::reference_header_version() >= 0x202) {
+  if (flow::libipt::reference_header_version() >= 0x202) {
     packets.push_back(make(PacketKind::TRIG, 3, 0x123, Packet::ICNT | Packet::MULT));
   }
   return packets;
@@ -84,7 +84,7 @@ TEST(ReferencePackets, EqualOurs) {
     stream.insert(stream.end(), stream.size() % 3, 0);  // runs of PAD in between
   }
   packet::PacketDecoder ours(stream);
-  reference::ReferencePackets theirs(stream, {});
+  flow::libipt::ReferencePackets theirs(stream, {});
   Packet a;
   Packet b;
   for (;;) {
@@ -99,7 +99,7 @@ TEST(ReferencePackets, EqualOurs) {
 TEST(ReferencePackets, StopsAtUnknownOpcodeAndSynchronises) {
   StreamWriter stream;
   stream.psb().bytes({0x02, 0xff, 0x00}).psb().psbend();
-  reference::ReferencePackets packets(stream.data(), {});
+  flow::libipt::ReferencePackets packets(stream.data(), {});
   Packet packet;
   ASSERT_EQ(packets.next(packet), base::Status::OK);
   EXPECT_EQ(packets.next(packet), base::Status::BAD_OPCODE);
@@ -115,7 +115,7 @@ TEST(ReferencePackets, StopsAtUnknownOpcodeAndSynchronises) {
 TEST(ReferencePackets, SkipsUnknownPackets) {
   StreamWriter stream;
   stream.psb().bytes({0x02, 0x63, 0x01}).bytes({0x02, 0x33}).psbend();  // BBP, BEP
-  reference::ReferencePackets packets(stream.data(), {});
+  flow::libipt::ReferencePackets packets(stream.data(), {});
   Packet packet;
   ASSERT_EQ(packets.next(packet), base::Status::OK);
   EXPECT_EQ(packets.next(packet), base::Status::BAD_OPCODE);
@@ -125,7 +125,7 @@ TEST(ReferencePackets, SkipsUnknownPackets) {
 }
 
 TEST(ReferencePackets, AcceptsEmptyStream) {
-  reference::ReferencePackets packets({}, {});
+  flow::libipt::ReferencePackets packets({}, {});
   Packet packet;
   EXPECT_EQ(packets.next(packet), base::Status::END_OF_STREAM);
 }

@@ -1,8 +1,8 @@
-#include "index/segment_sink.h"
+#include "flow/index/segment_sink.h"
 
 #include <algorithm>
 
-namespace ptkit::index {
+namespace ptkit::flow::index {
 
 void SegmentSink::note(const flow::StreamSpan& place) noexcept { oldest_ = std::min(oldest_, place.since); }
 
@@ -65,4 +65,4 @@ void SegmentSink::close(const flow::BulkRoom& room) {
     lines_.add(ips_[i], ips_[i] + (sizes_[i] == 0 ? 0 : sizes_[i] - 1));
 }
 
-}  // namespace ptkit::index
+}  // namespace ptkit::flow::index

@@ -1,6 +1,6 @@
-#include "reference/events.h"
+#include "flow/libipt/events.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 namespace {
 
 using flow::Event;
@@ -252,4 +252,4 @@ bool to_event(const pt_event& from, flow::Event& to) noexcept {
          to_trace_event(from, to) || to_trigger_event(from, to);
 }
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

@@ -1,10 +1,10 @@
-#include "reference/memory.h"
+#include "flow/libipt/memory.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 
 bool Memory::attach(pt_insn_decoder& decoder) noexcept {
   library_image_.reset(pt_image_alloc(nullptr));
@@ -55,4 +55,4 @@ int Memory::read(std::uint8_t* buffer, std::size_t size, const pt_asid* asid, st
   }
 }
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

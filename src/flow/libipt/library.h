@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "trace/bundle.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 
 struct InsnDecoderDeleter {
   void operator()(pt_insn_decoder* decoder) const noexcept { pt_insn_free_decoder(decoder); }
@@ -31,4 +31,4 @@ using LibraryImagePtr = std::unique_ptr<pt_image, LibraryImageDeleter>;
 // `status` is a negative pt_error_code.
 [[nodiscard]] base::Status to_status(int status) noexcept;
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

@@ -1,9 +1,9 @@
-#include "reference/library.h"
+#include "flow/libipt/library.h"
 
+#include "flow/libipt/decoder.h"
 #include "packet/errata.h"
-#include "reference/decoder.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 namespace {
 
 pt_errata superset() noexcept {
@@ -113,4 +113,4 @@ std::string reference_version() {
 
 unsigned reference_header_version() noexcept { return LIBIPT_VERSION; }
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

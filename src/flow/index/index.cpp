@@ -1,4 +1,4 @@
-#include "index/index.h"
+#include "flow/index/index.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "base/fields.h"
 #include "flow/decoder/state_bytes.h"
 
-namespace ptkit::index {
+namespace ptkit::flow::index {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x0058'4449'4B54'5054;  // "TPTKIDX"
@@ -263,4 +263,4 @@ std::vector<std::uint8_t> with_sums(base::Bytes index, base::Bytes sums) {
   return out;
 }
 
-}  // namespace ptkit::index
+}  // namespace ptkit::flow::index

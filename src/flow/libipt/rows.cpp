@@ -1,8 +1,8 @@
-#include "reference/rows.h"
+#include "flow/libipt/rows.h"
 
 #include "flow/code/block_cache.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 namespace {
 
 using code::insn::InsnClass;
@@ -140,4 +140,4 @@ void RowBuilder::release_events() {
   waiting_.clear();
 }
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

@@ -5,9 +5,9 @@
 #include <span>
 
 #include "code/image/image.h"
-#include "reference/library.h"
+#include "flow/libipt/library.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 
 // Without sections, libipt does not cache decoded code and reads each instruction. So libipt and ptkit's
 // decoder always see the same code, even if the code changes with time.
@@ -46,4 +46,4 @@ class Memory {
   std::uint64_t cr3_ = pt_asid_no_cr3;
 };
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

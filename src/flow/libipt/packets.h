@@ -6,7 +6,7 @@
 #include "packet/packet.h"
 #include "trace/bundle.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 
 // Has the interface of packet::PacketDecoder. libipt splits the bytes and reads the fields. This class joins
 // runs of PAD, rebuilds the IP and sets the PSB+ flag, which libipt does not. Expected differences: BBP, BIP,
@@ -31,4 +31,4 @@ class ReferencePackets {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

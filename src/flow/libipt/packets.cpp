@@ -1,12 +1,12 @@
-#include "reference/packets.h"
+#include "flow/libipt/packets.h"
 
 #include <limits>
 #include <new>
 
+#include "flow/libipt/library.h"
 #include "packet/decoder.h"
-#include "reference/library.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 namespace {
 
 using packet::Packet;
@@ -314,4 +314,4 @@ base::Status ReferencePackets::set_position(std::uint64_t offset) noexcept {
 }
 std::uint64_t ReferencePackets::position() const noexcept { return impl_->position(); }
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt

@@ -1,4 +1,4 @@
-#include "reference/decoder.h"
+#include "flow/libipt/decoder.h"
 
 #include <algorithm>
 #include <new>
@@ -6,13 +6,13 @@
 
 #include "base/bits.h"
 #include "flow/code/loop_guard.h"
+#include "flow/libipt/events.h"
+#include "flow/libipt/memory.h"
+#include "flow/libipt/rows.h"
 #include "packet/decoder.h"
 #include "ptkit/rtit_regs.h"
-#include "reference/events.h"
-#include "reference/memory.h"
-#include "reference/rows.h"
 
-namespace ptkit::reference {
+namespace ptkit::flow::libipt {
 namespace {
 
 [[maybe_unused]] constexpr unsigned kMaxResumes = 16;
@@ -442,4 +442,4 @@ std::unique_ptr<flow::RowSource> make_reference(const trace::Stream& stream,
   return std::make_unique<ReferenceDecoder>(stream, configuration, image, options, sink, track);
 }
 
-}  // namespace ptkit::reference
+}  // namespace ptkit::flow::libipt
