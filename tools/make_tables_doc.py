@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/tables.md (columns, kinds, payloads, flags and codes of tables) and docs/warnings.md.
 
-All of it comes from the sources of the core itself: src/columns/schema.def (by way of the
+All of it comes from the sources of the core itself: src/tables/columns/schema.def (by way of the
 extension module), src/packet/packets.def, src/base/status.def, src/trace/warnings.def, and the comments of
 the enumerators in src/flow/rows/rows.h and src/code/insn/insn.h. With `--check`: fails if a page is not up to
 date.
@@ -131,9 +131,9 @@ ENUMS = (
     ("BranchKind", "Branch kinds", "src/flow/rows/rows.h", "BranchKind"),
     ("InsnClass", "Instruction classes", "src/code/insn/insn.h", "InsnClass"),
     ("GapCause", "Gap causes", "src/flow/rows/rows.h", "GapCause"),
-    ("CallHow", "How frames begin", "src/calls/stack/frame.h", "How"),
-    ("CallEnd", "How frames end", "src/calls/stack/frame.h", "EndHow"),
-    ("StackAnomaly", "Stack anomalies", "src/calls/stack/frame.h", "AnomalyKind"),
+    ("CallHow", "How frames begin", "src/tables/calls/stack/frame.h", "How"),
+    ("CallEnd", "How frames end", "src/tables/calls/stack/frame.h", "EndHow"),
+    ("StackAnomaly", "Stack anomalies", "src/tables/calls/stack/frame.h", "AnomalyKind"),
 )
 # Enumeration, heading, and the tables whose flags have these bits.
 FLAGS = (

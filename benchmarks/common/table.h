@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "columns/read/reader.h"
 #include "common/contest.h"
 #include "flow/decoder/decoder.h"
+#include "tables/columns/read/reader.h"
 
 namespace ptkit::bench {
 
@@ -18,11 +18,11 @@ class Session {
 
   // Counts all edges of some streams. Rows: branches.
   [[nodiscard]] Outcome edges(std::vector<std::uint32_t> streams) {
-    columns::Request request;
-    request.table = columns::TableId::edges;
+    tables::columns::Request request;
+    request.table = tables::columns::TableId::edges;
     request.time = false;
     auto reader = open(request, std::move(streams));
-    while (reader->step(SIZE_MAX) == columns::TableReader::Step::MORE) {
+    while (reader->step(SIZE_MAX) == tables::columns::TableReader::Step::MORE) {
     }
     Outcome outcome;
     outcome.errors = reader->error_rows();
@@ -32,37 +32,37 @@ class Session {
 
   // Every branch of the first stream, in parts that share memory.
   [[nodiscard]] Outcome branches(std::size_t part) {
-    using columns::Column;
-    columns::Request request;
-    request.table = columns::TableId::branches;
+    using tables::columns::Column;
+    tables::columns::Request request;
+    request.table = tables::columns::TableId::branches;
     request.time = false;
-    request.mask = columns::ColumnMask{1} << columns::index_of(Column::branches_from_ip) |
-                   columns::ColumnMask{1} << columns::index_of(Column::branches_to_ip) |
-                   columns::ColumnMask{1} << columns::index_of(Column::branches_kind);
-    const auto memory =
-        columns::take_part(*memory_, request.table, request.mask, part + columns::TableReader::kSlackRows);
+    request.mask = tables::columns::ColumnMask{1} << tables::columns::index_of(Column::branches_from_ip) |
+                   tables::columns::ColumnMask{1} << tables::columns::index_of(Column::branches_to_ip) |
+                   tables::columns::ColumnMask{1} << tables::columns::index_of(Column::branches_kind);
+    const auto memory = tables::columns::take_part(*memory_, request.table, request.mask,
+                                                   part + tables::columns::TableReader::kSlackRows);
     auto reader = open(request, {0});
     Outcome outcome;
     for (;;) {
       reader->attach(memory);
-      auto step = columns::TableReader::Step::MORE;
-      while (step == columns::TableReader::Step::MORE) step = reader->step(part);
-      std::vector<columns::Run> runs;
-      const columns::PartMemory rows = reader->end_part(part, runs);
+      auto step = tables::columns::TableReader::Step::MORE;
+      while (step == tables::columns::TableReader::Step::MORE) step = reader->step(part);
+      std::vector<tables::columns::Run> runs;
+      const tables::columns::PartMemory rows = reader->end_part(part, runs);
       outcome.rows += rows.rows;
       outcome.errors += reader->error_rows();
       static_cast<void>(reader->take_errors());
       static_cast<void>(reader->take_gaps());
       const auto* const to =
-          static_cast<const std::uint64_t*>(rows.columns[columns::index_of(Column::branches_to_ip)]);
+          static_cast<const std::uint64_t*>(rows.columns[tables::columns::index_of(Column::branches_to_ip)]);
       if (rows.rows != 0) outcome.sum += to[rows.rows - 1];
       if (rows.rows < part) return outcome;
     }
   }
 
  private:
-  [[nodiscard]] std::unique_ptr<columns::TableReader> open(const columns::Request& request,
-                                                           std::vector<std::uint32_t> streams) {
+  [[nodiscard]] std::unique_ptr<tables::columns::TableReader> open(const tables::columns::Request& request,
+                                                                   std::vector<std::uint32_t> streams) {
     const packet::Errata errata = packet::errata_for(bundle_->configuration.cpu);
     auto source = [this, errata](std::uint32_t index, flow::FlowSink& sink,
                                  time::TimeTrack* track) -> std::unique_ptr<flow::RowSource> {
@@ -71,17 +71,17 @@ class Session {
       return std::make_unique<flow::FlowDecoder>(bundle_->streams[index], bundle_->configuration, image_,
                                                  options, sink, track, &code_);
     };
-    columns::TableReader::Input input;
+    tables::columns::TableReader::Input input;
     input.bundle = bundle_;
     input.streams = std::move(streams);
     input.errata = errata;
     input.factory = std::move(source);
-    return std::make_unique<columns::TableReader>(std::move(input), request);
+    return std::make_unique<tables::columns::TableReader>(std::move(input), request);
   }
 
   // What is digested is as small as the code, so that it is always rows.
-  static void add_edges(columns::Batch& batch, Outcome& outcome) {
-    using columns::Column;
+  static void add_edges(tables::columns::Batch& batch, Outcome& outcome) {
+    using tables::columns::Column;
     Digest digest;
     for (std::size_t row = 0; row < batch.rows(); ++row) {
       const std::uint64_t count = batch.counts<Column::edges_count>()[row];
@@ -98,7 +98,7 @@ class Session {
   std::shared_ptr<const trace::TraceBundle> bundle_;
   code::image::Image image_;
   flow::CodeCachePool code_;
-  std::shared_ptr<columns::MemoryPool> memory_ = std::make_shared<columns::MemoryPool>();
+  std::shared_ptr<tables::columns::MemoryPool> memory_ = std::make_shared<tables::columns::MemoryPool>();
 };
 
 }  // namespace ptkit::bench

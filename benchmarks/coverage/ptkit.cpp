@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "aggregate/coverage.h"
 #include "coverage/fuzzer.h"
+#include "tables/coverage/coverage.h"
 
 namespace ptkit::bench {
 namespace {
@@ -32,7 +32,7 @@ class Fuzzer {
   std::uint64_t digest() {
     decoder_.sort_edges();
     Digest digest;
-    for (const aggregate::Edge& edge : decoder_.edges()) {
+    for (const tables::coverage::Edge& edge : decoder_.edges()) {
       digest.add(edge.from_ip);
       digest.add(edge.to_ip);
       digest.add(static_cast<std::uint64_t>(edge.kind));
@@ -49,7 +49,7 @@ class Fuzzer {
   }
 
   const trace::TraceBundle& bundle_;
-  aggregate::CoverageDecoder decoder_;
+  tables::coverage::CoverageDecoder decoder_;
   std::vector<std::uint8_t> hits_ = std::vector<std::uint8_t>(kMapBytes, 0);
   std::vector<std::uint8_t> virgin_ = std::vector<std::uint8_t>(kMapBytes, 0xff);
 };

@@ -17,11 +17,11 @@
 #include "code/symbol/load_addresses.h"
 #include "code/symbol/source_lines.h"
 #include "code/symbol/symbols.h"
-#include "columns/batch.h"
-#include "columns/read/stream_facts.h"
 #include "flow/fast/code_cache_pool.h"
 #include "flow/index/index.h"
 #include "flow/rows/branch_choice.h"
+#include "tables/columns/batch.h"
+#include "tables/columns/read/stream_facts.h"
 #include "trace/bundle.h"
 
 namespace ptkit::bindings {
@@ -64,7 +64,7 @@ struct Session {
   std::unique_ptr<code::symbol::LoadAddresses> loads;
   std::shared_ptr<const code::symbol::DebugModules> debug;  // null: only what the bundle has
   std::unique_ptr<code::symbol::SourceLines> lines;
-  std::shared_ptr<columns::StreamFacts> facts;
+  std::shared_ptr<tables::columns::StreamFacts> facts;
   // Bytes of streams that all readers decoded, and the builder of an index.
   std::shared_ptr<std::atomic<std::uint64_t>> decoded = std::make_shared<std::atomic<std::uint64_t>>(0);
 };
@@ -92,13 +92,13 @@ T value_or_raise(base::Result<T> result) {
 [[nodiscard]] trace::TraceBuffer buffer_from_python(const py::object& owner, const char* what);
 
 // (rows, columns, runs): dictionaries of read-only arrays that own the batch's memory, and of RunColumns.
-[[nodiscard]] py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch);
+[[nodiscard]] py::tuple batch_to_python(std::unique_ptr<tables::columns::Batch> batch);
 // An array of cells that `owner` keeps alive; empty without cells.
-[[nodiscard]] py::array read_only_array(columns::CellType type, void* cells, std::size_t rows,
+[[nodiscard]] py::array read_only_array(tables::columns::CellType type, void* cells, std::size_t rows,
                                         const py::object& owner);
 // A read-only array of stride 0: all rows have this value.
-[[nodiscard]] py::array uniform_array(columns::CellType type, std::uint64_t value, std::size_t rows);
-[[nodiscard]] py::dict runs_to_python(const std::vector<columns::Run>& runs);
+[[nodiscard]] py::array uniform_array(tables::columns::CellType type, std::uint64_t value, std::size_t rows);
+[[nodiscard]] py::dict runs_to_python(const std::vector<tables::columns::Run>& runs);
 
 void register_arrow(py::module_& module);
 void register_base(py::module_& module);

@@ -3,9 +3,9 @@
 #include "flow/decoder/record_decoder.h"
 
 #if PTKIT_HAVE_LIBIPT
-#include "columns/sources/packet_source.h"
 #include "flow/libipt/decoder.h"
 #include "flow/libipt/packets.h"
+#include "tables/columns/sources/packet_source.h"
 #endif
 
 namespace ptkit::bindings {
@@ -18,8 +18,8 @@ std::vector<std::string> engine_names() {
 #endif
 }
 
-columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<const Session> session,
-                                    const flow::FlowOptions& options) {
+tables::columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<const Session> session,
+                                            const flow::FlowOptions& options) {
 #if PTKIT_HAVE_LIBIPT
   if (engine == "libipt") {
     return [session = std::move(session), options](std::uint32_t index, flow::FlowSink& sink,
@@ -52,9 +52,9 @@ columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<c
   };
 }
 
-columns::DecoderFactory make_decoder_factory(const std::string& engine,
-                                             std::shared_ptr<const Session> session,
-                                             const flow::FlowOptions& options) {
+tables::columns::DecoderFactory make_decoder_factory(const std::string& engine,
+                                                     std::shared_ptr<const Session> session,
+                                                     const flow::FlowOptions& options) {
   if ((engine != "ptkit" && engine != "simple") || session->image->empty()) return {};
   flow::FlowOptions ours = options;
   ours.fast = engine == "ptkit";
@@ -71,14 +71,14 @@ columns::DecoderFactory make_decoder_factory(const std::string& engine,
   };
 }
 
-columns::PacketFactory make_packet_factory([[maybe_unused]] const std::string& engine,
-                                           [[maybe_unused]] std::shared_ptr<const Session> session) {
+tables::columns::PacketFactory make_packet_factory([[maybe_unused]] const std::string& engine,
+                                                   [[maybe_unused]] std::shared_ptr<const Session> session) {
 #if PTKIT_HAVE_LIBIPT
   if (engine == "libipt") {
-    return [session = std::move(session)](std::uint32_t index, bool sync, columns::RowSink& sink) {
+    return [session = std::move(session)](std::uint32_t index, bool sync, tables::columns::RowSink& sink) {
       const auto& bundle = *session->bundle;
       const base::Bytes bytes = bundle.streams[index].data.bytes();
-      return std::make_unique<columns::PacketSource<flow::libipt::ReferencePackets>>(
+      return std::make_unique<tables::columns::PacketSource<flow::libipt::ReferencePackets>>(
           bytes, flow::libipt::ReferencePackets(bytes, bundle.configuration), sync, sink);
     };
   }

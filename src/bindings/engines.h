@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bindings/bindings.h"
-#include "columns/read/reader.h"
 #include "flow/decoder/decoder.h"
+#include "tables/columns/read/reader.h"
 
 namespace ptkit::bindings {
 
@@ -14,17 +14,17 @@ namespace ptkit::bindings {
 [[nodiscard]] std::vector<std::string> engine_names();
 
 // Creates decoders of the session's streams. The session must outlive the decoders.
-[[nodiscard]] columns::SourceFactory make_factory(const std::string& engine,
-                                                  std::shared_ptr<const Session> session,
-                                                  const flow::FlowOptions& options);
+[[nodiscard]] tables::columns::SourceFactory make_factory(const std::string& engine,
+                                                          std::shared_ptr<const Session> session,
+                                                          const flow::FlowOptions& options);
 
 // Creates ptkit's decoders from a checkpoint on. Empty for other engines, and without code.
-[[nodiscard]] columns::DecoderFactory make_decoder_factory(const std::string& engine,
-                                                           std::shared_ptr<const Session> session,
-                                                           const flow::FlowOptions& options);
+[[nodiscard]] tables::columns::DecoderFactory make_decoder_factory(const std::string& engine,
+                                                                   std::shared_ptr<const Session> session,
+                                                                   const flow::FlowOptions& options);
 
 // Creates packet decoders of another engine. Empty for ptkit's own decoder.
-[[nodiscard]] columns::PacketFactory make_packet_factory(const std::string& engine,
-                                                         std::shared_ptr<const Session> session);
+[[nodiscard]] tables::columns::PacketFactory make_packet_factory(const std::string& engine,
+                                                                 std::shared_ptr<const Session> session);
 
 }  // namespace ptkit::bindings

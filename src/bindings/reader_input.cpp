@@ -19,7 +19,7 @@ void check_stream(const trace::TraceBundle& bundle, std::uint32_t stream, const 
 
 }  // namespace
 
-columns::TableReader::Input reader_input(std::shared_ptr<Session> session, ReadOptions options) {
+tables::columns::TableReader::Input reader_input(std::shared_ptr<Session> session, ReadOptions options) {
   for (const auto stream : options.streams) {
     check_stream(*session->bundle, stream, options.engine);
     prepare_stream(session->bundle->streams[stream]);
@@ -29,7 +29,7 @@ columns::TableReader::Input reader_input(std::shared_ptr<Session> session, ReadO
   flow.errata = packet::errata_for(session->bundle->configuration.cpu);
   flow.ticks = options.ticks;
   flow.watch_filter = true;
-  columns::TableReader::Input input;
+  tables::columns::TableReader::Input input;
   input.bundle = session->bundle;
   input.streams = std::move(options.streams);
   input.errata = flow.errata;
@@ -43,24 +43,24 @@ columns::TableReader::Input reader_input(std::shared_ptr<Session> session, ReadO
   return input;
 }
 
-columns::ColumnMask mask_of(columns::TableId table, const std::vector<std::string>& names) {
-  columns::ColumnMask mask = 0;
-  const auto infos = columns::columns_of(table);
+tables::columns::ColumnMask mask_of(tables::columns::TableId table, const std::vector<std::string>& names) {
+  tables::columns::ColumnMask mask = 0;
+  const auto infos = tables::columns::columns_of(table);
   for (const auto& name : names) {
     for (std::size_t i = 0; i < infos.size(); ++i) {
-      if (infos[i].name == name) mask |= columns::ColumnMask{1} << i;
+      if (infos[i].name == name) mask |= tables::columns::ColumnMask{1} << i;
     }
   }
   return mask;
 }
 
-columns::Selection selection_of(const py::dict& given) {
-  columns::Selection selection;
+tables::columns::Selection selection_of(const py::dict& given) {
+  tables::columns::Selection selection;
   const auto has = [&](const char* key) { return given.contains(key) && !given[key].is_none(); };
   if (has("ips")) {
     using Range = std::tuple<std::uint64_t, std::uint64_t, std::optional<trace::SpaceId>>;
     for (const auto& [first, last, space] : given["ips"].cast<std::vector<Range>>()) {
-      selection.ips.push_back({first, last, space.value_or(columns::kEverySpace)});
+      selection.ips.push_back({first, last, space.value_or(tables::columns::kEverySpace)});
     }
   }
   if (has("pids")) selection.pids = given["pids"].cast<std::vector<std::int64_t>>();

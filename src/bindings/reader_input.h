@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bindings/bindings.h"
-#include "columns/read/reader.h"
-#include "columns/request.h"
+#include "tables/columns/read/reader.h"
+#include "tables/columns/request.h"
 
 namespace ptkit::bindings {
 
@@ -19,12 +19,14 @@ struct ReadOptions {
 };
 
 // Raises an error if there is no such stream, or the engine cannot read it.
-[[nodiscard]] columns::TableReader::Input reader_input(std::shared_ptr<Session> session, ReadOptions options);
+[[nodiscard]] tables::columns::TableReader::Input reader_input(std::shared_ptr<Session> session,
+                                                               ReadOptions options);
 
 // Raises TypeError for values of other types.
-[[nodiscard]] columns::Selection selection_of(const py::dict& given);
+[[nodiscard]] tables::columns::Selection selection_of(const py::dict& given);
 
 // The columns of a table with these names.
-[[nodiscard]] columns::ColumnMask mask_of(columns::TableId table, const std::vector<std::string>& names);
+[[nodiscard]] tables::columns::ColumnMask mask_of(tables::columns::TableId table,
+                                                  const std::vector<std::string>& names);
 
 }  // namespace ptkit::bindings

@@ -39,30 +39,31 @@ py::array typed_array(void* cells, std::size_t rows, const py::object& owner) {
   return py::array(std::move(array));
 }
 
-py::array owned_array(columns::CellType type, columns::ColumnMemory memory, std::size_t rows) {
+py::array owned_array(tables::columns::CellType type, tables::columns::ColumnMemory memory,
+                      std::size_t rows) {
   py::object owner;
   void* const cells = memory.data();
   if (cells != nullptr)
-    owner = py::capsule(new columns::ColumnMemory(std::move(memory)),
-                        [](void* kept) { delete static_cast<columns::ColumnMemory*>(kept); });
+    owner = py::capsule(new tables::columns::ColumnMemory(std::move(memory)),
+                        [](void* kept) { delete static_cast<tables::columns::ColumnMemory*>(kept); });
   return read_only_array(type, cells, rows, owner);
 }
 
 // Rows of a column that is kept as runs, until Python asks for its array.
 struct RunColumn {
-  columns::CellRuns runs;
+  tables::columns::CellRuns runs;
   std::size_t rows = 0;
 };
 
 py::array array_of(const RunColumn& column) {
-  columns::ColumnMemory memory;
+  tables::columns::ColumnMemory memory;
   if (column.rows != 0) {
     const py::gil_scoped_release release;
-    const std::size_t cells = column.rows + columns::CellRuns::kSlack;
+    const std::size_t cells = column.rows + tables::columns::CellRuns::kSlack;
     if (!memory.grow(cells * sizeof(std::uint64_t), 0)) throw std::bad_alloc();
     column.runs.write_wide(0, column.rows, reinterpret_cast<std::uint64_t*>(memory.data()));
   }
-  return owned_array(columns::CellType::U64, std::move(memory), column.rows);
+  return owned_array(tables::columns::CellType::U64, std::move(memory), column.rows);
 }
 
 template <typename T>
@@ -75,7 +76,7 @@ py::array typed_uniform_array(std::uint64_t value, std::size_t rows) {
 }
 
 template <typename T, typename Get>
-py::array_t<T> run_column(const std::vector<columns::Run>& runs, Get get) {
+py::array_t<T> run_column(const std::vector<tables::columns::Run>& runs, Get get) {
   py::array_t<T> array(static_cast<py::ssize_t>(runs.size()));
   auto* cells = array.mutable_data();
   for (std::size_t i = 0; i < runs.size(); ++i) cells[i] = get(runs[i]);
@@ -198,44 +199,45 @@ trace::TraceBuffer buffer_from_python(const py::object& owner, const char* what)
   return {bytes, std::move(info)};
 }
 
-py::array read_only_array(columns::CellType type, void* cells, std::size_t rows, const py::object& owner) {
+py::array read_only_array(tables::columns::CellType type, void* cells, std::size_t rows,
+                          const py::object& owner) {
   switch (type) {
-    case columns::CellType::U8:
+    case tables::columns::CellType::U8:
       return typed_array<std::uint8_t>(cells, rows, owner);
-    case columns::CellType::U16:
+    case tables::columns::CellType::U16:
       return typed_array<std::uint16_t>(cells, rows, owner);
-    case columns::CellType::U32:
+    case tables::columns::CellType::U32:
       return typed_array<std::uint32_t>(cells, rows, owner);
-    case columns::CellType::I32:
+    case tables::columns::CellType::I32:
       return typed_array<std::int32_t>(cells, rows, owner);
-    case columns::CellType::I64:
+    case tables::columns::CellType::I64:
       return typed_array<std::int64_t>(cells, rows, owner);
-    case columns::CellType::U64:
+    case tables::columns::CellType::U64:
       break;
   }
   return typed_array<std::uint64_t>(cells, rows, owner);
 }
 
-py::array uniform_array(columns::CellType type, std::uint64_t value, std::size_t rows) {
+py::array uniform_array(tables::columns::CellType type, std::uint64_t value, std::size_t rows) {
   switch (type) {
-    case columns::CellType::U8:
+    case tables::columns::CellType::U8:
       return typed_uniform_array<std::uint8_t>(value, rows);
-    case columns::CellType::U16:
+    case tables::columns::CellType::U16:
       return typed_uniform_array<std::uint16_t>(value, rows);
-    case columns::CellType::U32:
+    case tables::columns::CellType::U32:
       return typed_uniform_array<std::uint32_t>(value, rows);
-    case columns::CellType::I32:
+    case tables::columns::CellType::I32:
       return typed_uniform_array<std::int32_t>(value, rows);
-    case columns::CellType::I64:
+    case tables::columns::CellType::I64:
       return typed_uniform_array<std::int64_t>(value, rows);
-    case columns::CellType::U64:
+    case tables::columns::CellType::U64:
       break;
   }
   return typed_uniform_array<std::uint64_t>(value, rows);
 }
 
-py::dict runs_to_python(const std::vector<columns::Run>& runs) {
-  using columns::Run;
+py::dict runs_to_python(const std::vector<tables::columns::Run>& runs) {
+  using tables::columns::Run;
   py::dict out;
   out["row"] = run_column<std::uint64_t>(runs, [](const Run& run) { return run.row; });
   out["stream"] = run_column<std::uint32_t>(runs, [](const Run& run) { return run.stream; });
@@ -247,10 +249,10 @@ py::dict runs_to_python(const std::vector<columns::Run>& runs) {
   return out;
 }
 
-py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch) {
+py::tuple batch_to_python(std::unique_ptr<tables::columns::Batch> batch) {
   if (batch == nullptr) throw std::bad_alloc();
   py::dict arrays;
-  const auto infos = columns::columns_of(batch->table());
+  const auto infos = tables::columns::columns_of(batch->table());
   const std::size_t rows = batch->rows();
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (((batch->mask() >> i) & 1) == 0) continue;

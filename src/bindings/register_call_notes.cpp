@@ -2,17 +2,17 @@
 #include <functional>
 
 #include "bindings/bindings.h"
-#include "calls/sums/function_totals.h"
-#include "calls/sums/table_frames.h"
+#include "tables/calls/sums/function_totals.h"
+#include "tables/calls/sums/table_frames.h"
 
 namespace ptkit::bindings {
 namespace {
 
-using calls::FrameNotes;
+using tables::calls::FrameNotes;
 
 // The arrays stay alive as long as the dictionary has them.
 template <typename T>
-calls::CellView<T> view_of(const py::dict& columns, const char* name, std::size_t rows) {
+tables::calls::CellView<T> view_of(const py::dict& columns, const char* name, std::size_t rows) {
   const auto array = py::cast<py::array>(columns[name]);
   if (!array.dtype().equal(py::dtype::of<T>()) || array.ndim() != 1 ||
       static_cast<std::size_t>(array.shape(0)) != rows)
@@ -20,8 +20,8 @@ calls::CellView<T> view_of(const py::dict& columns, const char* name, std::size_
   return {static_cast<const std::byte*>(array.data()), array.strides(0)};
 }
 
-calls::CallRows rows_of(const py::dict& columns, std::size_t count) {
-  calls::CallRows rows;
+tables::calls::CallRows rows_of(const py::dict& columns, std::size_t count) {
+  tables::calls::CallRows rows;
   rows.rows = count;
   const auto take = [&](auto& view, const char* name) {
     view = view_of<std::decay_t<decltype(view[0])>>(columns, name, count);
@@ -51,15 +51,16 @@ calls::CallRows rows_of(const py::dict& columns, std::size_t count) {
 }
 
 // None: the rows do not suffice.
-py::object sums(const FrameNotes& notes, const py::dict& columns, std::size_t count,
-                const std::function<std::unique_ptr<columns::Batch>(const calls::TableFrames&)>& sum_up,
-                bool (*suffices)(const calls::TableFrames&)) {
-  const calls::CallRows rows = rows_of(columns, count);
-  std::unique_ptr<columns::Batch> batch;
+py::object sums(
+    const FrameNotes& notes, const py::dict& columns, std::size_t count,
+    const std::function<std::unique_ptr<tables::columns::Batch>(const tables::calls::TableFrames&)>& sum_up,
+    bool (*suffices)(const tables::calls::TableFrames&)) {
+  const tables::calls::CallRows rows = rows_of(columns, count);
+  std::unique_ptr<tables::columns::Batch> batch;
   bool is_enough = false;
   {
     const py::gil_scoped_release release;
-    const calls::TableFrames frames(notes, rows);
+    const tables::calls::TableFrames frames(notes, rows);
     is_enough = suffices(frames);
     if (is_enough) batch = sum_up(frames);
   }
@@ -70,33 +71,34 @@ py::object sums(const FrameNotes& notes, const py::dict& columns, std::size_t co
 
 py::object sum_functions(const FrameNotes& notes, const py::dict& columns, std::size_t rows,
                          const std::string& by, bool tails_replaced) {
-  const auto group = calls::by_of(by);
-  const auto tails = tails_replaced ? calls::Tails::REPLACED : calls::Tails::NESTED;
-  const bool is_plain = group == calls::By::FUNCTION && !tails_replaced;
-  const auto sum_up = [&](const calls::TableFrames& frames) {
-    return frames.functions(group, tails, columns::kAllColumns);
+  const auto group = tables::calls::by_of(by);
+  const auto tails = tails_replaced ? tables::calls::Tails::REPLACED : tables::calls::Tails::NESTED;
+  const bool is_plain = group == tables::calls::By::FUNCTION && !tails_replaced;
+  const auto sum_up = [&](const tables::calls::TableFrames& frames) {
+    return frames.functions(group, tails, tables::columns::kAllColumns);
   };
-  if (is_plain) return sums(notes, columns, rows, sum_up, [](const calls::TableFrames&) { return true; });
+  if (is_plain)
+    return sums(notes, columns, rows, sum_up, [](const tables::calls::TableFrames&) { return true; });
   return sums(notes, columns, rows, sum_up,
-              [](const calls::TableFrames& frames) { return frames.is_whole(); });
+              [](const tables::calls::TableFrames& frames) { return frames.is_whole(); });
 }
 
 py::object sum_tree(const FrameNotes& notes, const py::dict& columns, std::size_t rows) {
   return sums(
       notes, columns, rows,
-      [](const calls::TableFrames& frames) { return frames.tree(columns::kAllColumns); },
-      [](const calls::TableFrames& frames) { return frames.has_callers(); });
+      [](const tables::calls::TableFrames& frames) { return frames.tree(tables::columns::kAllColumns); },
+      [](const tables::calls::TableFrames& frames) { return frames.has_callers(); });
 }
 
 // The least kind is 1, so that 0 stands for rows of none.
 py::tuple sum_parts(const FrameNotes& notes, const py::dict& columns, std::size_t rows, const py::dict& more,
                     std::size_t kinds) {
-  const calls::CallRows found = rows_of(columns, rows);
+  const tables::calls::CallRows found = rows_of(columns, rows);
   const auto kind_of = view_of<std::uint8_t>(more, "kind", rows);
-  std::vector<calls::TableFrames::Part> parts;
+  std::vector<tables::calls::TableFrames::Part> parts;
   {
     const py::gil_scoped_release release;
-    parts = calls::TableFrames(notes, found).parts_of(kind_of, kinds);
+    parts = tables::calls::TableFrames(notes, found).parts_of(kind_of, kinds);
   }
   const auto size = static_cast<py::ssize_t>(parts.size());
   py::array_t<std::int64_t> counts(size);
@@ -113,19 +115,19 @@ py::tuple sum_parts(const FrameNotes& notes, const py::dict& columns, std::size_
 
 py::array_t<std::uint8_t> find_outermost(const FrameNotes& notes, const py::dict& columns, std::size_t rows,
                                          const py::dict& more) {
-  const calls::CallRows found = rows_of(columns, rows);
+  const tables::calls::CallRows found = rows_of(columns, rows);
   const auto chosen = view_of<std::uint8_t>(more, "chosen", rows);
   std::vector<std::uint8_t> outer;
   {
     const py::gil_scoped_release release;
-    outer = calls::TableFrames(notes, found).outermost(chosen);
+    outer = tables::calls::TableFrames(notes, found).outermost(chosen);
   }
   return py::array_t<std::uint8_t>(static_cast<py::ssize_t>(outer.size()), outer.data());
 }
 
 // A row of the table of functions for each number, without sums.
 py::tuple name_functions(const FrameNotes& notes) {
-  auto batch = calls::function_rows(notes.functions());
+  auto batch = tables::calls::function_rows(notes.functions());
   if (batch == nullptr) throw std::bad_alloc();
   return batch_to_python(std::move(batch));
 }

@@ -7,49 +7,49 @@
 #include "bindings/bindings.h"
 #include "bindings/long_calls.h"
 #include "bindings/reader_input.h"
-#include "calls/call_crew.h"
-#include "calls/frame_rows.h"
-#include "calls/python_frames.h"
-#include "calls/stack_watch.h"
-#include "calls/sums/call_sums.h"
-#include "calls/sums/two_sinks.h"
 #include "code/symbol/python_name.h"
+#include "tables/calls/call_crew.h"
+#include "tables/calls/frame_rows.h"
+#include "tables/calls/python_frames.h"
+#include "tables/calls/stack_watch.h"
+#include "tables/calls/sums/call_sums.h"
+#include "tables/calls/sums/two_sinks.h"
 
 namespace ptkit::bindings {
 namespace {
 
-using calls::CallSums;
-using calls::StreamCalls;
+using tables::calls::CallSums;
+using tables::calls::StreamCalls;
 
 constexpr const char* kReaderInUse = "another thread reads from this reader";
 
 // What is asked of the frames of a stream beside what a sink gets.
 struct Looks {
-  calls::StackWatch* watch = nullptr;
+  tables::calls::StackWatch* watch = nullptr;
   bool all_branches = false;
   bool all_groups = false;
-  std::vector<calls::StackStates>* noted = nullptr;  // of each stream
+  std::vector<tables::calls::StackStates>* noted = nullptr;  // of each stream
 };
 
 // What all reads of calls have in common.
 struct CallQuery {
   std::shared_ptr<Session> session;
   std::vector<std::uint32_t> streams;
-  std::vector<columns::TableReader::Input> inputs;  // of each stream
-  columns::Selection frames;                        // selects frames
-  columns::Selection owners;                        // selects threads, processes and spaces
+  std::vector<tables::columns::TableReader::Input> inputs;  // of each stream
+  tables::columns::Selection frames;                        // selects frames
+  tables::columns::Selection owners;                        // selects threads, processes and spaces
   std::size_t threads = 1;
   bool time = true;
-  calls::Tails tails = calls::Tails::NESTED;
-  calls::FrameView frames_shown = calls::FrameView::NATIVE;
+  tables::calls::Tails tails = tables::calls::Tails::NESTED;
+  tables::calls::FrameView frames_shown = tables::calls::FrameView::NATIVE;
   bool inlines = false;
-  std::shared_ptr<columns::RowBudget> budget;
+  std::shared_ptr<tables::columns::RowBudget> budget;
   std::optional<StreamCalls::Input::Window> window;
-  std::vector<std::optional<calls::StackStates>> states;  // of each stream, or none
+  std::vector<std::optional<tables::calls::StackStates>> states;  // of each stream, or none
 
   [[nodiscard]] std::unique_ptr<StreamCalls> open(std::size_t index, std::size_t own_threads,
-                                                  calls::FrameSink& sink, const Looks& looks) const {
-    columns::TableReader::Input input = inputs[index];
+                                                  tables::calls::FrameSink& sink, const Looks& looks) const {
+    tables::columns::TableReader::Input input = inputs[index];
     input.threads = own_threads;
     StreamCalls::Input how{std::move(input),
                            *session->image,
@@ -89,9 +89,9 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
                                       const py::dict& selection, const std::string& engine,
                                       const std::string& resync, std::size_t threads, bool time,
                                       bool tails_replaced, const std::string& frames, bool inlines,
-                                      std::shared_ptr<columns::RowBudget> budget, const py::object& window,
-                                      const std::string& window_by, bool select_sides,
-                                      const std::shared_ptr<IndexHandle>& index,
+                                      std::shared_ptr<tables::columns::RowBudget> budget,
+                                      const py::object& window, const std::string& window_by,
+                                      bool select_sides, const std::shared_ptr<IndexHandle>& index,
                                       const std::vector<py::buffer>& states) {
   if (inlines && !session->debug) throw py::value_error("a session without folders for debug files");
   auto query = std::make_shared<CallQuery>();
@@ -103,36 +103,36 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
   query->owners.spaces = query->frames.spaces;
   query->threads = threads;
   query->time = time;
-  if (tails_replaced) query->tails = calls::Tails::REPLACED;
-  if (frames == "python") query->frames_shown = calls::FrameView::PYTHON;
-  if (frames == "mixed") query->frames_shown = calls::FrameView::MIXED;
+  if (tails_replaced) query->tails = tables::calls::Tails::REPLACED;
+  if (frames == "python") query->frames_shown = tables::calls::FrameView::PYTHON;
+  if (frames == "mixed") query->frames_shown = tables::calls::FrameView::MIXED;
   query->inlines = inlines;
   query->budget = std::move(budget);
   if (!window.is_none()) {
     const auto [begin, end] = window.cast<std::pair<std::uint64_t, std::uint64_t>>();
     const bool by_time = window_by == "time";
-    query->window = {by_time ? columns::PhasesBy::TIME : columns::PhasesBy::INSTRUCTIONS, begin, end,
-                     !select_sides};
+    query->window = {by_time ? tables::columns::PhasesBy::TIME : tables::columns::PhasesBy::INSTRUCTIONS,
+                     begin, end, !select_sides};
   }
   for (const auto stream : query->streams)
     query->inputs.push_back(reader_input(query->session, {{stream}, engine, resync, 1, false}));
   if (index == nullptr) return query;
-  for (columns::TableReader::Input& input : query->inputs) input.index = index->index;
+  for (tables::columns::TableReader::Input& input : query->inputs) input.index = index->index;
   if (!query->window || states.size() != query->streams.size()) return query;
   for (const py::buffer& state : states) {
     const trace::TraceBuffer bytes = buffer_from_python(state, "states");
-    query->states.push_back(calls::StackStates::from_bytes(bytes.bytes(), *query->session->bundle));
+    query->states.push_back(tables::calls::StackStates::from_bytes(bytes.bytes(), *query->session->bundle));
   }
   return query;
 }
 
 // Reads all streams, each with the reader that `open` makes; `take` gets them in order.
-void read_streams(const CallQuery& query, const calls::CallCrew::Make& open,
-                  const calls::CallCrew::Take& take) {
+void read_streams(const CallQuery& query, const tables::calls::CallCrew::Make& open,
+                  const tables::calls::CallCrew::Take& take) {
   bool out_of_memory = false;
   {
     const py::gil_scoped_release release;
-    calls::CallCrew crew(query.streams.size(), query.threads, open, take);
+    tables::calls::CallCrew crew(query.streams.size(), query.threads, open, take);
     while (!crew.wait_for(kSignalPeriod)) {
       const py::gil_scoped_acquire gil;
       check_signals();
@@ -146,14 +146,14 @@ void read_streams(const CallQuery& query, const calls::CallCrew::Make& open,
 
 // Makes readers with a sink each.
 template <typename Sink>
-calls::CallCrew::Make into(const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks,
-                           const Looks& looks = {}) {
+tables::calls::CallCrew::Make into(const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks,
+                                   const Looks& looks = {}) {
   return [&query, &sinks, looks](std::size_t index) {
     return query.open(index, query.threads_of(index), *sinks[index], looks);
   };
 }
 
-void append(std::unique_ptr<columns::Batch>& all, std::unique_ptr<columns::Batch> more) {
+void append(std::unique_ptr<tables::columns::Batch>& all, std::unique_ptr<tables::columns::Batch> more) {
   if (more == nullptr) throw std::bad_alloc();
   if (all == nullptr) {
     all = std::move(more);
@@ -162,9 +162,10 @@ void append(std::unique_ptr<columns::Batch>& all, std::unique_ptr<columns::Batch
   }
 }
 
-[[nodiscard]] py::tuple to_python(std::unique_ptr<columns::Batch>& batch, columns::TableId table,
-                                  columns::ColumnMask mask = columns::kAllColumns) {
-  if (batch == nullptr) batch = std::make_unique<columns::Batch>(table, mask);
+[[nodiscard]] py::tuple to_python(std::unique_ptr<tables::columns::Batch>& batch,
+                                  tables::columns::TableId table,
+                                  tables::columns::ColumnMask mask = tables::columns::kAllColumns) {
+  if (batch == nullptr) batch = std::make_unique<tables::columns::Batch>(table, mask);
   batch->shrink();
   return batch_to_python(std::move(batch));
 }
@@ -179,27 +180,28 @@ class Gathered {
   Gathered(const Gathered&) = delete;
   Gathered& operator=(const Gathered&) = delete;
   void report(std::uint64_t bytes) {
-    if (budget_ != nullptr && budget_->report_bytes(share_, bytes, 0) == columns::RowBudget::Answer::STOP)
+    if (budget_ != nullptr &&
+        budget_->report_bytes(share_, bytes, 0) == tables::columns::RowBudget::Answer::STOP)
       throw std::bad_alloc();
   }
 
  private:
-  std::shared_ptr<columns::RowBudget> budget_;
-  columns::RowBudget::Share share_;
+  std::shared_ptr<tables::columns::RowBudget> budget_;
+  tables::columns::RowBudget::Share share_;
 };
 
 // What could not be decoded.
 struct Sides {
-  std::unique_ptr<columns::Batch> errors;
-  std::unique_ptr<columns::Batch> gaps;
+  std::unique_ptr<tables::columns::Batch> errors;
+  std::unique_ptr<tables::columns::Batch> gaps;
 
   void add(StreamCalls& calls) {
     append(errors, calls.take_errors());
     append(gaps, calls.take_gaps());
   }
   [[nodiscard]] py::tuple take(py::object rows) {
-    return py::make_tuple(std::move(rows), to_python(errors, columns::TableId::errors),
-                          to_python(gaps, columns::TableId::gaps));
+    return py::make_tuple(std::move(rows), to_python(errors, tables::columns::TableId::errors),
+                          to_python(gaps, tables::columns::TableId::gaps));
   }
 };
 
@@ -220,16 +222,18 @@ class StreamSums {
   [[nodiscard]] py::dict to_python() {
     py::dict found;
     for (const auto& [name, by] :
-         {std::pair("function", calls::By::FUNCTION), std::pair("entry", calls::By::ENTRY),
-          std::pair("module", calls::By::MODULE)})
-      found[name] = rows_to_python(all_.functions(by, columns::usual_columns(columns::TableId::functions)));
+         {std::pair("function", tables::calls::By::FUNCTION), std::pair("entry", tables::calls::By::ENTRY),
+          std::pair("module", tables::calls::By::MODULE)})
+      found[name] = rows_to_python(
+          all_.functions(by, tables::columns::usual_columns(tables::columns::TableId::functions)));
     if (all_.has_tree())
-      found["tree"] = rows_to_python(all_.tree(columns::usual_columns(columns::TableId::call_tree)));
+      found["tree"] =
+          rows_to_python(all_.tree(tables::columns::usual_columns(tables::columns::TableId::call_tree)));
     return found;
   }
 
  private:
-  [[nodiscard]] static py::tuple rows_to_python(std::unique_ptr<columns::Batch> rows) {
+  [[nodiscard]] static py::tuple rows_to_python(std::unique_ptr<tables::columns::Batch> rows) {
     if (rows == nullptr) throw std::bad_alloc();
     rows->shrink();
     return batch_to_python(std::move(rows));
@@ -241,46 +245,46 @@ class StreamSums {
 
 // ((calls, anomalies, notes, sums or None), errors, gaps). `with_sums`: what read_sums() gives, too.
 py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& names, bool with_sums) {
-  std::vector<std::unique_ptr<calls::FrameTable>> tables;
-  std::vector<std::unique_ptr<calls::TwoSinks>> sinks;
-  const auto mask = mask_of(columns::TableId::calls, names);
+  std::vector<std::unique_ptr<tables::calls::FrameTable>> tables;
+  std::vector<std::unique_ptr<tables::calls::TwoSinks>> sinks;
+  const auto mask = mask_of(tables::columns::TableId::calls, names);
   const auto tree = with_sums ? CallSums::Tree::SMALL : CallSums::Tree::NONE;
   StreamSums sums(query, tree);
   for (std::size_t i = 0; i < query.streams.size(); ++i) {
-    tables.push_back(std::make_unique<calls::FrameTable>(query.frames, mask, query.streams[i],
-                                                         query.frames_shown != calls::FrameView::NATIVE));
-    sinks.push_back(std::make_unique<calls::TwoSinks>(*tables[i], *sums.of_streams()[i]));
+    tables.push_back(std::make_unique<tables::calls::FrameTable>(
+        query.frames, mask, query.streams[i], query.frames_shown != tables::calls::FrameView::NATIVE));
+    sinks.push_back(std::make_unique<tables::calls::TwoSinks>(*tables[i], *sums.of_streams()[i]));
   }
-  std::unique_ptr<columns::Batch> all;
-  std::unique_ptr<columns::Batch> anomalies;
+  std::unique_ptr<tables::columns::Batch> all;
+  std::unique_ptr<tables::columns::Batch> anomalies;
   Sides sides;
   Gathered gathered(query);
-  const auto notes = std::make_shared<calls::FrameNotes>();
+  const auto notes = std::make_shared<tables::calls::FrameNotes>();
   const auto open = with_sums ? into(query, sinks, {.all_groups = true}) : into(query, tables);
   read_streams(query, open, [&](std::size_t index, StreamCalls& calls) {
     sides.add(calls);
     if (with_sums) sums.end_stream(index, calls);
-    calls::FrameTable& table = *tables[index];
+    tables::calls::FrameTable& table = *tables[index];
     const std::uint64_t first_id = notes->frames();
     append(all, table.take(first_id, calls.functions(), *notes));
     append(anomalies, table.take_anomalies(first_id));
     gathered.report(all->bytes() + anomalies->bytes() + notes->bytes() + sums.bytes());
   });
-  return sides.take(py::make_tuple(to_python(all, columns::TableId::calls, mask),
-                                   to_python(anomalies, columns::TableId::stack_anomalies), notes,
+  return sides.take(py::make_tuple(to_python(all, tables::columns::TableId::calls, mask),
+                                   to_python(anomalies, tables::columns::TableId::stack_anomalies), notes,
                                    with_sums ? py::object(sums.to_python()) : py::object(py::none())));
 }
 
 // ((sums, states), errors, gaps). `tree`: the tree is asked for. `kept`: other sums may be asked for later.
 // `noted`: states of each stream for an index; else there are none.
 py::tuple read_sums(const CallQuery& query, bool tree, bool kept, bool noted) {
-  const bool has_tree = kept && query.tails == calls::Tails::NESTED;
+  const bool has_tree = kept && query.tails == tables::calls::Tails::NESTED;
   StreamSums sums(query, tree       ? CallSums::Tree::WHOLE
                          : has_tree ? CallSums::Tree::SMALL
                                     : CallSums::Tree::NONE);
   Sides sides;
   Gathered gathered(query);
-  std::vector<calls::StackStates> states(noted ? query.streams.size() : 0);
+  std::vector<tables::calls::StackStates> states(noted ? query.streams.size() : 0);
   std::vector<std::vector<std::uint8_t>> bytes(states.size());
   const Looks looks{.all_groups = true, .noted = noted ? &states : nullptr};
   read_streams(query, into(query, sums.of_streams(), looks), [&](std::size_t index, StreamCalls& calls) {
@@ -305,7 +309,7 @@ std::span<const std::uint64_t> span_of(const Ticks& ticks) {
 template <typename Watch, typename Rows>
 py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr<Watch>>& watches,
                        bool all_branches, const Rows& rows) {
-  std::unique_ptr<columns::Batch> all;
+  std::unique_ptr<tables::columns::Batch> all;
   std::uint64_t first_id = 0;
   const auto open = [&](std::size_t index) {
     return query.open(index, query.threads_of(index), *watches[index],
@@ -316,35 +320,35 @@ py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr
     first_id += watches[index]->frames();
   });
   if (all == nullptr)
-    all = std::make_unique<columns::Batch>(columns::TableId::at_times, columns::kAllColumns);
+    all = std::make_unique<tables::columns::Batch>(tables::columns::TableId::at_times,
+                                                   tables::columns::kAllColumns);
   all->shrink();
   return batch_to_python(std::move(all));
 }
 
 // Frames at the top at places of each stream: instructions and stream offsets before them.
 py::tuple read_frames_at(const CallQuery& query, const std::vector<std::pair<Ticks, Ticks>>& places) {
-  std::vector<std::unique_ptr<calls::PlaceWatch>> watches;
+  std::vector<std::unique_ptr<tables::calls::PlaceWatch>> watches;
   for (const auto& [instructions, offsets] : places) {
-    std::vector<calls::PlaceWatch::Asked> asked;
+    std::vector<tables::calls::PlaceWatch::Asked> asked;
     for (py::ssize_t i = 0; i < instructions.size(); ++i)
       asked.push_back({instructions.at(i), offsets.at(i)});
-    watches.push_back(std::make_unique<calls::PlaceWatch>(std::move(asked)));
+    watches.push_back(std::make_unique<tables::calls::PlaceWatch>(std::move(asked)));
   }
   return read_moments(query, watches, false,
-                      [](const calls::PlaceWatch& watch, std::uint32_t, std::uint64_t first_id) {
+                      [](const tables::calls::PlaceWatch& watch, std::uint32_t, std::uint64_t first_id) {
                         return watch.rows(first_id);
                       });
 }
 
 // What is open at times in [least, most], which ascend.
 py::tuple read_times(const CallQuery& query, const Ticks& least, const Ticks& most) {
-  std::vector<std::unique_ptr<calls::TimeWatch>> watches;
+  std::vector<std::unique_ptr<tables::calls::TimeWatch>> watches;
   for (std::size_t i = 0; i < query.streams.size(); ++i)
-    watches.push_back(std::make_unique<calls::TimeWatch>(span_of(least), span_of(most)));
+    watches.push_back(std::make_unique<tables::calls::TimeWatch>(span_of(least), span_of(most)));
   return read_moments(query, watches, true,
-                      [](const calls::TimeWatch& watch, std::uint32_t stream, std::uint64_t first_id) {
-                        return watch.rows(stream, first_id);
-                      });
+                      [](const tables::calls::TimeWatch& watch, std::uint32_t stream,
+                         std::uint64_t first_id) { return watch.rows(stream, first_id); });
 }
 
 bool names_python(const CallQuery& query) {
@@ -356,14 +360,14 @@ bool names_python(const CallQuery& query) {
 // Frames in the order in which they end, in parts.
 struct CallReader {
   std::shared_ptr<CallQuery> query;
-  calls::FrameList frames;
+  tables::calls::FrameList frames;
   std::unique_ptr<StreamCalls> calls;
   Sides sides;
   std::size_t next = 0;
   std::atomic<bool> busy{false};
 
   CallReader(std::shared_ptr<CallQuery> of, const std::vector<std::string>& names)
-      : query(std::move(of)), frames(query->frames, mask_of(columns::TableId::calls, names)) {}
+      : query(std::move(of)), frames(query->frames, mask_of(tables::columns::TableId::calls, names)) {}
   // The reader's destructor joins its threads, which may wait for the GIL in a callback.
   ~CallReader() {
     const py::gil_scoped_release release;
@@ -392,7 +396,7 @@ struct CallReader {
 // ((rows, columns, runs), errors, gaps): up to `rows` rows; fewer only at the end.
 py::tuple read_part(CallReader& self, std::size_t rows) {
   const ExclusiveUse use(self.busy, kReaderInUse);
-  std::unique_ptr<columns::Batch> part;
+  std::unique_ptr<tables::columns::Batch> part;
   {
     const py::gil_scoped_release release;
     auto last = std::chrono::steady_clock::now();

@@ -1,15 +1,15 @@
 // Counts of basic blocks and of their instructions, over arrays of blocks.
 #include <cstring>
 
-#include "aggregate/block_counts.h"
 #include "bindings/bindings.h"
+#include "tables/coverage/block_counts.h"
 
 namespace ptkit::bindings {
 namespace {
 
-using aggregate::BlockCounts;
-using aggregate::ExecutedBlock;
-using aggregate::InstructionCount;
+using tables::coverage::BlockCounts;
+using tables::coverage::ExecutedBlock;
+using tables::coverage::InstructionCount;
 
 // A column, which may have stride 0: all rows have one value.
 template <typename T>

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <optional>
 
-#include "aggregate/coverage.h"
 #include "bindings/bindings.h"
 #include "bindings/long_calls.h"
 #include "packet/errata.h"
+#include "tables/coverage/coverage.h"
 #include "trace/rtit_ctl.h"
 
 namespace ptkit::bindings {
@@ -15,9 +15,9 @@ namespace {
 
 constexpr const char* kDecoderInUse = "another thread uses this decoder";
 
-using aggregate::CoverageDecoder;
-using aggregate::Outcome;
-using columns::Column;
+using tables::columns::Column;
+using tables::coverage::CoverageDecoder;
+using tables::coverage::Outcome;
 using Clock = std::chrono::steady_clock;
 
 struct Coverage {
@@ -110,7 +110,7 @@ Outcome decode(Coverage& self, const py::object& buffer, const py::object& bitma
   for (const trace::TraceBuffer& owner : owners) chunks.push_back(owner.bytes());
   std::optional<py::buffer_info> hits_view;
   std::optional<py::buffer_info> virgin_view;
-  aggregate::Maps maps;
+  tables::coverage::Maps maps;
   maps.hits = map_from_python(bitmap, self.map_size, "bitmap", hits_view);
   maps.virgin = map_from_python(virgin, self.map_size, "virgin", virgin_view);
   maps.clear = clear;
@@ -130,19 +130,20 @@ Outcome decode(Coverage& self, const py::object& buffer, const py::object& bitma
   return value_or_raise(std::move(result));
 }
 
-std::unique_ptr<columns::Batch> batch_of(columns::TableId table, std::size_t rows) {
-  auto batch = std::make_unique<columns::Batch>(table, columns::kAllColumns);
+std::unique_ptr<tables::columns::Batch> batch_of(tables::columns::TableId table, std::size_t rows) {
+  auto batch = std::make_unique<tables::columns::Batch>(table, tables::columns::kAllColumns);
   batch->begin_run({});
   if (!batch->reserve(rows)) throw std::bad_alloc();
   return batch;
 }
 
 // The edges that a member function of the decoder lists.
-py::tuple edges(Coverage& self, std::span<const aggregate::Edge> (CoverageDecoder::*list)() const noexcept) {
+py::tuple edges(Coverage& self,
+                std::span<const tables::coverage::Edge> (CoverageDecoder::*list)() const noexcept) {
   const ExclusiveUse use(self.busy, kDecoderInUse);
   self.decoder->sort_edges();
   const auto all = (*self.decoder.*list)();
-  auto batch = batch_of(columns::TableId::edges, all.size());
+  auto batch = batch_of(tables::columns::TableId::edges, all.size());
   copy_edges(all, {{batch->cells<Column::edges_from_ip>(), all.size()},
                    {batch->cells<Column::edges_to_ip>(), all.size()},
                    {batch->cells<Column::edges_kind>(), all.size()},
@@ -185,11 +186,11 @@ std::size_t edges_into(Coverage& self, const py::object& from_ip, const py::obje
 py::tuple errors(Coverage& self) {
   const ExclusiveUse use(self.busy, kDecoderInUse);
   const auto all = self.decoder->errors();
-  auto batch = batch_of(columns::TableId::errors, all.size());
+  auto batch = batch_of(tables::columns::TableId::errors, all.size());
   for (std::size_t row = 0; row < all.size(); ++row) {
     const flow::FlowError& error = all[row].error;
-    const int flags =
-        (error.ip_known ? columns::ERROR_IP_KNOWN : 0) | (error.file >= 0 ? columns::ERROR_FILE_KNOWN : 0);
+    const int flags = (error.ip_known ? tables::columns::ERROR_IP_KNOWN : 0) |
+                      (error.file >= 0 ? tables::columns::ERROR_FILE_KNOWN : 0);
     batch->put<Column::errors_code>(row, static_cast<std::uint8_t>(error.code));
     batch->put<Column::errors_offset>(row, error.place.offset);
     batch->put<Column::errors_ip>(row, error.ip);
@@ -210,7 +211,7 @@ py::tuple errors(Coverage& self) {
 py::tuple gaps(Coverage& self) {
   const ExclusiveUse use(self.busy, kDecoderInUse);
   const auto all = self.decoder->gaps();
-  auto batch = batch_of(columns::TableId::gaps, all.size());
+  auto batch = batch_of(tables::columns::TableId::gaps, all.size());
   for (std::size_t row = 0; row < all.size(); ++row) {
     const flow::Gap& gap = all[row].gap;
     batch->put<Column::gaps_cause>(row, static_cast<std::uint8_t>(gap.cause));
@@ -281,7 +282,7 @@ void register_coverage(py::module_& module) {
             self.decoder->set_bundle(code_of(session, self.configuration));
           },
           py::arg("session"));
-  module.def("edge_hash", py::vectorize(&aggregate::edge_hash), py::arg("from_ip"), py::arg("to_ip"));
+  module.def("edge_hash", py::vectorize(&tables::coverage::edge_hash), py::arg("from_ip"), py::arg("to_ip"));
 }
 
 }  // namespace ptkit::bindings

@@ -2,11 +2,11 @@
 #include <pybind11/native_enum.h>
 
 #include "bindings/bindings.h"
-#include "calls/stack/frame.h"
 #include "code/insn/insn.h"
-#include "columns/schema.h"
 #include "flow/rows/rows.h"
 #include "packet/packet.h"
+#include "tables/calls/stack/frame.h"
+#include "tables/columns/schema.h"
 #include "time/track.h"
 #include "trace/branch_record.h"
 
@@ -39,7 +39,7 @@ void register_packet_enums(py::module_& module) {
       .value("MULT", Packet::MULT)
       .value("ICNT", Packet::ICNT)
       .value("IN_PSB", Packet::IN_PSB)
-      .value("TIME_KNOWN", static_cast<Packet::Flag>(columns::PACKET_TIME_KNOWN))
+      .value("TIME_KNOWN", static_cast<Packet::Flag>(tables::columns::PACKET_TIME_KNOWN))
       .finalize();
 }
 
@@ -112,11 +112,11 @@ void register_flow_flags(py::module_& module) {
       .value("TIME_KNOWN", flow::EV_TIME_KNOWN)
       .value("QUALIFICATION_KNOWN", flow::EV_QUALIFICATION_KNOWN)
       .finalize();
-  py::native_enum<columns::ErrorFlag>(module, "ErrorFlag", "enum.IntFlag",
-                                      "Bits of `flags` of errors; docs/tables.md says what each means.")
-      .value("IP_KNOWN", columns::ERROR_IP_KNOWN)
-      .value("FILE_KNOWN", columns::ERROR_FILE_KNOWN)
-      .value("TIME_KNOWN", columns::ERROR_TIME_KNOWN)
+  py::native_enum<tables::columns::ErrorFlag>(
+      module, "ErrorFlag", "enum.IntFlag", "Bits of `flags` of errors; docs/tables.md says what each means.")
+      .value("IP_KNOWN", tables::columns::ERROR_IP_KNOWN)
+      .value("FILE_KNOWN", tables::columns::ERROR_FILE_KNOWN)
+      .value("TIME_KNOWN", tables::columns::ERROR_TIME_KNOWN)
       .finalize();
 }
 
@@ -160,7 +160,7 @@ void register_small_enums(py::module_& module) {
 
 void register_call_enums(py::module_& module) {
   {
-    using Enum = calls::How;
+    using Enum = tables::calls::How;
     py::native_enum<Enum>(module, "CallHow", "enum.IntEnum",
                           "How a frame began; docs/tables.md says what each means.")
         // clang-format off
@@ -170,7 +170,7 @@ void register_call_enums(py::module_& module) {
                 .finalize();
   }
   {
-    using Enum = calls::EndHow;
+    using Enum = tables::calls::EndHow;
     py::native_enum<Enum>(module, "CallEnd", "enum.IntEnum",
                           "How a frame ended; docs/tables.md says what each means.")
         // clang-format off
@@ -180,7 +180,7 @@ void register_call_enums(py::module_& module) {
                 .finalize();
   }
   {
-    using Enum = calls::AnomalyKind;
+    using Enum = tables::calls::AnomalyKind;
     py::native_enum<Enum>(module, "StackAnomaly", "enum.IntEnum",
                           "What fits no open frame; docs/tables.md says what each means.")
         // clang-format off
@@ -193,62 +193,62 @@ void register_call_enums(py::module_& module) {
 }
 
 void register_call_flags(py::module_& module) {
-  py::native_enum<columns::CallFlag>(module, "CallFlag", "enum.IntFlag",
-                                     "Bits of `flags` of calls; docs/tables.md says what each means.")
-      .value("EXACT", columns::CALL_EXACT)
-      .value("PARENT_KNOWN", columns::CALL_PARENT)
-      .value("ENTRY_KNOWN", columns::CALL_ENTRY)
-      .value("CALL_KNOWN", columns::CALL_CALL)
-      .value("RETURN_KNOWN", columns::CALL_RETURN)
-      .value("CONTINUES_KNOWN", columns::CALL_CONTINUES)
-      .value("RECURSIVE", columns::CALL_RECURSIVE)
-      .value("IN_TX", columns::CALL_IN_TX)
-      .value("BEGIN_SEEN", columns::CALL_BEGIN_SEEN)
-      .value("TIME_KNOWN", columns::CALL_TIME_KNOWN)
-      .value("END_TIME_KNOWN", columns::CALL_END_TIME_KNOWN)
-      .value("UNDECIDED", columns::CALL_UNDECIDED)
-      .value("IMPORT", columns::CALL_IMPORT)
-      .value("BEGINS_BEFORE", columns::CALL_BEGINS_BEFORE)
-      .value("ENDS_AFTER", columns::CALL_ENDS_AFTER)
+  py::native_enum<tables::columns::CallFlag>(module, "CallFlag", "enum.IntFlag",
+                                             "Bits of `flags` of calls; docs/tables.md says what each means.")
+      .value("EXACT", tables::columns::CALL_EXACT)
+      .value("PARENT_KNOWN", tables::columns::CALL_PARENT)
+      .value("ENTRY_KNOWN", tables::columns::CALL_ENTRY)
+      .value("CALL_KNOWN", tables::columns::CALL_CALL)
+      .value("RETURN_KNOWN", tables::columns::CALL_RETURN)
+      .value("CONTINUES_KNOWN", tables::columns::CALL_CONTINUES)
+      .value("RECURSIVE", tables::columns::CALL_RECURSIVE)
+      .value("IN_TX", tables::columns::CALL_IN_TX)
+      .value("BEGIN_SEEN", tables::columns::CALL_BEGIN_SEEN)
+      .value("TIME_KNOWN", tables::columns::CALL_TIME_KNOWN)
+      .value("END_TIME_KNOWN", tables::columns::CALL_END_TIME_KNOWN)
+      .value("UNDECIDED", tables::columns::CALL_UNDECIDED)
+      .value("IMPORT", tables::columns::CALL_IMPORT)
+      .value("BEGINS_BEFORE", tables::columns::CALL_BEGINS_BEFORE)
+      .value("ENDS_AFTER", tables::columns::CALL_ENDS_AFTER)
       .finalize();
-  py::native_enum<columns::AnomalyFlag>(
+  py::native_enum<tables::columns::AnomalyFlag>(
       module, "StackAnomalyFlag", "enum.IntFlag",
       "Bits of `flags` of stack anomalies; docs/tables.md says what each means.")
-      .value("FROM_KNOWN", columns::ANOMALY_FROM_KNOWN)
-      .value("FRAME_KNOWN", columns::ANOMALY_FRAME_KNOWN)
-      .value("EXPECTED_KNOWN", columns::ANOMALY_EXPECTED_KNOWN)
-      .value("NO_CALL_BEFORE", columns::ANOMALY_NO_CALL_BEFORE)
-      .value("TIME_KNOWN", columns::ANOMALY_TIME_KNOWN)
+      .value("FROM_KNOWN", tables::columns::ANOMALY_FROM_KNOWN)
+      .value("FRAME_KNOWN", tables::columns::ANOMALY_FRAME_KNOWN)
+      .value("EXPECTED_KNOWN", tables::columns::ANOMALY_EXPECTED_KNOWN)
+      .value("NO_CALL_BEFORE", tables::columns::ANOMALY_NO_CALL_BEFORE)
+      .value("TIME_KNOWN", tables::columns::ANOMALY_TIME_KNOWN)
       .finalize();
-  py::native_enum<columns::FunctionFlag>(
+  py::native_enum<tables::columns::FunctionFlag>(
       module, "FunctionFlag", "enum.IntFlag",
       "Bits of `flags` of functions and call trees; docs/tables.md says what each means.")
-      .value("ENTRY_KNOWN", columns::FUNCTION_ENTRY_KNOWN)
-      .value("FILE_KNOWN", columns::FUNCTION_FILE_KNOWN)
-      .value("EXACT", columns::FUNCTION_EXACT)
-      .value("PARENT_KNOWN", columns::FUNCTION_PARENT_KNOWN)
-      .value("SYSCALL", columns::FUNCTION_SYSCALL)
-      .value("INTERRUPT", columns::FUNCTION_INTERRUPT)
-      .value("TIME_KNOWN", columns::FUNCTION_TIME_KNOWN)
-      .value("INLINED", columns::FUNCTION_INLINED)
-      .value("COUNT_EXACT", columns::FUNCTION_COUNT_EXACT)
-      .value("IMPORT", columns::FUNCTION_IMPORT)
+      .value("ENTRY_KNOWN", tables::columns::FUNCTION_ENTRY_KNOWN)
+      .value("FILE_KNOWN", tables::columns::FUNCTION_FILE_KNOWN)
+      .value("EXACT", tables::columns::FUNCTION_EXACT)
+      .value("PARENT_KNOWN", tables::columns::FUNCTION_PARENT_KNOWN)
+      .value("SYSCALL", tables::columns::FUNCTION_SYSCALL)
+      .value("INTERRUPT", tables::columns::FUNCTION_INTERRUPT)
+      .value("TIME_KNOWN", tables::columns::FUNCTION_TIME_KNOWN)
+      .value("INLINED", tables::columns::FUNCTION_INLINED)
+      .value("COUNT_EXACT", tables::columns::FUNCTION_COUNT_EXACT)
+      .value("IMPORT", tables::columns::FUNCTION_IMPORT)
       .finalize();
 }
 
 void register_moment_flag(py::module_& module) {
-  py::native_enum<columns::MomentFlag>(
+  py::native_enum<tables::columns::MomentFlag>(
       module, "MomentFlag", "enum.IntFlag",
       "Bits of `flags` of at_times and ptwrites; docs/tables.md says what each means.")
-      .value("IP_KNOWN", columns::MOMENT_IP_KNOWN)
-      .value("FRAME_KNOWN", columns::MOMENT_FRAME_KNOWN)
-      .value("ENTRY_KNOWN", columns::MOMENT_ENTRY_KNOWN)
-      .value("INNERMOST", columns::MOMENT_INNERMOST)
-      .value("SYSCALL", columns::MOMENT_SYSCALL)
-      .value("INTERRUPT", columns::MOMENT_INTERRUPT)
-      .value("TIME_KNOWN", columns::MOMENT_TIME_KNOWN)
-      .value("COVERED", columns::MOMENT_COVERED)
-      .value("IMPORT", columns::MOMENT_IMPORT)
+      .value("IP_KNOWN", tables::columns::MOMENT_IP_KNOWN)
+      .value("FRAME_KNOWN", tables::columns::MOMENT_FRAME_KNOWN)
+      .value("ENTRY_KNOWN", tables::columns::MOMENT_ENTRY_KNOWN)
+      .value("INNERMOST", tables::columns::MOMENT_INNERMOST)
+      .value("SYSCALL", tables::columns::MOMENT_SYSCALL)
+      .value("INTERRUPT", tables::columns::MOMENT_INTERRUPT)
+      .value("TIME_KNOWN", tables::columns::MOMENT_TIME_KNOWN)
+      .value("COVERED", tables::columns::MOMENT_COVERED)
+      .value("IMPORT", tables::columns::MOMENT_IMPORT)
       .finalize();
 }
 

@@ -8,8 +8,8 @@
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"
-#include "calls/sums/call_sums.h"
 #include "flow/index/builder.h"
+#include "tables/calls/sums/call_sums.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -93,7 +93,7 @@ std::shared_ptr<IndexHandle> open(const std::string& path, const Session& sessio
 // What sums over frames depend on, besides what an index does.
 std::uint64_t sums_identity(const Session& session) {
   const py::gil_scoped_release nogil;
-  return base::mix(calls::kSumsVersion, session.recorded_symbols->identity());
+  return base::mix(tables::calls::kSumsVersion, session.recorded_symbols->identity());
 }
 
 // The index with sums. It has none yet.

@@ -7,9 +7,9 @@
 
 #include "bindings/bindings.h"
 #include "flow/rows/text.h"
-#include "lines/fields.h"
 #include "packet/opcodes.h"
 #include "packet/text.h"
+#include "tables/text/fields.h"
 #include "trace/drakvuf.h"
 #include "trace/rtit_ctl.h"
 
@@ -21,33 +21,33 @@ using Array = py::array_t<T, py::array::c_style>;
 using Known = std::optional<Array<bool>>;
 using Times = std::tuple<Array<std::uint64_t>, Array<std::uint32_t>, Array<bool>>;
 
-lines::Number number_by_name(std::string_view name) {
-  if (name == "hex16") return lines::Number::HEX16;
-  if (name == "hex") return lines::Number::HEX;
-  if (name == "decimal") return lines::Number::DECIMAL;
-  if (name == "seconds") return lines::Number::SECONDS;
+tables::text::Number number_by_name(std::string_view name) {
+  if (name == "hex16") return tables::text::Number::HEX16;
+  if (name == "hex") return tables::text::Number::HEX;
+  if (name == "decimal") return tables::text::Number::DECIMAL;
+  if (name == "seconds") return tables::text::Number::SECONDS;
   throw py::value_error("no form of numbers: " + std::string(name));
 }
 
-lines::Style style_by_name(std::string_view name) {
-  if (name == "name") return lines::Style::NAME;
-  if (name == "place") return lines::Style::PLACE;
-  if (name == "json") return lines::Style::JSON;
+tables::text::Style style_by_name(std::string_view name) {
+  if (name == "name") return tables::text::Style::NAME;
+  if (name == "place") return tables::text::Style::PLACE;
+  if (name == "json") return tables::text::Style::JSON;
   throw py::value_error("no style of addresses: " + std::string(name));
 }
 
-lines::Names names_by_name(std::string_view name) {
-  if (name == "symbol") return lines::Names::SYMBOL;
-  if (name == "rva") return lines::Names::RVA;
-  if (name == "rva and symbol") return lines::Names::RVA_AND_SYMBOL;
+tables::text::Names names_by_name(std::string_view name) {
+  if (name == "symbol") return tables::text::Names::SYMBOL;
+  if (name == "rva") return tables::text::Names::RVA;
+  if (name == "rva and symbol") return tables::text::Names::RVA_AND_SYMBOL;
   throw py::value_error("no kind of names: " + std::string(name));
 }
 
-lines::InstructionStyle instruction_style(std::string_view name) {
-  if (name == "text") return lines::InstructionStyle::TEXT;
-  if (name == "raw") return lines::InstructionStyle::RAW;
-  if (name == "json") return lines::InstructionStyle::JSON;
-  if (name == "json bytes") return lines::InstructionStyle::JSON_BYTES;
+tables::text::InstructionStyle instruction_style(std::string_view name) {
+  if (name == "text") return tables::text::InstructionStyle::TEXT;
+  if (name == "raw") return tables::text::InstructionStyle::RAW;
+  if (name == "json") return tables::text::InstructionStyle::JSON;
+  if (name == "json bytes") return tables::text::InstructionStyle::JSON_BYTES;
   throw py::value_error("no style of instructions: " + std::string(name));
 }
 
@@ -66,10 +66,10 @@ class LineWriter {
               names_by_name(names),
               short_names,
               {}},
-        instructions_{{{code_, lines::InstructionStyle::TEXT},
-                       {code_, lines::InstructionStyle::RAW},
-                       {code_, lines::InstructionStyle::JSON},
-                       {code_, lines::InstructionStyle::JSON_BYTES}}} {
+        instructions_{{{code_, tables::text::InstructionStyle::TEXT},
+                       {code_, tables::text::InstructionStyle::RAW},
+                       {code_, tables::text::InstructionStyle::JSON},
+                       {code_, tables::text::InstructionStyle::JSON_BYTES}}} {
     code_.modules.resize(session_->bundle->files.size());
   }
   LineWriter(const LineWriter&) = delete;
@@ -89,7 +89,7 @@ class LineWriter {
   }
   // The fields between these two calls are a group.
   void begin_group() {
-    if (groups_ == texts_.size()) texts_.push_back(std::make_unique<lines::KeptTexts>());
+    if (groups_ == texts_.size()) texts_.push_back(std::make_unique<tables::text::KeptTexts>());
     lines_.groups.push_back({lines_.fields.size(), 0, texts_[groups_++].get()});
   }
   void end_group() {
@@ -100,21 +100,22 @@ class LineWriter {
 
   void number(const py::array& cells, std::string_view form, const Known& known, std::string_view unknown,
               std::string_view before, std::string_view after, std::size_t width) {
-    lines::Field& field = add(lines::NumberField{cells_of(cells), number_by_name(form)}, known, unknown);
-    field.before = lines::PaddedText(before);
-    field.after = lines::PaddedText(after);
+    tables::text::Field& field =
+        add(tables::text::NumberField{cells_of(cells), number_by_name(form)}, known, unknown);
+    field.before = tables::text::PaddedText(before);
+    field.after = tables::text::PaddedText(after);
     field.width = width;
   }
   void label(const py::array& cells, const std::vector<std::string>& labels, const Known& known,
              std::string_view unknown) {
     if (labels.empty()) throw py::value_error("no labels");
-    lines::LabelField value{cells_of(cells), {}};
+    tables::text::LabelField value{cells_of(cells), {}};
     for (const std::string& text : labels) value.labels.emplace_back(text);
     add(std::move(value), known, unknown);
   }
   void texts(const py::list& texts) {
     if (texts.size() != lines_.rows) throw py::value_error("one text for each row");
-    lines::TextField value;
+    tables::text::TextField value;
     for (const py::handle text : texts) value.texts.push_back(py::cast<std::string_view>(text));
     kept_.push_back(texts);
     add(std::move(value), std::nullopt, {});
@@ -122,32 +123,34 @@ class LineWriter {
   void address(std::string_view style, const std::string& end, const Array<std::uint64_t>& ips,
                const Array<std::uint32_t>& spaces, const Known& known, const std::optional<Times>& times,
                const std::optional<Array<std::uint64_t>>& from, const Known& from_known) {
-    lines::AddressField value{&addresses(style_by_name(style), end), addresses_of(ips, spaces, known, times)};
+    tables::text::AddressField value{&addresses(style_by_name(style), end),
+                                     addresses_of(ips, spaces, known, times)};
     if (from) value.from = addresses_of(*from, spaces, from_known, times);
     add(std::move(value), std::nullopt, {});
   }
   void names(const Array<std::uint64_t>& from, const Known& from_known, const Array<std::uint64_t>& to,
              const Known& to_known, const Known& indirect, const Array<std::uint32_t>& spaces,
              const std::optional<Times>& times) {
-    add(lines::AddressPairField{&addresses(lines::Style::NAME, ""),
-                                addresses_of(from, spaces, from_known, times),
-                                addresses_of(to, spaces, to_known, times),
-                                addresses_of(from, spaces, indirect, times)},
+    add(tables::text::AddressPairField{&addresses(tables::text::Style::NAME, ""),
+                                       addresses_of(from, spaces, from_known, times),
+                                       addresses_of(to, spaces, to_known, times),
+                                       addresses_of(from, spaces, indirect, times)},
         std::nullopt, {});
   }
   void instruction(std::string_view style, const Array<std::uint64_t>& ips, const Array<std::uint8_t>& sizes,
                    const Array<std::uint8_t>& modes, const Array<std::uint32_t>& spaces,
                    const Array<std::uint64_t>& tsc, const Array<bool>& time_known) {
-    add(lines::InstructionField{&instructions_[static_cast<std::size_t>(instruction_style(style))],
-                                {span(ips), span(sizes), span(modes), span(spaces), span(tsc),
-                                 span(time_known)}},
+    add(tables::text::InstructionField{&instructions_[static_cast<std::size_t>(instruction_style(style))],
+                                       {span(ips), span(sizes), span(modes), span(spaces), span(tsc),
+                                        span(time_known)}},
         std::nullopt, {});
   }
   void packet(const Array<std::uint8_t>& kinds, const Array<std::uint64_t>& payload,
               const Array<std::uint64_t>& payload2, const Array<std::uint8_t>& flags, std::size_t width) {
-    lines::Field& field = add(lines::PacketField{span(kinds), span(payload), span(payload2), span(flags),
-                                                 trace::ptw_disabled(session_->bundle->configuration)},
-                              std::nullopt, {});
+    tables::text::Field& field =
+        add(tables::text::PacketField{span(kinds), span(payload), span(payload2), span(flags),
+                                      trace::ptw_disabled(session_->bundle->configuration)},
+            std::nullopt, {});
     field.width = width;
     field.right = true;
   }
@@ -156,15 +159,15 @@ class LineWriter {
   void write(const py::function& output, const std::vector<std::pair<std::size_t, py::bytes>>& notes,
              const Known& shown, bool strip) {
     if (!lines_.groups.empty() && lines_.groups.back().end == 0) throw py::value_error("a group has no end");
-    add(lines::NoField{}, std::nullopt, {});  // literals behind the last field
+    add(tables::text::NoField{}, std::nullopt, {});  // literals behind the last field
     lines_.strip = strip;
     if (shown) lines_.shown = span(*shown);
-    std::vector<lines::Note> between;
+    std::vector<tables::text::Note> between;
     between.reserve(notes.size());
     for (const auto& [row, text] : notes) between.emplace_back(row, text);
     {
       const py::gil_scoped_release release;
-      lines::write_lines(lines_, between, buffer_, [&](std::string_view text) {
+      tables::text::write_lines(lines_, between, buffer_, [&](std::string_view text) {
         const py::gil_scoped_acquire gil;
         output(py::memoryview::from_memory(static_cast<const void*>(text.data()),
                                            static_cast<py::ssize_t>(text.size())));
@@ -176,13 +179,13 @@ class LineWriter {
 
  private:
   template <typename Value>
-  lines::Field& add(Value value, const Known& known, std::string_view unknown) {
-    lines::Field& field = lines_.fields.emplace_back();
-    field.first = lines::PaddedText(literal_);
+  tables::text::Field& add(Value value, const Known& known, std::string_view unknown) {
+    tables::text::Field& field = lines_.fields.emplace_back();
+    field.first = tables::text::PaddedText(literal_);
     literal_.clear();
     field.value = std::move(value);
     if (known) field.known = span(*known);
-    field.unknown = lines::PaddedText(unknown);
+    field.unknown = tables::text::PaddedText(unknown);
     return field;
   }
 
@@ -197,12 +200,12 @@ class LineWriter {
 
   // An array of stride 0 (a column of equal values) is copied.
   template <typename T, typename... More>
-  lines::Cells cells_of(const py::array& array) {
+  tables::text::Cells cells_of(const py::array& array) {
     if (py::isinstance<py::array_t<T>>(array)) return span(py::cast<Array<T>>(array));
     if constexpr (sizeof...(More) != 0) return cells_of<More...>(array);
     throw py::type_error("no array of integers");
   }
-  lines::Cells cells_of(const py::array& array) {
+  tables::text::Cells cells_of(const py::array& array) {
     return cells_of<bool, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, std::int32_t,
                     std::int64_t>(array);
   }
@@ -221,17 +224,17 @@ class LineWriter {
     return rows;
   }
 
-  lines::AddressTexts& addresses(lines::Style style, const std::string& end) {
+  tables::text::AddressTexts& addresses(tables::text::Style style, const std::string& end) {
     return addresses_.try_emplace({style, end}, code_, style, end).first->second;
   }
 
   std::shared_ptr<Session> session_;
-  lines::Code code_;
-  std::map<std::pair<lines::Style, std::string>, lines::AddressTexts> addresses_;
-  std::array<lines::InstructionTexts, 4> instructions_;  // by InstructionStyle
-  lines::TextBuffer buffer_;
-  lines::Lines lines_;
-  std::vector<std::unique_ptr<lines::KeptTexts>> texts_;  // of the groups
+  tables::text::Code code_;
+  std::map<std::pair<tables::text::Style, std::string>, tables::text::AddressTexts> addresses_;
+  std::array<tables::text::InstructionTexts, 4> instructions_;  // by InstructionStyle
+  tables::text::TextBuffer buffer_;
+  tables::text::Lines lines_;
+  std::vector<std::unique_ptr<tables::text::KeptTexts>> texts_;  // of the groups
   std::size_t groups_ = 0;
   std::string literal_;
   std::vector<py::object> kept_;  // arrays and texts of the fields

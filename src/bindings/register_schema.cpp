@@ -6,12 +6,12 @@ namespace {
 
 py::str text(std::string_view view) { return py::str(view.data(), view.size()); }
 
-const char* dtype_of(columns::CellType type) noexcept {
+const char* dtype_of(tables::columns::CellType type) noexcept {
   constexpr const char* kNames[] = {"uint8", "uint16", "uint32", "uint64", "int32", "int64"};
   return kNames[static_cast<std::size_t>(type)];
 }
 
-py::list column_rows(std::span<const columns::ColumnInfo> infos) {
+py::list column_rows(std::span<const tables::columns::ColumnInfo> infos) {
   py::list rows;
   for (const auto& info : infos) {
     rows.append(py::make_tuple(text(info.name), dtype_of(info.type), text(info.unit), text(info.doc)));
@@ -19,23 +19,24 @@ py::list column_rows(std::span<const columns::ColumnInfo> infos) {
   return rows;
 }
 
-py::list derived_rows(std::span<const columns::DerivedInfo> infos) {
+py::list derived_rows(std::span<const tables::columns::DerivedInfo> infos) {
   py::list rows;
   for (const auto& info : infos) rows.append(py::make_tuple(text(info.name), info.mask, text(info.doc)));
   return rows;
 }
 
-py::dict table_row(columns::TableId table) {
+py::dict table_row(tables::columns::TableId table) {
   py::dict row;
-  row["columns"] = column_rows(columns::columns_of(table));
-  row["runs"] = column_rows(columns::runs_of(table));
-  row["derived"] = derived_rows(columns::derived_of(table));
-  row["run_derived"] = derived_rows(columns::run_derived_of(table));
+  row["columns"] = column_rows(tables::columns::columns_of(table));
+  row["runs"] = column_rows(tables::columns::runs_of(table));
+  row["derived"] = derived_rows(tables::columns::derived_of(table));
+  row["run_derived"] = derived_rows(tables::columns::run_derived_of(table));
   py::dict validity;
-  for (const auto& info : columns::validity_of(table)) validity[text(info.column)] = text(info.derived);
+  for (const auto& info : tables::columns::validity_of(table))
+    validity[text(info.column)] = text(info.derived);
   row["validity"] = validity;
   py::list on_demand;
-  for (const auto& info : columns::on_demand_of(table)) on_demand.append(text(info.column));
+  for (const auto& info : tables::columns::on_demand_of(table)) on_demand.append(text(info.column));
   row["on_demand"] = on_demand;
   return row;
 }
@@ -47,9 +48,9 @@ void register_schema(py::module_& module) {
       "schema",
       [] {
         py::dict tables;
-        for (std::size_t table = 0; table < columns::kTableCount; ++table) {
-          const auto id = static_cast<columns::TableId>(table);
-          tables[text(columns::table_name(id))] = table_row(id);
+        for (std::size_t table = 0; table < tables::columns::kTableCount; ++table) {
+          const auto id = static_cast<tables::columns::TableId>(table);
+          tables[text(tables::columns::table_name(id))] = table_row(id);
         }
         return tables;
       },

@@ -5,8 +5,8 @@
 
 #include "bindings/bindings.h"
 #include "bindings/text.h"
-#include "calls/code/tail_test.h"
 #include "code/insn/insn.h"
+#include "tables/calls/code/tail_test.h"
 #include "time/track.h"
 
 namespace ptkit::bindings {
@@ -71,12 +71,13 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
   }
   session->image = std::make_unique<code::image::Image>(session->bundle, std::move(read));
   session->code_caches = std::make_unique<flow::CodeCachePool>(*session->image);
-  session->facts = std::make_shared<columns::StreamFacts>(session->bundle->streams.size());
+  session->facts = std::make_shared<tables::columns::StreamFacts>(session->bundle->streams.size());
   if (debug_folders)
     session->debug = std::make_shared<const code::symbol::DebugModules>(session->bundle, *debug_folders);
   session->symbols = std::make_unique<code::symbol::Symbols>(session->bundle, session->debug);
   session->recorded_symbols = std::make_unique<code::symbol::Symbols>(session->bundle);
-  session->tail_jumps = std::make_unique<calls::TailTest>(*session->image, *session->recorded_symbols);
+  session->tail_jumps =
+      std::make_unique<tables::calls::TailTest>(*session->image, *session->recorded_symbols);
   session->loads = std::make_unique<code::symbol::LoadAddresses>(session->bundle);
   if (debug_folders) session->lines = std::make_unique<code::symbol::SourceLines>(session->debug);
   return session;

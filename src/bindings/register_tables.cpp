@@ -7,21 +7,21 @@
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"
 #include "bindings/reader_input.h"
-#include "columns/read/stream_crew.h"
+#include "tables/columns/read/stream_crew.h"
 
 namespace ptkit::bindings {
 namespace {
 
 constexpr const char* kReaderInUse = "another thread reads from this reader";
 
-using columns::TableReader;
+using tables::columns::TableReader;
 using Clock = std::chrono::steady_clock;
 
 // Memory of consecutive parts that are read into the same columns.
 struct Part {
-  columns::PartMemory memory;
+  tables::columns::PartMemory memory;
   std::size_t rows = 0;
-  std::vector<columns::Run> runs;  // of the last part
+  std::vector<tables::columns::Run> runs;  // of the last part
   py::dict given;
   bool runs_given = false;
   py::dict arrays{py::reinterpret_steal<py::dict>(nullptr)};  // in `memory`
@@ -47,10 +47,10 @@ struct Reader {
   }
 };
 
-columns::TableId table_by_name(const std::string& name) {
-  for (std::size_t table = 0; table < columns::kTableCount; ++table) {
-    const auto id = static_cast<columns::TableId>(table);
-    if (columns::table_name(id) == name) return id;
+tables::columns::TableId table_by_name(const std::string& name) {
+  for (std::size_t table = 0; table < tables::columns::kTableCount; ++table) {
+    const auto id = static_cast<tables::columns::TableId>(table);
+    if (tables::columns::table_name(id) == name) return id;
   }
   throw py::key_error("no table " + name);
 }
@@ -61,12 +61,12 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
                                     const std::string& resync, bool time, bool context, bool ticks, bool sync,
                                     bool side_tables, bool select_sides, bool whole, std::size_t threads,
                                     const std::shared_ptr<IndexHandle>& index,
-                                    const std::shared_ptr<columns::RowBudget>& budget) {
-  columns::Request request;
+                                    const std::shared_ptr<tables::columns::RowBudget>& budget) {
+  tables::columns::Request request;
   request.table = table_by_name(table);
   request.mask = mask_of(request.table, names);
   request.time = time;
-  request.estimate = time && columns::wants_estimate(request.table, request.mask);
+  request.estimate = time && tables::columns::wants_estimate(request.table, request.mask);
   request.context = context;
   request.sync = sync;
   request.side_tables = side_tables;
@@ -77,7 +77,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   if (selection.contains("bins")) {
     request.bins = selection["bins"].cast<std::vector<std::uint64_t>>();
     if (selection["by"].cast<std::string>() == "instructions")
-      request.phases_by = columns::PhasesBy::INSTRUCTIONS;
+      request.phases_by = tables::columns::PhasesBy::INSTRUCTIONS;
   }
   TableReader::Input input = reader_input(session, {std::move(streams), engine, resync, threads, ticks});
   if (index != nullptr && !ticks) input.index = index->index;
@@ -89,9 +89,10 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   return reader;
 }
 
-bool same_runs(const std::vector<columns::Run>& some, const std::vector<columns::Run>& others) {
+bool same_runs(const std::vector<tables::columns::Run>& some,
+               const std::vector<tables::columns::Run>& others) {
   return std::equal(some.begin(), some.end(), others.begin(), others.end(),
-                    [](const columns::Run& one, const columns::Run& other) {
+                    [](const tables::columns::Run& one, const tables::columns::Run& other) {
                       return one.row == other.row && one.same_owner(other);
                     });
 }
@@ -130,11 +131,11 @@ py::tuple read(Reader& self, std::optional<std::size_t> rows, bool stop_on_error
 }
 
 // Arrays by name. They keep the memory of their rows.
-py::dict arrays_of(const Reader& self, const columns::PartMemory& part, std::size_t rows) {
-  const columns::Request& request = self.reader->request();
+py::dict arrays_of(const Reader& self, const tables::columns::PartMemory& part, std::size_t rows) {
+  const tables::columns::Request& request = self.reader->request();
   const py::capsule owner(new std::shared_ptr<void>(part.memory),
                           [](void* shared) { delete static_cast<std::shared_ptr<void>*>(shared); });
-  const auto infos = columns::columns_of(request.table);
+  const auto infos = tables::columns::columns_of(request.table);
   py::dict arrays;
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (((request.mask >> i) & 1) == 0) continue;
@@ -147,11 +148,11 @@ py::dict arrays_of(const Reader& self, const columns::PartMemory& part, std::siz
 
 // Takes memory for parts of `rows` rows, which fill() writes.
 void make_part(Reader& self, std::size_t rows) {
-  const columns::Request& request = self.reader->request();
+  const tables::columns::Request& request = self.reader->request();
   const ExclusiveUse use(self.busy, kReaderInUse);
   Part part;
-  part.memory = columns::take_part(*columns::MemoryPool::of_process(), request.table, request.mask,
-                                   rows + TableReader::kSlackRows);
+  part.memory = tables::columns::take_part(*tables::columns::MemoryPool::of_process(), request.table,
+                                           request.mask, rows + TableReader::kSlackRows);
   if (part.memory.memory == nullptr) throw std::bad_alloc();
   part.rows = rows;
   self.part = std::move(part);
@@ -159,7 +160,7 @@ void make_part(Reader& self, std::size_t rows) {
 
 // The arrays of a part. Those of the memory that all parts share are made once, and again where other columns
 // are uniform.
-py::dict part_arrays(const Reader& self, Part& part, const columns::PartMemory& found) {
+py::dict part_arrays(const Reader& self, Part& part, const tables::columns::PartMemory& found) {
   if (found.memory != part.memory.memory) return arrays_of(self, found, found.rows);
   if (part.arrays && part.memory.uniform == found.uniform && part.memory.values == found.values)
     return part.arrays;
@@ -177,8 +178,8 @@ py::tuple fill(Reader& self, bool stop_on_error) {
   if (part.memory.memory == nullptr) throw std::runtime_error("make_part() comes first");
   self.reader->attach(part.memory);
   work(self, part.rows, stop_on_error);
-  std::vector<columns::Run> runs;
-  const columns::PartMemory found = self.reader->end_part(part.rows, runs);
+  std::vector<tables::columns::Run> runs;
+  const tables::columns::PartMemory found = self.reader->end_part(part.rows, runs);
   if (!part.runs_given || !same_runs(runs, part.runs)) {
     part.given = runs_to_python(runs);
     part.runs = std::move(runs);
@@ -187,7 +188,7 @@ py::tuple fill(Reader& self, bool stop_on_error) {
   return py::make_tuple(found.rows, part.given, self.reader->has_side_rows(), part_arrays(self, part, found));
 }
 
-py::object side(std::unique_ptr<columns::Batch> batch) {
+py::object side(std::unique_ptr<tables::columns::Batch> batch) {
   return batch == nullptr ? py::object(py::none()) : py::object(batch_to_python(std::move(batch)));
 }
 
@@ -207,10 +208,10 @@ py::tuple read_all(const std::vector<Reader*>& readers, std::size_t threads) {
   share_threads(readers, threads);
   std::vector<TableReader*> inner;
   for (Reader* reader : readers) inner.push_back(reader->reader.get());
-  std::unique_ptr<columns::Batch> all, errors, gaps;
+  std::unique_ptr<tables::columns::Batch> all, errors, gaps;
   {
     const py::gil_scoped_release release;
-    columns::StreamCrew crew(std::move(inner), threads);
+    tables::columns::StreamCrew crew(std::move(inner), threads);
     while (!crew.wait_for(kSignalPeriod)) {
       const py::gil_scoped_acquire gil;
       check_signals();
@@ -229,23 +230,23 @@ py::tuple read_all(const std::vector<Reader*>& readers, std::size_t threads) {
 // Idle memory of the pool counts as free.
 base::MemoryLeft left_with_idle(const std::string& root) {
   base::MemoryLeft left = base::memory_left(root);
-  const std::uint64_t idle = columns::MemoryPool::of_process()->idle_bytes();
+  const std::uint64_t idle = tables::columns::MemoryPool::of_process()->idle_bytes();
   for (base::MemoryBound* bound : {&left.address_space, &left.pages}) {
     if (bound->bytes < UINT64_MAX - idle) bound->bytes += idle;
   }
   return left;
 }
 
-std::shared_ptr<columns::RowBudget> make_budget(std::uint64_t row_bytes, std::uint64_t after_bytes,
-                                                std::optional<std::uint64_t> most_rows, bool estimate,
-                                                const std::string& root) {
-  columns::RowBudget::Input input;
+std::shared_ptr<tables::columns::RowBudget> make_budget(std::uint64_t row_bytes, std::uint64_t after_bytes,
+                                                        std::optional<std::uint64_t> most_rows, bool estimate,
+                                                        const std::string& root) {
+  tables::columns::RowBudget::Input input;
   input.row_bytes = row_bytes;
   input.after_bytes = after_bytes;
   input.most_rows = most_rows.value_or(UINT64_MAX);
   input.estimate = estimate;
   input.left = [root] { return left_with_idle(root); };
-  return std::make_shared<columns::RowBudget>(std::move(input));
+  return std::make_shared<tables::columns::RowBudget>(std::move(input));
 }
 
 // (bytes that may be allocated, name of the limit): the smallest of all limits.
@@ -257,12 +258,12 @@ py::tuple memory_left(const std::string& root) {
 }  // namespace
 
 void register_tables(py::module_& module) {
-  py::class_<columns::RowBudget, std::shared_ptr<columns::RowBudget>>(
+  py::class_<tables::columns::RowBudget, std::shared_ptr<tables::columns::RowBudget>>(
       module, "RowBudget", "What the rows of a table may take, for all its readers.")
       .def(py::init(&make_budget), py::kw_only(), py::arg("row_bytes") = 0, py::arg("after_bytes") = 0,
            py::arg("most_rows") = py::none(), py::arg("estimate") = true, py::arg("root") = "")
-      .def_property_readonly("rows", &columns::RowBudget::rows)
-      .def_property_readonly("expected_rows", &columns::RowBudget::expected_rows);
+      .def_property_readonly("rows", &tables::columns::RowBudget::rows)
+      .def_property_readonly("expected_rows", &tables::columns::RowBudget::expected_rows);
   module.def("memory_left", &memory_left, py::arg("root") = "",
              "Bytes that this process may take, and the limit that says so.");
   py::class_<Reader>(module, "Reader", "One table of some streams, in parts.")
@@ -289,13 +290,14 @@ void register_tables(py::module_& module) {
       .def_property_readonly("bytes_done", [](const Reader& self) { return self.reader->bytes_done(); })
       .def_property_readonly("bytes_total", [](const Reader& self) { return self.reader->bytes_total(); });
   module.def(
-      "trim_memory", [](std::uint64_t keep) { return columns::MemoryPool::of_process()->trim(keep); },
+      "trim_memory", [](std::uint64_t keep) { return tables::columns::MemoryPool::of_process()->trim(keep); },
       py::arg("keep") = 0, "Gives idle memory of the pool back to the system; returns the number of bytes.");
   module.def(
-      "set_pool_limit", [](std::uint64_t bytes) { columns::MemoryPool::of_process()->set_most_idle(bytes); },
+      "set_pool_limit",
+      [](std::uint64_t bytes) { tables::columns::MemoryPool::of_process()->set_most_idle(bytes); },
       py::arg("bytes"));
   module.def(
-      "pool_bytes", [] { return columns::MemoryPool::of_process()->idle_bytes(); },
+      "pool_bytes", [] { return tables::columns::MemoryPool::of_process()->idle_bytes(); },
       "Idle bytes of the pool.");
   module.def("read_all", &read_all, py::arg("readers"), py::arg("threads"));
   module.def("engines", &engine_names, "Names of the engines of this build.");

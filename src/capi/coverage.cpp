@@ -5,9 +5,9 @@
 #include "capi/failure.h"
 #include "code/image/code_file.h"
 
-using ptkit::aggregate::Outcome;
 using ptkit::base::Bytes;
 using ptkit::capi::Place;
+using ptkit::tables::coverage::Outcome;
 using ptkit::trace::TraceBundle;
 
 namespace {
@@ -110,7 +110,7 @@ int ptkit_coverage::decode(std::span<const Bytes> chunks, std::uint8_t* hits, st
   }
   if (code_is_new_) decoder_.set_bundle(std::make_shared<const TraceBundle>(code_));
   code_is_new_ = callback_threw_ = false;
-  ptkit::aggregate::Maps maps;
+  ptkit::tables::coverage::Maps maps;
   if (hits != nullptr) maps.hits = {hits, settings_.map_size};
   if (virgin != nullptr) maps.virgin = {virgin, settings_.map_size};
   const auto result = decoder_.decode(decoder_.join(chunks), maps);

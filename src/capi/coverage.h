@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "aggregate/coverage.h"
 #include "capi/options.h"
 #include "ptkit.h"
+#include "tables/coverage/coverage.h"
 #include "trace/bundle.h"
 
 // Named in ptkit.h. Its functions may throw.
@@ -25,17 +25,17 @@ struct ptkit_coverage {
              ptkit_outcome* outcome);
   void forget(std::uint64_t first, std::uint64_t last);
 
-  [[nodiscard]] const ptkit::aggregate::CoverageDecoder& decoder() const noexcept { return decoder_; }
+  [[nodiscard]] const ptkit::tables::coverage::CoverageDecoder& decoder() const noexcept { return decoder_; }
 
   std::atomic<bool> busy{false};
 
  private:
   [[nodiscard]] ptkit::code::image::ReadCallback read_callback();
-  [[nodiscard]] ptkit_outcome describe(const ptkit::aggregate::Outcome& result) const noexcept;
+  [[nodiscard]] ptkit_outcome describe(const ptkit::tables::coverage::Outcome& result) const noexcept;
 
   ptkit::capi::Settings settings_;
   ptkit::trace::TraceBundle code_;  // the decoder has a copy
   bool code_is_new_ = false;        // the decoder's copy is older
   bool callback_threw_ = false;
-  ptkit::aggregate::CoverageDecoder decoder_;
+  ptkit::tables::coverage::CoverageDecoder decoder_;
 };

@@ -64,11 +64,11 @@ int use(ptkit_coverage* coverage, const Work& work) noexcept {
   return {static_cast<const std::uint8_t*>(memory), size};
 }
 
-[[nodiscard]] ptkit_edge edge_of(const ptkit::aggregate::Edge& edge) noexcept {
+[[nodiscard]] ptkit_edge edge_of(const ptkit::tables::coverage::Edge& edge) noexcept {
   return {edge.from_ip, edge.to_ip, edge.count, edge.hash, static_cast<std::uint32_t>(edge.kind)};
 }
 
-[[nodiscard]] ptkit_error error_of(const ptkit::aggregate::ErrorRow& row) noexcept {
+[[nodiscard]] ptkit_error error_of(const ptkit::tables::coverage::ErrorRow& row) noexcept {
   return {row.error.place.offset, row.error.ip_known ? row.error.ip : 0,
           static_cast<std::int32_t>(row.error.code), 0};
 }
@@ -177,4 +177,4 @@ size_t ptkit_coverage_errors(ptkit_coverage* coverage, ptkit_error* errors, size
       coverage, [](const auto& decoder) { return decoder.errors(); }, errors, most, error_of);
 }
 
-uint32_t ptkit_edge_hash(uint64_t from, uint64_t to) { return ptkit::aggregate::edge_hash(from, to); }
+uint32_t ptkit_edge_hash(uint64_t from, uint64_t to) { return ptkit::tables::coverage::edge_hash(from, to); }

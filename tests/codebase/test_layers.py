@@ -62,13 +62,13 @@ def test_posix_outside_its_folder_is_found(tmp_path: Path) -> None:
         "src/base/posix/b.cpp": "#include <windows.h>\n",
         "src/base/windows/a.cpp": '#include <windows.h>\n#include "base/a.h"\n',
         "src/capture/perf/port.cpp": '#include <sys/mman.h>\n#include "base/posix/fd.h"\n',
-        "src/columns/c.cpp": '# include <pthread.h>\n#include "base/posix/fd.h"\n',
+        "src/tables/columns/c.cpp": '# include <pthread.h>\n#include "base/posix/fd.h"\n',
     }
     assert problems_in(tmp_path, files) == [
         "src/base/b.cpp:1: sys/stat.h may be included only in src/base/posix",
         "src/base/posix/b.cpp:1: windows.h may be included only in src/base/windows",
-        "src/columns/c.cpp:1: pthread.h may be included only in src/base/posix",
-        "src/columns/c.cpp:2: base/posix/fd.h may be included only in src/base/posix",
+        "src/tables/columns/c.cpp:1: pthread.h may be included only in src/base/posix",
+        "src/tables/columns/c.cpp:2: base/posix/fd.h may be included only in src/base/posix",
     ]
 
 

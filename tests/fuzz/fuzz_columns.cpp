@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "code/image/image.h"
-#include "columns/read/reader.h"
 #include "flow/decoder/decoder.h"
+#include "tables/columns/read/reader.h"
 
 namespace {
 
@@ -37,23 +37,23 @@ struct Rows {
 };
 
 Rows read(const std::shared_ptr<trace::TraceBundle>& bundle, const code::image::Image& image,
-          columns::TableId table, std::size_t part) {
-  columns::Request request;
+          tables::columns::TableId table, std::size_t part) {
+  tables::columns::Request request;
   request.table = table;
   request.sync = false;
-  columns::TableReader::Input input;
+  tables::columns::TableReader::Input input;
   input.bundle = bundle;
   input.streams = {0, 1};
   input.factory = [&](std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track) {
     return std::make_unique<flow::FlowDecoder>(bundle->streams[stream], bundle->configuration, image,
                                                flow::FlowOptions{}, sink, track);
   };
-  columns::TableReader reader(std::move(input), request);
+  tables::columns::TableReader reader(std::move(input), request);
   Rows rows;
-  auto step = columns::TableReader::Step::MORE;
-  while (step != columns::TableReader::Step::END) {
+  auto step = tables::columns::TableReader::Step::MORE;
+  while (step != tables::columns::TableReader::Step::END) {
     step = reader.step(part);
-    if (step == columns::TableReader::Step::MORE) continue;
+    if (step == tables::columns::TableReader::Step::MORE) continue;
     const auto batch = reader.take(part);
     if (batch == nullptr || batch->rows() > part) std::abort();
     rows.main += batch->rows();
@@ -67,9 +67,9 @@ Rows read(const std::shared_ptr<trace::TraceBundle>& bundle, const code::image::
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
-  const auto table = static_cast<columns::TableId>(data[0] % columns::kTableCount);
+  const auto table = static_cast<tables::columns::TableId>(data[0] % tables::columns::kTableCount);
   // Edges are counted over the whole stream: their table has no parts.
-  const std::size_t part = table == columns::TableId::edges ? SIZE_MAX : 1 + data[1] % 64u;
+  const std::size_t part = table == tables::columns::TableId::edges ? SIZE_MAX : 1 + data[1] % 64u;
   const auto bundle = make_bundle({data + 2, size - 2});
   const code::image::Image image(bundle);
   if (read(bundle, image, table, part) != read(bundle, image, table, SIZE_MAX)) std::abort();

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "calls/stack_states.h"
-#include "unit/calls/random_branches.h"
+#include "tables/calls/stack_states.h"
+#include "unit/tables/calls/random_branches.h"
 
 namespace {
 
@@ -13,10 +13,10 @@ using namespace ptkit;
 constexpr std::size_t kRows = 400;
 
 std::vector<std::uint8_t> state_of(std::uint32_t seed) {
-  calls::Program before;
-  calls::Program rest;
-  calls::Resumption resumption{.row = kRows / 2, .program = rest};
-  calls::run_random(before, seed, kRows, calls::RowWindow{.begin = kRows - 1}, &resumption);
+  tables::calls::Program before;
+  tables::calls::Program rest;
+  tables::calls::Resumption resumption{.row = kRows / 2, .program = rest};
+  tables::calls::run_random(before, seed, kRows, tables::calls::RowWindow{.begin = kRows - 1}, &resumption);
   if (!resumption.is_restored) std::abort();
   return resumption.state;
 }
@@ -28,12 +28,13 @@ void change(std::vector<std::uint8_t>& bytes, base::Bytes input) {
 }
 
 void go_on(const std::vector<std::uint8_t>& state, std::uint32_t seed) {
-  calls::Program program;
+  tables::calls::Program program;
   program.machine.set_window();
   base::FieldReader fields(state);
-  const calls::StateLimits limits{.functions = calls::kFirstFunction + 0x2000, .spaces = 4, .frames = 100000};
+  const tables::calls::StateLimits limits{
+      .functions = tables::calls::kFirstFunction + 0x2000, .spaces = 4, .frames = 100000};
   if (!program.machine.restore(fields, limits)) return;
-  calls::run_random(program, seed, 60, calls::RowWindow{.begin = 5});
+  tables::calls::run_random(program, seed, 60, tables::calls::RowWindow{.begin = 5});
   program.finish();
 }
 
@@ -48,11 +49,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   go_on(state, data[0]);
   trace::TraceBundle bundle;
   bundle.spaces.emplace_back();
-  const auto states = calls::StackStates::from_bytes(input, bundle);
+  const auto states = tables::calls::StackStates::from_bytes(input, bundle);
   if (!states) return 0;
-  for (const calls::StackStates::State& one : states->states()) {
-    calls::FunctionTable functions;
-    calls::MoreGroups groups(functions);
+  for (const tables::calls::StackStates::State& one : states->states()) {
+    tables::calls::FunctionTable functions;
+    tables::calls::MoreGroups groups(functions);
     static_cast<void>(states->give_numbers(one.numbers, functions, groups));
   }
   return 0;

@@ -8,9 +8,9 @@
 
 #include "base/cpu/isa.h"
 #include "base/system/mapped_file.h"
-#include "columns/read/reader.h"
 #include "flow/decoder/decoder.h"
 #include "plain_bundle.h"
+#include "tables/columns/read/reader.h"
 
 namespace ptkit::portable {
 namespace {
@@ -50,16 +50,16 @@ class Hash {
 };
 
 // Adds the columns and runs of a table. False: out of memory.
-bool add_rows(columns::Batch* batch, Hash& hash) {
+bool add_rows(tables::columns::Batch* batch, Hash& hash) {
   if (batch == nullptr) return true;
-  if (!batch->set_varying(columns::kAllColumns)) return false;
-  const auto all = columns::columns_of(batch->table());
+  if (!batch->set_varying(tables::columns::kAllColumns)) return false;
+  const auto all = tables::columns::columns_of(batch->table());
   hash.add(batch->rows());
   for (std::size_t i = 0; i < all.size() && batch->rows() != 0; ++i) {
     if ((batch->mask() >> i & 1) == 0) continue;
-    hash.add({batch->data(i), batch->rows() * columns::cell_size(all[i].type)});
+    hash.add({batch->data(i), batch->rows() * tables::columns::cell_size(all[i].type)});
   }
-  for (const columns::Run& run : batch->runs()) {
+  for (const tables::columns::Run& run : batch->runs()) {
     if (run.row == batch->rows()) continue;
     base::FieldWriter fields;
     fields(run.row), fields(run.stream), fields(run.cpu), fields(run.pid), fields(run.tid), fields(run.space);
@@ -74,9 +74,9 @@ struct Sums {
   Hash hash;
 };
 
-columns::TableReader::Input input_of(const Bundle& bundle, const code::image::Image& image,
-                                     flow::CodeCachePool& pool) {
-  columns::TableReader::Input input;
+tables::columns::TableReader::Input input_of(const Bundle& bundle, const code::image::Image& image,
+                                             flow::CodeCachePool& pool) {
+  tables::columns::TableReader::Input input;
   input.bundle = bundle;
   for (std::uint32_t i = 0; i < bundle->streams.size(); ++i) {
     if (bundle->streams[i].kind == trace::StreamKind::PROCESSOR_TRACE) input.streams.push_back(i);
@@ -90,11 +90,11 @@ columns::TableReader::Input input_of(const Bundle& bundle, const code::image::Im
 }
 
 // False: out of memory.
-bool read_table(const Bundle& bundle, const columns::Request& request, Sums& sums) {
+bool read_table(const Bundle& bundle, const tables::columns::Request& request, Sums& sums) {
   const code::image::Image image(bundle);
   flow::CodeCachePool pool(image);
-  columns::TableReader reader(input_of(bundle, image, pool), request);
-  using Step = columns::TableReader::Step;
+  tables::columns::TableReader reader(input_of(bundle, image, pool), request);
+  using Step = tables::columns::TableReader::Step;
   for (auto step = Step::MORE; step != Step::END;) {
     step = reader.step(SIZE_MAX);
     if (step == Step::MORE) continue;
@@ -115,11 +115,11 @@ bool print_tables(const std::string& path) {
   const Bundle bundle = read_bundle(path);
   if (bundle == nullptr) return false;
   const std::string name = std::filesystem::path(path).filename().string();
-  using columns::TableId;
+  using tables::columns::TableId;
   for (const TableId table : {TableId::packets, TableId::branches, TableId::blocks, TableId::instructions,
                               TableId::events, TableId::edges}) {
     for (const bool time : {false, true}) {
-      columns::Request request;
+      tables::columns::Request request;
       request.table = table;
       request.time = request.estimate = time;
       Sums sums;
@@ -127,7 +127,7 @@ bool print_tables(const std::string& path) {
         static_cast<void>(std::fprintf(stderr, "%s: out of memory\n", path.c_str()));
         return false;
       }
-      const std::string_view table_name = columns::table_name(table);
+      const std::string_view table_name = tables::columns::table_name(table);
       std::printf("%s %.*s %s %zu %016llx\n", name.c_str(), static_cast<int>(table_name.size()),
                   table_name.data(), time ? "time" : "plain", sums.rows,
                   static_cast<unsigned long long>(sums.hash.value()));

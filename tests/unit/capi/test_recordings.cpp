@@ -8,10 +8,10 @@
 #include <random>
 #include <string>
 
-#include "aggregate/coverage.h"
 #include "allocations.h"
 #include "formats/registry.h"
 #include "handle.h"
+#include "tables/coverage/coverage.h"
 #include "unit/support/corpus.h"
 
 namespace ptkit::capi {
@@ -43,9 +43,9 @@ std::string path_of(const std::string& name) {
   return corpus.empty() ? corpus : corpus + "/libxdc/" + name;
 }
 
-std::vector<EdgeRow> sorted_rows(const aggregate::CoverageDecoder& decoder) {
+std::vector<EdgeRow> sorted_rows(const tables::coverage::CoverageDecoder& decoder) {
   std::vector<EdgeRow> rows;
-  for (const aggregate::Edge& edge : decoder.edges())
+  for (const tables::coverage::Edge& edge : decoder.edges())
     rows.emplace_back(edge.from_ip, edge.to_ip, static_cast<std::uint32_t>(edge.kind), edge.count);
   std::sort(rows.begin(), rows.end());
   return rows;
@@ -60,7 +60,7 @@ TEST_P(CRecordings, EqualTheClass) {
   ASSERT_NE(recording.bundle, nullptr);
   flow::FlowOptions options;
   options.errata = packet::errata_for(recording.bundle->configuration.cpu);
-  aggregate::CoverageDecoder expected(recording.bundle, options);
+  tables::coverage::CoverageDecoder expected(recording.bundle, options);
   const Handle handle = recording.open();
   const base::Bytes all = recording.stream();
   std::vector<std::uint8_t> virgin(kSize, 0xff);

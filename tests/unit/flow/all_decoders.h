@@ -16,19 +16,19 @@ inline void expect_all_decoders_equal(Scene& scene, std::size_t segment = 256) {
   bundle->streams.push_back(stream);
   const code::image::Image image(bundle);
   CodeCachePool pool(image);
-  for (const columns::TableId table : tables::kFlowTables) {
+  for (const tables::columns::TableId table : decoded::kFlowTables) {
     SCOPED_TRACE(static_cast<int>(table));
     FlowOptions options = scene.options;
     options.fast = false;
-    tables::Reading reading;
+    decoded::Reading reading;
     reading.table = table;
-    const tables::Tables simple = tables::read(bundle, image, options, nullptr, reading);
+    const decoded::Tables simple = decoded::read(bundle, image, options, nullptr, reading);
     options.fast = true;
     for (int again = 0; again < 2; ++again)
-      EXPECT_EQ(difference(simple, tables::read(bundle, image, options, &pool, reading)), "");
+      EXPECT_EQ(difference(simple, decoded::read(bundle, image, options, &pool, reading)), "");
     reading.threads = 3;
     reading.segment = segment;
-    EXPECT_EQ(difference(simple, tables::read(bundle, image, options, &pool, reading)), "");
+    EXPECT_EQ(difference(simple, decoded::read(bundle, image, options, &pool, reading)), "");
   }
 }
 

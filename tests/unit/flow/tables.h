@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "code/image/image.h"
-#include "columns/read/reader.h"
 #include "flow/decoder/decoder.h"
+#include "tables/columns/read/reader.h"
 
-namespace ptkit::flow::tables {
+namespace ptkit::flow::decoded {
 
-using columns::TableId;
+using tables::columns::TableId;
 
 inline constexpr std::array<TableId, 7> kFlowTables = {
     TableId::branches, TableId::blocks, TableId::instructions, TableId::events,
@@ -23,16 +23,16 @@ inline constexpr std::array<TableId, 7> kFlowTables = {
 // The cells of all columns, and their owners.
 struct Transitions {
   std::vector<std::vector<std::uint8_t>> columns;
-  std::vector<columns::Run> runs;
+  std::vector<tables::columns::Run> runs;
   std::size_t rows = 0;
 
   // Parts that follow each other, so that runs do not show where a part began.
-  void add(columns::Batch& batch) {
-    const auto infos = columns::columns_of(batch.table());
+  void add(tables::columns::Batch& batch) {
+    const auto infos = tables::columns::columns_of(batch.table());
     columns.resize(infos.size());
     for (std::size_t i = 0; i < infos.size(); ++i) {
       if (((batch.mask() >> i) & 1) == 0 || batch.rows() == 0) continue;
-      const std::size_t size = columns::cell_size(infos[i].type);
+      const std::size_t size = tables::columns::cell_size(infos[i].type);
       if (batch.is_uniform(i)) {
         const std::uint64_t value = batch.uniform_value(i);
         std::vector<std::uint8_t> cells(batch.rows() * size);
@@ -44,7 +44,7 @@ struct Transitions {
       const std::uint8_t* const data = batch.data(i);
       columns[i].insert(columns[i].end(), data, data + batch.rows() * size);
     }
-    for (columns::Run run : batch.runs()) {
+    for (tables::columns::Run run : batch.runs()) {
       if (run.row >= batch.rows()) continue;
       run.row += rows;
       if (runs.empty() || !runs.back().same_owner(run)) runs.push_back(run);
@@ -62,24 +62,24 @@ struct Tables {
 
 struct Reading {
   TableId table = TableId::branches;
-  columns::ColumnMask mask = columns::kAllColumns;
+  tables::columns::ColumnMask mask = tables::columns::kAllColumns;
   bool time = true;
   std::size_t part = SIZE_MAX;  // rows
   std::size_t threads = 1;
   std::size_t segment = 0;
-  columns::Selection selection;
+  tables::columns::Selection selection;
   std::shared_ptr<const index::Index> index{};
 };
 
 // The bundle's streams, read with these options. `pool` may be null.
 inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const code::image::Image& image,
                    const FlowOptions& options, CodeCachePool* pool, const Reading& reading) {
-  columns::Request request;
+  tables::columns::Request request;
   request.table = reading.table;
   request.mask = reading.mask;
   request.time = reading.time;
   request.selection = reading.selection;
-  columns::TableReader::Input input;
+  tables::columns::TableReader::Input input;
   input.bundle = bundle;
   for (std::uint32_t i = 0; i < bundle->streams.size(); ++i) input.streams.push_back(i);
   input.errata = options.errata;
@@ -98,15 +98,16 @@ inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const code
     return std::make_unique<FlowDecoder>(one, bundle->configuration, image, options, sink, track, pool, *from,
                                          speculative);
   };
-  columns::TableReader reader(std::move(input), request);
+  tables::columns::TableReader reader(std::move(input), request);
   // Edges are counted over the whole stream: their table has no parts.
   const std::size_t part = reading.table == TableId::edges ? SIZE_MAX : reading.part;
   Tables out;
   out.table = reading.table;
-  auto step = columns::TableReader::Step::MORE;
-  while (step != columns::TableReader::Step::END && step != columns::TableReader::Step::NO_MEMORY) {
+  auto step = tables::columns::TableReader::Step::MORE;
+  while (step != tables::columns::TableReader::Step::END &&
+         step != tables::columns::TableReader::Step::NO_MEMORY) {
     step = reader.step(part);
-    if (step == columns::TableReader::Step::MORE) continue;
+    if (step == tables::columns::TableReader::Step::MORE) continue;
     if (const auto batch = reader.take(part)) out.main.add(*batch);
     if (const auto errors = reader.take_errors()) out.errors.add(*errors);
     if (const auto gaps = reader.take_gaps()) out.gaps.add(*gaps);
@@ -116,14 +117,14 @@ inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const code
 
 inline std::string difference(TableId table, const Transitions& a, const Transitions& b) {
   const std::string rows = " of " + std::to_string(a.rows) + " and " + std::to_string(b.rows) + " rows";
-  const auto infos = columns::columns_of(table);
+  const auto infos = tables::columns::columns_of(table);
   const std::size_t count = std::max(a.columns.size(), b.columns.size());
   for (std::size_t i = 0; i < count && a.rows + b.rows != 0; ++i) {
     const std::vector<std::uint8_t> none;
     const auto& x = i < a.columns.size() ? a.columns[i] : none;
     const auto& y = i < b.columns.size() ? b.columns[i] : none;
     if (x == y) continue;
-    const std::size_t size = columns::cell_size(infos[i].type);
+    const std::size_t size = tables::columns::cell_size(infos[i].type);
     const std::size_t least = std::min(x.size(), y.size());
     const auto at =
         static_cast<std::size_t>(
@@ -138,7 +139,7 @@ inline std::string difference(TableId table, const Transitions& a, const Transit
     return std::string(infos[i].name) + " of row " + std::to_string(at) + rows + ": " + cell(x, at) +
            " and " + cell(y, at);
   }
-  const auto same = [](const columns::Run& x, const columns::Run& y) {
+  const auto same = [](const tables::columns::Run& x, const tables::columns::Run& y) {
     return x.row == y.row && x.same_owner(y);
   };
   if (!std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), same)) return "runs" + rows;
@@ -153,4 +154,4 @@ inline std::string difference(const Tables& a, const Tables& b) {
   return "";
 }
 
-}  // namespace ptkit::flow::tables
+}  // namespace ptkit::flow::decoded

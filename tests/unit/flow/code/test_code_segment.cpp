@@ -218,19 +218,19 @@ TEST_P(RandomSegments, FastAndSimplePathsEmitSameRows) {
     const auto bundle = bundle_of(machine, damage.bytes());
     const code::image::Image image(bundle);
     CodeCachePool pool(image);
-    for (const columns::TableId table : tables::kFlowTables) {
+    for (const tables::columns::TableId table : decoded::kFlowTables) {
       FlowOptions simple;
       simple.fast = false;
       simple.errata.skd010 = seed % 4 == 0;
       FlowOptions fast = simple;
       fast.fast = true;
-      tables::Reading reading;
+      decoded::Reading reading;
       reading.table = table;
-      const tables::Tables whole = tables::read(bundle, image, simple, nullptr, reading);
-      EXPECT_EQ(difference(tables::read(bundle, image, fast, &pool, reading), whole), "");
+      const decoded::Tables whole = decoded::read(bundle, image, simple, nullptr, reading);
+      EXPECT_EQ(difference(decoded::read(bundle, image, fast, &pool, reading), whole), "");
       reading.threads = 2;
       reading.segment = 1500;
-      EXPECT_EQ(difference(tables::read(bundle, image, fast, &pool, reading), whole), "") << "segments";
+      EXPECT_EQ(difference(decoded::read(bundle, image, fast, &pool, reading), whole), "") << "segments";
     }
   }
 }

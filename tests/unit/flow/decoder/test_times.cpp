@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "columns/place_times.h"
+#include "tables/columns/place_times.h"
 #include "unit/support/roundtrip.h"
 
 namespace ptkit::flow::roundtrip {
@@ -87,7 +87,7 @@ class TimedRows final : public FlowSink {
   std::vector<std::pair<Branch, time::TimeRange>> branches;
 
  private:
-  time::TimeRange ask(const StreamSpan& place) { return track_.at(columns::query_of(place)); }
+  time::TimeRange ask(const StreamSpan& place) { return track_.at(tables::columns::query_of(place)); }
   time::TimeTrack& track_;
 };
 

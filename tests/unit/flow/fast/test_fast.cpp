@@ -16,11 +16,11 @@
 namespace ptkit::flow {
 namespace {
 
-using columns::TableId;
 using damage::Damage;
+using decoded::kFlowTables;
+using decoded::Reading;
 using roundtrip::bundle_for;
-using tables::kFlowTables;
-using tables::Reading;
+using tables::columns::TableId;
 using trace_unit::generator::GeneratorConfig;
 
 std::uint64_t seeds(std::uint64_t usual) {
@@ -37,11 +37,11 @@ void expect_same(const std::shared_ptr<trace::TraceBundle>& bundle, FlowOptions 
   for (const TableId table : kFlowTables) {
     reading.table = table;
     options.fast = true;
-    const tables::Tables fast = read(bundle, image, options, &pool, reading);
+    const decoded::Tables fast = read(bundle, image, options, &pool, reading);
     options.fast = false;
     Reading plain = reading;
     plain.threads = 1;
-    const tables::Tables simple = read(bundle, image, options, nullptr, plain);
+    const decoded::Tables simple = read(bundle, image, options, nullptr, plain);
     EXPECT_EQ(difference(fast, simple), "") << "table " << static_cast<int>(table);
   }
 }
@@ -642,7 +642,7 @@ TEST(FastByHand, DroppedPathCaches) {
     Reading reading;
     reading.table = table;
     FlowOptions options;
-    const tables::Tables fast = read(bundle, image, options, nullptr, reading);
+    const decoded::Tables fast = read(bundle, image, options, nullptr, reading);
     options.fast = false;
     EXPECT_EQ(difference(fast, read(bundle, image, options, nullptr, reading)), "");
   }

@@ -1,0 +1,311 @@
+#include "tables/calls/code/symbol_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/addresses.h"
+#include "base/check_sum.h"
+#include "base/node_bytes.h"
+#include "code/insn/insn.h"
+#include "code/symbol/anon_memory.h"
+#include "code/symbol/row_views.h"
+#include "tables/calls/code/code_bytes.h"
+#include "tables/calls/code/retpoline.h"
+#include "tables/calls/code/stack_pointer.h"
+#include "trace/module_names.h"
+
+namespace ptkit::tables::calls {
+namespace {
+
+using base::Bytes;
+using code::insn::Insn;
+
+constexpr std::size_t kLongestInsn = 15;
+constexpr std::size_t kSwitchBytes = 512;  // of a function that may switch stacks
+
+[[nodiscard]] Bytes skip_endbr(Bytes code) noexcept {
+  constexpr std::size_t kSize = 4;
+  const bool any = begins_with(code, {0xf3, 0x0f, 0x1e, 0xfa}) || begins_with(code, {0xf3, 0x0f, 0x1e, 0xfb});
+  return any ? code.subspan(kSize) : code;
+}
+
+[[nodiscard]] Bytes skip_bnd(Bytes code) noexcept {
+  return begins_with(code, {0xf2}) ? code.subspan(1) : code;
+}
+
+// JMP through memory, by a register (of 32-bit code that does not depend on its address) or not.
+[[nodiscard]] bool is_jump_through_memory(Bytes code) noexcept {
+  code = skip_bnd(code);
+  return begins_with(code, {0xff, 0x25}) || begins_with(code, {0xff, 0xa3});
+}
+
+// The first entry of a PLT, which jumps to the resolver: PUSH and JMP through the GOT.
+[[nodiscard]] bool is_first_stub(Bytes code) noexcept {
+  constexpr std::size_t kPushSize = 6;
+  code = skip_endbr(code);
+  const bool pushes = begins_with(code, {0xff, 0x35}) || begins_with(code, {0xff, 0xb3});
+  return pushes && code.size() > kPushSize && is_jump_through_memory(code.subspan(kPushSize));
+}
+
+// The entries of a PLT: a jump through the GOT; or the number of a relocation and a jump to the first entry.
+[[nodiscard]] bool is_stub(Bytes code) noexcept {
+  constexpr std::size_t kPushSize = 5;
+  code = skip_endbr(code);
+  if (is_jump_through_memory(code)) return true;
+  return begins_with(code, {0x68}) && code.size() > kPushSize &&
+         begins_with(skip_bnd(code.subspan(kPushSize)), {0xe9});
+}
+
+[[nodiscard]] bool is_any_of(std::string_view name, std::initializer_list<std::string_view> names) noexcept {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Functions that only branch to where a register, or the stack, says: of GCC, clang, MSVC and the kernel.
+[[nodiscard]] bool is_thunk(std::string_view name) noexcept {
+  name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
+  return name.starts_with("x86_indirect_") || name.starts_with("llvm_retpoline_") ||
+         name.starts_with("llvm_lvi_thunk_") || name.starts_with("guard_retpoline_") ||
+         name.ends_with("return_thunk");
+}
+
+[[nodiscard]] std::uint32_t flags_of(std::string_view name) noexcept {
+  if (name.ends_with("@plt")) return CODE_STUB | CODE_ENTRY;
+  unsigned flags = 0;
+  if (name.find(".cold") != std::string_view::npos) flags |= CODE_COLD;
+  if (name.ends_with("return_thunk")) flags |= CODE_RETURN;
+  if (is_thunk(name)) flags |= CODE_STUB | CODE_THUNK;
+  if (name.starts_with("_dl_runtime_resolve")) flags |= CODE_RESOLVER;
+  // Functions of the C library have several names, some with underscores, and versions.
+  std::string_view bare = name.substr(0, name.find('@'));
+  bare.remove_prefix(std::min(bare.find_first_not_of('_'), bare.size()));
+  if (is_any_of(bare, {"setjmp", "sigsetjmp", "getcontext"})) flags |= CODE_SETJMP;
+  // Go's scheduler: goroutines call it by mcall(), or where their stacks have to grow; it goes on by gogo().
+  if (bare.ends_with(".abi0")) bare.remove_suffix(std::string_view(".abi0").size());
+  if (is_any_of(bare, {"runtime.mcall", "runtime.morestack"})) flags |= CODE_PARK;
+  if (bare == "gogo") flags |= CODE_SWITCH | CODE_LEAVE;
+  if (bare == "runtime.goexit0") flags |= CODE_LEAVE;
+  if (is_any_of(bare, {"swapcontext", "setcontext", "jump_fcontext", "ontop_fcontext"})) flags |= CODE_SWITCH;
+  if (bare == "setcontext") flags |= CODE_LEAVE;
+  if (bare == "start") flags |= CODE_START;
+  if (is_any_of(bare, {"clone", "clone3", "clone_internal", "fork", "libc_fork", "Fork", "vfork"}))
+    flags |= CODE_CLONE;
+  return flags;
+}
+
+[[nodiscard]] std::uint32_t kernel_flags_of(std::string_view name) noexcept {
+  if (is_any_of(name, {"__switch_to_asm", "__switch_to"})) return CODE_TASK_SWITCH;
+  if (name == "__schedule") return CODE_SCHEDULER;
+  if (name.starts_with("ret_from_fork")) return CODE_CLONE;
+  return name == "do_task_dead" ? std::uint32_t{CODE_TASK_END} : 0U;
+}
+
+}  // namespace
+
+CodeVersion SymbolFacts::follow(trace::SpaceId space, std::uint64_t tsc) {
+  view_ = &image_.view(space, tsc);
+  known_ = &places_[view_->id()];
+  return {view_->id(), view_->valid_to()};
+}
+
+SymbolFacts::FilePlace SymbolFacts::file_place(std::uint64_t ip) const {
+  const code::image::Provenance where = code::symbol::file_at(image_, *view_, ip);
+  if (where.file < 0 || where.region < 0) return {};
+  const trace::CodeRegion& region = image_.bundle().code[static_cast<std::size_t>(where.region)];
+  return {symbols_.unwind_of(where.file), where.file, ip - region.address + region.file_offset};
+}
+
+// The number of the function with this entry.
+std::uint32_t SymbolFacts::number_at(std::uint64_t entry) const {
+  const FilePlace place = file_place(entry);
+  Function function{entry, view_->space(), place.file, place.offset, view_->valid_from()};
+  if (place.file >= 0) return functions_.number(function);
+  if (const auto module = symbols_.module_at(view_->space(), view_->valid_from(), entry)) {
+    function.file = module->file;
+    function.offset = module->rva;
+  } else if (const auto memory = symbols_.anon_memory().find(view_->space(), entry);
+             memory && code::symbol::maps(*view_, entry)) {
+    const code::symbol::AnonModule& found = symbols_.anon_memory().modules()[*memory];
+    function.memory_base = found.base;
+    function.memory_space = found.space;
+  }
+  return functions_.number(function);
+}
+
+// What the unwind table says of an address in the function that begins at `begin`.
+std::uint32_t SymbolFacts::unwind_flags(const FilePlace& place, std::uint64_t begin) {
+  if (place.unwind == nullptr) return 0;
+  unsigned flags = 0;
+  if (place.unwind->is_landing_pad(place.offset)) flags |= CODE_LANDING_PAD;
+  if (place.unwind->is_stub(place.offset)) flags |= CODE_STUB | CODE_ENTRY;
+  const auto function = place.unwind->function_at(begin);
+  if (function && function->begin == begin && !place.unwind->is_entry(begin)) flags |= CODE_COLD;
+  return flags;
+}
+
+CodePlace SymbolFacts::find(std::uint64_t ip) const {
+  CodePlace place{ip, kUnknownFunction, 0};
+  bool is_named = false;
+  const auto symbol = symbols_.find(view_->space(), view_->valid_from(), ip);
+  if (symbol) {
+    place.entry = symbol->address;
+    place.flags = flags_of(symbol->raw_name) | CODE_KNOWN;
+    if (ip >= base::kKernelHalf) place.flags |= kernel_flags_of(symbol->raw_name);
+    if (symbol->address == ip) place.flags |= CODE_ENTRY;
+    place.function = number_at(symbol->address);
+    is_named = !symbol->raw_name.empty();
+  }
+  const FilePlace where = file_place(ip);
+  place.flags |= unwind_flags(where, where.offset - (ip - place.entry));
+  if (place.is(CODE_KNOWN) && !place.is(CODE_ENTRY)) return place;
+  std::array<std::uint8_t, kSwitchBytes> bytes{};
+  const Bytes code = Bytes(bytes).first(view_->read(ip, bytes));
+  // A function may begin like a stub: where bounds are known, they decide.
+  const bool in_function = where.unwind != nullptr && where.unwind->function_at(where.offset).has_value();
+  const bool may_be_stub = place.is(CODE_STUB) || !in_function;
+  if (may_be_stub && is_stub(code)) place.flags |= CODE_STUB | CODE_ENTRY;
+  if (may_be_stub && is_first_stub(code)) place.flags |= CODE_STUB | CODE_ENTRY | CODE_LAZY;
+  // A thunk of which no name says what it is.
+  if (!is_named && calls::is_retpoline_call(*view_, ip)) place.flags |= CODE_STUB | CODE_ENTRY | CODE_THUNK;
+  constexpr std::uint8_t kRet = 0xc3;
+  const Bytes body = skip_endbr(code);
+  if (body.empty() || body[0] != kRet) place.flags &= ~std::uint32_t{CODE_RETURN};
+  if (place.is(CODE_RETURN)) place.flags &= ~std::uint32_t{CODE_STUB | CODE_THUNK};
+  const bool may_switch = ip < base::kKernelHalf && !place.is(CODE_STUB) && !place.is(CODE_PARK);
+  const std::uint64_t size = symbol ? std::min<std::uint64_t>(symbol->size, code.size()) : 0;
+  const Bytes function = size != 0 ? code.first(size) : code;
+  if (may_switch && switches_stacks(function, size != 0)) place.flags |= CODE_SWITCH;
+  return place;
+}
+
+CodePlace SymbolFacts::at(std::uint64_t ip) {
+  const auto [place, is_new] = known_->try_emplace(ip);
+  if (is_new) place->second = find(ip);
+  return place->second;
+}
+
+std::uint32_t SymbolFacts::function_at(std::uint64_t ip) {
+  const CodePlace place = at(ip);
+  return place.is(CODE_KNOWN) ? place.function : number_at(ip);
+}
+
+std::uint32_t SymbolFacts::function_of_thread(std::int64_t tid) {
+  Function function;
+  function.thread = tid;
+  return functions_.number(function);
+}
+
+std::uint32_t SymbolFacts::import_at(std::uint64_t ip) {
+  if (!symbols_.has_imports()) return kUnknownFunction;
+  const auto [found, is_new] = imports_[view_->id()].try_emplace(ip, kUnknownFunction);
+  if (!is_new) return found->second;
+  const auto [name, module] = symbols_.import_at(view_->space(), view_->valid_from(), ip);
+  if (name.empty()) return kUnknownFunction;
+  Function function{.entry_ip = ip, .space = view_->space(), .code_tsc = view_->valid_from()};
+  function.import = reinterpret_cast<std::uintptr_t>(name.data());  // texts of equal names are the same
+  if (!module.empty()) {
+    const ImportModule& found_module = module_of(module);
+    function.import_module = found_module.hash;
+    function.file = found_module.file;
+  }
+  found->second = functions_.number(function);
+  return found->second;
+}
+
+// Windows ignores case. Of several files, the last one lies over the others.
+const SymbolFacts::ImportModule& SymbolFacts::module_of(std::string_view name) {
+  if (const auto known = import_modules_.find(name); known != import_modules_.end()) return known->second;
+  ImportModule module;
+  std::string lower(name);
+  for (char& letter : lower) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(lower.data());
+  module.hash = std::max(base::check_sum({bytes, lower.size()}), kUnknownModule + 1);
+  const auto& files = image_.bundle().files;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (trace::is_same_module(name, files[i].path)) module.file = static_cast<std::int32_t>(i);
+  }
+  return import_modules_.emplace(name, module).first->second;
+}
+
+std::uint64_t SymbolFacts::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& [view, places] : places_)
+    sum += places.size() * base::node_bytes<std::pair<const std::uint64_t, CodePlace>>();
+  for (const auto& [view, imports] : imports_)
+    sum += imports.size() * base::node_bytes<std::pair<const std::uint64_t, std::uint32_t>>();
+  return sum;
+}
+
+bool SymbolFacts::has_code(std::uint64_t ip) {
+  std::uint8_t byte = 0;
+  return view_->read(ip, {&byte, 1}) != 0;
+}
+
+// Of size 0: there is no instruction.
+Insn SymbolFacts::insn_at(std::uint64_t ip) const {
+  std::array<std::uint8_t, kLongestInsn> bytes{};
+  const Bytes code = Bytes(bytes).first(view_->read(ip, bytes));
+  Insn found;
+  // Space 64 is right for the size of branches of 32-bit code, too, unless they have prefixes.
+  if (code::insn::decode(code::insn::ExecMode::BITS64, code, found) != base::Status::OK) return {};
+  return found;
+}
+
+std::uint64_t SymbolFacts::end_of(std::uint64_t ip) {
+  const Insn found = insn_at(ip);
+  return found.size == 0 ? 0 : ip + found.size;
+}
+
+bool SymbolFacts::is_retpoline_call(std::uint64_t ip) { return calls::is_retpoline_call(*view_, ip); }
+
+bool SymbolFacts::begins_retpoline(std::uint64_t ip) {
+  constexpr unsigned kMostLoads = 3;  // of the target
+  const FirstBranch branch = first_branch(*view_, ip, kMostLoads);
+  if (branch.jump_to != 0) return at(branch.jump_to).is(CODE_THUNK);
+  return branch.ip != 0 && calls::is_retpoline_call(*view_, branch.ip);
+}
+
+bool SymbolFacts::follows_call(std::uint64_t ip) {
+  constexpr std::uint64_t kShortest = 2;
+  constexpr std::uint64_t kLongest = 8;
+  bool is_known = false;
+  for (std::uint64_t size = kShortest; size <= kLongest; ++size) {
+    const Insn before = insn_at(ip - size);
+    is_known = is_known || before.size != 0;
+    const bool calls = before.cls == code::insn::InsnClass::CALL ||
+                       before.cls == code::insn::InsnClass::CALL_INDIRECT ||
+                       before.kind == code::insn::InsnKind::CALL_FAR;
+    if (calls && before.size == size) return true;
+  }
+  return !is_known;
+}
+
+bool SymbolFacts::is_far_call(std::uint64_t ip) {
+  constexpr std::uint8_t kDirect = 0x9a;  // of 32-bit code alone
+  std::array<std::uint8_t, 1> first{};
+  const bool is_direct = view_->read(ip, first) == 1 && first[0] == kDirect;
+  return is_direct || insn_at(ip).kind == code::insn::InsnKind::CALL_FAR;
+}
+
+bool SymbolFacts::loads_stack_pointer(std::uint64_t entry, std::uint64_t ip) {
+  constexpr std::uint64_t kMostBytes = 1024;
+  const CodePlace place = at(ip);
+  std::uint64_t begin = place.is(CODE_KNOWN) ? place.entry : entry;
+  if (begin > ip || ip - begin > kMostBytes) begin = entry;
+  if (begin > ip || ip - begin > kMostBytes) return false;
+  std::array<std::uint8_t, kMostBytes> bytes{};
+  const std::size_t size = view_->read(begin, std::span(bytes).first(ip - begin));
+  return size == ip - begin && calls::loads_stack_pointer(Bytes(bytes).first(size));
+}
+
+std::optional<std::uint64_t> SymbolFacts::landing_pad_of(std::uint64_t ip) {
+  const FilePlace place = file_place(ip);
+  if (place.unwind == nullptr) return std::nullopt;
+  const auto pad = place.unwind->landing_pad_of(place.offset);
+  return pad ? std::optional(ip + (*pad - place.offset)) : std::nullopt;
+}
+
+}  // namespace ptkit::tables::calls

@@ -1,0 +1,26 @@
+// Finds direct jumps that are tail calls. Asked once for each jump of a path of decoded code.
+#pragma once
+
+#include <mutex>
+
+#include "flow/rows/branch_choice.h"
+#include "tables/calls/code/symbol_facts.h"
+
+namespace ptkit::tables::calls {
+
+class TailTest final : public flow::JumpTest {
+ public:
+  // Both must outlive this.
+  TailTest(const code::image::Image& image, const code::symbol::Symbols& symbols)
+      : facts_(image, symbols, functions_) {}
+
+  [[nodiscard]] bool has(const code::image::CodeView& view, std::uint64_t from,
+                         std::uint64_t to) const override;
+
+ private:
+  mutable std::mutex mutex_;  // guards the members below
+  mutable FunctionTable functions_;
+  mutable SymbolFacts facts_;
+};
+
+}  // namespace ptkit::tables::calls

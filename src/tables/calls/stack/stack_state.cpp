@@ -1,0 +1,234 @@
+// Call stacks in files.
+#include <algorithm>
+#include <utility>
+
+#include "base/fields.h"
+#include "base/member_count.h"
+#include "tables/calls/stack/stack_machine.h"
+#include "tables/calls/stack/state_fields.h"
+
+namespace ptkit::tables::calls {
+namespace {
+
+template <typename Fields>
+void length_fields(Fields& fields, Length& length) {
+  fields(length.least);
+  fields(length.most);
+}
+
+template <typename Fields>
+void away_fields(Fields& fields, AwayTime& away) {
+  length_fields(fields, away.untraced);
+  length_fields(fields, away.switched);
+  length_fields(fields, away.lost);
+}
+
+// Sums of a frame are counted from the begin of a window.
+template <typename Fields>
+void frame_fields(Fields& fields, OpenFrame& frame) {
+  fields(frame.id);
+  fields(frame.parent);
+  fields(frame.entry_ip);
+  fields(frame.call_ip);
+  fields(frame.return_ip);
+  fields(frame.import_ip);
+  fields(frame.restart_ip);
+  fields(frame.continues);
+  fields(frame.inner_instructions);
+  state_fields(fields, frame.begin);
+  fields(frame.function);
+  fields(frame.space);
+  fields(frame.depth);
+  fields(frame.tails);
+  fields(frame.away);
+  fields(frame.how, How::RESUMED);
+  fields(frame.flags);
+  fields(frame.open);
+}
+
+template <typename Fields>
+void stub_fields(Fields& fields, Stub& stub) {
+  frame_fields(fields, stub.frame);
+  fields(stub.inner_ip);
+  fields(stub.size);
+  fields(stub.step_flags);
+  fields(stub.is_jump);
+  fields(stub.is_own);
+  fields(stub.is_linked);
+}
+
+// The fields above are all that there are, but for sums before a window, groups and inlined calls.
+static_assert(base::kMemberCount<OpenFrame> == 24 && base::kMemberCount<Stub> == 7);
+
+[[nodiscard]] bool is_good(const OpenFrame& frame, const StateLimits& limits) {
+  return frame.function < limits.functions && frame.space < limits.spaces && frame.id < limits.frames &&
+         frame.parent < limits.frames && frame.continues < limits.frames;
+}
+
+}  // namespace
+
+template <typename Fields>
+void AwayClock::fields_of_state(Fields& fields) {
+  away_fields(fields, sum_);
+  fields(version_);
+  base::list_fields(fields, begins_, [&fields](Begin& begin) {
+    away_fields(fields, begin.sum);
+    fields(begin.version);
+  });
+  fields(since_.earliest);
+  fields(since_.latest);
+  fields(since_.known);
+  fields(is_off_);
+  fields(ended_off_);
+  fields(is_left_);
+}
+
+template <typename Fields>
+void ThreadStack::fields_of_state(Fields& fields) {
+  state_fields(fields, owner_);
+  base::list_fields(fields, frames_, [&fields](OpenFrame& frame) { frame_fields(fields, frame); });
+  base::list_fields(fields, marks_, [&fields](Mark& mark) {
+    fields(mark.ip);
+    fields(mark.frame);
+    fields(mark.is_used);
+  });
+  base::list_fields(fields, stubs_, [&fields](Stub& stub) { stub_fields(fields, stub); });
+  fields(segment_);
+  state_fields(fields, segment_begin_);
+  away_.fields_of_state(fields);
+  away_fields(fields, segment_away_);
+  state_fields(fields, bare_since_);
+  fields(bottom_depth_);
+  fields(doubt_begin_);
+  fields(doubt_end_);
+  fields(last_end_, EndHow::END);
+}
+
+// Each frame is that of a caller, or the one at the bottom.
+bool ThreadStack::take_up(const StateLimits& limits) {
+  if (owner_.space >= limits.spaces || doubt_end_ > frames_.size()) return false;
+  for (std::size_t i = 0; i < frames_.size(); ++i) {
+    OpenFrame& frame = frames_[i];
+    const bool has_parent = (frame.flags & FRAME_PARENT) != 0;
+    if (!is_good(frame, limits) || frame.tails > i || frame.away >= away_.begins()) return false;
+    if (has_parent != (i != 0)) return false;
+    if (i != 0 && (frame.parent != frames_[i - 1].id || frame.away < frames_[i - 1].away)) return false;
+    const bool is_recursive = (frame.flags & FRAME_RECURSIVE) != 0;
+    find_cell(frame);
+    count(frame);
+    if (is_recursive != ((frame.flags & FRAME_RECURSIVE) != 0)) return false;
+  }
+  const auto is_marked = [this](const Mark& mark) { return mark.frame < frames_.size(); };
+  const auto is_left = [this, &limits](const Stub& stub) {
+    return stub.size <= frames_.size() && is_good(stub.frame, limits);
+  };
+  return std::ranges::all_of(marks_, is_marked) && std::ranges::is_sorted(marks_, {}, &Mark::frame) &&
+         std::ranges::all_of(stubs_, is_left) && std::ranges::is_sorted(stubs_, {}, &Stub::size);
+}
+
+template <typename Fields>
+void StackMachine::thread_fields(Fields& fields, Thread& thread) {
+  thread.stack.fields_of_state(fields);
+  base::list_fields(fields, thread.suspended, [&fields](Suspended& frame) {
+    fields(frame.id);
+    fields(frame.return_ip);
+  });
+  fields(thread.matched);
+  state_fields(fields, thread.left);
+  base::optional_fields(fields, thread.executed, [&fields](Owner& owner) { state_fields(fields, owner); });
+  fields(thread.off, Off::ASYNC);
+  fields(thread.async_ip);
+  fields(thread.returning);
+  fields(thread.instructions);
+  fields(thread.branches);
+  fields(thread.other_instructions);
+  fields(thread.other_branches);
+  fields(thread.stack_number);
+  fields(thread.resumed_by);
+  fields(thread.is_scheduler);
+  fields(thread.begun);
+}
+
+template <typename Fields>
+void StackMachine::fields_of_state(Fields& fields) {
+  fields(ids_.next);
+  fields(ids_.segment);
+  fields(stacks_);
+  fields(has_unseen_stacks_);
+  fields(jumps_to_stacks_);
+  fields(key_.first);
+  fields(key_.second);
+  state_fields(fields, owner_);
+  fields(left_);
+  fields(search_);
+}
+
+bool StackMachine::save(base::FieldWriter& fields) {
+  const auto current = threads_.find(key_);
+  const bool is_kept = current != threads_.end() && current->second.get() == thread_;
+  if (undecided_.is_open() || replayed_ != 0 || inlines_ != nullptr || has_ended_ || !is_kept) return false;
+  fields_of_state(fields);
+  std::vector<std::uint32_t> switchers(switchers_.begin(), switchers_.end());
+  std::ranges::sort(switchers);
+  base::list_fields(fields, switchers, [&fields](std::uint32_t& function) { fields(function); });
+  fields(std::uint64_t{threads_.size()});
+  for (auto& [key, thread] : threads_) {
+    fields(key.first);
+    fields(key.second);
+    thread_fields(fields, *thread);
+  }
+  base::list_fields(fields, parked_, [this, &fields](Parked& parked) {
+    fields(parked.key.first);
+    fields(parked.key.second);
+    fields(parked.resume_ip);
+    thread_fields(fields, *parked.thread);
+  });
+  return true;
+}
+
+bool StackMachine::restore(base::FieldReader& fields, const StateLimits& limits) {
+  threads_.clear();
+  fields_of_state(fields);
+  std::vector<std::uint32_t> switchers;
+  base::list_fields(fields, switchers, [&fields](std::uint32_t& function) { fields(function); });
+  switchers_.insert(switchers.begin(), switchers.end());
+  const auto read_thread = [this, &fields] {
+    auto thread = std::make_unique<Thread>(ids_, groups_, sink_, Owner{});
+    thread_fields(fields, *thread);
+    return thread;
+  };
+  std::uint64_t threads = 0;
+  fields(threads);
+  for (std::uint64_t i = 0; i < threads && fields.good(); ++i) {
+    Key key;
+    fields(key.first);
+    fields(key.second);
+    threads_[key] = read_thread();
+  }
+  base::list_fields(fields, parked_, [&fields, &read_thread](Parked& parked) {
+    fields(parked.key.first);
+    fields(parked.key.second);
+    fields(parked.resume_ip);
+    parked.thread = read_thread();
+  });
+  const auto current = threads_.find(key_);
+  const bool is_known = current != threads_.end() && owner_.space < limits.spaces;
+  if (!fields.good() || !is_known || ids_.next > limits.frames) return false;
+  thread_ = current->second.get();
+  return take_up(limits);
+}
+
+bool StackMachine::take_up(StateLimits limits) {
+  limits.frames = ids_.next;
+  const auto is_good = [&limits](Thread& thread) {
+    const bool has_known = std::ranges::all_of(
+        thread.suspended, [&limits](const Suspended& frame) { return frame.id < limits.frames; });
+    const bool has_space = !thread.executed || thread.executed->space < limits.spaces;
+    return has_known && has_space && thread.stack.size() <= kMostFrames && thread.stack.take_up(limits);
+  };
+  return parked_.size() <= kMostParked &&
+         std::ranges::all_of(threads_, [&is_good](auto& one) { return is_good(*one.second); }) &&
+         std::ranges::all_of(parked_, [&is_good](Parked& one) { return is_good(*one.thread); });
+}
+
+}  // namespace ptkit::tables::calls

@@ -1,0 +1,35 @@
+// Fields of call stacks in files, and their limits: what is read may be damaged or hostile.
+#pragma once
+
+#include <cstdint>
+
+#include "tables/calls/stack/frame.h"
+
+namespace ptkit::tables::calls {
+
+struct StateLimits {
+  std::uint64_t functions = 0;  // numbers are below
+  std::uint64_t spaces = 0;
+  std::uint64_t frames = 0;  // of a stream
+};
+
+template <typename Fields>
+void state_fields(Fields& fields, Place& place) {
+  fields(place.instructions);
+  fields(place.branches);
+  fields(place.stream_instructions);
+  fields(place.offset);
+  fields(place.tsc);
+  fields(place.tsc_error);
+  fields(place.time_known);
+}
+
+template <typename Fields>
+void state_fields(Fields& fields, Owner& owner) {
+  fields(owner.cpu);
+  fields(owner.pid);
+  fields(owner.tid);
+  fields(owner.space);
+}
+
+}  // namespace ptkit::tables::calls

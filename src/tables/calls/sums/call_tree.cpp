@@ -1,0 +1,250 @@
+#include "tables/calls/sums/call_tree.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/node_bytes.h"
+#include "tables/columns/part_memory.h"
+
+namespace ptkit::tables::calls {
+
+CallTree::CallTree(const tables::columns::Selection& selection) : filter_(selection), nodes_(1) {}
+
+CallTree::NodeId CallTree::make_node() {
+  if (free_.empty()) {
+    nodes_.emplace_back();
+    return static_cast<NodeId>(nodes_.size() - 1);
+  }
+  const NodeId node = free_.back();
+  free_.pop_back();
+  auto callees = std::move(nodes_[node].callees);  // their memory
+  callees.clear();
+  nodes_[node] = {};
+  nodes_[node].callees = std::move(callees);
+  return node;
+}
+
+void CallTree::add(Node& to, const Node& from) const noexcept {
+  to.count += from.count;
+  to.begin_unseen += from.begin_unseen;
+  to.crossing += from.crossing;
+  to.count_exact = to.count_exact && from.count_exact;
+  to.instructions += from.instructions;
+  to.self_instructions += from.self_instructions;
+  to.branches += from.branches;
+  to.least += from.least;
+  to.most += from.most;
+  to.time_known = to.time_known || from.time_known;
+}
+
+void CallTree::merge(NodeId caller, NodeId node) {
+  std::vector<std::pair<NodeId, NodeId>> left{{caller, node}};
+  while (!left.empty()) {
+    const auto [to, from] = left.back();
+    left.pop_back();
+    auto& callees = nodes_[to].callees;
+    const std::uint32_t function = nodes_[from].function;
+    const auto place = std::lower_bound(callees.begin(), callees.end(), std::pair(function, NodeId{0}));
+    if (place == callees.end() || place->first != function) {
+      callees.insert(place, {function, from});
+      continue;
+    }
+    const NodeId known = place->second;
+    add(nodes_[known], nodes_[from]);
+    for (const auto& [unused, callee] : nodes_[from].callees) left.emplace_back(known, callee);
+    nodes_[from].callees.clear();
+    free_.push_back(from);
+  }
+}
+
+void CallTree::on_frame(const Frame& frame, const Owner& owner) {
+  if (!filter_.selects(frame, owner)) return on_hidden(frame);
+  NodeId node = take_open(frame.id);
+  const NodeId caller = (frame.flags & FRAME_PARENT) == 0 ? kTop : open_node(frame.parent);
+  if (node == kTop) {
+    // Most frames have none above: their sums go to the node of the frames before them.
+    const auto& callees = nodes_[caller].callees;
+    const auto place = std::lower_bound(callees.begin(), callees.end(), std::pair(frame.function, NodeId{0}));
+    if (place != callees.end() && place->first == frame.function) return add(nodes_[place->second], frame);
+    node = make_node();
+  }
+  nodes_[node].function = frame.function;
+  add(nodes_[node], frame);
+  merge(caller, node);
+}
+
+void CallTree::add(Node& to, const Frame& frame) noexcept {
+  if (frame.is_call()) ++to.count;
+  if (frame.is_begin_unseen()) ++to.begin_unseen;
+  if (frame.crosses() && !frame.is_rest()) ++to.crossing;
+  if ((frame.flags & FRAME_UNDECIDED) != 0) to.count_exact = false;
+  to.instructions += frame.instructions;
+  to.self_instructions += frame.self_instructions;
+  to.branches += frame.branches;
+  if (!frame.has_times()) return;
+  to.time_known = true;
+  to.least += frame.least_time();
+  to.most += frame.most_time();
+}
+
+// Of one thread, a frame without frames above ends with the highest number so far: most need no search.
+CallTree::NodeId CallTree::take_open(std::uint64_t frame) {
+  if (last_.node != kTop && last_.frame == frame) return std::exchange(last_.node, kTop);
+  if (frame > most_open_) return kTop;
+  for (std::size_t i = recent_.size(); i-- > 0;) {
+    if (recent_[i].frame != frame) continue;
+    const NodeId node = recent_[i].node;
+    recent_.erase(recent_.begin() + static_cast<std::ptrdiff_t>(i));
+    return node;
+  }
+  const auto open = open_.find(frame);
+  if (open == open_.end()) return kTop;
+  const NodeId node = open->second;
+  open_.erase(open);
+  return node;
+}
+
+CallTree::NodeId CallTree::open_node(std::uint64_t frame) {
+  if (last_.node != kTop && last_.frame == frame) return last_.node;
+  const NodeId known = take_open(frame);
+  if (last_.node != kTop) {
+    if (recent_.size() == kMostRecent) {
+      for (const Open& old : recent_) open_.emplace(old.frame, old.node);
+      recent_.clear();
+    }
+    recent_.push_back(last_);
+  }
+  last_ = {frame, known != kTop ? known : make_node()};
+  most_open_ = std::max(most_open_, frame);
+  return last_.node;
+}
+
+void CallTree::on_hidden(const Frame& frame) {
+  const NodeId node = take_open(frame.id);
+  if (node == kTop) return;
+  const NodeId parent = (frame.flags & FRAME_PARENT) != 0 ? open_node(frame.parent) : kTop;
+  for (const auto& [unused, callee] : std::exchange(nodes_[node].callees, {})) merge(parent, callee);
+  free_.push_back(node);
+}
+
+namespace {
+
+// The list of a node's callees, where there is one.
+constexpr std::uint64_t kListBytes = 32;
+
+}  // namespace
+
+std::uint64_t CallTree::bytes() const noexcept {
+  return nodes_.capacity() * sizeof(Node) + nodes_.size() * kListBytes + free_.capacity() * sizeof(NodeId) +
+         open_.size() * base::node_bytes<decltype(open_)::value_type>() + functions_.bytes();
+}
+
+// Each open frame may become a context; then all are copied in add_all(), and get rows.
+std::uint64_t CallTree::later_bytes(const FrameCounts& counts) const noexcept {
+  constexpr std::uint64_t kNode = sizeof(Node) + kListBytes;
+  const std::uint64_t row =
+      tables::columns::row_bytes(tables::columns::TableId::call_tree, tables::columns::kAllColumns);
+  const std::uint64_t nodes = nodes_.size() - std::min(free_.size(), nodes_.size());
+  return counts.open * kNode + (counts.open + nodes) * (kNode + row);
+}
+
+void CallTree::add_all(const CallTree& others, const FunctionTable& functions) {
+  struct Copy {
+    NodeId from;
+    NodeId to;
+  };
+  for (const auto& [function, root] : others.nodes_[kTop].callees) {
+    // Copies the tree below the root, and merges it as a whole.
+    std::vector<Copy> left{{root, make_node()}};
+    const NodeId copied = left.back().to;
+    while (!left.empty()) {
+      const Copy copy = left.back();
+      left.pop_back();
+      const Node& from = others.nodes_[copy.from];
+      const bool known = from.function < kFirstFunction;
+      nodes_[copy.to].function = known ? from.function : functions_.number(functions.at(from.function));
+      add(nodes_[copy.to], from);
+      for (const auto& [unused, callee] : from.callees) {
+        const NodeId node = make_node();
+        left.push_back({callee, node});
+        const std::uint32_t old = others.nodes_[callee].function;
+        nodes_[copy.to].callees.emplace_back(
+            old < kFirstFunction ? old : functions_.number(functions.at(old)), node);
+      }
+      std::sort(nodes_[copy.to].callees.begin(), nodes_[copy.to].callees.end());
+    }
+    merge(kTop, copied);
+  }
+}
+
+std::vector<CallTree::NodeId> CallTree::sorted_callees(NodeId node) const {
+  std::vector<NodeId> sorted;
+  for (const auto& [function, callee] : nodes_[node].callees) sorted.push_back(callee);
+  const auto key = [this](NodeId id) {
+    const Node& one = nodes_[id];
+    const Function& function = functions_.at(one.function);
+    return std::tuple(~one.instructions, function.file, function.offset, function.entry_ip, function.level,
+                      one.function);
+  };
+  std::sort(sorted.begin(), sorted.end(), [&](NodeId a, NodeId b) { return key(a) < key(b); });
+  return sorted;
+}
+
+std::unique_ptr<tables::columns::Batch> CallTree::rows(tables::columns::ColumnMask mask) const {
+  using enum tables::columns::Column;
+  struct Row {
+    NodeId node;
+    std::uint32_t parent;
+    std::int32_t depth;
+  };
+  auto batch = std::make_unique<tables::columns::Batch>(tables::columns::TableId::call_tree, mask);
+  std::vector<Row> left;
+  const auto push_callees = [&](NodeId node, std::uint32_t parent, std::int32_t depth) {
+    const auto callees = sorted_callees(node);
+    for (std::size_t i = callees.size(); i-- > 0;) left.push_back({callees[i], parent, depth});
+  };
+  push_callees(kTop, 0, 0);
+  while (!left.empty()) {
+    const Row at = left.back();
+    left.pop_back();
+    if (!batch->reserve(1)) return nullptr;
+    const std::size_t row = batch->rows();
+    const Node& node = nodes_[at.node];
+    const Function& function = functions_.at(node.function);
+    unsigned flags = 0;
+    if (at.depth != 0) flags |= tables::columns::FUNCTION_PARENT_KNOWN;
+    const bool is_import = function.import != 0;
+    const bool has_entry = node.function >= kFirstFunction && function.thread == trace::kNoId && !is_import;
+    if (is_import) flags |= tables::columns::FUNCTION_IMPORT;
+    if (has_entry) flags |= tables::columns::FUNCTION_ENTRY_KNOWN;
+    if (node.function == kSyscallFunction) flags |= tables::columns::FUNCTION_SYSCALL;
+    if (node.function == kInterruptFunction) flags |= tables::columns::FUNCTION_INTERRUPT;
+    if (function.file >= 0) flags |= tables::columns::FUNCTION_FILE_KNOWN;
+    if (function.inlined != 0) flags |= tables::columns::FUNCTION_INLINED;
+    if (node.time_known) flags |= tables::columns::FUNCTION_TIME_KNOWN;
+    if (node.count_exact) flags |= tables::columns::FUNCTION_COUNT_EXACT;
+    batch->put<call_tree_node>(row, static_cast<std::uint32_t>(row));
+    batch->put<call_tree_parent>(row, at.parent);
+    batch->put<call_tree_depth>(row, at.depth);
+    batch->put<call_tree_entry_ip>(row, is_import ? 0 : stored_entry(function));
+    batch->put<call_tree_import_ip>(row, is_import ? function.entry_ip : 0);
+    batch->put<call_tree_space>(row, function.space);
+    batch->put<call_tree_code_tsc>(row, function.code_tsc);
+    batch->put<call_tree_file>(row, function.file);
+    batch->put<call_tree_inline_level>(row, function.level);
+    batch->put<call_tree_flags>(row, static_cast<std::uint16_t>(flags));
+    batch->put<call_tree_count>(row, node.count);
+    batch->put<call_tree_begin_unseen>(row, node.begin_unseen);
+    batch->put<call_tree_crossing>(row, node.crossing);
+    batch->put<call_tree_instructions>(row, node.instructions);
+    batch->put<call_tree_self_instructions>(row, node.self_instructions);
+    batch->put<call_tree_branches>(row, node.branches);
+    batch->put<call_tree_least>(row, node.least);
+    batch->put<call_tree_most>(row, node.most);
+    batch->add_rows(1);
+    push_callees(at.node, static_cast<std::uint32_t>(row), at.depth + 1);
+  }
+  return batch;
+}
+
+}  // namespace ptkit::tables::calls

@@ -1,0 +1,148 @@
+// Quantiles of the lengths of one function's frames, in TSC ticks or instructions: exact for few frames and
+// for few different lengths, else within 1 %.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ptkit::tables::calls {
+
+class Quantiles {
+ public:
+  // Exact up to so many values, and beyond that while no more of them differ.
+  static constexpr std::size_t kMostExact = std::size_t{1} << 16U;
+  static constexpr std::size_t kMostDifferent = std::size_t{1} << 14U;
+
+  void add(std::uint64_t length) {
+    max_ = std::max(max_, length);
+    ++count_;
+    put({length, 1});
+  }
+  void add_all(const Quantiles& others) {
+    if (count_ == 0) {
+      *this = others;
+      return;
+    }
+    max_ = std::max(max_, others.max_);
+    count_ += others.count_;
+    if (!others.buckets_.empty() && buckets_.empty()) use_buckets();
+    for (std::size_t i = 0; i < others.buckets_.size(); ++i) buckets_[i] += others.buckets_[i];
+    // They come in the order of their places, which all are at the begin of a table with fewer places.
+    if (buckets_.empty()) make_places(std::max(places_of(different_), places_of(others.different_)));
+    for (const Counted& one : others.counted_) {
+      if (one.times != 0) put(one);
+    }
+  }
+  [[nodiscard]] bool exact() const noexcept { return buckets_.empty(); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return counted_.capacity() * sizeof(Counted) + buckets_.capacity() * sizeof(std::uint64_t);
+  }
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
+  // The least value that `percent` percent of all values do not exceed. 0: there are no values.
+  [[nodiscard]] std::uint64_t quantile(unsigned percent) {
+    if (count_ == 0) return 0;
+    constexpr std::uint64_t kWhole = 100;
+    // In parts, so that nothing overflows.
+    const std::uint64_t rank =
+        (count_ / kWhole * percent + (count_ % kWhole * percent + kWhole - 1) / kWhole);
+    std::uint64_t left = std::max<std::uint64_t>(rank, 1) - 1;
+    sort();
+    for (const Counted& one : counted_) {
+      if (left < one.times) return one.value;
+      left -= one.times;
+    }
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      if (left < buckets_[i]) return std::min(middle_of(i), max_);
+      left -= buckets_[i];
+    }
+    return max_;
+  }
+
+ private:
+  // Values below 2^kBits have buckets of their own; above, each power of two has 2^(kBits - 1).
+  static constexpr unsigned kBits = 7;
+  static constexpr std::size_t kHalf = std::size_t{1} << (kBits - 1);
+  static constexpr std::size_t kBuckets = (64 - kBits + 2) * kHalf;
+
+  [[nodiscard]] static std::size_t bucket_of(std::uint64_t value) noexcept {
+    const auto width = static_cast<unsigned>(std::bit_width(value));
+    if (width <= kBits) return static_cast<std::size_t>(value);
+    const unsigned shift = width - kBits;
+    return shift * kHalf + static_cast<std::size_t>(value >> shift);
+  }
+  [[nodiscard]] static std::uint64_t middle_of(std::size_t bucket) noexcept {
+    if (bucket < kHalf * 2) return bucket;
+    const std::size_t shift = bucket / kHalf - 1;
+    const std::uint64_t first = std::uint64_t{bucket - shift * kHalf} << shift;
+    return first + ((std::uint64_t{1} << shift) - 1) / 2;
+  }
+  struct Counted {
+    std::uint64_t value = 0;
+    std::uint64_t times = 0;  // 0: the place is free
+  };
+  static constexpr std::size_t kLeastPlaces = 4;
+
+  // Of which about a third is free.
+  [[nodiscard]] static std::size_t least_places(std::size_t different) noexcept {
+    return different + different / 2;
+  }
+  [[nodiscard]] static std::size_t places_of(std::size_t different) noexcept {
+    return std::max(kLeastPlaces, std::bit_ceil(least_places(different)));
+  }
+  // The place of a value, or the free one where it belongs.
+  [[nodiscard]] Counted& place_of(std::uint64_t value) noexcept {
+    constexpr std::uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;
+    const std::size_t last = counted_.size() - 1;
+    std::size_t at = static_cast<std::size_t>(value * kGoldenRatio >> std::countl_zero(last)) & last;
+    while (counted_[at].times != 0 && counted_[at].value != value) at = (at + 1) & last;
+    return counted_[at];
+  }
+  void make_places(std::size_t places) {
+    if (!is_sorted_ && places <= counted_.size()) return;
+    std::vector<Counted> old(places);
+    std::swap(old, counted_);
+    is_sorted_ = false;
+    for (const Counted& one : old) {
+      if (one.times != 0) place_of(one.value) = one;
+    }
+  }
+  // `count_` has it already.
+  void put(const Counted& one) {
+    if (!buckets_.empty()) {
+      buckets_[bucket_of(one.value)] += one.times;
+      return;
+    }
+    if (is_sorted_ || counted_.size() < least_places(different_ + 1)) make_places(places_of(different_ + 1));
+    Counted& place = place_of(one.value);
+    if (place.times == 0) {
+      place.value = one.value;
+      ++different_;
+    }
+    place.times += one.times;
+    if (different_ > kMostDifferent && count_ > kMostExact) use_buckets();
+  }
+  void sort() {
+    if (is_sorted_) return;
+    std::erase_if(counted_, [](const Counted& one) { return one.times == 0; });
+    std::ranges::sort(counted_, {}, &Counted::value);
+    is_sorted_ = true;
+  }
+  void use_buckets() {
+    buckets_.resize(kBuckets);
+    for (const Counted& one : counted_) buckets_[bucket_of(one.value)] += one.times;
+    counted_ = {};
+  }
+
+  std::vector<Counted> counted_;        // by hash of the value, or ascending without free places
+  std::vector<std::uint64_t> buckets_;  // empty: the values are counted
+  std::size_t different_ = 0;           // values in `counted_`
+  bool is_sorted_ = false;              // `counted_`
+  std::uint64_t count_ = 0;
+  std::uint64_t max_ = 0;
+};
+
+}  // namespace ptkit::tables::calls

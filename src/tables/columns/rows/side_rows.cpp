@@ -1,0 +1,43 @@
+#include "tables/columns/rows/side_rows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tables/columns/schema.h"
+
+namespace ptkit::tables::columns {
+
+SideRows::SideRows(TableId table) : rows_(std::make_unique<Batch>(table, usual_columns(table))) {}
+
+std::size_t SideRows::count_up_to(std::uint64_t last) const noexcept {
+  return static_cast<std::size_t>(std::ranges::upper_bound(places_, last) - places_.begin());
+}
+
+std::unique_ptr<Batch> SideRows::take(std::uint64_t last) {
+  if (rows_ == nullptr) return nullptr;
+  const std::size_t count = count_up_to(last);
+  auto rest = count == rows_->rows() ? rows_->successor() : rows_->split(count);
+  if (rest == nullptr) return nullptr;
+  std::swap(rest, rows_);
+  places_.erase(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(count));
+  rest->shrink();
+  return rest;
+}
+
+bool SideRows::take_from(SideRows& next, std::uint64_t last, std::uint64_t first, std::uint64_t here) {
+  const std::size_t count = next.count_up_to(last);
+  if (count == 0) return true;
+  if (!rows_->append_rows(*next.rows_, 0, count)) return false;
+  next.rows_->drop_front(count);
+  const auto end = next.places_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::ranges::transform(next.places_.begin(), end, std::back_inserter(places_),
+                         [&](std::uint64_t place) { return place - first + here; });
+  next.places_.erase(next.places_.begin(), end);
+  return true;
+}
+
+std::size_t SideRows::bytes() const noexcept {
+  return rows_ == nullptr ? 0 : rows_->bytes() + places_.size() * sizeof(places_[0]);
+}
+
+}  // namespace ptkit::tables::columns

@@ -1,0 +1,60 @@
+// Hash table of the edges of one decode. Edges in bulk are not looked up until they have to be merged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "flow/rows/bulk.h"
+
+namespace ptkit::tables::coverage {
+
+struct Edge {
+  std::uint64_t from_ip = 0;
+  std::uint64_t to_ip = 0;
+  std::uint64_t count = 0;
+  std::uint32_t space = 0;
+  flow::BranchKind kind = flow::BranchKind::COND;
+  std::uint32_t hash = flow::edge_hash(from_ip, to_ip);
+};
+
+// By space, from, to and kind.
+void sort(std::span<Edge> edges);
+
+class EdgeTally {
+ public:
+  EdgeTally() : slots_(kFirstSlots) {}
+
+  void clear() noexcept;
+  void add(const Edge& edge);
+  // Edges of one address space, each once.
+  void add_each(const flow::EdgeCounts& edges, std::uint32_t space);
+  void sort();  // edges(), as sort() does
+  [[nodiscard]] const std::vector<Edge>& edges() const noexcept { return edges_; }
+  [[nodiscard]] std::uint64_t branches() const noexcept { return branches_; }  // sum of all counts
+
+ private:
+  static constexpr std::size_t kFirstSlots = 256;  // a power of two
+
+  // A slot of an earlier round is free.
+  struct Slot {
+    std::uint32_t round = 0;
+    std::uint32_t number = 0;
+  };
+  [[nodiscard]] static std::size_t first_index(std::uint32_t hash, std::uint32_t space) noexcept {
+    return std::size_t{hash} + space;
+  }
+  [[nodiscard]] bool merge(const Edge& edge) noexcept;
+  [[nodiscard]] Slot& find(const Edge& edge) noexcept;
+  void index_all();
+  void free_slots() noexcept;
+
+  std::vector<Edge> edges_;
+  std::uint64_t branches_ = 0;
+  std::size_t indexed_ = 0;  // number of edges that have a slot
+  std::vector<Slot> slots_;
+  std::uint32_t round_ = 1;
+};
+
+}  // namespace ptkit::tables::coverage
