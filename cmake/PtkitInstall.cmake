@@ -12,7 +12,7 @@ install(TARGETS ptkit_core ptkit_ptmodel ptkit_static ptkit_warnings ptkit_zydis
   EXPORT ptkitTargets COMPONENT core)
 install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
-  PATTERN bindings EXCLUDE PATTERN capi EXCLUDE PATTERN libipt EXCLUDE)
+  PATTERN api EXCLUDE PATTERN libipt EXCLUDE)
 # What headers of msr and softpt include, and drivers' sequences, which are part of the library.
 install(DIRECTORY kernel/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core)
 install(DIRECTORY kernel/common DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core

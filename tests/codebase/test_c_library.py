@@ -13,7 +13,7 @@ from compiling import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PTKIT_BUILD", ROOT / "build" / "test")).resolve()
-LIBRARY = BUILD / "src" / "capi" / "libptkit.so"
+LIBRARY = BUILD / "src" / "api" / "c" / "libptkit.so"
 HEADER = ROOT / "include" / "ptkit.h"
 EXAMPLE = ROOT / "examples" / "fuzzer"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "capi/options.h"
+#include "api/c/options.h"
 #include "psb_header.h"
 #include "ptkit.h"
 
@@ -96,7 +96,7 @@ void try_options(const std::uint8_t* data, std::size_t size) {
   ptkit_coverage* coverage = nullptr;
   const auto* const given = reinterpret_cast<const ptkit_options*>(memory);
   const int status = ptkit_coverage_open(given, &coverage);
-  if (ptkit::capi::read_options(given).ok() != (status == PTKIT_OK)) std::abort();
+  if (ptkit::api::c::read_options(given).ok() != (status == PTKIT_OK)) std::abort();
   if ((status == PTKIT_OK) != (coverage != nullptr)) std::abort();
   if (status != PTKIT_OK && *ptkit_failure_message() == '\0') std::abort();
   ptkit_coverage_close(coverage);

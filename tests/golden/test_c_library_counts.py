@@ -81,7 +81,7 @@ class Coverage:
 
 @pytest.fixture(scope="module")
 def library() -> ctypes.CDLL:
-    path = BUILD / "src" / "capi" / "libptkit.so"
+    path = BUILD / "src" / "api" / "c" / "libptkit.so"
     if not path.exists():
         pytest.skip(f"no build of the C library in {BUILD} (set PTKIT_BUILD)")
     loaded = ctypes.CDLL(str(path))

@@ -69,7 +69,7 @@ def build_core(build: Path, python: Path) -> Path:
         f"-Dpybind11_DIR={pybind11}",
     )  # fmt: skip
     call("cmake", "--build", build / "tree", "-j", JOBS, "--target", "_core")
-    (module,) = (build / "tree" / "src" / "bindings").glob("_core.*.pyd")
+    (module,) = (build / "tree" / "src" / "api" / "python").glob("_core.*.pyd")
     return module
 
 
