@@ -1,5 +1,5 @@
-# Reads tools/layout.toml, where a folder is one line: PTKIT_<FLAG>_FOLDERS, for each flag of a folder, and
-# PTKIT_CROSS_LEFT_OUT, a regular expression.
+# Reads tools/layout.toml, where a folder is one line, and so is a list of sub-folders that are left out:
+# PTKIT_<FLAG>_FOLDERS, and PTKIT_<FLAG>_LEFT_OUT, a regular expression of paths below src/.
 set(layout ${CMAKE_CURRENT_LIST_DIR}/../tools/layout.toml)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${layout})
 file(STRINGS ${layout} rows REGEX "^[a-z_]+ = { level = ")
@@ -12,9 +12,10 @@ foreach(row IN LISTS rows)
     list(APPEND PTKIT_${flag}_FOLDERS ${folder})
   endforeach()
 endforeach()
-file(STRINGS ${layout} row REGEX "^cross = ")
-string(REGEX REPLACE "^cross = \\[|\\]|\"| " "" row "${row}")
-string(REPLACE "," "|" row "${row}")
-if(row)
-  set(PTKIT_CROSS_LEFT_OUT "/src/(${row})/")
-endif()
+foreach(flag core cross windows)
+  file(STRINGS ${layout} row REGEX "^${flag} = ")
+  string(REGEX REPLACE "^[a-z]+ = .|.$|\"| " "" row "${row}")
+  string(REPLACE "," "|" row "${row}")
+  string(TOUPPER "${flag}" flag)
+  set(PTKIT_${flag}_LEFT_OUT "^(${row})/")
+endforeach()

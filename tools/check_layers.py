@@ -6,7 +6,7 @@ kernel/ includes only itself, by levels of its folders and sub-folders, and its 
 but tests includes tests/.
 
 The portable folders include no header of POSIX but in src/base/posix, and none of Windows but in
-src/base/windows.
+src/base/win32.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KERNEL_SUB_LEVELS = sub_levels("kernel_subfolders")
 # Modules of one level do not import each other, unless they share a folder.
 PYTHON_LEVELS = {name: level for level, names in enumerate(LAYOUT["python"]) for name in names}
 
-# What these need of the system is declared in src/base/system, and defined in src/base/posix and windows.
+# What these need of the system is declared in src/base/system, and defined in src/base/posix and win32.
 PORTABLE = {folder for folder, row in LAYOUT["folders"].items() if row.get("portable")}
 NOT_PORTABLE = tuple(f"{path}/" for path in LAYOUT["left_out"]["portable"])
 # Includes of a system's headers, and the sub-folder for what has them.
@@ -50,7 +50,7 @@ SYSTEM_HEADERS = {
         r'"base/posix/|<(sys|linux|asm|arpa|net|netinet)/|<(aio|dirent|dlfcn|fcntl|glob|grp|poll|pthread|pwd|sched'
         r"|semaphore|signal|spawn|termios|unistd)\.h>"
     ),
-    "windows": re.compile(r'"base/windows/|<(windows|winternl|winioctl|io|direct|process|psapi)\.h>'),
+    "win32": re.compile(r'"base/win32/|<(windows|winternl|winioctl|io|direct|process|psapi)\.h>'),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 IMPORT = re.compile(r"^\s*(?:from\s+(ptkit[\w.]*|\.[\w.]*)\s+import\s+(.+)|import\s+(ptkit[\w.]*))")

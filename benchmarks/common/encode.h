@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "capture/encode/guest_code.h"
+#include "capture/linux/encode/guest_code.h"
 #include "common/flow.h"
 #include "trace_unit/generator/config.h"
 

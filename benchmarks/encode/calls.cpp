@@ -1,5 +1,5 @@
 // Encodes every block by calls of the software trace unit.
-#include "capture/encode/user_tracer.h"
+#include "capture/linux/encode/user_tracer.h"
 #include "common/encode.h"
 
 namespace ptkit::bench {

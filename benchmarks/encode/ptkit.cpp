@@ -1,5 +1,5 @@
 // Encodes every block by BlockEncoder, which emulator recordings use.
-#include "capture/encode/block_encoder.h"
+#include "capture/linux/encode/block_encoder.h"
 #include "common/encode.h"
 
 namespace ptkit::bench {

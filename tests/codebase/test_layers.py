@@ -60,13 +60,13 @@ def test_posix_outside_its_folder_is_found(tmp_path: Path) -> None:
         "src/base/b.cpp": "#include <sys/stat.h>\n",
         "src/base/posix/a.cpp": '#include <unistd.h>\n#include "base/a.h"\n#include "base/posix/fd.h"\n',
         "src/base/posix/b.cpp": "#include <windows.h>\n",
-        "src/base/windows/a.cpp": '#include <windows.h>\n#include "base/a.h"\n',
-        "src/capture/perf/port.cpp": '#include <sys/mman.h>\n#include "base/posix/fd.h"\n',
+        "src/base/win32/a.cpp": '#include <windows.h>\n#include "base/a.h"\n',
+        "src/capture/linux/perf/port.cpp": '#include <sys/mman.h>\n#include "base/posix/fd.h"\n',
         "src/tables/columns/c.cpp": '# include <pthread.h>\n#include "base/posix/fd.h"\n',
     }
     assert problems_in(tmp_path, files) == [
         "src/base/b.cpp:1: sys/stat.h may be included only in src/base/posix",
-        "src/base/posix/b.cpp:1: windows.h may be included only in src/base/windows",
+        "src/base/posix/b.cpp:1: windows.h may be included only in src/base/win32",
         "src/tables/columns/c.cpp:1: pthread.h may be included only in src/base/posix",
         "src/tables/columns/c.cpp:2: base/posix/fd.h may be included only in src/base/posix",
     ]

@@ -1,7 +1,7 @@
 // Answers of confined processes: the recorder takes them for as hostile as the files that they are about.
 #include <cstdlib>
 
-#include "capture/files/parse_request.h"
+#include "capture/linux/files/parse_request.h"
 #include "code/bounds/table.h"
 #include "code/image/imports.h"
 

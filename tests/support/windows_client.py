@@ -54,7 +54,9 @@ def _build_locked(build: Path, jobs: str) -> Path:
             raise Missing(f"{' '.join(command)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     program = build / "ptkit-capture.exe"
     unfinished = build / "ptkit-capture.part"
-    unfinished.write_bytes((build / "tree" / "src" / "client" / "ptkit-capture.exe").read_bytes())
+    unfinished.write_bytes(
+        (build / "tree" / "src" / "capture" / "windows" / "win32" / "ptkit-capture.exe").read_bytes()
+    )
     return unfinished.replace(program)
 
 
@@ -63,7 +65,7 @@ def link_with_double(build: Path, library: Path, program: Path) -> Path:
 
     It is linked of the objects of the program that is shipped.
     """
-    client = build / "tree" / "src" / "client"
+    client = build / "tree" / "src" / "capture" / "windows" / "win32"
     own = [client / f"lib{name}.a" for name in ("ptkit_recorder", "ptkit_capture", "ptkit_zstd")]
     # A build of an earlier state may have left objects that are in the library now.
     listed = subprocess.run(

@@ -78,7 +78,7 @@ def _plugin() -> str:
     """The plugin's file: beside the extension module, or in the tree of a build."""
     folders = [Path(_core.__file__).parent]
     if build := os.environ.get("PTKIT_BUILD"):
-        folders += [Path(build), Path(build) / "src" / "qemu"]
+        folders += [Path(build), Path(build) / "src" / "capture" / "linux" / "emulator" / "plugin"]
     return next((str((folder / PLUGIN).resolve()) for folder in folders if (folder / PLUGIN).is_file()), "")
 
 

@@ -14,7 +14,7 @@ from ptkit.planning.settings import Settings, factors
 
 __all__ = ["DEFAULT_BUFFER", "Consumer", "Estimate", "estimate"]
 
-#: Bytes of a buffer if no size is given (kSizes of src/capture/perf/sizes.cpp).
+#: Bytes of a buffer if no size is given (kSizes of src/capture/linux/perf/sizes.cpp).
 DEFAULT_BUFFER = 4 << 20
 _LEAST_BUFFER = 1 << 16
 _MOST_BUFFER = 1 << 30

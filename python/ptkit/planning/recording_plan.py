@@ -23,7 +23,7 @@ __all__ = ["RecordingPlan", "StreamRate", "plan_recording"]
 _WINDOW_SECONDS = 0.001
 _MOST_WINDOWS = 400
 _PSB_PERIOD = 4096
-_MEMORY_PART = 4  # buffers may take this part of the free memory, as in src/capture/perf/sizes.cpp
+_MEMORY_PART = 4  # buffers may take this part of the free memory, as in src/capture/linux/perf/sizes.cpp
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ struct RecordOptions {
   // Folder of the execution logs; empty: none. stream-N.u64 has the IP of each instruction of stream N, in
   // order. The emulator also writes stream-N.branches: IP and exact time (u64 each) of each branch.
   std::string truth_folder;
-  // Emulator: folder of stream-N.transfers (capture/encode/transfer_log.h); empty: none.
+  // Emulator: folder of stream-N.transfers (capture/linux/encode/transfer_log.h); empty: none.
   std::string transfers_folder;
   [[nodiscard]] const std::string& log_folder() const noexcept {  // empty: no logs
     return truth_folder.empty() ? transfers_folder : truth_folder;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "capture/driver/branches.h"
-#include "capture/driver/interruptions.h"
-#include "capture/hardware/snapshot_delta.h"
+#include "capture/common/snapshot_delta.h"
+#include "capture/device/branches.h"
+#include "capture/device/interruptions.h"
 #include "capture/windows/port.h"
 #include "formats/ptk/writer.h"
 

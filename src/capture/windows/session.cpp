@@ -6,7 +6,7 @@
 
 #include "capture/common/counted.h"
 #include "capture/common/errors.h"
-#include "capture/driver/config.h"
+#include "capture/device/config.h"
 #include "capture/windows/affinity.h"
 #include "capture/windows/words.h"
 #include "trace/warning_codes.h"

@@ -1,5 +1,5 @@
 // One recording with the Windows driver. What Windows itself is asked for (processes, files, waiting) is the
-// caller's: src/client on Windows, tests elsewhere.
+// caller's: src/capture/windows/win32 on Windows, tests elsewhere.
 //
 //   prepare -> [the program is created, and is suspended] -> begin -> [it runs] -> drain ... -> stop ->
 //   finish

@@ -31,8 +31,8 @@ std::uint64_t byte_offset_of(const std::vector<BranchRecord>& records) {
 }
 
 // Context switches of one CPU, for any number of buffers of it. A query takes logarithmic time, since each
-// buffer begins with the oldest switch. (capture/perf/running_thread.h does the same online, for one buffer.)
-// Positions count from 1; 0: none.
+// buffer begins with the oldest switch. (capture/linux/perf/running_thread.h does the same online, for one
+// buffer.) Positions count from 1; 0: none.
 class SwitchTimeline {
  public:
   // In the order of time.

@@ -144,13 +144,13 @@ def test_a_build_without_the_plugin(fake_qemu: FakeQemu, monkeypatch: pytest.Mon
 def test_plugin_is_beside_the_module_or_in_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package, build = tmp_path / "ptkit", tmp_path / "build"
     package.mkdir()
-    (build / "src" / "qemu").mkdir(parents=True)
+    (build / "src" / "capture" / "linux" / "emulator" / "plugin").mkdir(parents=True)
     monkeypatch.setattr(_core, "__file__", str(package / "_core.so"))
     monkeypatch.delenv("PTKIT_BUILD", raising=False)
     assert qemu._plugin() == ""
     monkeypatch.setenv("PTKIT_BUILD", str(build))
     assert qemu._plugin() == ""
-    for folder in (build / "src" / "qemu", build, package):
+    for folder in (build / "src" / "capture" / "linux" / "emulator" / "plugin", build, package):
         (folder / qemu.PLUGIN).touch()
         assert qemu._plugin() == str(folder / qemu.PLUGIN)
 

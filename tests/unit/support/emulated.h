@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "capture/encode/block_encoder.h"
+#include "capture/linux/encode/block_encoder.h"
 #include "walk.h"
 
 namespace ptkit::capture::test {
@@ -254,7 +254,7 @@ struct Delivery {
   bool exact = false;     // by block()
 };
 
-// Passes all events to an encoder, blocks in lines as in qemu/channel.h.
+// Passes all events to an encoder, blocks in lines as in capture/linux/emulator/plugin/channel.h.
 inline void deliver(const Emulation& run, BlockEncoder& encoder, const Delivery& how,
                     std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);

@@ -6,7 +6,7 @@
 #include "api/python/long_calls.h"
 #include "api/python/recording/record_arguments.h"
 #include "api/python/recording/record_tuples.h"
-#include "capture/ptrace/recorder.h"
+#include "capture/linux/ptrace/recorder.h"
 
 namespace ptkit::api::python {
 namespace {

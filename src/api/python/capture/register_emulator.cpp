@@ -2,7 +2,7 @@
 #include "api/python/bindings.h"
 #include "api/python/recording/record_arguments.h"
 #include "api/python/recording/record_tuples.h"
-#include "capture/emulator/emulator.h"
+#include "capture/linux/emulator/emulator.h"
 
 namespace ptkit::api::python {
 namespace {

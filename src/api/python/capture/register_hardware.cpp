@@ -2,10 +2,10 @@
 #include "api/python/bindings.h"
 #include "api/python/recording/driver_answer.h"
 #include "api/python/recording/record_arguments.h"
-#include "capture/driver/port.h"
-#include "capture/driver/recorder.h"
-#include "capture/perf/branches.h"
-#include "capture/perf/recorder.h"
+#include "capture/linux/driver/port.h"
+#include "capture/linux/driver/recorder.h"
+#include "capture/linux/perf/branches.h"
+#include "capture/linux/perf/recorder.h"
 
 namespace ptkit::api::python {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "capture/driver/config.h"
+#include "capture/device/config.h"
 
 namespace ptkit::api::python {
 namespace {

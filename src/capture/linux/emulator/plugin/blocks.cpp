@@ -1,0 +1,80 @@
+// The callbacks for every block that the guest executes.
+#include "capture/linux/emulator/plugin/blocks.h"
+
+#include <x86intrin.h>
+
+#include "capture/linux/emulator/plugin/thread.h"
+
+// The fast path is written in assembly: a compiler saves registers here that only the slow path needs.
+// Generated code has the CPU's state in RBP (tcg/i386: TCG_AREG0); the slow path gets it as its third
+// argument.
+asm(R"(
+  .text
+  .p2align 6
+  .globl ptkit_block
+  .hidden ptkit_block
+  .type ptkit_block, @function
+ptkit_block:
+  mov ptkit_cursor@gottpoff(%rip), %rax
+  mov %fs:(%rax), %rcx
+  test $63, %cl
+  jz 1f
+  mov %esi, (%rcx)
+  add $4, %rcx
+  mov %rcx, %fs:(%rax)
+  ret
+1:
+  mov %rbp, %rdx
+  jmp ptkit_first_block
+  .size ptkit_block, .-ptkit_block
+  .p2align 4
+  .globl ptkit_timed_block
+  .hidden ptkit_timed_block
+  .type ptkit_timed_block, @function
+ptkit_timed_block:
+  mov %rbp, %rdx
+  jmp ptkit_add_timed_block
+  .size ptkit_timed_block, .-ptkit_timed_block
+)");
+
+namespace {
+
+void attach(const uint64_t* env) {
+  if (ptkit::capture::plugin::thread.slot != nullptr) return;
+  ptkit::capture::plugin::thread.env = env;
+  ptkit::capture::plugin::attach_thread();
+}
+
+template <typename T>
+void write(const T& value) {
+  *reinterpret_cast<T*>(ptkit_cursor) = value;
+  ptkit_cursor += sizeof(T);
+}
+
+}  // namespace
+
+extern "C" {
+
+// The first block of a line.
+__attribute__((visibility("hidden"), used)) void ptkit_first_block(unsigned, uint64_t number,
+                                                                   const uint64_t* env) {
+  attach(env);
+  ptkit::capture::plugin::next_line(__rdtsc());
+  write(static_cast<uint32_t>(number));
+}
+
+__attribute__((visibility("hidden"), used)) void ptkit_add_timed_block(unsigned, uint64_t number,
+                                                                       const uint64_t* env) {
+  using ptkit::capture::plugin::kLineBytes;
+  attach(env);
+  const uint64_t now = __rdtsc();
+  const auto* const line =
+      reinterpret_cast<const ptkit::capture::plugin::Line*>(ptkit_cursor & ~(kLineBytes - 1));
+  const bool full =
+      ptkit_cursor == 0 ||
+      ptkit_cursor == reinterpret_cast<uint64_t>(line->timed + ptkit::capture::plugin::kLineTimedBlocks);
+  if (full || (now - line->tsc) >> 32U != 0) ptkit::capture::plugin::next_line(now);
+  write(ptkit::capture::plugin::TimedBlock{static_cast<uint32_t>(number), static_cast<uint32_t>(now),
+                                           env[ptkit::capture::plugin::kRsp]});
+}
+}

@@ -1,0 +1,11 @@
+#include "capture/linux/session/backend.h"
+
+namespace ptkit::capture {
+
+HardwareBackend::Problem HardwareBackend::set_breakpoints(const std::vector<Breakpoint>& places, int pid) {
+  static_cast<void>(pid);
+  if (places.empty()) return {};
+  return base::Failure{base::Status::UNSUPPORTED, 0, "triggers: this back end has none"};
+}
+
+}  // namespace ptkit::capture

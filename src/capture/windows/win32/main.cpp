@@ -1,0 +1,87 @@
+// ptkit-capture: records with the driver ptkit.sys on Windows.
+#include <windows.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "capture/common/counted.h"
+#include "capture/windows/options.h"
+#include "capture/windows/win32/console.h"
+#include "capture/windows/win32/doctor.h"
+#include "capture/windows/win32/last_branches.h"
+#include "capture/windows/win32/recorder.h"
+#include "capture/windows/win32/wide.h"
+
+namespace {
+
+using ptkit::base::Failure;
+using ptkit::capture::WindowsCommand;
+
+constexpr int kFailed = 1;
+constexpr int kMisused = 2;
+
+int report(const Failure& failure) {
+  std::fprintf(stderr, "ptkit-capture: error: %s\n", failure.detail.c_str());
+  return failure.status == ptkit::base::Status::BAD_CONFIG ? kMisused : kFailed;
+}
+
+int report(const std::optional<Failure>& failure) { return failure ? report(*failure) : 0; }
+
+int doctor() {
+  const ptkit::capture::win32::Findings found = ptkit::capture::win32::examine();
+  for (const std::string& line : found.lines) std::printf("%s\n", line.c_str());
+  return found.problem.empty() ? 0 : kFailed;
+}
+
+void say_end(ptkit::capture::win32::Console& console, const WindowsCommand& command,
+             const ptkit::capture::win32::Outcome& outcome) {
+  using ptkit::capture::counted;
+  const ptkit::capture::RecordResult& end = outcome.result;
+  for (const auto& warning : end.warnings) console.say("warning: " + warning.text());
+  if (!command.options.record.argv.empty() && !outcome.exit_status) console.say("the program runs on");
+  const std::string snapshots = end.snapshots == 0 ? "" : counted(end.snapshots, "snapshot") + ", ";
+  console.say(command.options.record.output + ": " + std::to_string(end.trace_bytes) + " bytes of trace in " +
+              counted(end.streams, "stream") + ", " + snapshots + std::to_string(end.bundle_bytes) +
+              " bytes in all");
+}
+
+int record(const WindowsCommand& command) {
+  ptkit::capture::win32::Console console(command.quiet);
+  auto outcome = ptkit::capture::win32::record(command.options, console.requests(), console,
+                                               ptkit::capture::win32::ProgramEnd::LEFT);
+  if (!outcome.ok()) return report(outcome.failure());
+  say_end(console, command, outcome.value());
+  return outcome.value().exit_status.value_or(0);
+}
+
+int run(const WindowsCommand& command) {
+  using Verb = WindowsCommand::Verb;
+  switch (command.verb) {
+    case Verb::HELP:
+      std::fputs(std::string(ptkit::capture::help_text()).c_str(), stdout);
+      return 0;
+    case Verb::VERSION:
+      std::printf("ptkit-capture %s\n", PTKIT_VERSION);
+      return 0;
+    case Verb::SNAPSHOT:
+      return report(ptkit::capture::win32::ask_for_snapshot(command.recorder));
+    case Verb::DOCTOR:
+      return doctor();
+    case Verb::LBR:
+      return report(ptkit::capture::win32::print_last_branches());
+    case Verb::RECORD:
+      break;
+  }
+  return record(command);
+}
+
+}  // namespace
+
+int wmain(int argc, wchar_t** argv) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) words.push_back(ptkit::capture::win32::narrow(argv[i]));
+  ::SetConsoleOutputCP(CP_UTF8);
+  auto command = ptkit::capture::parse_command(words);
+  return command.ok() ? run(command.value()) : report(command.failure());
+}

@@ -1,0 +1,137 @@
+#include "capture/windows/win32/recorder.h"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "capture/common/record_options.h"
+#include "capture/windows/win32/device.h"
+#include "capture/windows/win32/image_files.h"
+#include "capture/windows/win32/kernel_logger.h"
+#include "capture/windows/win32/machine.h"
+#include "capture/windows/win32/program.h"
+#include "capture/windows/win32/wide.h"
+
+namespace ptkit::capture::win32 {
+
+namespace {
+
+constexpr DWORD kLongestWaitMs = 100;  // a wait of the driver ends sooner
+constexpr DWORD kExitMs = capture::kExitTime.count();
+
+// Waits for requests, for the driver, and for the process.
+class Host final : public capture::LoopHost {
+ public:
+  Host(Device& device, const Requests& requests, Listener& listener, const Program* program)
+      : device_(device), requests_(requests), listener_(listener) {
+    const auto asked = requests.handles();
+    std::copy(asked.begin(), asked.end(), handles_.begin());
+    handles_[kHappened] = device.happened();
+    if (program != nullptr) handles_[count_++] = program->process();
+  }
+
+  [[nodiscard]] base::Result<capture::LoopEvent> wait() override;
+  [[nodiscard]] std::uint64_t now_ms() const override { return ::GetTickCount64(); }
+  void progress(std::uint64_t trace_bytes) override { listener_.progress(trace_bytes); }
+
+ private:
+  static constexpr DWORD kHappened = Requests::kHandles;
+  static constexpr DWORD kProgram = kHappened + 1;
+
+  Device& device_;
+  const Requests& requests_;
+  Listener& listener_;
+  std::array<HANDLE, kProgram + 1> handles_{};
+  DWORD count_ = kProgram;
+};
+
+base::Result<capture::LoopEvent> Host::wait() {
+  using Event = capture::LoopEvent;
+  device_.begin_wait();
+  const DWORD signalled = ::WaitForMultipleObjects(count_, handles_.data(), FALSE, kLongestWaitMs);
+  if (signalled == WAIT_FAILED) return last_failure("wait for the driver");
+  if (signalled < Requests::kHandles) return requests_.event(signalled);
+  if (signalled == kHappened)
+    return (device_.end_wait() & PTKIT_EVENT_ENDED) != 0 ? Event::PROCESS_ENDED : Event::NOTHING;
+  return signalled == kProgram ? Event::PROCESS_ENDED : Event::NOTHING;
+}
+
+base::Result<std::optional<Program>> find_program(const capture::RecordOptions& options, ProgramEnd end) {
+  if (!options.argv.empty()) {
+    const bool apart = end == ProgramEnd::AWAITED;
+    auto started = Program::start(options.argv, {.quiet = options.quiet, .apart = apart});
+    if (!started.ok()) return started.failure();
+    return std::optional<Program>(std::move(started.value()));
+  }
+  if (options.hardware.pid == 0) return std::optional<Program>();
+  auto attached = Program::attach(options.hardware.pid);
+  if (!attached.ok()) return attached.failure();
+  return std::optional<Program>(std::move(attached.value()));
+}
+
+// Whole processors are traced, whatever the program is.
+int traced_pid(const capture::RecordOptions& options, const std::optional<Program>& program) {
+  return program && !options.hardware.whole_cpus() ? program->pid() : 0;
+}
+
+// Tracing has ended. The program runs on until its own end, or until a stop is requested.
+std::optional<int> await(Program& program, const Requests& requests) {
+  const std::array<HANDLE, 2> handles{program.process(), requests.stop_handle()};
+  const DWORD count = static_cast<DWORD>(handles.size());
+  if (::WaitForMultipleObjects(count, handles.data(), FALSE, INFINITE) != WAIT_OBJECT_0) program.end(kExitMs);
+  return program.exit_status(0);
+}
+
+base::Result<Outcome> run(const capture::WindowsOptions& given, Device& device,
+                          capture::WindowsSession& session, Requests& requests, Listener& listener,
+                          ProgramEnd program_end) {
+  const capture::RecordOptions& options = given.record;
+  auto program = find_program(options, program_end);
+  if (!program.ok()) return program.failure();
+  std::optional<Program>& target = program.value();
+  if (auto failure = session.begin(traced_pid(options, target), clocks_now())) return *failure;
+  if (target) {
+    if (auto failure = target->resume()) return *failure;
+  }
+  listener.began(target ? target->pid() : 0);
+  Host host(device, requests, listener, target ? &*target : nullptr);
+  capture::WindowsLoop loop(session, host, options.hardware.limit_ms);
+  if (auto failure = loop.run()) return *failure;
+  const bool own = !options.argv.empty();
+  Outcome outcome;
+  if (own && program_end == ProgramEnd::LEFT)
+    outcome.exit_status = target->exit_status(loop.interrupted() ? kExitMs : 0);
+  if (auto failure = session.stop(clocks_now())) return *failure;
+  if (own && program_end == ProgramEnd::AWAITED) outcome.exit_status = await(*target, requests);
+  auto result = session.finish(outcome.exit_status);
+  if (!result.ok()) return result.failure();
+  outcome.result = std::move(result.value());
+  outcome.result.interrupted = loop.interrupted();
+  outcome.result.limited = loop.limited();
+  return outcome;
+}
+
+void remove_file(const std::string& utf8) {
+  std::error_code ignored;
+  std::filesystem::remove(std::filesystem::path(wide(utf8)), ignored);
+}
+
+}  // namespace
+
+base::Result<Outcome> record(const capture::WindowsOptions& options, Requests& requests, Listener& listener,
+                             ProgramEnd program_end) {
+  enable_privileges();
+  auto device = Device::open();
+  if (!device.ok()) return device.failure();
+  ImageFiles files;
+  KernelLogger events;
+  capture::WindowsSession session(*device.value(), files, events, options, this_machine());
+  if (auto failure = session.prepare()) return *failure;
+  auto result = run(options, *device.value(), session, requests, listener, program_end);
+  // What was recorded until a failure stays; without a beginning there is nothing.
+  if (!result.ok() && !session.began()) remove_file(options.record.output);
+  return result;
+}
+
+}  // namespace ptkit::capture::win32

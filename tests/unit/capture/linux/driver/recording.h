@@ -1,0 +1,64 @@
+// Fixture: one recording by the driver back end with a fake device and a fake perf.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/linux/driver/recorder.h"
+#include "fake_driver.h"
+#include "formats/registry.h"
+#include "unit/capture/linux/perf/fake_perf.h"
+#include "unit/support/warned.h"
+
+namespace ptkit::capture::test {
+
+using Bytes = std::vector<std::uint8_t>;
+
+class DriverRecording : public ::testing::Test {
+ protected:
+  DriverRecording() {
+    options_.hardware.all_cpus = true;
+    options_.hardware.limit_ms = 300;
+    options_.output = path_;
+    options_.mtc_period = 3;
+  }
+  ~DriverRecording() override { std::filesystem::remove(path_); }
+  DriverRecording(const DriverRecording&) = delete;
+  DriverRecording& operator=(const DriverRecording&) = delete;
+
+  // Waits until the script has ended.
+  base::Result<RecordResult> record() {
+    if (!device_.script.empty() && options_.hardware.limit_ms != 0) {
+      options_.hardware.limit_ms = 30'000;
+      device_.script.emplace_back([this](FakeDevice&) { recorder_->request_stop(); });
+    }
+    recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_), perf_opener(kernel_));
+    return recorder_->run();
+  }
+
+  std::shared_ptr<const trace::TraceBundle> read() {
+    auto bundle = formats::open(path_, {});
+    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
+    return std::make_shared<trace::TraceBundle>(std::move(bundle.value()));
+  }
+
+  std::string refused() {
+    const auto result = record();
+    EXPECT_FALSE(result.ok());
+    return result.ok() ? "" : result.failure().detail;
+  }
+
+  FakeDevice device_;
+  FakeKernel kernel_;
+  RecordOptions options_;
+  std::string path_ = "/tmp/ptkit-driver-" + std::to_string(::getpid()) + "-" +
+                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
+  std::unique_ptr<DriverRecorder> recorder_;
+};
+
+}  // namespace ptkit::capture::test
