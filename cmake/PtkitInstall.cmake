@@ -13,6 +13,8 @@ install(TARGETS ptkit_core ptkit_ptmodel ptkit_static ptkit_warnings ptkit_zydis
 install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN api EXCLUDE PATTERN libipt EXCLUDE)
+install(DIRECTORY ptmodel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 # What headers of msr and softpt include, and drivers' sequences, which are part of the library.
 install(DIRECTORY kernel/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core)
 install(DIRECTORY kernel/common DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core

@@ -276,6 +276,8 @@ def test_problems() -> list[str]:
             other = resolve(path, target, ROOT / "src", ROOT / "kernel", ROOT, tests, tests / "unit")
             if other is not None and other.is_relative_to(tests):
                 problems.append(f"{where}: {target} is of tests/")
+            if folder == "src" and target.startswith("ptmodel/"):
+                problems.append(f"{where}: {target} is of a library that the core does without")
     for path, where, target in lines_that_match(tests / "unit", {".h", ".cpp"}, QUOTED):
         other = resolve(path, target, tests)
         if other is None or not other.is_relative_to(tests / "unit"):

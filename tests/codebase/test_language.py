@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "glossary.md"
-PLACES = ("src", "python", "kernel")
+PLACES = ("src", "ptmodel", "python", "kernel")
 SUFFIXES = {".h", ".c", ".cpp", ".def", ".inl", ".py", ".pyi"}
 # Comments, strings and character literals; a ' within a number (1'000) is none.
 NO_CODE = re.compile(

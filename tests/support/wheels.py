@@ -12,8 +12,8 @@ from kernels import ROOT
 
 # What a wheel is made of, and how.
 SOURCES = (
-    "src", "python", "kernel", "cmake", "CMakeLists.txt", "pyproject.toml", "tools/make_wheel.sh",
-    "tools/repair_wheel.py", "tests/wheel",
+    "src", "ptmodel", "python", "kernel", "cmake", "CMakeLists.txt", "pyproject.toml", "tools/layout.toml",
+    "tools/make_wheel.sh", "tools/repair_wheel.py", "tests/wheel",
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 // A random program on a machine with a trace unit whose registers are set at random: rings, address spaces,
 // interrupts, TraceEn switched on and off. Keeps which instructions a trace of it must show, by the manual's
-// description of the enables alone (no code of src/ptmodel), and the bytes that came out.
+// description of the enables alone (no code of ptmodel), and the bytes that came out.
 #pragma once
 
 #include <array>
