@@ -26,7 +26,8 @@ _INCLUDE = re.compile(r'^#include "(.*)/[^/]+"', re.MULTILINE)
 def mirrored_rooms(test: str) -> set[str]:
     """Return the folders that a test of tests/unit/ mirrors."""
     folder = PurePosixPath(test).parent.relative_to("tests/unit").as_posix()
-    return {"kernel/common", "kernel/include/ptkit"} if folder == "kernel" else {f"src/{folder}"}
+    beside = {"kernel": {"kernel/common", "kernel/include/ptkit"}, "ptmodel": {"ptmodel"}}
+    return beside.get(folder, {f"src/{folder}"})
 
 
 def included_rooms(source: Path) -> set[str]:

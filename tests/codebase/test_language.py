@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "glossary.md"
-PLACES = ("src", "ptmodel", "python", "kernel")
+PLACES = ("src", "python", "kernel")
 SUFFIXES = {".h", ".c", ".cpp", ".def", ".inl", ".py", ".pyi"}
 # Comments, strings and character literals; a ' within a number (1'000) is none.
 NO_CODE = re.compile(
@@ -52,7 +52,10 @@ def _rows() -> list[Row]:
 @cache
 def _files() -> tuple[Path, ...]:
     return tuple(
-        path for place in PLACES for path in sorted((ROOT / place).rglob("*")) if path.suffix in SUFFIXES
+        path
+        for place in (*PLACES, "ptmodel")
+        for path in sorted((ROOT / place).rglob("*"))
+        if path.suffix in SUFFIXES
     )
 
 

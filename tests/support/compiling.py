@@ -60,4 +60,6 @@ def _run(command: list[str]) -> None:
 @cache
 def _has_32_bit_library(compiler: str) -> bool:
     command = [compiler, "-m32", "-x", "c", "-", "-o", os.devnull]
-    return subprocess.run(command, input=b"int main(void) { return 0; }", capture_output=True).returncode == 0
+    # Without gcc-multilib there may be a library, and no headers of the kernel.
+    source = b"#include <asm/unistd.h>\nint main(void) { return 0; }"
+    return subprocess.run(command, input=source, capture_output=True).returncode == 0
