@@ -167,8 +167,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Input in({data, size});
   const std::uint8_t choices = in.byte();
   const std::uint8_t which = in.byte();
-  flow::tables::Reading reading;
-  reading.table = flow::tables::kFlowTables[which % flow::tables::kFlowTables.size()];
+  flow::decoded::Reading reading;
+  reading.table = flow::decoded::kFlowTables[which % flow::decoded::kFlowTables.size()];
   if ((choices & 8U) != 0) reading.part = 1 + which % 32U;
   reading.time = (choices & 16U) != 0;
   flow::FlowOptions options;
@@ -178,10 +178,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const code::image::Image image(bundle);
   flow::CodeCachePool pool(image);
   options.fast = false;
-  const auto simple = flow::tables::read(bundle, image, options, nullptr, reading);
+  const auto simple = flow::decoded::read(bundle, image, options, nullptr, reading);
   options.fast = true;
   for (int times = 0; times < 2; ++times) {  // the second time with the path cache of the first
-    const auto fast = flow::tables::read(bundle, image, options, &pool, reading);
+    const auto fast = flow::decoded::read(bundle, image, options, &pool, reading);
     const std::string text = difference(fast, simple);
     if (text.empty()) continue;
     std::fprintf(stderr, "table %d: %s\n", static_cast<int>(reading.table), text.c_str());

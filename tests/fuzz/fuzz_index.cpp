@@ -132,9 +132,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((choices & 1U) != 0) streams[0].index.timeless = true;
   const auto opened = scene.open(flow::index::to_bytes(std::move(streams), scene.identity, {}));
   if (!opened.ok()) return 0;
-  flow::tables::Reading reading;
+  flow::decoded::Reading reading;
   reading.index = opened.value();
-  reading.table = flow::tables::kFlowTables[choices / 2 % flow::tables::kFlowTables.size()];
+  reading.table = flow::decoded::kFlowTables[choices / 2 % flow::decoded::kFlowTables.size()];
   const auto& segments = opened.value()->streams()[0].segments;
   const flow::index::Segment& segment = segments[select % segments.size()];
   if (select == 0) {
@@ -146,6 +146,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     reading.selection.ips.push_back({segment.ip, segment.ip + (select >> 48U)});
   }
-  static_cast<void>(flow::tables::read(scene.bundle, scene.image, {}, &scene.pool, reading));
+  static_cast<void>(flow::decoded::read(scene.bundle, scene.image, {}, &scene.pool, reading));
   return 0;
 }
