@@ -126,7 +126,9 @@ bool reaches(const FileMapping& mapping, const Pages& first, const Pages& pages)
 }
 
 std::string text_of(std::uint64_t begin, std::uint64_t end) {
-  return "[" + base::hexadecimal(begin) + ", " + base::hexadecimal(end) + ")";
+  std::string text = "[";  // GCC 12 warns of the sum of a literal and a temporary
+  text += base::hexadecimal(begin) + ", " + base::hexadecimal(end) + ")";
+  return text;
 }
 
 std::string text_of(const FileMapping& mapping) {
