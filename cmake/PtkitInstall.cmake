@@ -15,7 +15,7 @@ install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT c
   PATTERN api EXCLUDE PATTERN libipt EXCLUDE)
 install(DIRECTORY ptmodel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
-# What headers of msr and softpt include, and drivers' sequences, which are part of the library.
+# What headers of trace_unit include, and drivers' sequences, which are part of the library.
 install(DIRECTORY kernel/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core)
 install(DIRECTORY kernel/common DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def")

@@ -200,8 +200,9 @@ void TableReader::open_stream() {
         .request = request_,
         .index = index,
         .stream = *stream_,
-        .make = [this](flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
-                       bool ahead) { return input_.decoder(*stream_, sink, track, from, ahead); },
+        .make = [this, &stream = *stream_](
+                    flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
+                    bool ahead) { return input_.decoder(stream, sink, track, from, ahead); },
         .track = std::move(flow_track_),
         .threads = input_.threads,
         .segment = input_.segment,

@@ -9,8 +9,9 @@
 
 namespace ptkit::tables::columns {
 
-IndexedSource::IndexedSource(Input input, RowSink& sink)
-    : input_(std::move(input)), stream_(input_.stream), sink_(sink) {
+// What runs are decoded with.
+void IndexedSource::prepare() {
+  stream_ = input_.stream;
   stream_.data = input_.stream.data.in_parts();
   if (!needs_times()) return;
   const trace::Clock& clock = input_.bundle.configuration.clock;
@@ -61,6 +62,7 @@ bool IndexedSource::plan(double least) {
   }
   const auto size = static_cast<double>(input_.of_stream.size);
   if (!good || static_cast<double>(bytes) > size * (1 - least)) return false;
+  prepare();
   for (const SegmentRun& run : runs_) {
     Begin begin;
     if (!load(run, begin)) return false;

@@ -53,9 +53,10 @@ class IndexedSource final : public flow::RowSource {
     std::unique_ptr<time::TimeTrack> track;       // null: rows have no times
     std::unique_ptr<time::TimeTrack> flow_track;  // null: code and thread do not depend on time
   };
-  IndexedSource(Input input, RowSink& sink);
+  IndexedSource(Input input, RowSink& sink) : input_(std::move(input)), sink_(sink) {}
 
   [[nodiscard]] bool plan(double least);
+  void prepare();
   [[nodiscard]] bool is_needed(const flow::index::Segment& segment, bool& good) const;
   [[nodiscard]] bool needs_times() const noexcept;
   [[nodiscard]] bool load(const SegmentRun& run, Begin& begin) const;

@@ -154,7 +154,7 @@ TEST(IndexedSource, ProducesTheBytesThatItNeeds) {
     const flow::index::Segment& segment = of_stream.segments[random() % of_stream.segments.size()];
     request.selection.by_time = true;
     request.selection.tsc_begin = segment.tsc_least;
-    request.selection.tsc_end = segment.tsc_least + (segment.tsc_most - segment.tsc_least) / 2;
+    request.selection.tsc_end = segment.tsc_most + 1;
     request.select_sides = true;
     const auto [some_bundle, sources] = late(*bundle);
     const Table whole = read(bundle, request, {});
