@@ -3,7 +3,7 @@
 
 #include "capture/linux/files/parse_request.h"
 #include "code/bounds/table.h"
-#include "code/image/imports.h"
+#include "code/image/files/imports.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptkit::capture;

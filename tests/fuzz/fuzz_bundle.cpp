@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "code/image/imports.h"
+#include "code/image/files/imports.h"
 #include "code/symbol/symbols.h"
 #include "formats/ptk/chunks.h"
 #include "formats/ptk/writer.h"

@@ -1,8 +1,8 @@
 // Lines, inlined functions and names of debug files: any ELF file, at any address of its code.
 #include <cstdlib>
 
-#include "code/image/debug_sections.h"
-#include "code/image/elf_file.h"
+#include "code/image/elf/debug_sections.h"
+#include "code/image/elf/elf_file.h"
 #include "code/source/dwarf/line_cursor.h"
 #include "code/source/dwarf/small_names.h"
 

@@ -6,11 +6,11 @@
 #include <array>
 #include <cstdlib>
 
-#include "code/image/code_file.h"
-#include "code/image/contradictions.h"
-#include "code/image/elf.h"
-#include "code/image/imports.h"
-#include "code/image/pe.h"
+#include "code/image/elf/elf.h"
+#include "code/image/files/code_file.h"
+#include "code/image/files/contradictions.h"
+#include "code/image/files/imports.h"
+#include "code/image/pe/pe.h"
 #include "code/symbol/symbols.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "api/c/failure.h"
-#include "code/image/code_file.h"
+#include "code/image/files/code_file.h"
 
 using ptkit::api::c::Place;
 using ptkit::base::Bytes;

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "code/image/pe_layout.h"
+#include "code/image/pe/pe_layout.h"
 #include "flow/decoder/decoder.h"
 #include "ptkit.h"
 #include "trace/bundle.h"

@@ -3,8 +3,8 @@
 
 #include "api/python/bindings.h"
 #include "api/python/text.h"
-#include "code/image/code_file.h"
-#include "code/image/pe.h"
+#include "code/image/files/code_file.h"
+#include "code/image/pe/pe.h"
 #include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
 #include "formats/common/ds_area.h"

@@ -7,7 +7,7 @@
 #include "api/python/bindings.h"
 #include "api/python/long_calls.h"
 #include "api/python/reader_input.h"
-#include "code/symbol/python_name.h"
+#include "code/symbol/names/python_name.h"
 #include "tables/calls/call_crew.h"
 #include "tables/calls/frame_rows.h"
 #include "tables/calls/python_frames.h"

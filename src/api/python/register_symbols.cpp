@@ -5,9 +5,9 @@
 #include "api/python/bindings.h"
 #include "api/python/text.h"
 #include "code/symbol/anon_memory.h"
+#include "code/symbol/names/short_name.h"
+#include "code/symbol/names/similar_names.h"
 #include "code/symbol/row_names.h"
-#include "code/symbol/short_name.h"
-#include "code/symbol/similar_names.h"
 #include "formats/symbols/place.h"
 
 namespace ptkit::api::python {

@@ -4,9 +4,9 @@
 #include <cctype>
 #include <utility>
 
-#include "code/image/imports.h"
-#include "code/image/pe.h"
-#include "code/image/pe_file.h"
+#include "code/image/files/imports.h"
+#include "code/image/pe/pe.h"
+#include "code/image/pe/pe_file.h"
 
 namespace ptkit::capture {
 

@@ -9,7 +9,7 @@
 
 #include "capture/windows/kernel_events.h"
 #include "capture/windows/records.h"
-#include "code/image/pe_relocations.h"
+#include "code/image/pe/pe_relocations.h"
 #include "formats/ptk/writer.h"
 #include "trace/bundle.h"
 

@@ -7,7 +7,7 @@
 
 #include "code/bounds/eh_frame.h"
 #include "code/bounds/places.h"
-#include "code/image/elf_file.h"
+#include "code/image/elf/elf_file.h"
 
 namespace ptkit::code::bounds {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "code/image/elf_file.h"
+#include "code/image/elf/elf_file.h"
 
 namespace ptkit::code::bounds {
 

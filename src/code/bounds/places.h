@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "code/image/elf_file.h"
+#include "code/image/elf/elf_file.h"
 
 namespace ptkit::code::bounds {
 

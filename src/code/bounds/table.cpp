@@ -7,8 +7,8 @@
 #include "code/bounds/call_sites.h"
 #include "code/bounds/eh_frame.h"
 #include "code/bounds/places.h"
-#include "code/image/elf_file.h"
-#include "code/image/segments.h"
+#include "code/image/elf/elf_file.h"
+#include "code/image/files/segments.h"
 
 namespace ptkit::code::bounds {
 namespace {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "code/bounds/table.h"
-#include "code/image/debug_symbols.h"
-#include "code/image/segments.h"
+#include "code/image/elf/debug_symbols.h"
+#include "code/image/files/segments.h"
 #include "code/source/dwarf/files/search.h"
 #include "code/source/dwarf/small_names.h"
 #include "code/source/pdb/pdb_info.h"

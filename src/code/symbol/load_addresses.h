@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "code/image/segments.h"
+#include "code/image/files/segments.h"
 #include "trace/bundle.h"
 
 namespace ptkit::code::symbol {

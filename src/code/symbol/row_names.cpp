@@ -6,6 +6,7 @@
 
 #include "code/image/image.h"
 #include "code/symbol/anon_memory.h"
+#include "code/symbol/names/demangle.h"
 
 namespace ptkit::code::symbol {
 namespace {

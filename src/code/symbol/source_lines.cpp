@@ -1,5 +1,6 @@
 #include "code/symbol/source_lines.h"
 
+#include "code/symbol/names/demangle.h"
 #include "code/symbol/row_views.h"
 
 namespace ptkit::code::symbol {

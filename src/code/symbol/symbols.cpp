@@ -9,16 +9,17 @@
 
 #include "base/bytes.h"
 #include "base/check_sum.h"
+#include "code/image/files/imports.h"
 #include "code/image/ifunc_names.h"
 #include "code/image/image.h"
-#include "code/image/imports.h"
 #include "code/symbol/anon_memory.h"
 #include "code/symbol/code_places.h"
 #include "code/symbol/debug_modules.h"
 #include "code/symbol/name_ranges.h"
+#include "code/symbol/names/demangle.h"
+#include "code/symbol/names/short_name.h"
+#include "code/symbol/names/similar_names.h"
 #include "code/symbol/row_views.h"
-#include "code/symbol/short_name.h"
-#include "code/symbol/similar_names.h"
 #include "code/symbol/table.h"
 
 namespace ptkit::code::symbol {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "code/image/imports.h"
+#include "code/image/files/imports.h"
 #include "trace/bundle.h"
 
 namespace ptkit::code::bounds {
@@ -85,11 +85,5 @@ class Symbols {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Demangles names of C++ and Rust (both schemes), and of Python functions (python_name.h). Returns other
-// names unchanged.
-[[nodiscard]] std::string demangle(std::string_view raw_name);
-// False: demangle() does not change the name.
-[[nodiscard]] bool is_mangled(std::string_view raw_name) noexcept;
 
 }  // namespace ptkit::code::symbol

@@ -6,10 +6,10 @@
 #include "base/hexadecimal.h"
 #include "base/paths.h"
 #include "base/system/name_pattern.h"
-#include "code/image/code_file.h"
-#include "code/symbol/name_filter.h"
-#include "code/symbol/short_name.h"
-#include "code/symbol/symbols.h"
+#include "code/image/files/code_file.h"
+#include "code/symbol/names/demangle.h"
+#include "code/symbol/names/name_filter.h"
+#include "code/symbol/names/short_name.h"
 
 namespace ptkit::code::symbol {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/addresses.h"
 #include "base/hexadecimal.h"
 #include "base/shortened.h"
-#include "code/image/elf.h"
+#include "code/image/elf/elf.h"
 #include "formats/common/files.h"
 #include "formats/common/json.h"
 #include "formats/common/missing_files.h"

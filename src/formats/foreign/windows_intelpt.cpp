@@ -5,7 +5,7 @@
 
 #include "base/addresses.h"
 #include "base/paths.h"
-#include "code/image/pe.h"
+#include "code/image/pe/pe.h"
 #include "formats/common/files.h"
 #include "formats/common/missing_files.h"
 #include "formats/common/numbered_files.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "code/image/mapped_parts.h"
+#include "code/image/files/mapped_parts.h"
 #include "formats/common/missing_files.h"
 #include "formats/perf_data/mappings.h"
 #include "trace/build_id.h"

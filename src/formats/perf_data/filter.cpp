@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/paths.h"
-#include "code/image/code_file.h"
+#include "code/image/files/code_file.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "code/image/elf.h"
+#include "code/image/elf/elf.h"
 #include "code/image/kallsyms.h"
 #include "formats/common/files.h"
 #include "formats/common/interval_lookup.h"

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "code/image/contradictions.h"
+#include "code/image/files/contradictions.h"
 #include "formats/perf_event/sideband.h"
 
 namespace ptkit::formats::perf {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/interval_map.h"
-#include "code/image/segments.h"
+#include "code/image/files/segments.h"
 #include "formats/perf_data/binaries.h"
 #include "formats/perf_event/sideband.h"
 #include "trace/bundle.h"

@@ -7,7 +7,7 @@
 
 #include "base/bits.h"
 #include "base/system/this_linux.h"
-#include "code/image/elf.h"
+#include "code/image/elf/elf.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "formats/perf_data/attrs.h"

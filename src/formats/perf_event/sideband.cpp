@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "code/image/elf.h"
+#include "code/image/elf/elf.h"
 #include "trace/clock.h"
 
 namespace ptkit::formats::perf {

@@ -6,7 +6,7 @@
 
 #include "base/check_sum.h"
 #include "base/hexadecimal.h"
-#include "code/image/elf.h"
+#include "code/image/elf/elf.h"
 #include "formats/common/files.h"
 
 namespace ptkit::formats::perf {

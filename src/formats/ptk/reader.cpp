@@ -6,7 +6,7 @@
 #include <set>
 
 #include "code/bounds/table.h"
-#include "code/image/imports.h"
+#include "code/image/files/imports.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "formats/ptk/chunks.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "code/image/imports.h"
+#include "code/image/files/imports.h"
 #include "trace/module_names.h"
 
 namespace ptkit::formats::ptk {

@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include "code/bounds/table.h"
-#include "code/image/code_file.h"
-#include "code/image/imports.h"
-#include "code/image/segments.h"
+#include "code/image/files/code_file.h"
+#include "code/image/files/imports.h"
+#include "code/image/files/segments.h"
 #include "formats/common/missing_files.h"
 #include "formats/ptk/writer.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/hexadecimal.h"
 #include "base/paths.h"
-#include "code/image/code_file.h"
-#include "code/image/segments.h"
+#include "code/image/files/code_file.h"
+#include "code/image/files/segments.h"
 #include "code/source/pdb/pdb_file.h"
 #include "code/symbol/load_addresses.h"
 #include "formats/common/interval_lookup.h"

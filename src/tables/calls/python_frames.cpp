@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "code/symbol/python_name.h"
+#include "code/symbol/names/python_name.h"
 
 namespace ptkit::tables::calls {
 namespace {

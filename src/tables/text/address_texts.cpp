@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "code/symbol/anon_memory.h"
-#include "code/symbol/short_name.h"
+#include "code/symbol/names/short_name.h"
 #include "tables/text/escape.h"
 
 namespace ptkit::tables::text {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/memory_left.h"
-#include "code/image/elf.h"
+#include "code/image/elf/elf.h"
 #include "code/source/dwarf/abbreviations.h"
 
 namespace ptkit::code::dwarf {

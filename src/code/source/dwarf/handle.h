@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include "code/image/elf_file.h"
+#include "code/image/elf/elf_file.h"
 #include "code/source/budget.h"
 #include "code/source/dwarf/debug_info.h"
 #include "trace/buffer.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "code/image/debug_symbols.h"
-#include "code/image/elf_file.h"
+#include "code/image/elf/debug_symbols.h"
+#include "code/image/elf/elf_file.h"
 
 namespace ptkit::code::dwarf {
 namespace {

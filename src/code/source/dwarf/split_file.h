@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "code/image/elf_file.h"
+#include "code/image/elf/elf_file.h"
 #include "code/source/budget.h"
 #include "code/source/dwarf/handle.h"
 #include "trace/buffer.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "code/image/debug_sections.h"
+#include "code/image/elf/debug_sections.h"
 
 namespace ptkit::code::dwarf {
 namespace {

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "code/image/pe.h"
+#include "code/image/pe/pe.h"
 
 namespace ptkit::code::pdb {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/paths.h"
-#include "code/image/pe.h"
+#include "code/image/pe/pe.h"
 #include "trace/module_names.h"
 #include "trace/warning_codes.h"
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "capture/windows/session.h"
-#include "code/image/imports.h"
+#include "code/image/files/imports.h"
 #include "formats/registry.h"
 #include "trace/branch_record.h"
 #include "unit/capture/windows/fake_device.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "code/bounds/table.h"
-#include "code/image/segments.h"
+#include "code/image/files/segments.h"
 
 // Of unwind-dw2-fde.h, which is not installed.
 struct dwarf_eh_bases {

@@ -4,7 +4,7 @@
 #include <random>
 #include <tuple>
 
-#include "code/image/code_file.h"
+#include "code/image/files/code_file.h"
 #include "code/image/go_table.h"
 #include "unit/support/elf_maker.h"
 #include "unit/support/go_table_maker.h"

@@ -1,7 +1,7 @@
 // Imports of branches in a trace's code, also where page dumps give the code.
 #include <gtest/gtest.h>
 
-#include "code/image/pe.h"
+#include "code/image/pe/pe.h"
 #include "code/symbol/row_names.h"
 #include "unit/support/pe_maker.h"
 

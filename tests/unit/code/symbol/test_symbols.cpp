@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "code/image/code_file.h"
-#include "code/image/elf.h"
+#include "code/image/elf/elf.h"
+#include "code/image/files/code_file.h"
 #include "code/symbol/symbols.h"
 #include "unit/support/elf_maker.h"
 #include "unit/support/stored_functions.h"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "code/image/code_file.h"
-#include "code/image/elf.h"
+#include "code/image/elf/elf.h"
+#include "code/image/files/code_file.h"
 #include "formats/perf_event/record.h"
 #include "formats/perf_export/jit_elf.h"
 #include "formats/perf_export/records.h"

@@ -1,7 +1,7 @@
 // Damaged debug information in bundles: what is left of it is used, and a warning says the rest.
 #include <gtest/gtest.h>
 
-#include "code/image/debug_sections.h"
+#include "code/image/elf/debug_sections.h"
 #include "code/source/dwarf/debug_info.h"
 #include "sample.h"
 #include "unit/support/dwarf_maker.h"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "code/image/elf_file.h"
+#include "code/image/elf/elf_file.h"
 #include "code/source/dwarf/files/debuginfod.h"
 
 namespace ptkit::code::dwarf {

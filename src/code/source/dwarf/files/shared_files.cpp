@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "code/image/elf.h"
+#include "code/image/elf/elf.h"
 #include "code/source/dwarf/files/search.h"
 #include "trace/file_cache.h"
 

@@ -13,7 +13,7 @@
 #include "capture/linux/files/symbol_finder.h"
 #include "capture/linux/sideband/system_processes.h"
 #include "code/bounds/table.h"
-#include "code/image/imports.h"
+#include "code/image/files/imports.h"
 #include "foreign_process.h"
 #include "formats/registry.h"
 #include "unit/capture/linux/perf/recording.h"

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "code/image/debug_sections.h"
+#include "code/image/elf/debug_sections.h"
 #include "code/source/dwarf/debug_info.h"
 #include "unit/support/dwarf_maker.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "code/image/debug_sections.h"
+#include "code/image/elf/debug_sections.h"
 #include "code/source/dwarf/split_file.h"
 #include "unit/support/dwarf_maker.h"
 

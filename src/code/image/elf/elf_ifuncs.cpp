@@ -1,0 +1,64 @@
+#include "code/image/elf/elf_ifuncs.h"
+
+#include <algorithm>
+
+namespace ptkit::code::image {
+namespace {
+
+// Real resolvers have some hundred bytes.
+constexpr std::uint64_t kLongestResolver = std::uint64_t{1} << 16U;
+
+constexpr std::uint8_t kLea = 0x8D;
+constexpr std::uint8_t kMovImmediate = 0xB8;  // to EAX; up to 0xBF
+
+std::uint64_t signed32(const std::uint8_t* at) noexcept {
+  return base::sign_extend(base::load_le<4>(at), 32);
+}
+
+// The address that an instruction at the begin of some bytes takes; 0: it takes none. An LEA is relative to
+// the next instruction, or in 32-bit code to the table of offsets. In a file at a fixed address, a MOV has
+// it.
+std::uint64_t taken_by(base::Bytes code, std::uint64_t address, bool is_64, bool is_fixed,
+                       std::uint64_t offsets) noexcept {
+  if (is_64 && code.size() >= 7 && (code[0] & 0xFB) == 0x48 && code[1] == kLea && (code[2] & 0xC7) == 0x05)
+    return address + 7 + signed32(&code[3]);
+  if (!is_64 && code.size() >= 6 && code[0] == kLea && (code[1] & 0xC0) == 0x80 && (code[1] & 0x07) != 0x04)
+    return (offsets + signed32(&code[2])) & 0xFFFF'FFFF;
+  if (!is_fixed) return 0;
+  if (code.size() >= 5 && (code[0] & 0xF8) == kMovImmediate) return base::load_le<4>(&code[1]);
+  if (is_64 && code.size() >= 7 && code[0] == 0x48 && code[1] == 0xC7 && (code[2] & 0xF8) == 0xC0)
+    return signed32(&code[3]);
+  return 0;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> functions_taken_in(const ElfFile& file,
+                                              const std::vector<ElfFile::Section>& sections,
+                                              std::uint64_t resolver, std::uint64_t size) {
+  const auto holds_code = [&](std::uint64_t address) {
+    return std::ranges::any_of(sections, [&](const ElfFile::Section& section) {
+      return (section.header.sh_flags & SHF_EXECINSTR) != 0 && ElfFile::stub_bytes(section) == 0 &&
+             address >= section.header.sh_addr && address - section.header.sh_addr < section.header.sh_size;
+    });
+  };
+  std::vector<std::uint64_t> taken;
+  const auto offset = file.file_offset(resolver);
+  if (!offset || *offset >= file.bytes().size()) return taken;
+  const base::Bytes code = file.bytes().subspan(
+      static_cast<std::size_t>(*offset),
+      static_cast<std::size_t>(std::min({size, kLongestResolver, file.bytes().size() - *offset})));
+  const std::uint64_t offsets = ElfFile::global_offsets(sections).value_or(0);
+  const bool is_64 = file.header().e_machine == EM_X86_64;
+  const bool is_fixed = file.header().e_type == ET_EXEC;
+  for (std::size_t at = 0; at < code.size(); ++at) {
+    const std::uint64_t found = taken_by(code.subspan(at), resolver + at, is_64, is_fixed, offsets);
+    const bool is_own = found - resolver < size;
+    if (found != 0 && !is_own && holds_code(found)) taken.push_back(found);
+  }
+  std::ranges::sort(taken);
+  taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
+  return taken;
+}
+
+}  // namespace ptkit::code::image
