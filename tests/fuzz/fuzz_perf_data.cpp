@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "formats/perf_data/filter.h"
-#include "formats/perf_data/jit.h"
 #include "formats/perf_data/kernel_changes.h"
 #include "formats/perf_data/overlap.h"
+#include "formats/perf_event/jit.h"
 #include "formats/perf_event/sample.h"
 #include "formats/perf_event/tracepoint.h"
 #include "formats/registry.h"

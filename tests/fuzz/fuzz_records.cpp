@@ -9,7 +9,7 @@
 
 #include "flow/code/walk_guard.h"
 #include "flow/decoder/record_decoder.h"
-#include "formats/common/branch_records.h"
+#include "trace/branch_records.h"
 
 namespace {
 
@@ -109,7 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto records = records_of(data + 2 + code_size, size - 2 - code_size, code_size);
   trace::Stream stream;
   stream.kind = trace::StreamKind::BRANCH_RECORDS;
-  const trace::TraceBuffer whole = formats::to_buffer(records);
+  const trace::TraceBuffer whole = trace::to_buffer(records);
   stream.data = whole.slice(0, whole.size() - std::min<std::size_t>(whole.size(), flags >> 5U));
   if ((flags & 2U) != 0) stream.losses.push_back({whole.size() / 2, base::Status::RING_WRAPPED, 0});
   stream.switches_by_offset = (flags & 4U) != 0;

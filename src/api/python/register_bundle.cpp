@@ -5,11 +5,11 @@
 #include "api/python/text.h"
 #include "code/image/files/code_file.h"
 #include "code/image/pe/pe.h"
-#include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
 #include "formats/common/ds_area.h"
 #include "formats/common/missing_files.h"
 #include "formats/common/stream_ring.h"
+#include "trace/branch_records.h"
 #include "trace/page_dumps.h"
 #include "trace/rtit_ctl.h"
 
@@ -75,7 +75,7 @@ std::size_t add_stream_file(BundleHandle& self, const std::string& path) {
 py::bytes records_of_ds(const py::buffer& data, std::size_t record_bytes,
                         std::optional<std::uint64_t> bts_index) {
   const trace::TraceBuffer buffer = buffer_from_python(data, "branch records");
-  const auto layout = record_bytes == 12 ? formats::DsLayout::BITS32 : formats::DsLayout::BITS64;
+  const auto layout = record_bytes == 12 ? trace::DsLayout::BITS32 : trace::DsLayout::BITS64;
   const auto dump = formats::find_bts_buffer(buffer.bytes(), layout);
   if (!dump)
     raise_failure({base::Status::BAD_FILE, 0, "the BTS buffer of this DS area is not in these bytes"});
@@ -84,11 +84,11 @@ py::bytes records_of_ds(const py::buffer& data, std::size_t record_bytes,
                    std::to_string(dump->buffer.size()) + " bytes are no whole number of records of " +
                        std::to_string(record_bytes) + " bytes"});
   }
-  formats::DsRecords all = formats::read_ds_buffer(dump->buffer, layout);
+  trace::DsRecords all = trace::read_ds_buffer(dump->buffer, layout);
   if (const auto index = bts_index ? bts_index : dump->index) {
     if (const auto failure = formats::begin_at_index(all, *index)) raise_failure(*failure);
   }
-  const auto made = formats::to_buffer(std::move(all.records));
+  const auto made = trace::to_buffer(std::move(all.records));
   return {reinterpret_cast<const char*>(made.bytes().data()), made.size()};
 }
 

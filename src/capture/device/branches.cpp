@@ -13,7 +13,7 @@ static_assert(sizeof(ptkit_branch_mark) == DriverBranches::kRecordBytes);
 // and its branches are not stored: a path of kernel code is interrupted, a path of user code is not.
 void DriverBranches::end_stretch(base::Bytes branches, std::uint64_t tsc, std::vector<BranchStretch>& out) {
   BranchStretch stretch = std::exchange(now_, {});
-  formats::append_bts_aux(branches, new_path_ || kernel_, stretch.records);
+  trace::append_bts_aux(branches, new_path_ || kernel_, stretch.records);
   if (stretch.records.empty()) return;
   new_path_ = false;
   stretch.records.back().tsc = tsc;

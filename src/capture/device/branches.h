@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "formats/common/branch_records.h"
 #include "trace/branch_record.h"
+#include "trace/branch_records.h"
 
 namespace ptkit::capture {
 
@@ -26,7 +26,7 @@ class DriverBranches {
   // `kernel`: kernel branches are stored, too.
   explicit DriverBranches(bool kernel) : kernel_(kernel) {}
 
-  static constexpr std::uint64_t kRecordBytes = formats::record_bytes(formats::DsLayout::BITS64);
+  static constexpr std::uint64_t kRecordBytes = trace::record_bytes(trace::DsLayout::BITS64);
 
   // The next whole records of a buffer. Returns stretches with branches.
   [[nodiscard]] std::vector<BranchStretch> take(base::Bytes bytes);
@@ -39,7 +39,7 @@ class DriverBranches {
   bool kernel_;
   bool new_path_ = true;
   BranchStretch now_;  // without records
-  formats::PredictionInference predictions_;
+  trace::PredictionInference predictions_;
 };
 
 }  // namespace ptkit::capture

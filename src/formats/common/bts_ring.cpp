@@ -19,8 +19,8 @@ struct Levels {
   std::uint64_t kernel_begin = 0;
 };
 
-constexpr Levels levels_of(DsLayout layout) noexcept {
-  if (layout == DsLayout::BITS32) return {.user_end = 0x8000'0000, .kernel_begin = 0xc000'0000};
+constexpr Levels levels_of(trace::DsLayout layout) noexcept {
+  if (layout == trace::DsLayout::BITS32) return {.user_end = 0x8000'0000, .kernel_begin = 0xc000'0000};
   return {.user_end = std::uint64_t{1} << 63U, .kernel_begin = std::uint64_t{1} << 63U};
 }
 
@@ -40,7 +40,7 @@ bool can_follow(const BranchRecord& before, const BranchRecord& record) noexcept
 
 }  // namespace
 
-RingSeam find_seam(std::span<const BranchRecord> records, DsLayout layout) {
+RingSeam find_seam(std::span<const BranchRecord> records, trace::DsLayout layout) {
   std::size_t breaks = 0;
   std::size_t place = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -56,7 +56,7 @@ void begin_with(std::vector<BranchRecord>& records, std::size_t oldest) {
   std::rotate(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(oldest), records.end());
 }
 
-std::optional<base::Failure> begin_at_index(DsRecords& all, std::uint64_t index) {
+std::optional<base::Failure> begin_at_index(trace::DsRecords& all, std::uint64_t index) {
   const std::size_t count = all.records.size() + all.empty;
   if (index > count) {
     return base::bad_config("bts_index=" + std::to_string(index) + ": the buffer has " +

@@ -9,14 +9,14 @@ constexpr std::size_t kAreaWords = 4;            // of BTS: base, index, absolut
 constexpr std::uint64_t kMostFlags = 0xffff;     // of a record: one bit is in use
 constexpr std::uint64_t kLeastAddress = 0x1000;  // no buffer is in the first page
 
-std::uint64_t word_at(base::Bytes bytes, std::size_t index, DsLayout layout) noexcept {
-  if (layout == DsLayout::BITS32) return base::load_le<4>(bytes.data() + index * 4);
+std::uint64_t word_at(base::Bytes bytes, std::size_t index, trace::DsLayout layout) noexcept {
+  if (layout == trace::DsLayout::BITS32) return base::load_le<4>(bytes.data() + index * 4);
   return base::load_le<8>(bytes.data() + index * 8);
 }
 
 // The third word of each record is small, and a buffer that has records has one at its begin.
-bool has_records(base::Bytes buffer, DsLayout layout) noexcept {
-  const std::size_t records = buffer.size() / record_bytes(layout);
+bool has_records(base::Bytes buffer, trace::DsLayout layout) noexcept {
+  const std::size_t records = buffer.size() / trace::record_bytes(layout);
   bool is_empty = true;
   for (std::size_t record = 0; record < records; ++record) {
     if (word_at(buffer, 3 * record + 2, layout) > kMostFlags) return false;
@@ -30,8 +30,8 @@ bool has_records(base::Bytes buffer, DsLayout layout) noexcept {
 
 }  // namespace
 
-std::optional<DsDump> find_bts_buffer(base::Bytes dump, DsLayout layout) noexcept {
-  const std::size_t bytes = record_bytes(layout);
+std::optional<DsDump> find_bts_buffer(base::Bytes dump, trace::DsLayout layout) noexcept {
+  const std::size_t bytes = trace::record_bytes(layout);
   const std::size_t area = kAreaWords * static_cast<std::size_t>(layout);
   if (dump.size() < area) return DsDump{.buffer = dump};
   const std::uint64_t base = word_at(dump, 0, layout);

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/bytes.h"
-#include "formats/common/branch_records.h"
+#include "trace/branch_records.h"
 
 namespace ptkit::formats {
 
@@ -17,6 +17,6 @@ struct DsDump {
 
 // Returns the BTS buffer of a dump, which is all of it if it does not begin with a DS area. Returns nullopt
 // if the dump begins with one, and the buffer is not in it.
-[[nodiscard]] std::optional<DsDump> find_bts_buffer(base::Bytes dump, DsLayout layout) noexcept;
+[[nodiscard]] std::optional<DsDump> find_bts_buffer(base::Bytes dump, trace::DsLayout layout) noexcept;
 
 }  // namespace ptkit::formats

@@ -1,10 +1,10 @@
 // A memory image of a BTS buffer, or of a debug store area with its buffer. Neither has a magic, so that it
 // is read only if the user names the format.
-#include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
 #include "formats/common/ds_area.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
+#include "trace/branch_records.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats {
@@ -14,7 +14,7 @@ namespace {
 bool sniff(const std::string&) { return false; }
 
 // Puts a ring in the order of execution, where that is known. A buffer with empty records has not wrapped.
-void put_in_order(DsRecords& all, DsLayout layout, const std::string& path,
+void put_in_order(trace::DsRecords& all, trace::DsLayout layout, const std::string& path,
                   std::vector<trace::Warning>& warnings) {
   const RingSeam seam = find_seam(all.records, layout);
   if (seam.certain && seam.oldest != 0) {
@@ -25,7 +25,7 @@ void put_in_order(DsRecords& all, DsLayout layout, const std::string& path,
   }
 }
 
-template <DsLayout LAYOUT>
+template <trace::DsLayout LAYOUT>
 base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
                                             const OpenOptions& options) {
   const std::optional<DsDump> dump = find_bts_buffer(data.bytes(), LAYOUT);
@@ -33,8 +33,8 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
     return bad_file(path,
                     "expected a DS area and its BTS buffer, found an area and not the buffer that it names");
   }
-  DsRecords all = read_ds_buffer(dump->buffer, LAYOUT);
-  const std::string bytes = std::to_string(record_bytes(LAYOUT));
+  trace::DsRecords all = trace::read_ds_buffer(dump->buffer, LAYOUT);
+  const std::string bytes = std::to_string(trace::record_bytes(LAYOUT));
   if (all.records.empty())
     return bad_file(path, "expected BTS records of " + bytes + " bytes each, found none");
   trace::TraceBundle bundle;
@@ -48,12 +48,12 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
   trace::Stream stream;
   stream.kind = trace::StreamKind::BRANCH_RECORDS;
   stream.name = path;
-  stream.data = to_buffer(std::move(all.records));
+  stream.data = trace::to_buffer(std::move(all.records));
   bundle.streams.push_back(std::move(stream));
   return bundle;
 }
 
-template <DsLayout LAYOUT>
+template <trace::DsLayout LAYOUT>
 base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
   if (is_folder(path)) return bad_file(path, "expected a file with BTS records, found a folder");
   auto file = trace::TraceBuffer::map_file(path);
@@ -64,10 +64,10 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
 }  // namespace
 
 const Format kBtsFormat{"bts",   "a buffer of Branch Trace Store, records of 24 bytes",
-                        &sniff,  &read<DsLayout::BITS64>,
-                        nullptr, &read_bytes<DsLayout::BITS64>};
+                        &sniff,  &read<trace::DsLayout::BITS64>,
+                        nullptr, &read_bytes<trace::DsLayout::BITS64>};
 const Format kBts32Format{"bts32", "a buffer of Branch Trace Store of a 32-bit system, records of 12 bytes",
-                          &sniff,  &read<DsLayout::BITS32>,
-                          nullptr, &read_bytes<DsLayout::BITS32>};
+                          &sniff,  &read<trace::DsLayout::BITS32>,
+                          nullptr, &read_bytes<trace::DsLayout::BITS32>};
 
 }  // namespace ptkit::formats

@@ -5,9 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "formats/common/branch_records.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
+#include "trace/branch_records.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats {
@@ -197,7 +197,7 @@ class Loader {
     trace::Stream stream;
     stream.kind = trace::StreamKind::BRANCH_RECORDS;
     stream.name = path_;
-    stream.data = to_buffer(records);
+    stream.data = trace::to_buffer(records);
     bundle_.streams.push_back(std::move(stream));
   }
 

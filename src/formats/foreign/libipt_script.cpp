@@ -11,7 +11,7 @@
 #include "formats/common/lazy_bytes.h"
 #include "formats/common/numbered_files.h"
 #include "formats/common/readers.h"
-#include "formats/perf_data/binaries.h"
+#include "formats/mapped_files/binaries.h"
 #include "formats/perf_data/overlap.h"
 #include "formats/perf_event/sideband.h"
 #include "trace/warning_codes.h"

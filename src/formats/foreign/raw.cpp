@@ -1,9 +1,9 @@
 // A raw Intel PT stream: any file with a PSB near its start. It has no code, and only the times of its
 // packets.
-#include "formats/common/branch_records.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "formats/common/stop_byte.h"
+#include "trace/branch_records.h"
 
 namespace ptkit::formats {
 
@@ -18,7 +18,7 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
   if (!options.without_psb && !has_early_psb(data.bytes())) {
     const std::string what = describe(data.bytes());
     const bool is_unknown = what.ends_with("unknown form");
-    const bool may_be_bts = is_unknown && data.size() % record_bytes(DsLayout::BITS32) == 0;
+    const bool may_be_bts = is_unknown && data.size() % trace::record_bytes(trace::DsLayout::BITS32) == 0;
     return base::Failure{
         base::Status::BAD_FILE, 0,
         path + " is not a trace: it is " + what +

@@ -8,7 +8,7 @@
 #include "formats/common/files.h"
 #include "formats/common/numbered_files.h"
 #include "formats/common/readers.h"
-#include "formats/perf_data/binaries.h"
+#include "formats/mapped_files/binaries.h"
 #include "packet/decoder.h"
 #include "trace/warning_codes.h"
 

@@ -96,7 +96,7 @@ class BtsConverter {
     const auto end = static_cast<std::size_t>(std::min<std::uint64_t>(offset, bytes_.size()));
     if (end <= at_) return;
     const std::size_t had = records_.size();
-    append_bts_aux(bytes_.subspan(at_, end - at_), first_, records_);
+    trace::append_bts_aux(bytes_.subspan(at_, end - at_), first_, records_);
     at_ = end;
     first_ = first_ && records_.size() == had;
   }
@@ -152,11 +152,12 @@ bool SampledBranches::add_sample(const Attr& attr, const Sample& sample) {
 // A stack may repeat branches of the stack before. The number of repeated branches is unknown.
 void SampledBranches::add_stack(const Attr& attr, const Sample& sample, Queue& queue) {
   const std::size_t had = queue.records.size();
-  const bool whole = has_every_branch(attr.branch_type);
-  append_branch_stack(sample.branches, sample.trailer.time, whole, queue.records);
+  const bool whole = trace::has_every_branch(attr.branch_type);
+  trace::append_branch_stack(sample.branches, sample.trailer.time, whole, queue.records);
   const std::size_t count = queue.records.size() - had;
   largest_ = std::max(largest_, count);
-  if (whole && newest_is_copy(queue.records, had)) queue.copies.emplace_back(queue.records.size() - 1, count);
+  if (whole && trace::newest_is_copy(queue.records, had))
+    queue.copies.emplace_back(queue.records.size() - 1, count);
 }
 
 // The kernel drains many BTS records at once and gives all samples the same time. Only the last one keeps it.
@@ -181,7 +182,7 @@ void SampledBranches::add_loss(Queue& queue) const {
 
 std::vector<BranchStream> SampledBranches::build(const trace::Clock& clock, std::size_t depth) {
   std::vector<BranchStream> out;
-  if (depth == 0 && is_lbr_depth(largest_)) depth = largest_;
+  if (depth == 0 && trace::is_lbr_depth(largest_)) depth = largest_;
   for (auto& [owner, queue] : queues_) {
     add_loss(queue);
     for (BranchRecord& record : queue.records) {
@@ -195,7 +196,7 @@ std::vector<BranchStream> SampledBranches::build(const trace::Clock& clock, std:
     for (Owner& one : queue.owners) one.tsc = tsc_of(clock, one.tsc);
     trace::Stream stream = named(owner.first, owner.second);
     stream.losses = std::move(queue.losses);
-    stream.data = to_buffer(std::move(queue.records));
+    stream.data = trace::to_buffer(std::move(queue.records));
     out.push_back({std::move(stream), std::move(queue.owners)});
   }
   queues_.clear();
@@ -237,9 +238,9 @@ BranchStream bts_stream(const AuxStream& aux, const SwitchTimeline& timeline, co
   }
   add_losses_until(trace::kTscMax);
   bts.append_until(aux.stream.data.size());
-  infer_prediction_known(bts.records());
+  trace::infer_prediction_known(bts.records());
   out.stream.losses = std::move(bts.losses);
-  out.stream.data = to_buffer(std::move(bts.records()));
+  out.stream.data = trace::to_buffer(std::move(bts.records()));
   if (aux.stream.cpu == trace::kNoId) out.owners.clear();  // a per-thread stream
   return out;
 }

@@ -6,15 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "formats/common/branch_records.h"
 #include "formats/perf_data/streams.h"
 #include "formats/perf_event/sample.h"
 #include "formats/perf_event/sideband.h"
 #include "trace/branch_record.h"
+#include "trace/branch_records.h"
 
 namespace ptkit::formats::perf {
 
-inline constexpr std::size_t kBtsRecordBytes = record_bytes(DsLayout::BITS64);
+inline constexpr std::size_t kBtsRecordBytes = trace::record_bytes(trace::DsLayout::BITS64);
 inline constexpr std::uint64_t kEndOf32BitCode = std::uint64_t{1} << 32U;
 
 // A stream of branch records, and the threads that executed them, by offset.

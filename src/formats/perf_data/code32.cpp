@@ -6,9 +6,9 @@
 #include <cstring>
 #include <optional>
 
-#include "formats/common/branch_records.h"
 #include "formats/perf_data/branches.h"
 #include "trace/branch_record.h"
+#include "trace/branch_records.h"
 
 namespace ptkit::formats::perf {
 
@@ -69,7 +69,7 @@ void mark(trace::Stream& stream, const std::vector<std::vector<Program>>& progra
     if (records[i].to_ip < kEndOf32BitCode && runs_narrow(programs[space], times[i]))
       records[i].flags |= trace::RECORD_CODE32;
   }
-  stream.data = to_buffer(std::move(records));
+  stream.data = trace::to_buffer(std::move(records));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "base/interval_map.h"
 #include "code/image/files/segments.h"
-#include "formats/perf_data/binaries.h"
+#include "formats/mapped_files/binaries.h"
 #include "formats/perf_event/sideband.h"
 #include "trace/bundle.h"
 

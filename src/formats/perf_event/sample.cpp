@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "formats/common/branch_records.h"
+#include "trace/branch_records.h"
 
 namespace ptkit::formats::perf {
 
@@ -46,9 +46,9 @@ std::uint64_t skip_registers(Fields& fields, std::uint64_t mask) {
 base::Bytes take_branches(Fields& fields, std::uint64_t branch_type) {
   const std::uint64_t count = fields.u64();
   if ((branch_type >> kHwIndex & 1) != 0) fields.skip(8);
-  const std::uint64_t most = fields.left() / kBranchEntryBytes + 1;
+  const std::uint64_t most = fields.left() / trace::kBranchEntryBytes + 1;
   const base::Bytes entries =
-      fields.take_bytes(static_cast<std::size_t>(std::min(count, most)) * kBranchEntryBytes);
+      fields.take_bytes(static_cast<std::size_t>(std::min(count, most)) * trace::kBranchEntryBytes);
   if ((branch_type >> kCounters & 1) != 0) skip_words(fields, count);
   return entries;
 }

@@ -16,7 +16,7 @@ struct Sample {
   std::uint64_t period = 0;
   bool is_32_bit = false;  // user code, by PERF_SAMPLE_REGS_ABI_32
   base::Bytes raw;         // PERF_SAMPLE_RAW: fields of a tracepoint
-  base::Bytes branches;    // the branch stack: kBranchEntryBytes each, the newest first
+  base::Bytes branches;    // the branch stack: trace::kBranchEntryBytes each, the newest first
   base::Bytes trace;       // PERF_SAMPLE_AUX
 };
 

@@ -12,7 +12,7 @@
 #include "code/image/files/code_file.h"
 #include "code/image/files/imports.h"
 #include "code/symbol/symbols.h"
-#include "formats/perf_data/jit.h"
+#include "formats/perf_event/jit.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::capture {

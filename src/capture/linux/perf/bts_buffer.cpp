@@ -7,7 +7,7 @@ namespace ptkit::capture {
 
 namespace {
 
-constexpr std::uint64_t kRecordBytes = formats::record_bytes(formats::DsLayout::BITS64);
+constexpr std::uint64_t kRecordBytes = trace::record_bytes(trace::DsLayout::BITS64);
 // The kernel continues in the next physical buffer if less than a page is left, and skips at most
 // one record on either side (arch/x86/events/intel/bts.c).
 constexpr std::uint64_t kMostPadding = 4096 + 2 * kRecordBytes;
@@ -33,7 +33,7 @@ BranchChunk BtsBuffer::chunk_of_owner(const AuxRecord& aux) {
 // The last branch is not later than the AUX record. Between two AUX records the kernel drains the buffer, and
 // its branches there are not recorded: a path of kernel code is interrupted, a path of user code is not.
 void BtsBuffer::fill(BranchChunk& chunk, base::Bytes bytes) {
-  formats::append_bts_aux(bytes, new_path_ || kernel_, chunk.records);
+  trace::append_bts_aux(bytes, new_path_ || kernel_, chunk.records);
   if (chunk.records.empty()) return;
   new_path_ = false;
   chunk.records.back().tsc = chunk.tsc;

@@ -7,7 +7,7 @@
 
 #include "capture/linux/perf/records.h"
 #include "capture/linux/perf/running_thread.h"
-#include "formats/common/branch_records.h"
+#include "trace/branch_records.h"
 
 namespace ptkit::capture {
 
@@ -50,7 +50,7 @@ class BtsBuffer {
   bool kernel_;
   std::uint64_t ring_bytes_;
   bool new_path_ = true;  // the next branch follows an interruption
-  formats::PredictionInference predictions_;
+  trace::PredictionInference predictions_;
   RunningThread running_;
   // Overwrite mode: the last AUX record since a snapshot, and the process and thread that all AUX records
   // since then have in common, with the time of the first one.

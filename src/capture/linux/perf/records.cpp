@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "capture/linux/process/tsc_clock.h"
-#include "formats/common/branch_records.h"
 #include "formats/perf_event/sample.h"
+#include "trace/branch_records.h"
 #include "trace/clock.h"
 
 namespace ptkit::capture {
@@ -166,10 +166,10 @@ bool PerfRecords::take_sample(base::Bytes body, ParsedRecords& parsed) const {
   const auto sample = perf::parse_sample(attr, body);
   if (!sample) return false;
   BranchChunk chunk{tsc_of(sample->trailer), narrow(sample->trailer.pid), narrow(sample->trailer.tid), {}};
-  const bool whole = formats::has_every_branch(attr.branch_type);
-  formats::append_branch_stack(sample->branches, chunk.tsc, whole, chunk.records);
+  const bool whole = trace::has_every_branch(attr.branch_type);
+  trace::append_branch_stack(sample->branches, chunk.tsc, whole, chunk.records);
   // Some processors store the newest branch of a full stack twice.
-  if (whole && formats::is_lbr_depth(chunk.records.size()) && formats::newest_is_copy(chunk.records, 0))
+  if (whole && trace::is_lbr_depth(chunk.records.size()) && trace::newest_is_copy(chunk.records, 0))
     chunk.records.back().flags |= trace::RECORD_MAY_REPEAT;
   parsed.stacks.push_back(std::move(chunk));
   return true;

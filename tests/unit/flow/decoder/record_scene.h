@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "flow/decoder/record_decoder.h"
-#include "formats/common/branch_records.h"
+#include "trace/branch_records.h"
 #include "unit/support/collect.h"
 
 namespace ptkit::flow {
@@ -44,7 +44,7 @@ class RecordScene {
 
   Collect decode() {
     stream.kind = trace::StreamKind::BRANCH_RECORDS;
-    if (stream.data.size() == 0) stream.data = formats::to_buffer(records_);
+    if (stream.data.size() == 0) stream.data = trace::to_buffer(records_);
     const code::image::Image image(bundle_);
     std::optional<time::TimeTrack> track;
     if (with_time) track.emplace(time::TimeTrack::of_records(stream.data.bytes()));

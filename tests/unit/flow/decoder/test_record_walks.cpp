@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "flow/decoder/record_decoder.h"
-#include "formats/common/branch_records.h"
+#include "trace/branch_records.h"
 #include "unit/support/roundtrip.h"
 
 namespace ptkit::flow::roundtrip {
@@ -79,7 +79,7 @@ std::shared_ptr<trace::TraceBundle> bundle_of(const Walk& walk, const Levels& le
   }
   auto bundle = bundle_for(regions, {}, {});
   bundle->streams[0].kind = trace::StreamKind::BRANCH_RECORDS;
-  bundle->streams[0].data = formats::to_buffer(std::move(records));
+  bundle->streams[0].data = trace::to_buffer(std::move(records));
   return bundle;
 }
 

@@ -293,7 +293,7 @@ TEST(Records, LossInsideRecordTruncatesIt) {
   RecordScene scene(program());
   scene.add(0x1010, 0x1014);
   std::vector<trace::BranchRecord> records{{0x1010, 0x1014, 0, 0, 0}, {0x1015, 0x1014, 0, 0, 0}};
-  const auto whole = formats::to_buffer(records);
+  const auto whole = trace::to_buffer(records);
   std::vector<std::uint8_t> bytes(whole.bytes().begin(), whole.bytes().end());
   bytes.erase(bytes.begin() + 16, bytes.begin() + 32);
   scene.stream.data = trace::TraceBuffer::from_vector(bytes);

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "code/image/image.h"
-#include "formats/perf_data/jit.h"
+#include "formats/perf_event/jit.h"
 #include "formats/registry.h"
 #include "trace/module_names.h"
 #include "unit/support/elf_maker.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "formats/common/branch_records.h"
 #include "trace/branch_record.h"
+#include "trace/branch_records.h"
 #include "unit/support/warned.h"
 #include "writing.h"
 
@@ -35,7 +35,7 @@ BranchRecord branch(std::uint64_t from, std::uint64_t tsc = 0, std::uint32_t fla
 trace::TraceBundle bundle_of(std::vector<BranchRecord> records) {
   trace::TraceBundle bundle = small_bundle();
   bundle.streams[0].kind = trace::StreamKind::BRANCH_RECORDS;
-  bundle.streams[0].data = to_buffer(std::move(records));
+  bundle.streams[0].data = trace::to_buffer(std::move(records));
   return bundle;
 }
 

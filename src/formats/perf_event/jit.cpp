@@ -1,4 +1,4 @@
-#include "formats/perf_data/jit.h"
+#include "formats/perf_event/jit.h"
 
 #include <algorithm>
 #include <charconv>

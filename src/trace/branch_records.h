@@ -8,7 +8,7 @@
 #include "trace/branch_record.h"
 #include "trace/buffer.h"
 
-namespace ptkit::formats {
+namespace ptkit::trace {
 
 // A BTS record of a debug store area (Intel SDM vol. 3, "BTS and DS Save Area") is three words: branch-from
 // address, branch-to address, flags. The value is the bytes of one word.
@@ -22,16 +22,16 @@ enum class DsLayout : std::uint8_t {
 
 // Appends the complete records of `bytes`, oldest first as in memory. Returns the number of bytes of a cut
 // record at the end. Call infer_prediction_known() after all records of one CPU are appended.
-std::size_t append_ds_records(base::Bytes bytes, DsLayout layout, std::vector<trace::BranchRecord>& out);
+std::size_t append_ds_records(base::Bytes bytes, DsLayout layout, std::vector<BranchRecord>& out);
 
 // Flag bit 4 of a BTS record says that the branch was predicted. Processors without that information leave
 // the bit clear. A clear bit therefore means a misprediction only if another record has the bit set.
-void infer_prediction_known(std::vector<trace::BranchRecord>& records) noexcept;
+void infer_prediction_known(std::vector<BranchRecord>& records) noexcept;
 
 // The same for records of one CPU that come in parts.
 class PredictionInference {
  public:
-  void apply(std::vector<trace::BranchRecord>& records) noexcept;
+  void apply(std::vector<BranchRecord>& records) noexcept;
 
  private:
   bool known_ = false;  // a record had the bit
@@ -40,7 +40,7 @@ class PredictionInference {
 // Reads a whole BTS buffer. infer_prediction_known() is applied. Empty records at the end, which the
 // processor did not write, are left out.
 struct DsRecords {
-  std::vector<trace::BranchRecord> records;
+  std::vector<BranchRecord> records;
   std::size_t empty = 0;  // empty records at the end
   std::size_t left = 0;   // bytes of a cut record after these
 };
@@ -48,7 +48,7 @@ struct DsRecords {
 
 // Appends the AUX data of Linux' intel_bts PMU: 64-bit BTS records, and zeros where the kernel padded a
 // buffer. `first`: branches before these records are unknown.
-void append_bts_aux(base::Bytes bytes, bool first, std::vector<trace::BranchRecord>& out);
+void append_bts_aux(base::Bytes bytes, bool first, std::vector<BranchRecord>& out);
 
 // Bytes of struct perf_branch_entry (uapi/linux/perf_event.h): from, to and flags, 8 bytes each.
 inline constexpr std::size_t kBranchEntryBytes = 24;
@@ -56,12 +56,10 @@ inline constexpr std::size_t kBranchEntryBytes = 24;
 // Appends a branch stack (PERF_SAMPLE_BRANCH_STACK, LBR) in execution order: the stack has the newest branch
 // first. Empty entries are left out. `tsc` is the time of the sample (0: unknown); the newest branch is not
 // later. The oldest record gets RECORD_FIRST. Unless `whole` (the stack has every taken branch), all get it.
-void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole,
-                         std::vector<trace::BranchRecord>& out);
+void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole, std::vector<BranchRecord>& out);
 
 // Returns true if the newest record of a stack that begins at `first` is a copy of the one before.
-[[nodiscard]] bool newest_is_copy(const std::vector<trace::BranchRecord>& records,
-                                  std::size_t first) noexcept;
+[[nodiscard]] bool newest_is_copy(const std::vector<BranchRecord>& records, std::size_t first) noexcept;
 // Returns true if processors have that many last branch records (Intel SDM vol. 4, MSR_LASTBRANCH_n).
 [[nodiscard]] bool is_lbr_depth(std::size_t records) noexcept;
 
@@ -69,6 +67,6 @@ void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole,
 [[nodiscard]] bool has_every_branch(std::uint64_t branch_type) noexcept;
 
 // Returns the data of a stream of kind BRANCH_RECORDS.
-[[nodiscard]] trace::TraceBuffer to_buffer(std::vector<trace::BranchRecord> records);
+[[nodiscard]] TraceBuffer to_buffer(std::vector<BranchRecord> records);
 
-}  // namespace ptkit::formats
+}  // namespace ptkit::trace

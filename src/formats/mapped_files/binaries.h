@@ -12,7 +12,7 @@
 
 #include "code/image/files/mapped_parts.h"
 #include "formats/common/missing_files.h"
-#include "formats/perf_data/mappings.h"
+#include "formats/mapped_files/mappings.h"
 #include "trace/build_id.h"
 #include "trace/bundle.h"
 

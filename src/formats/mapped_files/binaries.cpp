@@ -1,4 +1,4 @@
-#include "formats/perf_data/binaries.h"
+#include "formats/mapped_files/binaries.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #include "formats/common/files.h"
 #include "formats/common/first_names.h"
 #include "formats/common/missing_files.h"
-#include "formats/perf_data/jit.h"
+#include "formats/perf_event/jit.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {

@@ -1,19 +1,17 @@
-#include "formats/common/branch_records.h"
+#include "trace/branch_records.h"
 
 #include <algorithm>
 #include <bit>
 #include <memory>
 
-namespace ptkit::formats {
-
-using trace::BranchRecord;
+namespace ptkit::trace {
 
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "streams hold records in memory order");
 
 constexpr std::uint64_t kDsPredicted = 1U << 4U;
-constexpr std::uint32_t kKnownPredicted = trace::RECORD_PREDICTED | trace::RECORD_PREDICTION_KNOWN;
+constexpr std::uint32_t kKnownPredicted = RECORD_PREDICTED | RECORD_PREDICTION_KNOWN;
 
 bool is_empty(const BranchRecord& record) noexcept { return record.from_ip == 0 && record.to_ip == 0; }
 
@@ -26,7 +24,7 @@ void append_ds(base::Bytes bytes, std::vector<BranchRecord>& out) {
     record.to_ip = base::load_le<BYTES>(from + BYTES);
     const std::uint64_t flags = base::load_le<BYTES>(from + std::size_t{2} * BYTES);
     if ((flags & kDsPredicted) != 0) record.flags = kKnownPredicted;
-    if (BYTES == 4) record.flags |= trace::RECORD_CODE32;
+    if (BYTES == 4) record.flags |= RECORD_CODE32;
     out.push_back(record);
   }
 }
@@ -45,10 +43,10 @@ constexpr std::uint64_t kOutsideTransactions = 1U << 9U;
 
 std::uint32_t flags_of_entry(std::uint64_t word) noexcept {
   std::uint32_t flags = 0;
-  if ((word & (kMispredicted | kPredicted)) != 0) flags |= trace::RECORD_PREDICTION_KNOWN;
-  if ((word & kPredicted) != 0) flags |= trace::RECORD_PREDICTED;
-  if ((word & kInTx) != 0) flags |= trace::RECORD_IN_TX;
-  if ((word & kAbort) != 0) flags |= trace::RECORD_ABORT;
+  if ((word & (kMispredicted | kPredicted)) != 0) flags |= RECORD_PREDICTION_KNOWN;
+  if ((word & kPredicted) != 0) flags |= RECORD_PREDICTED;
+  if ((word & kInTx) != 0) flags |= RECORD_IN_TX;
+  if ((word & kAbort) != 0) flags |= RECORD_ABORT;
   return flags;
 }
 
@@ -69,10 +67,10 @@ void infer_prediction_known(std::vector<BranchRecord>& records) noexcept {
 
 void PredictionInference::apply(std::vector<BranchRecord>& records) noexcept {
   known_ = known_ || std::any_of(records.begin(), records.end(), [](const BranchRecord& record) {
-             return (record.flags & trace::RECORD_PREDICTED) != 0;
+             return (record.flags & RECORD_PREDICTED) != 0;
            });
   if (!known_) return;
-  for (BranchRecord& record : records) record.flags |= trace::RECORD_PREDICTION_KNOWN;
+  for (BranchRecord& record : records) record.flags |= RECORD_PREDICTION_KNOWN;
 }
 
 DsRecords read_ds_buffer(base::Bytes bytes, DsLayout layout) {
@@ -91,7 +89,7 @@ void append_bts_aux(base::Bytes bytes, bool first, std::vector<BranchRecord>& ou
   const std::size_t had = out.size();
   append_ds<8>(bytes, out);
   out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(had), out.end(), is_empty), out.end());
-  if (first && out.size() != had) out[had].flags |= trace::RECORD_FIRST;
+  if (first && out.size() != had) out[had].flags |= RECORD_FIRST;
 }
 
 void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole, std::vector<BranchRecord>& out) {
@@ -104,12 +102,12 @@ void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole, std
     record.from_ip = base::load_le<8>(entry);
     record.to_ip = base::load_le<8>(entry + 8);
     if (is_empty(record)) continue;
-    record.flags = flags_of_entry(word) | (whole ? 0U : std::uint32_t{trace::RECORD_FIRST});
+    record.flags = flags_of_entry(word) | (whole ? 0U : std::uint32_t{RECORD_FIRST});
     record.cycles = static_cast<std::uint32_t>(word >> kCyclesShift & kCyclesMask);
     out.push_back(record);
   }
   if (out.size() == first) return;
-  out[first].flags |= trace::RECORD_FIRST;
+  out[first].flags |= RECORD_FIRST;
   out.back().tsc = tsc;
 }
 
@@ -127,11 +125,11 @@ bool has_every_branch(std::uint64_t branch_type) noexcept {
   return (branch_type & kAny) != 0 && !one_side;
 }
 
-trace::TraceBuffer to_buffer(std::vector<BranchRecord> records) {
+TraceBuffer to_buffer(std::vector<BranchRecord> records) {
   const auto owner = std::make_shared<const std::vector<BranchRecord>>(std::move(records));
   const base::Bytes bytes(reinterpret_cast<const std::uint8_t*>(owner->data()),
                           owner->size() * sizeof(BranchRecord));
   return {bytes, owner};
 }
 
-}  // namespace ptkit::formats
+}  // namespace ptkit::trace

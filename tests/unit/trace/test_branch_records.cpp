@@ -3,12 +3,10 @@
 
 #include <cstring>
 
-#include "formats/common/branch_records.h"
+#include "trace/branch_records.h"
 
-namespace ptkit::formats {
+namespace ptkit::trace {
 namespace {
-
-using trace::BranchRecord;
 
 template <typename T>
 std::vector<std::uint8_t> bytes_of(const std::vector<T>& words) {
@@ -17,8 +15,8 @@ std::vector<std::uint8_t> bytes_of(const std::vector<T>& words) {
   return out;
 }
 
-constexpr std::uint32_t kKnown = trace::RECORD_PREDICTION_KNOWN;
-constexpr std::uint32_t kPredicted = trace::RECORD_PREDICTED | kKnown;
+constexpr std::uint32_t kKnown = RECORD_PREDICTION_KNOWN;
+constexpr std::uint32_t kPredicted = RECORD_PREDICTED | kKnown;
 
 TEST(BtsRecords, ReadsThreeWordsOfEightBytes) {
   const std::vector<std::uint64_t> words{0xffffffff81000010, 0x401000, 0x10, 0x401020, 0x401100, 0};
@@ -41,9 +39,9 @@ TEST(BtsRecords, ReadsThreeWordsOfFourBytesIn32BitAreas) {
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[0].from_ip, 0xc0100000U);
   EXPECT_EQ(records[0].to_ip, 0x08048000U);
-  EXPECT_EQ(records[0].flags, trace::RECORD_CODE32);
+  EXPECT_EQ(records[0].flags, RECORD_CODE32);
   EXPECT_EQ(records[1].from_ip, 0x08048010U);
-  EXPECT_EQ(records[1].flags, kPredicted | trace::RECORD_CODE32);
+  EXPECT_EQ(records[1].flags, kPredicted | RECORD_CODE32);
 }
 
 TEST(BtsRecords, CountsBytesOfACutRecord) {
@@ -89,9 +87,9 @@ TEST(BranchStack, PutsOldestBranchFirst) {
   append_branch_stack(bytes_of(words), 500, true, records);
   ASSERT_EQ(records.size(), 4U);
   EXPECT_EQ(records[1].from_ip, 10U);
-  EXPECT_EQ(records[1].flags, trace::RECORD_ABORT | trace::RECORD_FIRST);
+  EXPECT_EQ(records[1].flags, RECORD_ABORT | RECORD_FIRST);
   EXPECT_EQ(records[1].tsc, 0U);
-  EXPECT_EQ(records[2].flags, kPredicted | trace::RECORD_IN_TX);
+  EXPECT_EQ(records[2].flags, kPredicted | RECORD_IN_TX);
   EXPECT_EQ(records[3].to_ip, 31U);
   EXPECT_EQ(records[3].flags, kKnown);
   EXPECT_EQ(records[3].cycles, 7U);
@@ -110,8 +108,8 @@ TEST(BranchStack, MarksEachRecordFirstIfBranchesAreLeftOut) {
   std::vector<BranchRecord> records;
   append_branch_stack(bytes_of(std::vector<std::uint64_t>{30, 31, 0, 10, 11, 0}), 500, false, records);
   ASSERT_EQ(records.size(), 2U);
-  EXPECT_EQ(records[0].flags, trace::RECORD_FIRST);
-  EXPECT_EQ(records[1].flags, trace::RECORD_FIRST);
+  EXPECT_EQ(records[0].flags, RECORD_FIRST);
+  EXPECT_EQ(records[1].flags, RECORD_FIRST);
 }
 
 TEST(BtsAux, LeavesOutPaddingOfTheKernel) {
@@ -121,7 +119,7 @@ TEST(BtsAux, LeavesOutPaddingOfTheKernel) {
   ASSERT_EQ(records.size(), 3U);
   EXPECT_EQ(records[0].flags, 0U);
   EXPECT_EQ(records[1].from_ip, 10U);
-  EXPECT_EQ(records[1].flags, trace::RECORD_FIRST);
+  EXPECT_EQ(records[1].flags, RECORD_FIRST);
   EXPECT_EQ(records[2].to_ip, 21U);
   EXPECT_EQ(records[2].flags, kPredicted);
   append_bts_aux(bytes_of(std::vector<std::uint64_t>{0, 0, 0}), true, records);
@@ -131,11 +129,11 @@ TEST(BtsAux, LeavesOutPaddingOfTheKernel) {
 TEST(BranchRecords, BecomeBytesOfAStream) {
   std::vector<BranchRecord> records(2);
   records[1].to_ip = 0x1234;
-  const trace::TraceBuffer buffer = to_buffer(records);
+  const TraceBuffer buffer = to_buffer(records);
   ASSERT_EQ(buffer.size(), 64U);
   EXPECT_EQ(base::load_le<8>(buffer.bytes().data() + 40), 0x1234U);
   EXPECT_EQ(to_buffer({}).size(), 0U);
 }
 
 }  // namespace
-}  // namespace ptkit::formats
+}  // namespace ptkit::trace

@@ -1,4 +1,4 @@
-#include "formats/perf_data/mappings.h"
+#include "formats/mapped_files/mappings.h"
 
 #include <algorithm>
 #include <iterator>
