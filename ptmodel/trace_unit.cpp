@@ -25,7 +25,7 @@ TraceUnit::~TraceUnit() = default;
 
 // ---- registers
 
-MsrResult TraceUnit::write_msr(std::uint32_t index, std::uint64_t value, Place at) {
+MsrResult TraceUnit::write_msr(std::uint32_t index, std::uint64_t value, InsnAddress at) {
   const bool was_enabled = registers_.trace_enabled();
   const MsrResult result = registers_.write(index, value);
   if (result != MsrResult::OK || index != PT_MSR_RTIT_CTL) return result;
@@ -100,7 +100,7 @@ std::uint32_t TraceUnit::packet_byte_count() const noexcept {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(count, 1, kMaxByteCount));
 }
 
-void TraceUnit::enable(Place at) {
+void TraceUnit::enable(InsnAddress at) {
   filters_.configure(registers_);
   branches_ = registers_.ctl_bit(PT_CTL_BRANCH_EN);
   preserves_ = registers_.ctl_bit(PT_CTL_INJECT_PSB_PMI_ON_ENABLE);
@@ -121,7 +121,7 @@ void TraceUnit::enable(Place at) {
   update();
 }
 
-void TraceUnit::begin_packets(Place at) {
+void TraceUnit::begin_packets(InsnAddress at) {
   const bool psb_waits = preserves_ && registers_.status_bit(PT_STATUS_PEND_PSB);
   std::optional<std::uint64_t> bytes_since_psb;
   if (registers_.packet_byte_count() != 0 && !psb_waits) {
@@ -140,7 +140,7 @@ void TraceUnit::begin_packets(Place at) {
   }
 }
 
-void TraceUnit::disable(Place at) {
+void TraceUnit::disable(InsnAddress at) {
   if (trigger_) {
     if (lost_) {
       resolve_overflow(nullptr);

@@ -23,7 +23,7 @@
 
 namespace ptkit::ptmodel {
 
-// What of the processor's state filters and MODE.Exec look at. Real-address mode has CPL 0, virtual-8086 mode
+// The processor state on which filters and MODE.Exec depend. Real-address mode has CPL 0, virtual-8086 mode
 // CPL 3.
 struct ProcessorState {
   std::uint64_t cr3 = 0;
@@ -35,8 +35,8 @@ struct ProcessorState {
   bool interrupt_flag = false;  // RFLAGS.IF; traced with event trace only
 };
 
-// Where a WRMSR stands: its own address, and that of the instruction behind it.
-struct Place {
+// The address of a WRMSR, and that of the instruction after it.
+struct InsnAddress {
   std::uint64_t ip = 0;
   std::uint64_t next_ip = 0;
 };
@@ -56,7 +56,7 @@ class TraceUnit {
   // --- registers: RDMSR and WRMSR of 0x560-0x561, 0x570-0x572, 0x580-0x587. FAULT: #GP(0), and nothing
   // changed. Addresses, here and below, are linear. A write that clears TraceEn comes as FUP with at.ip; one
   // that sets it begins the trace at at.next_ip.
-  MsrResult write_msr(std::uint32_t index, std::uint64_t value, Place at = {});
+  MsrResult write_msr(std::uint32_t index, std::uint64_t value, InsnAddress at = {});
   [[nodiscard]] MsrResult read_msr(std::uint32_t index, std::uint64_t& value) const;
   void reset(
       bool warm);  // RESET: cold clears all registers, warm TraceEn only where CPUID 14H EBX[2] says so
@@ -136,9 +136,9 @@ class TraceUnit {
   void on_ret(std::uint64_t target);
 
   // TraceEn, and what ends TriggerEn before it.
-  void enable(Place at);
-  void disable(Place at);
-  void begin_packets(Place at);
+  void enable(InsnAddress at);
+  void disable(InsnAddress at);
+  void begin_packets(InsnAddress at);
   void halt(unsigned status_bit);
   void stop();
   void keep_byte_count();

@@ -191,7 +191,7 @@ class Gathered {
 };
 
 // What could not be decoded.
-struct Sides {
+struct ErrorTables {
   std::unique_ptr<tables::columns::Batch> errors;
   std::unique_ptr<tables::columns::Batch> gaps;
 
@@ -257,12 +257,12 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
   }
   std::unique_ptr<tables::columns::Batch> all;
   std::unique_ptr<tables::columns::Batch> anomalies;
-  Sides sides;
+  ErrorTables errors;
   Gathered gathered(query);
   const auto notes = std::make_shared<tables::calls::FrameNotes>();
   const auto open = with_sums ? into(query, sinks, {.all_groups = true}) : into(query, tables);
   read_streams(query, open, [&](std::size_t index, StreamCalls& calls) {
-    sides.add(calls);
+    errors.add(calls);
     if (with_sums) sums.end_stream(index, calls);
     tables::calls::FrameTable& table = *tables[index];
     const std::uint64_t first_id = notes->frames();
@@ -270,9 +270,9 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
     append(anomalies, table.take_anomalies(first_id));
     gathered.report(all->bytes() + anomalies->bytes() + notes->bytes() + sums.bytes());
   });
-  return sides.take(py::make_tuple(to_python(all, tables::columns::TableId::calls, mask),
-                                   to_python(anomalies, tables::columns::TableId::stack_anomalies), notes,
-                                   with_sums ? py::object(sums.to_python()) : py::object(py::none())));
+  return errors.take(py::make_tuple(to_python(all, tables::columns::TableId::calls, mask),
+                                    to_python(anomalies, tables::columns::TableId::stack_anomalies), notes,
+                                    with_sums ? py::object(sums.to_python()) : py::object(py::none())));
 }
 
 // ((sums, states), errors, gaps). `tree`: the tree is asked for. `kept`: other sums may be asked for later.
@@ -282,13 +282,13 @@ py::tuple read_sums(const CallQuery& query, bool tree, bool kept, bool noted) {
   StreamSums sums(query, tree       ? CallSums::Tree::WHOLE
                          : has_tree ? CallSums::Tree::SMALL
                                     : CallSums::Tree::NONE);
-  Sides sides;
+  ErrorTables errors;
   Gathered gathered(query);
   std::vector<tables::calls::StackStates> states(noted ? query.streams.size() : 0);
   std::vector<std::vector<std::uint8_t>> bytes(states.size());
   const Looks looks{.all_groups = true, .noted = noted ? &states : nullptr};
   read_streams(query, into(query, sums.of_streams(), looks), [&](std::size_t index, StreamCalls& calls) {
-    sides.add(calls);
+    errors.add(calls);
     sums.end_stream(index, calls);
     if (noted) bytes[index] = states[index].to_bytes(calls.functions(), calls.groups());
     gathered.report(sums.bytes());
@@ -296,7 +296,7 @@ py::tuple read_sums(const CallQuery& query, bool tree, bool kept, bool noted) {
   py::list found;
   for (const std::vector<std::uint8_t>& one : bytes)
     found.append(py::array_t<std::uint8_t>(static_cast<py::ssize_t>(one.size()), one.data()));
-  return sides.take(py::make_tuple(sums.to_python(), found));
+  return errors.take(py::make_tuple(sums.to_python(), found));
 }
 
 using Ticks = py::array_t<std::uint64_t, py::array::c_style>;
@@ -362,7 +362,7 @@ struct CallReader {
   std::shared_ptr<CallQuery> query;
   tables::calls::FrameList frames;
   std::unique_ptr<StreamCalls> calls;
-  Sides sides;
+  ErrorTables errors;
   std::size_t next = 0;
   std::atomic<bool> busy{false};
 
@@ -387,7 +387,7 @@ struct CallReader {
     if (step != StreamCalls::Step::MORE && step != StreamCalls::Step::END) throw std::bad_alloc();
     if (frames.out_of_memory()) throw std::bad_alloc();
     if (step == StreamCalls::Step::MORE) return true;
-    sides.add(*calls);
+    errors.add(*calls);
     calls.reset();
     return true;
   }
@@ -408,12 +408,12 @@ py::tuple read_part(CallReader& self, std::size_t rows) {
       last = std::chrono::steady_clock::now();
     }
     part = self.frames.take(rows);
-    if (self.calls != nullptr) self.sides.add(*self.calls);
+    if (self.calls != nullptr) self.errors.add(*self.calls);
   }
   check_signals();
   self.query->rethrow();
   if (part == nullptr) throw std::bad_alloc();
-  return self.sides.take(batch_to_python(std::move(part)));
+  return self.errors.take(batch_to_python(std::move(part)));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "api/python/engines.h"
 #include "api/python/long_calls.h"
 #include "api/python/reader_input.h"
-#include "tables/columns/read/stream_crew.h"
+#include "tables/columns/read/stream_workers.h"
 
 namespace ptkit::api::python {
 namespace {
@@ -185,7 +185,8 @@ py::tuple fill(Reader& self, bool stop_on_error) {
     part.runs = std::move(runs);
     part.runs_given = true;
   }
-  return py::make_tuple(found.rows, part.given, self.reader->has_side_rows(), part_arrays(self, part, found));
+  return py::make_tuple(found.rows, part.given, self.reader->has_error_rows(),
+                        part_arrays(self, part, found));
 }
 
 py::object side(std::unique_ptr<tables::columns::Batch> batch) {
@@ -211,16 +212,16 @@ py::tuple read_all(const std::vector<Reader*>& readers, std::size_t threads) {
   std::unique_ptr<tables::columns::Batch> all, errors, gaps;
   {
     const py::gil_scoped_release release;
-    tables::columns::StreamCrew crew(std::move(inner), threads);
-    while (!crew.wait_for(kSignalPeriod)) {
+    tables::columns::StreamWorkers workers(std::move(inner), threads);
+    while (!workers.wait_for(kSignalPeriod)) {
       const py::gil_scoped_acquire gil;
       check_signals();
       readers.front()->rethrow();
     }
-    if (!crew.out_of_memory()) {
-      all = crew.take_rows();
-      errors = crew.take_errors();
-      gaps = crew.take_gaps();
+    if (!workers.out_of_memory()) {
+      all = workers.take_rows();
+      errors = workers.take_errors();
+      gaps = workers.take_gaps();
     }
   }
   readers.front()->rethrow();

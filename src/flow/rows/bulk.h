@@ -16,7 +16,7 @@ namespace ptkit::flow {
 enum class BulkRows : std::uint8_t { NONE, EDGES, BRANCHES, BLOCKS, INSTRUCTIONS, EVENTS };
 
 // A run of rows with one StreamSpan: the rows from the previous run's `row_end` up to this `row_end`.
-struct PlaceRun {
+struct SpanRun {
   std::uint64_t since = 0;
   std::uint64_t offset = 0;  // with time::TimeQuery::kBeforeFirstBit for StreamSpan::before_first_bit
   std::uint64_t row_end = 0;
@@ -121,7 +121,7 @@ struct BulkRoom {
   std::size_t row = 0;
   std::size_t limit = 0;
   // Places of the rows: one or two runs for each packet. Null: no column needs places.
-  PlaceRun* places = nullptr;
+  SpanRun* places = nullptr;
   // True: rows before the first bit of a TNT packet always get their own run. False: they get one only after
   // a TNT packet that was not full.
   bool first_bits = false;

@@ -124,7 +124,7 @@ bool Batch::store(std::size_t index) noexcept {
 
 void Batch::keep_runs(Column column) noexcept { run_mask_ = (ColumnMask{1} << index_of(column)) & mask_; }
 
-void Batch::add_offsets(std::span<const flow::PlaceRun> places) noexcept {
+void Batch::add_offsets(std::span<const flow::SpanRun> places) noexcept {
   if (keeps_runs() && !cell_runs_.add(places)) out_of_memory_ = true;
 }
 

@@ -109,7 +109,7 @@ class Batch {
   [[nodiscard]] bool has_runs(std::size_t index) const noexcept { return ((run_mask_ >> index) & 1) != 0; }
   // The column of keep_runs() gets the offsets of these places, which are those of the next rows. Nothing if
   // no column is kept as runs.
-  void add_offsets(std::span<const flow::PlaceRun> places) noexcept;
+  void add_offsets(std::span<const flow::SpanRun> places) noexcept;
   [[nodiscard]] bool keeps_runs() const noexcept { return run_mask_ != 0; }
   [[nodiscard]] CellRuns& cell_runs() noexcept { return cell_runs_; }
   // True if put(), fill() or add_offsets() had no memory.

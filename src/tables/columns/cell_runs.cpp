@@ -25,11 +25,11 @@ bool CellRuns::add(std::uint64_t value, std::size_t row_end) noexcept {
   return true;
 }
 
-bool CellRuns::add(std::span<const flow::PlaceRun> places) noexcept {
+bool CellRuns::add(std::span<const flow::SpanRun> places) noexcept {
   if (!reserve(places.size())) return false;
   std::uint64_t row = dropped_ + rows();
   CellRun* next = cells() + end_;
-  for (const flow::PlaceRun& place : places) {
+  for (const flow::SpanRun& place : places) {
     const std::uint64_t end = dropped_ + place.row_end;
     *next = {time::TimeQuery{place.since, place.offset}.packet(), end};
     next += end != row ? 1 : 0;  // many places have no rows

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tables/columns/place_times.h"
+#include "tables/columns/span_times.h"
 
 namespace ptkit::tables::columns {
 namespace {
@@ -26,7 +26,7 @@ void put(Batch& batch, std::size_t row, const time::TimeRange& range, unsigned k
 void DeferredTimes::close_run(const Batch& main) {
   if (!open_) return;
   open_ = false;
-  flow::PlaceRun& run = runs_.back();
+  flow::SpanRun& run = runs_.back();
   run.row_end = main.rows();
   if (run.row_end != open_row_) return;
   const Other other{{run.since, run.offset}, runs_.size() - 1, SIZE_MAX, main.table()};
@@ -48,10 +48,10 @@ void DeferredTimes::add(const Batch& main, const Batch& batch, flow::StreamSpan 
   open_ = true;
 }
 
-void DeferredTimes::add(const Batch& main, std::span<const flow::PlaceRun> runs) {
+void DeferredTimes::add(const Batch& main, std::span<const flow::SpanRun> runs) {
   close_run(main);
   std::uint64_t row = main.rows();
-  for (const flow::PlaceRun& run : runs) {
+  for (const flow::SpanRun& run : runs) {
     if (run.row_end == row) continue;
     runs_.push_back(run);
     row = run.row_end;
@@ -60,15 +60,15 @@ void DeferredTimes::add(const Batch& main, std::span<const flow::PlaceRun> runs)
 
 bool DeferredTimes::fill(time::TimeTrack& track, const Tables& tables, std::size_t most, bool& room) {
   close_run(tables.main);
-  room = tables.main.reserve(kPlaceSlack);
+  room = tables.main.reserve(kSpanSlack);
   if (!room) return false;
-  PlaceCells cells = place_cells(tables.main);
+  SpanCells cells = span_cells(tables.main);
   cells.offset = nullptr;  // filled in already
   while (most != 0) {
     const std::size_t until = next_other_ < others_.size() ? others_[next_other_].runs_before : runs_.size();
     if (next_run_ < until) {
       const std::size_t count = std::min(most, until - next_run_);
-      fill_places(std::span(runs_).subspan(next_run_, count), next_row_, &track, cells);
+      fill_spans(std::span(runs_).subspan(next_run_, count), next_row_, &track, cells);
       next_run_ += count;
       next_row_ = static_cast<std::size_t>(runs_[next_run_ - 1].row_end);
       most -= count;

@@ -25,13 +25,13 @@ class DeferredTimes {
   // row may not follow. `main` is the sink's main table.
   void add(const Batch& main, const Batch& batch, flow::StreamSpan place);
   // As above, for branches, blocks or instructions in bulk, which start at the end of `main`.
-  void add(const Batch& main, std::span<const flow::PlaceRun> runs);
+  void add(const Batch& main, std::span<const flow::SpanRun> runs);
 
   // Queries `track` in the order of the records, and fills in up to `most` times. False: all times are filled
   // in. `room` is false if there was no memory.
   [[nodiscard]] bool fill(time::TimeTrack& track, const Tables& tables, std::size_t most, bool& room);
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return runs_.size() * sizeof(flow::PlaceRun) + others_.size() * sizeof(Other);
+    return runs_.size() * sizeof(flow::SpanRun) + others_.size() * sizeof(Other);
   }
 
  private:
@@ -45,7 +45,7 @@ class DeferredTimes {
   void close_run(const Batch& main);
   static void fill_row(const Other& other, Batch& batch, const time::TimeRange& range) noexcept;
 
-  std::vector<flow::PlaceRun> runs_;  // for the rows of branches, blocks or instructions
+  std::vector<flow::SpanRun> runs_;  // for the rows of branches, blocks or instructions
   std::vector<Other> others_;
   bool open_ = false;  // the last run has all rows from `open_row_` on
   std::size_t open_row_ = 0;

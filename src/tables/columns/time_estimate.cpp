@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tables/columns/place_times.h"
+#include "tables/columns/span_times.h"
 
 namespace ptkit::tables::columns {
 namespace {

@@ -40,8 +40,8 @@ FieldKeys::FieldKeys(std::span<const Field> fields) {
   }
   // The widest first: then narrow values fill what is left.
   std::ranges::stable_sort(columns_, std::greater(), &Column::bits);
-  for (Column& column : columns_) place(column.bits, column.word, column.shift);
-  for (Place& one : places_) place(kPlaceBits, one.word, one.shift);
+  for (Column& column : columns_) put(column.bits, column.word, column.shift);
+  for (KeySlot& one : slots_) put(kPlaceBits, one.word, one.shift);
 }
 
 void FieldKeys::describe(const Field& field) {
@@ -83,15 +83,15 @@ void FieldKeys::add(AddressTexts& texts, const code::symbol::RowAddresses& rows)
   add_known(rows.known);
   add(Cells(rows.ips));
   std::size_t which = 0;
-  const auto same = [&](const Place& one) {
+  const auto same = [&](const KeySlot& one) {
     return one.rows.spaces.data() == rows.spaces.data() && one.rows.tsc.data() == rows.tsc.data();
   };
-  while (which < places_.size() && !same(places_[which])) ++which;
-  if (which == places_.size()) places_.push_back({&texts, rows, 0, 0});
+  while (which < slots_.size() && !same(slots_[which])) ++which;
+  if (which == slots_.size()) slots_.push_back({&texts, rows, 0, 0});
   append(layout_, std::to_string(which));
 }
 
-void FieldKeys::place(unsigned bits, std::size_t& word, unsigned& shift) {
+void FieldKeys::put(unsigned bits, std::size_t& word, unsigned& shift) {
   for (word = 0; word < kWords && used_[word] + bits > 64; ++word) {
   }
   if (word == kWords) {
@@ -117,7 +117,7 @@ void FieldKeys::read(std::size_t first, std::span<TextCache::Key> keys) const {
         },
         column.cells);
   }
-  for (const Place& one : places_) {
+  for (const KeySlot& one : slots_) {
     const auto word = kWordOf[one.word];
     for (std::size_t row = 0; row < keys.size(); ++row) {
       keys[row].*word |= one.texts->place_of(one.rows, first + row) << one.shift;

@@ -31,7 +31,7 @@ class FieldKeys {
     std::size_t word = 0;
     unsigned shift = 0;
   };
-  struct Place {
+  struct KeySlot {
     AddressTexts* texts = nullptr;
     code::symbol::RowAddresses rows;
     std::size_t word = 0;
@@ -43,10 +43,10 @@ class FieldKeys {
   void add(const Cells& cells);
   void add_known(std::span<const bool> known);
   void add(AddressTexts& texts, const code::symbol::RowAddresses& rows);
-  void place(unsigned bits, std::size_t& word, unsigned& shift);
+  void put(unsigned bits, std::size_t& word, unsigned& shift);
 
   std::vector<Column> columns_;
-  std::vector<Place> places_;
+  std::vector<KeySlot> slots_;
   std::array<unsigned, kWords> used_{};  // bits
   bool fits_ = true;
   std::string layout_;

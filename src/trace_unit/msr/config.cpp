@@ -59,7 +59,7 @@ void check_width(std::string_view name, std::uint64_t value, unsigned width, std
 
 RegisterValues values_of(const RtitConfig& config) {
   RegisterValues values;
-#define PT_CTL_FIELD(member, type, name, shift, width, reading, perf, set, clear) \
+#define PT_CTL_FIELD(member, type, name, shift, width, format, perf, set, clear) \
   values.ctl |= (static_cast<std::uint64_t>(config.member) & mask_of(width)) << (shift);
 #include "trace_unit/msr/ctl.def"
 #undef PT_CTL_FIELD
@@ -76,7 +76,7 @@ RegisterValues values_of(const RtitConfig& config) {
 
 RtitConfig config_of(const RegisterValues& values) {
   RtitConfig config;
-#define PT_CTL_FIELD(member, type, name, shift, width, reading, perf, set, clear) \
+#define PT_CTL_FIELD(member, type, name, shift, width, format, perf, set, clear) \
   config.member = static_cast<type>(values.ctl >> (shift)&mask_of(width));
 #include "trace_unit/msr/ctl.def"
 #undef PT_CTL_FIELD
@@ -100,7 +100,7 @@ std::vector<Violation> check(const RegisterValues& values, const Capabilities& c
 
 std::vector<Violation> check(const RtitConfig& config, const Capabilities& capabilities) {
   std::vector<Violation> violations;
-#define PT_CTL_FIELD(member, type, name, shift, width, reading, perf, set, clear) \
+#define PT_CTL_FIELD(member, type, name, shift, width, format, perf, set, clear) \
   check_width(name, static_cast<std::uint64_t>(config.member), width, violations);
 #include "trace_unit/msr/ctl.def"
 #undef PT_CTL_FIELD

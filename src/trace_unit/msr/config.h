@@ -21,7 +21,7 @@ struct AddressRange {
 
 struct RtitConfig {
   // The fields of IA32_RTIT_CTL.
-#define PT_CTL_FIELD(member, type, name, shift, width, reading, perf, set, clear) type member{};
+#define PT_CTL_FIELD(member, type, name, shift, width, format, perf, set, clear) type member{};
 #include "trace_unit/msr/ctl.def"
 #undef PT_CTL_FIELD
   // The other registers.

@@ -44,24 +44,24 @@ std::string addr_cfg(std::uint64_t value, std::string_view range) {
 }
 
 std::string words_of(const Field& field, std::uint64_t value) {
-  switch (field.reading) {
-    case Reading::FLAG:
+  switch (field.format) {
+    case FieldFormat::FLAG:
       return std::string(value != 0 ? field.set : field.clear);
-    case Reading::LOWER_MASK:
+    case FieldFormat::LOWER_MASK:
       return "always ones";
-    case Reading::MASK_OR_TABLE:
+    case FieldFormat::MASK_OR_TABLE:
       return mask_or_table(value);
-    case Reading::MTC_FREQ:
+    case FieldFormat::MTC_FREQ:
       return "with MTCEn, an MTC packet every " + counted(std::uint64_t{1} << value, "tick") +
              " of the crystal clock";
-    case Reading::CYC_THRESH:
+    case FieldFormat::CYC_THRESH:
       return cyc_thresh(value);
-    case Reading::PSB_FREQ:
+    case FieldFormat::PSB_FREQ:
       return "a PSB about every " + bytes_text(std::uint64_t{2048} << value);
-    case Reading::ADDR_CFG:
+    case FieldFormat::ADDR_CFG:
       return addr_cfg(value, field.set);
-    case Reading::NUMBER:
-    case Reading::ADDRESS:
+    case FieldFormat::NUMBER:
+    case FieldFormat::ADDRESS:
       break;
   }
   return std::string(field.set);
@@ -106,7 +106,7 @@ std::vector<FieldValue> explain(const NamedRegister& which, std::uint64_t value)
   for (const Field& field : which.row->fields) {
     known |= field.mask();
     const std::uint64_t own = field.of(value);
-    const std::uint64_t shown = field.reading == Reading::ADDRESS ? value & field.mask() : own;
+    const std::uint64_t shown = field.format == FieldFormat::ADDRESS ? value & field.mask() : own;
     out.push_back({numbered(field.name, *which.row, which.number), field.first, field.width, shown,
                    words_of(field, own)});
   }

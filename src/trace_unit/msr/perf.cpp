@@ -23,7 +23,7 @@ std::uint64_t allowed_bits() {
 }
 
 const Field* find_term(std::string_view name) {
-  static constexpr Field kPass{"pt", 0, 1, Reading::FLAG, "pt", "", ""};
+  static constexpr Field kPass{"pt", 0, 1, FieldFormat::FLAG, "pt", "", ""};
   if (name == kPass.perf) return &kPass;
   for (const Field& field : ctl_fields()) {
     if (!field.perf.empty() && field.perf == name) return &field;

@@ -11,15 +11,15 @@ namespace {
 
 enum class Id : std::uint8_t {
 #define PT_REGISTER(id, number, count, stride, name, rest, words) id,
-#define PT_FIELD(id, name, shift, width, reading, set, clear)
+#define PT_FIELD(id, name, shift, width, format, set, clear)
 #include "trace_unit/msr/registers.def"
 #undef PT_REGISTER
 #undef PT_FIELD
 };
 
 constexpr Field kCtlFields[] = {
-#define PT_CTL_FIELD(member, type, name, shift, width, reading, perf, set, clear) \
-  {name, shift, width, Reading::reading, perf, set, clear},
+#define PT_CTL_FIELD(member, type, name, shift, width, format, perf, set, clear) \
+  {name, shift, width, FieldFormat::format, perf, set, clear},
 #include "trace_unit/msr/ctl.def"
 #undef PT_CTL_FIELD
 };
@@ -31,8 +31,8 @@ struct OwnedField {
 
 constexpr OwnedField kOtherFields[] = {
 #define PT_REGISTER(id, number, count, stride, name, rest, words)
-#define PT_FIELD(id, name, shift, width, reading, set, clear) \
-  {Id::id, {name, shift, width, Reading::reading, "", set, clear}},
+#define PT_FIELD(id, name, shift, width, format, set, clear) \
+  {Id::id, {name, shift, width, FieldFormat::format, "", set, clear}},
 #include "trace_unit/msr/registers.def"
 #undef PT_REGISTER
 #undef PT_FIELD
@@ -58,7 +58,7 @@ constexpr std::span<const Field> fields_of(Id id) {
 constexpr Register kRegisters[] = {
 #define PT_REGISTER(id, number, count, stride, name, rest, words) \
   {number, count, stride, name, Rest::rest == Rest::RESERVED, words, fields_of(Id::id)},
-#define PT_FIELD(id, name, shift, width, reading, set, clear)
+#define PT_FIELD(id, name, shift, width, format, set, clear)
 #include "trace_unit/msr/registers.def"
 #undef PT_REGISTER
 #undef PT_FIELD

@@ -11,7 +11,7 @@
 namespace ptkit::trace_unit::msr {
 
 // How to describe a field's value.
-enum class Reading : std::uint8_t {
+enum class FieldFormat : std::uint8_t {
   FLAG,
   NUMBER,
   ADDRESS,     // not shifted: the bits below the field are 0
@@ -27,7 +27,7 @@ struct Field {
   std::string_view name;
   std::uint8_t first = 0;  // bit
   std::uint8_t width = 0;
-  Reading reading = Reading::FLAG;
+  FieldFormat format = FieldFormat::FLAG;
   std::string_view perf;  // the term of perf's intel_pt event, if any
   std::string_view set;
   std::string_view clear;

@@ -86,7 +86,7 @@ class TableReader {
   [[nodiscard]] std::unique_ptr<Batch> take_gaps() { return sink_.tables().take_gaps(); }
   [[nodiscard]] std::size_t error_rows() noexcept;  // that were found and not taken yet
   // True if take_errors() or take_gaps() would return rows.
-  [[nodiscard]] bool has_side_rows() noexcept { return sink_.tables().has_side_rows(); }
+  [[nodiscard]] bool has_error_rows() noexcept { return sink_.tables().has_error_rows(); }
 
   // Number of threads for each stream; before the first step().
   void set_threads(std::size_t threads) noexcept { input_.threads = threads; }

@@ -87,7 +87,7 @@ bool BulkWriter::open(flow::BulkRoom& room) {
     room.enabled = MARK_ENABLED;
     room.disabled = MARK_DISABLED;
   }
-  const PlaceCells cells = place_cells(batch);
+  const SpanCells cells = span_cells(batch);
   const bool needs_times = sink_.times.any() && cells.any_time();
   if (needs_times || cells.offset != nullptr || batch.keeps_runs() || sink_.filter.by_time()) {
     places_.resize(kPlaces);
@@ -193,21 +193,21 @@ void BulkWriter::close(const flow::BulkRoom& used) {
   const std::size_t begin = batch.rows();
   fill_constants(batch, room, track == nullptr);
   if (sink_.filter.by_ip()) keep_selected_ips(room);
-  const std::span<const flow::PlaceRun> places(room.places, room.place_count);
+  const std::span<const flow::SpanRun> places(room.places, room.place_count);
   batch.add_offsets(places);
-  PlaceCells cells = place_cells(batch);
+  SpanCells cells = span_cells(batch);
   if (sink_.times.deferring()) {
     sink_.times.deferred().add(batch, places);
-    cells = PlaceCells{.offset = cells.offset};
+    cells = SpanCells{.offset = cells.offset};
   }
   if (!sink_.filter.by_time()) {
-    fill_places(places, begin, track, cells);
+    fill_spans(places, begin, track, cells);
     return batch.add_rows(room.row - begin);
   }
   const Selection& selection = sink_.request.selection;
   filter_ = {selection.tsc_begin, selection.tsc_end, std::move(filter_.kept)};
   filter_.kept.clear();
-  fill_places(places, begin, track, cells, &filter_);
+  fill_spans(places, begin, track, cells, &filter_);
   batch.add_rows_of(filter_.kept, room.row);
 }
 

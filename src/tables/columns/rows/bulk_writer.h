@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "flow/rows/bulk.h"
-#include "tables/columns/place_times.h"
 #include "tables/columns/rows/edge_phases.h"
 #include "tables/columns/rows/row_counts.h"
 #include "tables/columns/rows/row_filter.h"
 #include "tables/columns/rows/row_tables.h"
 #include "tables/columns/rows/row_times.h"
+#include "tables/columns/span_times.h"
 
 namespace ptkit::tables::columns {
 
@@ -58,7 +58,7 @@ class BulkWriter final : public flow::BulkSink {
   Sink sink_;
   Phase phase_;
   std::uint64_t phase_until_ = 0;
-  std::vector<flow::PlaceRun> places_;  // of the rows of a pass
+  std::vector<flow::SpanRun> places_;  // of the rows of a pass
   std::vector<flow::BulkEvent> events_;
   TimeFilter filter_;  // of the rows of a pass
   std::vector<RowRange> kept_;

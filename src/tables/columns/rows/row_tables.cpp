@@ -59,8 +59,8 @@ RowTables::RowTables(const Request& request)
   // Rows that are selected by time are moved.
   if (request.offset_runs && !request.selection.by_time) keep_offset_runs(*main_);
   if (!request.side_tables) return;
-  if (request.table != TableId::errors) errors_ = SideRows(TableId::errors);
-  if (request.table != TableId::gaps) gaps_ = SideRows(TableId::gaps);
+  if (request.table != TableId::errors) errors_ = ErrorRows(TableId::errors);
+  if (request.table != TableId::gaps) gaps_ = ErrorRows(TableId::gaps);
 }
 
 Batch* RowTables::find(TableId table) noexcept {
@@ -77,7 +77,7 @@ bool RowTables::room_for(Batch& batch, std::size_t rows) noexcept {
 
 bool RowTables::room_for_side_row(Batch& batch) {
   if (!room_for(batch, 1)) return false;
-  for (SideRows* side : {&errors_, &gaps_}) {
+  for (ErrorRows* side : {&errors_, &gaps_}) {
     if (side->table() == &batch) side->add_place(rows_left_ + main_->rows());
   }
   return true;

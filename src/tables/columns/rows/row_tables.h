@@ -7,8 +7,8 @@
 #include "tables/columns/batch.h"
 #include "tables/columns/part_memory.h"
 #include "tables/columns/request.h"
+#include "tables/columns/rows/error_rows.h"
 #include "tables/columns/rows/row_counts.h"
-#include "tables/columns/rows/side_rows.h"
 
 namespace ptkit::tables::columns {
 
@@ -19,8 +19,8 @@ class RowTables {
   [[nodiscard]] Batch& table() noexcept { return *main_; }  // the main table
   [[nodiscard]] const Batch& table() const noexcept { return *main_; }
   [[nodiscard]] std::unique_ptr<Batch>& main() noexcept { return main_; }
-  [[nodiscard]] SideRows& errors() noexcept { return errors_; }
-  [[nodiscard]] SideRows& gaps() noexcept { return gaps_; }
+  [[nodiscard]] ErrorRows& errors() noexcept { return errors_; }
+  [[nodiscard]] ErrorRows& gaps() noexcept { return gaps_; }
   // The table, whether it is the main one or beside it. Null: its rows are not kept.
   [[nodiscard]] Batch* find(TableId table) noexcept;
 
@@ -53,7 +53,7 @@ class RowTables {
   [[nodiscard]] std::unique_ptr<Batch> take_errors() { return errors_.take(sides_up_to_); }
   [[nodiscard]] std::unique_ptr<Batch> take_gaps() { return gaps_.take(sides_up_to_); }
   // True if take_errors() or take_gaps() would return rows.
-  [[nodiscard]] bool has_side_rows() const noexcept {
+  [[nodiscard]] bool has_error_rows() const noexcept {
     return errors_.any_up_to(sides_up_to_) || gaps_.any_up_to(sides_up_to_);
   }
 
@@ -62,8 +62,8 @@ class RowTables {
   [[nodiscard]] bool take_main(RowTables& next, std::size_t& count);
 
   std::unique_ptr<Batch> main_;
-  SideRows errors_;  // not kept if they are the main table
-  SideRows gaps_;
+  ErrorRows errors_;  // not kept if they are the main table
+  ErrorRows gaps_;
   std::uint64_t rows_left_ = 0;    // rows that were in the main table before its first row
   std::uint64_t sides_up_to_ = 0;  // row of the main table, before which errors and gaps can leave
   PartMemory part_;

@@ -3,8 +3,8 @@
 
 #include "flow/rows/rows.h"
 #include "tables/columns/deferred_times.h"
-#include "tables/columns/place_times.h"
 #include "tables/columns/rows/row_tables.h"
+#include "tables/columns/span_times.h"
 #include "time/track.h"
 
 namespace ptkit::tables::columns {

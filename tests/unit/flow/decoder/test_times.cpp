@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "tables/columns/place_times.h"
+#include "tables/columns/span_times.h"
 #include "unit/support/roundtrip.h"
 
 namespace ptkit::flow::roundtrip {

@@ -72,7 +72,7 @@ struct Table {
   std::unique_ptr<Batch> rows;
   std::unique_ptr<Batch> errors;
   std::unique_ptr<Batch> gaps;
-  std::vector<std::size_t> side_rows;  // errors and gaps up to the end of each part
+  std::vector<std::size_t> error_rows;  // errors and gaps up to the end of each part
 };
 
 struct Reading {
@@ -98,7 +98,7 @@ inline void put_sides_behind(Table& out, TableReader& reader) {
   put_behind(out.errors, reader.take_errors());
   put_behind(out.gaps, reader.take_gaps());
   const auto rows_of = [](const std::unique_ptr<Batch>& side) { return side == nullptr ? 0 : side->rows(); };
-  out.side_rows.push_back(rows_of(out.errors) + rows_of(out.gaps));
+  out.error_rows.push_back(rows_of(out.errors) + rows_of(out.gaps));
 }
 
 // Reads the table in parts, into reused memory. `elsewhere` counts parts in memory of the reader.

@@ -58,7 +58,7 @@ TEST(CellRuns, JoinsEqualNeighbours) {
 
 TEST(CellRuns, TakesPlacesWithoutThoseThatHaveNoRows) {
   constexpr std::uint64_t kFlag = time::TimeQuery::kBeforeFirstBit;
-  const std::vector<flow::PlaceRun> places{{1, 10, 0}, {1, 11 | kFlag, 2}, {2, 11, 2}, {3, 12, 5}};
+  const std::vector<flow::SpanRun> places{{1, 10, 0}, {1, 11 | kFlag, 2}, {2, 11, 2}, {3, 12, 5}};
   CellRuns runs;
   ASSERT_TRUE(runs.add(places));
   EXPECT_EQ(runs.bytes(), 2 * sizeof(CellRun));

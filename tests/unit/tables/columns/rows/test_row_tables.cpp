@@ -85,16 +85,16 @@ TEST(RowTables, ErrorsAndGapsLeaveWithTheNextRow) {
   EXPECT_EQ(tables.errors().table()->rows(), 2u);
   ASSERT_TRUE(tables.take_rows(next, 2));
   EXPECT_EQ(tables.gaps().table()->rows(), 1u);
-  EXPECT_FALSE(tables.has_side_rows());
+  EXPECT_FALSE(tables.has_error_rows());
   tables.rows_left(1, false);
-  EXPECT_FALSE(tables.has_side_rows()) << "the first error comes with the second row";
+  EXPECT_FALSE(tables.has_error_rows()) << "the first error comes with the second row";
   tables.rows_left(1, false);
-  EXPECT_TRUE(tables.has_side_rows());
+  EXPECT_TRUE(tables.has_error_rows());
   EXPECT_EQ(rows_of(tables.take_errors()), 1u);
-  EXPECT_FALSE(tables.has_side_rows());
+  EXPECT_FALSE(tables.has_error_rows());
   tables.rows_left(3, false);
   EXPECT_EQ(rows_of(tables.take_errors()), 1u);
-  EXPECT_FALSE(tables.has_side_rows());
+  EXPECT_FALSE(tables.has_error_rows());
   tables.rows_left(0, true);
   EXPECT_EQ(rows_of(tables.take_gaps()), 1u);
 }

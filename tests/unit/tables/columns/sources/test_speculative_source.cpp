@@ -122,7 +122,7 @@ TEST(SpeculativeSource, ErrorsAndGapsComeWithTheirPart) {
       for (const std::size_t rows : {50U, 700U, 5000U}) {
         SCOPED_TRACE(rows);
         const Table plain = read(bundle, request_of(table, false), {.rows = rows, .fast = false});
-        const std::set<std::size_t> counts(plain.side_rows.begin(), plain.side_rows.end());
+        const std::set<std::size_t> counts(plain.error_rows.begin(), plain.error_rows.end());
         parts_with_sides += counts.size();
         std::size_t elsewhere = 0;
         for (std::size_t* const in_place : {static_cast<std::size_t*>(nullptr), &elsewhere}) {
@@ -130,7 +130,7 @@ TEST(SpeculativeSource, ErrorsAndGapsComeWithTheirPart) {
             const Table cut =
                 read(bundle, request_of(table, false),
                      {.threads = threads, .segment = 2500, .rows = rows, .elsewhere = in_place});
-            EXPECT_EQ(plain.side_rows, cut.side_rows) << threads << " threads";
+            EXPECT_EQ(plain.error_rows, cut.error_rows) << threads << " threads";
           }
         }
       }

@@ -1,4 +1,4 @@
-#include "tables/columns/place_times.h"
+#include "tables/columns/span_times.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 
 // Most runs are short. Each run is written in multiples of this number of cells, and the next run overwrites
 // the excess.
-constexpr std::size_t kWide = kPlaceSlack;
+constexpr std::size_t kWide = kSpanSlack;
 
 // Runs with one bulk query of their times.
 constexpr std::size_t kPart = 256;
@@ -32,7 +32,7 @@ void put_wide(T* cells, std::size_t row, std::size_t end, T value) noexcept {
 class Part {
  public:
   // Takes as many runs from the front as fit. Skips runs without rows, which need no time.
-  void take(std::span<const flow::PlaceRun>& runs, std::size_t first_row) noexcept {
+  void take(std::span<const flow::SpanRun>& runs, std::size_t first_row) noexcept {
     size_ = 0;
     begin_ = first_row;
     std::uint64_t row = first_row;
@@ -43,7 +43,7 @@ class Part {
         continue;
       }
 #endif
-      const flow::PlaceRun& run = runs.front();
+      const flow::SpanRun& run = runs.front();
       runs = runs.subspan(1);
       if (run.row_end <= row) continue;
       row = run.row_end;
@@ -64,7 +64,7 @@ class Part {
     });
   }
 
-  void fill(const PlaceCells& cells) const noexcept {
+  void fill(const SpanCells& cells) const noexcept {
     if (cells.tsc != nullptr && cells.tsc_error != nullptr) {
       fill_times(cells.tsc, cells.tsc_error);
     } else if (cells.tsc != nullptr) {
@@ -114,9 +114,8 @@ class Part {
 
 #if PT_SIMD_X86
   // Eight runs at once. Compresses away those without rows.
-  PT_TARGET_AVX512 std::uint64_t take_wide(std::span<const flow::PlaceRun>& runs,
-                                           std::uint64_t row) noexcept {
-    static_assert(sizeof(flow::PlaceRun) == 24 && offsetof(flow::PlaceRun, row_end) == 16);
+  PT_TARGET_AVX512 std::uint64_t take_wide(std::span<const flow::SpanRun>& runs, std::uint64_t row) noexcept {
+    static_assert(sizeof(flow::SpanRun) == 24 && offsetof(flow::SpanRun, row_end) == 16);
     const auto* const cells = reinterpret_cast<const std::uint8_t*>(runs.data());
     const __m512i a = _mm512_loadu_si512(cells);
     const __m512i b = _mm512_loadu_si512(cells + 64);
@@ -182,7 +181,7 @@ class Part {
 
 }  // namespace
 
-PlaceCells place_cells(Batch& batch) noexcept {
+SpanCells span_cells(Batch& batch) noexcept {
   switch (batch.table()) {
     case TableId::branches:
       return {batch.cells<Column::branches_tsc>(), batch.cells<Column::branches_tsc_error>(),
@@ -201,8 +200,8 @@ PlaceCells place_cells(Batch& batch) noexcept {
   }
 }
 
-void fill_places(std::span<const flow::PlaceRun> runs, std::size_t first_row, time::TimeTrack* track,
-                 const PlaceCells& cells, TimeFilter* filter) {
+void fill_spans(std::span<const flow::SpanRun> runs, std::size_t first_row, time::TimeTrack* track,
+                const SpanCells& cells, TimeFilter* filter) {
   const bool times = cells.any_time() || filter != nullptr;
   if (!times && cells.offset == nullptr) return;
   Part part;

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "tables/columns/read/stream_crew.h"
+#include "tables/columns/read/stream_workers.h"
 #include "unit/tables/columns/indexes.h"
 
 namespace ptkit::tables::columns {
@@ -76,22 +76,22 @@ struct Readers {
   std::vector<TableReader*> all;
 };
 
-// Reads with a crew and compares with one reader. Returns the number of rows that were copied.
+// Reads with a workers and compares with one reader. Returns the number of rows that were copied.
 std::size_t expect_same_rows(Table& plain, Readers&& readers, std::size_t threads) {
-  StreamCrew crew(readers.all, threads);
-  while (!crew.wait_for(std::chrono::milliseconds(50))) {
+  StreamWorkers workers(readers.all, threads);
+  while (!workers.wait_for(std::chrono::milliseconds(50))) {
   }
-  EXPECT_FALSE(crew.out_of_memory());
-  const auto rows = crew.take_rows();
-  const auto errors = crew.take_errors();
-  const auto gaps = crew.take_gaps();
+  EXPECT_FALSE(workers.out_of_memory());
+  const auto rows = workers.take_rows();
+  const auto errors = workers.take_errors();
+  const auto gaps = workers.take_gaps();
   expect_equal(plain.rows.get(), rows.get());
   expect_equal(plain.errors.get(), errors.get());
   expect_equal(plain.gaps.get(), gaps.get());
-  return crew.rows_copied();
+  return workers.rows_copied();
 }
 
-TEST(StreamCrew, EqualsOneReader) {
+TEST(StreamWorkers, EqualsOneReader) {
   const auto bundle = several(13);
   for (const TableId table : kTables) {
     for (const bool time : {false, true}) {
@@ -105,7 +105,7 @@ TEST(StreamCrew, EqualsOneReader) {
   }
 }
 
-TEST(StreamCrew, RowsOfKnownNumberAreWrittenInPlace) {
+TEST(StreamWorkers, RowsOfKnownNumberAreWrittenInPlace) {
   constexpr unsigned kStreams = 7;
   constexpr std::size_t kMostCopied = RowWindow::kLeastRows;  // of a stream that has no window
   const auto bundle = large(kStreams);
@@ -133,7 +133,7 @@ TEST(StreamCrew, RowsOfKnownNumberAreWrittenInPlace) {
   }
 }
 
-TEST(StreamCrew, RowsMayHaveNoCells) {
+TEST(StreamWorkers, RowsMayHaveNoCells) {
   const auto bundle = large(5);
   Request request = request_of(TableId::branches, false);
   request.mask = 0;
@@ -141,17 +141,17 @@ TEST(StreamCrew, RowsMayHaveNoCells) {
   const auto facts = std::make_shared<StreamFacts>(64);
   for (int round = 0; round < 2; ++round) {
     Readers readers(bundle, request, facts);
-    StreamCrew crew(readers.all, 2);
-    while (!crew.wait_for(std::chrono::milliseconds(50))) {
+    StreamWorkers workers(readers.all, 2);
+    while (!workers.wait_for(std::chrono::milliseconds(50))) {
     }
-    ASSERT_FALSE(crew.out_of_memory());
-    const auto rows = crew.take_rows();
+    ASSERT_FALSE(workers.out_of_memory());
+    const auto rows = workers.take_rows();
     EXPECT_EQ(rows->rows(), plain.rows->rows());
     EXPECT_EQ(rows->runs().size(), plain.rows->runs().size());
   }
 }
 
-TEST(StreamCrew, WrongNumbersOfRowsDoNoHarm) {
+TEST(StreamWorkers, WrongNumbersOfRowsDoNoHarm) {
   constexpr unsigned kStreams = 7;
   const auto bundle = large(kStreams);
   for (const TableId table : {TableId::branches, TableId::errors}) {
@@ -172,7 +172,7 @@ TEST(StreamCrew, WrongNumbersOfRowsDoNoHarm) {
 }
 
 // Sums of the first two exceed 64 bits, and their places would be anywhere.
-TEST(StreamCrew, NumbersOfAHostileIndexAreNotBelieved) {
+TEST(StreamWorkers, NumbersOfAHostileIndexAreNotBelieved) {
   const auto bundle = large(4);
   const Request request = request_of(TableId::branches, false);
   Table plain = read(bundle, request, {});
@@ -192,13 +192,13 @@ TEST(StreamCrew, NumbersOfAHostileIndexAreNotBelieved) {
   }
 }
 
-TEST(StreamCrew, StopsSoonWhenItIsCancelled) {
+TEST(StreamWorkers, StopsSoonWhenItIsCancelled) {
   const auto bundle = several(13);
   Readers readers(bundle, request_of(TableId::branches, true));
-  StreamCrew crew(readers.all, 2);
-  crew.cancel();
-  EXPECT_TRUE(crew.wait_for(std::chrono::seconds(60)));
-  EXPECT_FALSE(crew.out_of_memory());
+  StreamWorkers workers(readers.all, 2);
+  workers.cancel();
+  EXPECT_TRUE(workers.wait_for(std::chrono::seconds(60)));
+  EXPECT_FALSE(workers.out_of_memory());
 }
 
 TEST(StreamFacts, KnowsTimelessStreamsAndRows) {

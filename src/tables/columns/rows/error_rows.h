@@ -10,10 +10,10 @@
 
 namespace ptkit::tables::columns {
 
-class SideRows {
+class ErrorRows {
  public:
-  SideRows() = default;  // rows are not kept
-  explicit SideRows(TableId table);
+  ErrorRows() = default;  // rows are not kept
+  explicit ErrorRows(TableId table);
 
   [[nodiscard]] Batch* table() const noexcept { return rows_.get(); }  // null: rows are not kept
   // The next row, which the caller adds, comes right before this row of the main table.
@@ -24,7 +24,7 @@ class SideRows {
   [[nodiscard]] std::unique_ptr<Batch> take(std::uint64_t last);
   // Moves these rows of `next`. Its row `first` of the main table is row `here` of this one. False: out of
   // memory.
-  [[nodiscard]] bool take_from(SideRows& next, std::uint64_t last, std::uint64_t first, std::uint64_t here);
+  [[nodiscard]] bool take_from(ErrorRows& next, std::uint64_t last, std::uint64_t first, std::uint64_t here);
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "tables/columns/place_times.h"
+#include "tables/columns/span_times.h"
 
 namespace ptkit::tables::columns {
 namespace {
@@ -41,7 +41,7 @@ std::vector<std::uint8_t> stream_of(unsigned intervals) {
 
 struct Scene {
   std::vector<std::uint8_t> bytes = stream_of(30);
-  std::vector<flow::PlaceRun> runs;
+  std::vector<flow::SpanRun> runs;
   std::size_t first_row = 3;
 
   explicit Scene(std::uint64_t seed) {
@@ -64,14 +64,14 @@ constexpr std::uint64_t kUntouched = 0x5555555555555555;
 // A batch with a pattern in every cell.
 Batch batch_of(ColumnMask mask, std::size_t rows) {
   Batch batch(TableId::branches, mask);
-  EXPECT_TRUE(batch.reserve(rows + kPlaceSlack));
+  EXPECT_TRUE(batch.reserve(rows + kSpanSlack));
   const auto fill = [&](auto* cells) {
     if (cells != nullptr) {
       using T = std::remove_pointer_t<decltype(cells)>;
-      std::fill_n(cells, rows + kPlaceSlack, static_cast<T>(kUntouched & ~std::uint64_t{flow::TIME_KNOWN}));
+      std::fill_n(cells, rows + kSpanSlack, static_cast<T>(kUntouched & ~std::uint64_t{flow::TIME_KNOWN}));
     }
   };
-  const PlaceCells cells = place_cells(batch);
+  const SpanCells cells = span_cells(batch);
   fill(cells.tsc);
   fill(cells.tsc_error);
   fill(cells.tsc_source);
@@ -81,8 +81,7 @@ Batch batch_of(ColumnMask mask, std::size_t rows) {
   return batch;
 }
 
-void expect_row(const PlaceCells& cells, std::size_t row, const time::TimeRange& range,
-                std::uint64_t offset) {
+void expect_row(const SpanCells& cells, std::size_t row, const time::TimeRange& range, std::uint64_t offset) {
   if (cells.tsc != nullptr) {
     ASSERT_EQ(cells.tsc[row], range.tsc) << row;
   }
@@ -103,14 +102,14 @@ void expect_row(const PlaceCells& cells, std::size_t row, const time::TimeRange&
 
 void compare(const Scene& scene, ColumnMask mask, std::size_t parts, bool tracked) {
   Batch batch = batch_of(mask, scene.rows());
-  const PlaceCells cells = place_cells(batch);
+  const SpanCells cells = span_cells(batch);
   time::TimeTrack bulk(scene.bytes, {}, {});
   std::size_t row = scene.first_row;
-  const std::span<const flow::PlaceRun> runs = scene.runs;
+  const std::span<const flow::SpanRun> runs = scene.runs;
   const std::size_t step = runs.size() / parts + 1;
   for (std::size_t i = 0; i < runs.size(); i += step) {
     const auto part = runs.subspan(i, std::min(step, runs.size() - i));
-    fill_places(part, row, tracked ? &bulk : nullptr, cells);
+    fill_spans(part, row, tracked ? &bulk : nullptr, cells);
     row = static_cast<std::size_t>(part.back().row_end);
   }
   time::TimeTrack track(scene.bytes, {}, {});
@@ -122,7 +121,7 @@ void compare(const Scene& scene, ColumnMask mask, std::size_t parts, bool tracke
     }
   }
   std::size_t known = 0;
-  for (const flow::PlaceRun& run : scene.runs) {
+  for (const flow::SpanRun& run : scene.runs) {
     for (; row < run.row_end; ++row) {
       if (tracked) range = track.at(run.since, run.offset);
       ASSERT_NO_FATAL_FAILURE(expect_row(cells, row, range, run.offset));
@@ -132,20 +131,20 @@ void compare(const Scene& scene, ColumnMask mask, std::size_t parts, bool tracke
   EXPECT_EQ(known > 0 && known < scene.runs.size(), tracked);
 }
 
-TEST(PlaceTimes, EqualTimesOfSingleRows) {
+TEST(SpanTimes, EqualTimesOfSingleRows) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) compare(Scene(seed), kAllColumns, 1, true);
 }
 
-TEST(PlaceTimes, KeepsRowsOfATime) {
+TEST(SpanTimes, KeepsRowsOfATime) {
   const Scene scene(3);
   Batch batch = batch_of(bit(Column::branches_from_ip), scene.rows());
   time::TimeTrack bulk(scene.bytes, {}, {});
   TimeFilter filter{1'020'000, 1'090'000, {}};
-  fill_places(scene.runs, scene.first_row, &bulk, place_cells(batch), &filter);
+  fill_spans(scene.runs, scene.first_row, &bulk, span_cells(batch), &filter);
   time::TimeTrack track(scene.bytes, {}, {});
   std::vector<bool> expected(scene.rows(), false);
   std::size_t row = scene.first_row;
-  for (const flow::PlaceRun& run : scene.runs) {
+  for (const flow::SpanRun& run : scene.runs) {
     if (run.row_end <= row) continue;
     const time::TimeRange range = track.at(run.since, run.offset);
     const bool kept = range.known && range.tsc >= filter.begin && range.tsc < filter.end;
@@ -162,11 +161,11 @@ TEST(PlaceTimes, KeepsRowsOfATime) {
   EXPECT_GT(std::count(kept.begin() + 3, kept.end(), false), 0);
 }
 
-TEST(PlaceTimes, InParts) {
+TEST(SpanTimes, InParts) {
   for (const std::size_t parts : {2U, 7U, 100U}) compare(Scene(parts), kAllColumns, parts, true);
 }
 
-TEST(PlaceTimes, OnlySelectedColumns) {
+TEST(SpanTimes, OnlySelectedColumns) {
   const Scene scene(3);
   for (const Column column : {Column::branches_tsc, Column::branches_tsc_error, Column::branches_tsc_source,
                               Column::branches_flags, Column::branches_offset}) {
@@ -174,27 +173,27 @@ TEST(PlaceTimes, OnlySelectedColumns) {
   }
 }
 
-TEST(PlaceTimes, WithoutTrackTimesAreUnknown) { compare(Scene(5), kAllColumns, 1, false); }
+TEST(SpanTimes, WithoutTrackTimesAreUnknown) { compare(Scene(5), kAllColumns, 1, false); }
 
-TEST(PlaceTimes, NoRunsNoRows) {
+TEST(SpanTimes, NoRunsNoRows) {
   Batch batch = batch_of(kAllColumns, 4);
-  const PlaceCells cells = place_cells(batch);
-  fill_places({}, 0, nullptr, cells);
+  const SpanCells cells = span_cells(batch);
+  fill_spans({}, 0, nullptr, cells);
   EXPECT_EQ(cells.offset[0], kUntouched & ~std::uint64_t{flow::TIME_KNOWN});
 }
 
-TEST(PlaceTimes, TablesWithoutPlacesHaveNoCells) {
+TEST(SpanTimes, TablesWithoutPlacesHaveNoCells) {
   Batch edges(TableId::edges, kAllColumns);
   ASSERT_TRUE(edges.reserve(1));
-  EXPECT_FALSE(place_cells(edges).any_time());
+  EXPECT_FALSE(span_cells(edges).any_time());
   Batch blocks(TableId::blocks, kAllColumns);
   ASSERT_TRUE(blocks.reserve(1));
-  EXPECT_NE(place_cells(blocks).offset, nullptr);
+  EXPECT_NE(span_cells(blocks).offset, nullptr);
   Batch instructions(TableId::instructions, kAllColumns);
   ASSERT_TRUE(instructions.reserve(1));
-  EXPECT_EQ(place_cells(instructions).tsc_error, nullptr) << "uniform so far";
+  EXPECT_EQ(span_cells(instructions).tsc_error, nullptr) << "uniform so far";
   ASSERT_TRUE(instructions.set_varying(kAllColumns));
-  EXPECT_NE(place_cells(instructions).tsc_error, nullptr);
+  EXPECT_NE(span_cells(instructions).tsc_error, nullptr);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tables/columns/rows/side_rows.h"
+#include "tables/columns/rows/error_rows.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,13 +7,13 @@
 
 namespace ptkit::tables::columns {
 
-SideRows::SideRows(TableId table) : rows_(std::make_unique<Batch>(table, usual_columns(table))) {}
+ErrorRows::ErrorRows(TableId table) : rows_(std::make_unique<Batch>(table, usual_columns(table))) {}
 
-std::size_t SideRows::count_up_to(std::uint64_t last) const noexcept {
+std::size_t ErrorRows::count_up_to(std::uint64_t last) const noexcept {
   return static_cast<std::size_t>(std::ranges::upper_bound(places_, last) - places_.begin());
 }
 
-std::unique_ptr<Batch> SideRows::take(std::uint64_t last) {
+std::unique_ptr<Batch> ErrorRows::take(std::uint64_t last) {
   if (rows_ == nullptr) return nullptr;
   const std::size_t count = count_up_to(last);
   auto rest = count == rows_->rows() ? rows_->successor() : rows_->split(count);
@@ -24,7 +24,7 @@ std::unique_ptr<Batch> SideRows::take(std::uint64_t last) {
   return rest;
 }
 
-bool SideRows::take_from(SideRows& next, std::uint64_t last, std::uint64_t first, std::uint64_t here) {
+bool ErrorRows::take_from(ErrorRows& next, std::uint64_t last, std::uint64_t first, std::uint64_t here) {
   const std::size_t count = next.count_up_to(last);
   if (count == 0) return true;
   if (!rows_->append_rows(*next.rows_, 0, count)) return false;
@@ -36,7 +36,7 @@ bool SideRows::take_from(SideRows& next, std::uint64_t last, std::uint64_t first
   return true;
 }
 
-std::size_t SideRows::bytes() const noexcept {
+std::size_t ErrorRows::bytes() const noexcept {
   return rows_ == nullptr ? 0 : rows_->bytes() + places_.size() * sizeof(places_[0]);
 }
 

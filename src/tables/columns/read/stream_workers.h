@@ -25,13 +25,13 @@ namespace ptkit::tables::columns {
 // If the number of rows of every reader is known, each has its place from the start: it writes its rows there
 // (Batch::window()), and only the last ones are copied. Where a number turns out wrong, the rows from that
 // reader on are copied out of their places.
-class StreamCrew {
+class StreamWorkers {
  public:
   // The readers must outlive this.
-  StreamCrew(std::vector<TableReader*> readers, std::size_t threads);
-  ~StreamCrew();
-  StreamCrew(const StreamCrew&) = delete;
-  StreamCrew& operator=(const StreamCrew&) = delete;
+  StreamWorkers(std::vector<TableReader*> readers, std::size_t threads);
+  ~StreamWorkers();
+  StreamWorkers(const StreamWorkers&) = delete;
+  StreamWorkers& operator=(const StreamWorkers&) = delete;
 
   // Waits for all rows, or for this time. True: all is done, or nothing more can be done.
   [[nodiscard]] bool wait_for(std::chrono::milliseconds time);

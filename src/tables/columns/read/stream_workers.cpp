@@ -1,4 +1,4 @@
-#include "tables/columns/read/stream_crew.h"
+#include "tables/columns/read/stream_workers.h"
 
 #include <algorithm>
 #include <new>
@@ -18,21 +18,21 @@ namespace {
 
 }  // namespace
 
-StreamCrew::StreamCrew(std::vector<TableReader*> readers, std::size_t threads)
+StreamWorkers::StreamWorkers(std::vector<TableReader*> readers, std::size_t threads)
     : readers_(std::move(readers)), rows_(readers_.size()) {
   for (const TableReader* reader : readers_) bytes_total_ += reader->bytes_total();
   make_places();
   start(std::min(std::max<std::size_t>(threads, 1), readers_.size()));
 }
 
-StreamCrew::~StreamCrew() {
+StreamWorkers::~StreamWorkers() {
   cancel();
   for (std::thread& thread : threads_) thread.join();
 }
 
 // Gives each reader its place in the table. Does nothing if the number of rows is not known, or if there is
 // no memory for all: smaller tables may fit.
-void StreamCrew::make_places() {
+void StreamWorkers::make_places() {
   if (readers_.empty()) return;
   std::vector<std::size_t> ends;
   std::size_t end = 0;
@@ -53,7 +53,7 @@ void StreamCrew::make_places() {
 }
 
 // Creates as many threads as the system permits.
-void StreamCrew::start(std::size_t count) {
+void StreamWorkers::start(std::size_t count) {
   working_ = count;
   try {
     for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
@@ -64,19 +64,19 @@ void StreamCrew::start(std::size_t count) {
   }
 }
 
-bool StreamCrew::wait_for(std::chrono::milliseconds time) {
+bool StreamWorkers::wait_for(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   return done_.wait_for(lock, time, [this] { return working_ == 0; });
 }
 
-void StreamCrew::cancel() noexcept {
+void StreamWorkers::cancel() noexcept {
   const std::scoped_lock lock(mutex_);
   if (working_ == 0) return;
   stop_ = true;
   for (TableReader* reader : readers_) reader->cancel();
 }
 
-void StreamCrew::work() {
+void StreamWorkers::work() {
   for (std::size_t index = next_++; index < readers_.size() && !stop_; index = next_++) {
     bool good = false;
     try {
@@ -92,7 +92,7 @@ void StreamCrew::work() {
 }
 
 // Reads a stream to its end. False: no memory, or stopped.
-bool StreamCrew::read(std::size_t index) {
+bool StreamWorkers::read(std::size_t index) {
   TableReader& reader = *readers_[index];
   auto step = TableReader::Step::MORE;
   while (step == TableReader::Step::MORE && !stop_) step = reader.step(SIZE_MAX);
@@ -105,7 +105,7 @@ bool StreamCrew::read(std::size_t index) {
 }
 
 // Copies the rows of the readers that are next in order. False: out of memory.
-bool StreamCrew::place_rows() {
+bool StreamWorkers::place_rows() {
   for (;;) {
     Rows rows;
     std::size_t row = 0;
@@ -124,7 +124,7 @@ bool StreamCrew::place_rows() {
 }
 
 // Makes room in the table. `rows.main` is null if nothing has to be copied. Needs the lock.
-bool StreamCrew::place(std::size_t index, Rows& rows, std::size_t& row) {
+bool StreamWorkers::place(std::size_t index, Rows& rows, std::size_t& row) {
   if (!append(errors_, std::move(rows.errors)) || !append(gaps_, std::move(rows.gaps))) return false;
   if (all_ == nullptr) {
     all_ = std::move(rows.main);
@@ -150,7 +150,7 @@ bool StreamCrew::place(std::size_t index, Rows& rows, std::size_t& row) {
 }
 
 // Rows behind those of the table: other readers still write to its memory.
-bool StreamCrew::put_aside(Rows& rows) {
+bool StreamWorkers::put_aside(Rows& rows) {
   rows_copied_ += rows.count();
   if (aside_ == nullptr) aside_ = std::make_unique<Batch>(all_->table(), all_->mask());
   if (rows.window != nullptr && !aside_->append_rows(*rows.window, 0, rows.window->rows())) return false;
@@ -158,13 +158,13 @@ bool StreamCrew::put_aside(Rows& rows) {
   return aside_->append(std::move(*rest));
 }
 
-void StreamCrew::expect_rows(std::size_t placed_rows) {
+void StreamWorkers::expect_rows(std::size_t placed_rows) {
   if (bytes_placed_ == 0) return;
   const double ratio = static_cast<double>(bytes_total_) / static_cast<double>(bytes_placed_);
   all_->expect(static_cast<std::size_t>(static_cast<double>(placed_rows) * ratio));
 }
 
-std::unique_ptr<Batch> StreamCrew::take_rows() {
+std::unique_ptr<Batch> StreamWorkers::take_rows() {
   if (aside_ != nullptr && !all_->append(std::move(*aside_))) return nullptr;
   aside_.reset();
   if (all_ != nullptr && all_->table() == TableId::edges && readers_.size() > 1 && !combine_edges(*all_))

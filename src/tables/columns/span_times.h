@@ -13,7 +13,7 @@
 namespace ptkit::tables::columns {
 
 // The columns that depend on a place; null if not selected.
-struct PlaceCells {
+struct SpanCells {
   std::uint64_t* tsc = nullptr;
   std::uint32_t* tsc_error = nullptr;
   std::uint8_t* tsc_source = nullptr;
@@ -30,11 +30,11 @@ struct PlaceCells {
 }
 
 // The columns of branches, blocks or instructions; none for other tables. Valid until the batch grows.
-[[nodiscard]] PlaceCells place_cells(Batch& batch) noexcept;
+[[nodiscard]] SpanCells span_cells(Batch& batch) noexcept;
 
 // Cells may be overwritten up to this many rows after the last run.
-inline constexpr std::size_t kPlaceSlack = 16;
-static_assert(kPlaceSlack <= flow::BulkRoom::kSlack);
+inline constexpr std::size_t kSpanSlack = 16;
+static_assert(kSpanSlack <= flow::BulkRoom::kSlack);
 
 // Keeps the rows of a known time in [begin, end).
 struct TimeFilter {
@@ -54,7 +54,7 @@ struct TimeFilter {
 
 // Fills the rows from `first_row` to the end of the last run, with the results of track->at() for each run
 // and the same restrictions on the order. Null track: no time is known. `filter` may be null.
-void fill_places(std::span<const flow::PlaceRun> runs, std::size_t first_row, time::TimeTrack* track,
-                 const PlaceCells& cells, TimeFilter* filter = nullptr);
+void fill_spans(std::span<const flow::SpanRun> runs, std::size_t first_row, time::TimeTrack* track,
+                const SpanCells& cells, TimeFilter* filter = nullptr);
 
 }  // namespace ptkit::tables::columns
