@@ -404,32 +404,7 @@ class PerfRecorder(HardwareRecorder):
     def __init__(self, **options: Any) -> None: ...
 
 class EmulatorRecorder:
-    def __init__(
-        self,
-        *,
-        argv: list[bytes],
-        output: bytes,
-        qemu: bytes,
-        plugin: bytes,
-        truth: bytes = ...,
-        transfers: bytes = ...,
-        return_compression: bool = ...,
-        tsc: bool = ...,
-        mtc: bool = ...,
-        cyc: bool = ...,
-        tnt_64: bool = ...,
-        psb_period: int = ...,
-        mtc_period: int = ...,
-        cyc_threshold: int = ...,
-        max_instructions: int = ...,
-        quiet: bool = ...,
-        redact: bool = ...,
-        debug: bool = ...,
-        owner: tuple[int, int] | None = ...,
-        ring_bytes: int = ...,
-        filters: Sequence[tuple[str, bytes, str, int, int]] = ...,
-        triggers: Sequence[tuple[str, str, bytes, str, int, int, int]] = ...,
-    ) -> None: ...
+    def __init__(self, **options: Any) -> None: ...
     def run(self) -> dict[str, Any]: ...
     def request_stop(self) -> None: ...
     def request_detach(self) -> None: ...
@@ -895,26 +870,7 @@ def pool_bytes() -> int: ...
 def read_all(
     readers: Sequence[Reader], threads: int
 ) -> tuple[_Columns, _Columns | None, _Columns | None]: ...
-def record_steps(
-    *,
-    argv: list[bytes],
-    output: bytes,
-    truth: bytes = ...,
-    return_compression: bool = ...,
-    tsc: bool = ...,
-    mtc: bool = ...,
-    cyc: bool = ...,
-    tnt_64: bool = ...,
-    psb_period: int = ...,
-    mtc_period: int = ...,
-    cyc_threshold: int = ...,
-    max_instructions: int = ...,
-    quiet: bool = ...,
-    redact: bool = ...,
-    debug: bool = ...,
-    owner: tuple[int, int] | None = ...,
-    progress: Callable[[int], None] | None = ...,
-) -> dict[str, Any]: ...
+def record_steps(*, progress: Callable[[int], None] | None = ..., **options: Any) -> dict[str, Any]: ...
 def reference_version() -> tuple[str, tuple[int, int]] | None: ...
 def save_bundle(bundle: Bundle, path: bytes, *, redact: bool = False) -> int: ...
 def schema() -> dict[str, dict[str, Any]]: ...

@@ -22,7 +22,10 @@ capture::RecordOptions options_of(const py::kwargs& given) {
   std::vector<TriggerTuple> triggers;
   take("argv", options.argv);
   take("output", options.output);
+  take("qemu", options.qemu);
+  take("plugin", options.plugin);
   take("truth", options.truth_folder);
+  take("transfers", options.transfers_folder);
   take("return_compression", options.return_compression);
   take("tsc", options.tsc);
   take("mtc", options.mtc);

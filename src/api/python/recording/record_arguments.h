@@ -1,4 +1,4 @@
-// Converts the arguments and the result of a recording by the processor.
+// Converts the arguments and the result of a recording.
 #pragma once
 
 #include "api/python/bindings.h"
