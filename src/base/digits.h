@@ -1,4 +1,4 @@
-// Writes numbers as digits into memory that has room for them.
+// Writes numbers as digits into memory that is large enough for them.
 #pragma once
 
 #if defined(__SSE2__)

@@ -13,7 +13,7 @@ constexpr std::size_t kHugePage = std::size_t{1} << 21U;
 [[nodiscard]] void* allocate_pages(std::size_t bytes);
 void free_pages(void* memory, std::size_t bytes) noexcept;
 
-// Asks the system for huge pages, if many are free, in memory that is aligned to one. Small pages are good
+// Requests huge pages, if many are free, in memory that is aligned to one. Small pages are good
 // enough if it gives none.
 void prefer_huge_pages(void* memory, std::size_t bytes) noexcept;
 

@@ -47,7 +47,7 @@ struct MemoryLeft {
 // Linux: reads /proc/self/{limits,status,cgroup,mountinfo}, /proc/meminfo and the memory controllers (cgroup
 // versions 1 and 2) of this process below `root`, from its cgroup up to the mount point. Page cache that the
 // kernel can drop counts as free. A file that cannot be read sets no limit. Takes some tens of microseconds.
-// Windows: asks the system, whatever `root` is. May throw std::bad_alloc.
+// Windows: queries the system, whatever `root` is. May throw std::bad_alloc.
 [[nodiscard]] MemoryLeft memory_left(const std::string& root = {});
 
 // The memory that this process may have in all: the least of the cgroups' limits and the machine's memory.

@@ -41,7 +41,7 @@ class TraceBuffer {
   [[nodiscard]] static base::Result<TraceBuffer> map_file(const std::string& path);  // read-only mmap
   [[nodiscard]] TraceBuffer slice(std::size_t offset, std::size_t size) const;       // shares the owner
 
-  // Takes the room that the bytes need. Without this call, bytes() and part() take it, and cannot report a
+  // Takes the memory that the bytes need. Without this call, bytes() and part() take it, and cannot report a
   // failure.
   [[nodiscard]] std::optional<base::Failure> prepare() const {
     return source_ == nullptr ? std::nullopt : source_->prepare();

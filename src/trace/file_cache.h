@@ -1,4 +1,4 @@
-// What was read of files on this machine, shared by all traces of this process.
+// Contents of files on this machine, shared by all traces of this process.
 #pragma once
 
 #include <algorithm>

@@ -17,7 +17,7 @@ namespace ptkit::trace {
   return (rtit_ctl >> PT_CTL_ADDR0_CFG_SHIFT & kAll) == 0;
 }
 
-// Sets the control register as it was programmed. MTCFreq says nothing while MTC packets are off.
+// Sets the control register as it was programmed. MTCFreq has no meaning while MTC packets are off.
 inline void set_rtit_ctl(Configuration& configuration, std::uint64_t value) noexcept {
   configuration.rtit_ctl = value;
   configuration.rtit_ctl_known = true;

@@ -19,7 +19,7 @@ std::size_t count_free() noexcept {
   std::array<char, 4096> text{};
   const int file = open("/proc/buddyinfo", O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
-  const ssize_t size = read(file, text.data(), text.size() - 1);  // leaves room for a null byte
+  const ssize_t size = read(file, text.data(), text.size() - 1);  // leaves a byte for the null
   close(file);
   if (size <= 0) return 0;
   constexpr const char* kZone = "zone";

@@ -12,7 +12,7 @@
 namespace ptkit::base {
 namespace {
 
-// Whether the system gives huge pages to ranges that ask for them. Advice is a system call for each range,
+// Whether the system gives huge pages to ranges that request them. Advice is a system call for each range,
 // and on a system with "never" it only splits mappings.
 [[nodiscard]] bool has_huge_pages() noexcept {
   static const bool has = [] {

@@ -4,7 +4,7 @@
 
 namespace ptkit::base {
 
-// One access by the initial-exec model is enough: the loader then places all data of the library that has the
+// One access by the initial-exec model is enough: the loader then puts all data of the library that has the
 // variable beside the stack of each thread.
 static __attribute__((tls_model("initial-exec"))) constinit thread_local volatile char of_this_library = 0;
 

@@ -70,12 +70,12 @@ std::optional<Failure> UnnamedFile::reserve(std::uint64_t offset, std::uint64_t 
   const auto begin = static_cast<::off_t>(offset);
   const auto size = static_cast<::off_t>(bytes);
   if (::fallocate(file_.get(), 0, begin, size) == 0) return {};
-  // Some file systems take room only when it is written.
+  // Some file systems take blocks only when they are written.
   struct stat now {};
   if (errno == EOPNOTSUPP && ::fstat(file_.get(), &now) == 0 &&
       (now.st_size >= begin + size || ::ftruncate(file_.get(), begin + size) == 0))
     return {};
-  return failed(folder_, "no room for " + std::to_string(bytes) + " bytes: " + std::strerror(errno));
+  return failed(folder_, "no space for " + std::to_string(bytes) + " bytes: " + std::strerror(errno));
 }
 
 bool UnnamedFile::write(std::uint64_t offset, Bytes bytes) const noexcept {

@@ -21,7 +21,8 @@ class UnnamedFile {
   [[nodiscard]] static Result<UnnamedFile> create_in(const std::string& folder);
 
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
-  // Takes room on the disk, and leaves an eighth of its free room. The failure has the folder and both sizes.
+  // Takes space on the disk, and leaves an eighth of its free space. The failure has the folder and both
+  // sizes.
   [[nodiscard]] std::optional<Failure> reserve(std::uint64_t offset, std::uint64_t bytes) const;
   [[nodiscard]] bool write(std::uint64_t offset, Bytes bytes) const noexcept;
 

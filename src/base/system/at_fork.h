@@ -1,4 +1,4 @@
-// What a process does around fork().
+// Functions that run before and after fork().
 #pragma once
 
 namespace ptkit::base {

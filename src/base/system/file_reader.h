@@ -1,4 +1,4 @@
-// A regular file that is open for reading at any place.
+// A regular file that is open for reading at any offset.
 #pragma once
 
 #include <cstddef>

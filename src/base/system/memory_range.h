@@ -22,7 +22,7 @@ inline constexpr std::size_t kSmallUnit = std::size_t{64} << 10U;
 static_assert(range_size(kLargeRange - kSmallUnit) < kLargeRange);
 static_assert(range_size(kLargeRange - kSmallUnit + 1) == kHugePage);
 
-// Maps a range of range_size() bytes. Large ranges are aligned to huge pages, and ask for them if the system
+// Maps a range of range_size() bytes. Large ranges are aligned to huge pages, and request them if the system
 // gives them by madvise(). Null: out of memory or of address space.
 [[nodiscard]] std::uint8_t* map_range(std::size_t size) noexcept;
 void unmap_range(std::uint8_t* range, std::size_t size) noexcept;

@@ -25,7 +25,7 @@ class OutputFile {
 
   // Appends. False: error() says why.
   [[nodiscard]] bool write(Bytes bytes);
-  // Drops what is behind `size`: write() goes on there.
+  // Truncates the file to `size`: write() goes on there.
   void cut(std::uint64_t size) noexcept;
   // Gives the file its name, and replaces an earlier file.
   [[nodiscard]] std::optional<Failure> name();

@@ -9,7 +9,7 @@
 namespace ptkit::base {
 
 // A page takes memory when it is first written to. Windows counts all of them at once, though: good() is
-// false if the system has no room for them.
+// false if the system has no memory for them.
 class ReservedMemory {
  public:
   explicit ReservedMemory(std::size_t size);

@@ -1,4 +1,4 @@
-// What a recording of Linux may share with this machine. On other systems nothing.
+// Facts that a recording of Linux may share with this machine. None on other systems.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Room on the disk for the unpacked streams of one recording, in place of memory.
+// Space on the disk for the unpacked streams of one recording, instead of memory.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class UnpackedFile {
   UnpackedFile(const UnpackedFile&) = delete;
   UnpackedFile& operator=(const UnpackedFile&) = delete;
 
-  // Returns the file offset of the room for a stream.
+  // Returns the file offset of the space for a stream.
   [[nodiscard]] virtual std::uint64_t add(std::uint64_t bytes) = 0;
-  // Takes the room on the disk.
+  // Takes the space on the disk.
   [[nodiscard]] virtual std::optional<Failure> reserve(std::uint64_t offset, std::uint64_t bytes) = 0;
   // After reserve() was successful: replaces the memory by the file from `offset` on. What is written to the
   // memory later stays in memory.

@@ -23,12 +23,12 @@ std::size_t FileReader::read(std::uint64_t offset, std::span<std::uint8_t> out) 
   constexpr std::size_t kMost = std::size_t{1} << 30U;
   std::size_t done = 0;
   while (done < out.size()) {
-    OVERLAPPED place{};
-    place.Offset = static_cast<DWORD>(offset + done);
-    place.OffsetHigh = static_cast<DWORD>((offset + done) >> 32U);
+    OVERLAPPED position{};
+    position.Offset = static_cast<DWORD>(offset + done);
+    position.OffsetHigh = static_cast<DWORD>((offset + done) >> 32U);
     DWORD got = 0;
     const auto part = static_cast<DWORD>(std::min(out.size() - done, kMost));
-    if (::ReadFile(state_->file.get(), out.data() + done, part, &got, &place) == 0 || got == 0) break;
+    if (::ReadFile(state_->file.get(), out.data() + done, part, &got, &position) == 0 || got == 0) break;
     done += got;
   }
   return done;

@@ -93,9 +93,9 @@ bool OutputFile::write(Bytes bytes) {
 }
 
 void OutputFile::cut(std::uint64_t size) noexcept {
-  LARGE_INTEGER place{};
-  place.QuadPart = static_cast<LONGLONG>(size);
-  if (::SetFilePointerEx(state_->handle, place, nullptr, FILE_BEGIN) != 0) ::SetEndOfFile(state_->handle);
+  LARGE_INTEGER position{};
+  position.QuadPart = static_cast<LONGLONG>(size);
+  if (::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) != 0) ::SetEndOfFile(state_->handle);
 }
 
 std::optional<Failure> OutputFile::name() {
