@@ -180,7 +180,7 @@ class CallSites:
 
     def frames(self, trace: ptkit.Trace, threads: int = 1, **query: Any) -> Any:
         frames = ptkit.open(trace.source).calls(threads=threads, **query)
-        return frames[np.isin(frames["how"], (ptkit.CallHow.CALL, ptkit.CallHow.PLT))]
+        return frames[np.isin(frames["how"], (ptkit.CallKind.CALL, ptkit.CallKind.PLT))]
 
     def run(self, trace: ptkit.Trace, threads: int) -> Outcome:
         frames = self.frames(trace, threads)

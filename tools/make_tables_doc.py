@@ -131,8 +131,8 @@ ENUMS = (
     ("BranchKind", "Branch kinds", "src/flow/rows/rows.h", "BranchKind"),
     ("InsnClass", "Instruction classes", "src/code/insn/insn.h", "InsnClass"),
     ("GapCause", "Gap causes", "src/flow/rows/rows.h", "GapCause"),
-    ("CallHow", "How frames begin", "src/tables/calls/stack/frame.h", "How"),
-    ("CallEnd", "How frames end", "src/tables/calls/stack/frame.h", "EndHow"),
+    ("CallKind", "How frames begin", "src/tables/calls/stack/frame.h", "CallKind"),
+    ("CallEnd", "How frames end", "src/tables/calls/stack/frame.h", "CallEnd"),
     ("StackAnomaly", "Stack anomalies", "src/tables/calls/stack/frame.h", "AnomalyKind"),
 )
 # Enumeration, heading, and the tables whose flags have these bits.

@@ -26,7 +26,7 @@ ENUMS: Mapping[str, type[IntEnum]] = MappingProxyType(
         for kind in (
             _core.BranchKind,
             _core.CallEnd,
-            _core.CallHow,
+            _core.CallKind,
             _core.ErrorCode,
             _core.EventKind,
             _core.GapCause,

@@ -99,7 +99,7 @@ def check_sums(trace: ptkit.Trace) -> None:
 def check_view(trace: ptkit.Trace, **view: Any) -> None:
     """All ways to sum up the frames of one view have the same numbers."""
     calls: Any = trace.calls(**view)
-    is_rest = (calls["how"] == ptkit.CallHow.INLINED) & calls["continues_known"]
+    is_rest = (calls["how"] == ptkit.CallKind.INLINED) & calls["continues_known"]
     begun, unseen = calls["begin_seen"] & ~is_rest, ~calls["begin_seen"] & ~is_rest
     undecided = calls["undecided"]
     functions, tree = trace.functions(**view), trace.call_tree(**view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ptkit._core import CallEnd, CallFlag, CallHow
+from ptkit._core import CallEnd, CallFlag, CallKind
 from ptkit.cli.output.colours import say_painted
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.stacks import fit, indentation
@@ -15,13 +15,13 @@ __all__ = ["CallLines"]
 
 # Ways to begin and to end that are said: a call and a return go without saying.
 _BEGINS = {
-    CallHow.TAIL,
-    CallHow.SIGNAL,
-    CallHow.INTERRUPT,
-    CallHow.SYSCALL,
-    CallHow.INLINED,
-    CallHow.THREAD,
-    CallHow.RESUMED,
+    CallKind.TAIL,
+    CallKind.SIGNAL,
+    CallKind.INTERRUPT,
+    CallKind.SYSCALL,
+    CallKind.INLINED,
+    CallKind.THREAD,
+    CallKind.RESUMED,
 }
 _ENDS = {CallEnd.UNWIND, CallEnd.LONGJMP, CallEnd.ABORT, CallEnd.SWITCH, CallEnd.GAP, CallEnd.END}
 _UNNAMED = ("[syscall]", "[interrupt]")
@@ -144,11 +144,11 @@ def _calls(frames: Table, names: list[str]) -> Iterator[_Call]:
     rows = zip(names, *map(frames.named, columns), frames["flags"].tolist(), strict=True)
     for name, function, instructions, begin, end, how, end_how, flags in rows:
         ticks = None if begin is None or end is None else max(end - begin, 0)
-        comment = _comment(name, CallHow[how], CallEnd[end_how], CallFlag(flags))
+        comment = _comment(name, CallKind[how], CallEnd[end_how], CallFlag(flags))
         yield _Call(name, function, comment, instructions, ticks)
 
 
-def _comment(name: str, how: CallHow, end_how: CallEnd, flags: CallFlag) -> str:
+def _comment(name: str, how: CallKind, end_how: CallEnd, flags: CallFlag) -> str:
     """How a call began and ended, where that is no call and no return."""
     words = [how.name.lower()] if how in _BEGINS and name not in _UNNAMED else []
     words += ["began before"] if CallFlag.BEGINS_BEFORE in flags else []
@@ -157,6 +157,6 @@ def _comment(name: str, how: CallHow, end_how: CallEnd, flags: CallFlag) -> str:
     elif end_how in _ENDS:
         words.append(end_how.name.lower())
     exact = CallFlag.EXACT in flags
-    if not exact and not words and how != CallHow.ROOT:
+    if not exact and not words and how != CallKind.ROOT:
         words.append("not exact")
     return f" /* {', '.join(words)} */" if words else ""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit._core import CallHow
+from ptkit._core import CallKind
 from ptkit.cli import common
 from ptkit.cli.outer_frames import OUTER, OuterFrames
 from ptkit.cli.output.progress import decoding
@@ -56,7 +56,7 @@ _ROWS = 65536
 # Frames that are kept for a line: lines stand for many calls that did the same.
 _FRAMES_PER_LINE = 256
 _ANONYMOUS = "(anonymous namespace)"
-_UNNAMED = {CallHow.SYSCALL: "[syscall]", CallHow.INTERRUPT: "[interrupt]"}
+_UNNAMED = {CallKind.SYSCALL: "[syscall]", CallKind.INTERRUPT: "[interrupt]"}
 
 
 @dataclass
@@ -261,5 +261,5 @@ def _name(symbol: str | None, ip: int, module: str | None, rva: int, how: int, k
     if symbol is not None:
         return symbol if "(" in symbol.replace(_ANONYMOUS, "") else f"{symbol}()"
     if not known:
-        return _UNNAMED.get(CallHow(how), "[unknown]")
+        return _UNNAMED.get(CallKind(how), "[unknown]")
     return f"{ip:#x}()" if module is None or is_memory(module) else f"{module}!{rva:#x}()"

@@ -56,7 +56,7 @@ class Calls(ABC):
             As for `functions`. Frames have the same numbers with each; depths and parents count those that
             are shown.
         inlines : bool
-            Also frames of inlined functions (`ptkit.CallHow.INLINED`), by the debug information of files;
+            Also frames of inlined functions (`ptkit.CallKind.INLINED`), by the debug information of files;
             see docs/calls.md.
         whole_calls : bool
             Where a window of time is asked for, frames are what they did within it: those that
@@ -73,7 +73,7 @@ class Calls(ABC):
             Ordered by stream and ``id``. Columns of shape (rows,):
             ``id``, ``parent`` (uint64, numbers of frames; see ``parent_known``), ``entry_ip``, ``call_ip``,
             ``return_ip`` (uint64, address; see ``entry_known``, ``call_known``, ``return_known``),
-            ``depth`` (int32), ``how`` (uint8, `ptkit.CallHow`), ``end_how`` (uint8, `ptkit.CallEnd`),
+            ``depth`` (int32), ``how`` (uint8, `ptkit.CallKind`), ``end_how`` (uint8, `ptkit.CallEnd`),
             ``flags`` (uint16, `ptkit.CallFlag`), ``instructions``, ``self_instructions``, ``branches``
             (int64), ``tsc``, ``end_tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error``,
             ``end_tsc_error`` (uint32, TSC ticks), ``offset``, ``end_offset`` (uint64, stream bytes),

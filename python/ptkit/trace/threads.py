@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit._core import CallHow, GapCause
+from ptkit._core import CallKind, GapCause
 from ptkit.errors import ConfigError
 from ptkit.schema import schema_of
 from ptkit.table import Table
@@ -246,7 +246,7 @@ def _by_frames(frames: Table, calls: _SystemCalls, thread: int) -> _Times:
     known = len(outer) > 0
     times = _Times(time_known=known, untraced_known=known)
     times.sums |= {name: int(outer[name].sum()) for name in ("running", "untraced")}
-    lengths = frames["untraced"][frames["how"] == CallHow.SYSCALL].tolist()
+    lengths = frames["untraced"][frames["how"] == CallKind.SYSCALL].tolist()
     for at, length in zip(np.flatnonzero(calls.threads == thread).tolist(), lengths, strict=True):
         times.add(calls.sites[at], length)
     return times
@@ -331,7 +331,7 @@ class _SystemCalls:
     """Finds the system call that a thread was in at a time."""
 
     def __init__(self, frames: Table, threads: NDArray[np.intp]) -> None:
-        rows = np.flatnonzero(frames["how"] == CallHow.SYSCALL)
+        rows = np.flatnonzero(frames["how"] == CallKind.SYSCALL)
         calls, callers = frames[rows], _callers(frames, rows)
         caller_ips = np.asarray(frames["call_ip"])[callers].tolist()
         self.threads = threads[rows]

@@ -8,7 +8,7 @@
 namespace ptkit::api::python {
 namespace {
 
-using tables::calls::FrameNotes;
+using tables::calls::FrameIndex;
 
 // The arrays stay alive as long as the dictionary has them.
 template <typename T>
@@ -52,7 +52,7 @@ tables::calls::CallRows rows_of(const py::dict& columns, std::size_t count) {
 
 // None: the rows do not suffice.
 py::object sums(
-    const FrameNotes& notes, const py::dict& columns, std::size_t count,
+    const FrameIndex& notes, const py::dict& columns, std::size_t count,
     const std::function<std::unique_ptr<tables::columns::Batch>(const tables::calls::TableFrames&)>& sum_up,
     bool (*suffices)(const tables::calls::TableFrames&)) {
   const tables::calls::CallRows rows = rows_of(columns, count);
@@ -69,7 +69,7 @@ py::object sums(
   return batch_to_python(std::move(batch));
 }
 
-py::object sum_functions(const FrameNotes& notes, const py::dict& columns, std::size_t rows,
+py::object sum_functions(const FrameIndex& notes, const py::dict& columns, std::size_t rows,
                          const std::string& by, bool tails_replaced) {
   const auto group = tables::calls::by_of(by);
   const auto tails = tails_replaced ? tables::calls::Tails::REPLACED : tables::calls::Tails::NESTED;
@@ -83,7 +83,7 @@ py::object sum_functions(const FrameNotes& notes, const py::dict& columns, std::
               [](const tables::calls::TableFrames& frames) { return frames.is_whole(); });
 }
 
-py::object sum_tree(const FrameNotes& notes, const py::dict& columns, std::size_t rows) {
+py::object sum_tree(const FrameIndex& notes, const py::dict& columns, std::size_t rows) {
   return sums(
       notes, columns, rows,
       [](const tables::calls::TableFrames& frames) { return frames.tree(tables::columns::kAllColumns); },
@@ -91,7 +91,7 @@ py::object sum_tree(const FrameNotes& notes, const py::dict& columns, std::size_
 }
 
 // The least kind is 1, so that 0 stands for rows of none.
-py::tuple sum_parts(const FrameNotes& notes, const py::dict& columns, std::size_t rows, const py::dict& more,
+py::tuple sum_parts(const FrameIndex& notes, const py::dict& columns, std::size_t rows, const py::dict& more,
                     std::size_t kinds) {
   const tables::calls::CallRows found = rows_of(columns, rows);
   const auto kind_of = view_of<std::uint8_t>(more, "kind", rows);
@@ -113,7 +113,7 @@ py::tuple sum_parts(const FrameNotes& notes, const py::dict& columns, std::size_
   return py::make_tuple(counts, instructions, first);
 }
 
-py::array_t<std::uint8_t> find_outermost(const FrameNotes& notes, const py::dict& columns, std::size_t rows,
+py::array_t<std::uint8_t> find_outermost(const FrameIndex& notes, const py::dict& columns, std::size_t rows,
                                          const py::dict& more) {
   const tables::calls::CallRows found = rows_of(columns, rows);
   const auto chosen = view_of<std::uint8_t>(more, "chosen", rows);
@@ -126,7 +126,7 @@ py::array_t<std::uint8_t> find_outermost(const FrameNotes& notes, const py::dict
 }
 
 // A row of the table of functions for each number, without sums.
-py::tuple name_functions(const FrameNotes& notes) {
+py::tuple name_functions(const FrameIndex& notes) {
   auto batch = tables::calls::function_rows(notes.functions());
   if (batch == nullptr) throw std::bad_alloc();
   return batch_to_python(std::move(batch));
@@ -135,7 +135,7 @@ py::tuple name_functions(const FrameNotes& notes) {
 }  // namespace
 
 void register_call_notes(py::module_& module) {
-  py::class_<FrameNotes, std::shared_ptr<FrameNotes>>(module, "CallNotes",
+  py::class_<FrameIndex, std::shared_ptr<FrameIndex>>(module, "CallNotes",
                                                       "What a table of calls does not say of its frames.")
       .def("functions", &sum_functions, py::arg("columns"), py::arg("rows"), py::kw_only(), py::arg("by"),
            py::arg("tails_replaced"), "Sums over the frames of each group. None: frames are missing.")

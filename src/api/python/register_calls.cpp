@@ -8,10 +8,10 @@
 #include "api/python/long_calls.h"
 #include "api/python/reader_input.h"
 #include "code/symbol/names/python_name.h"
-#include "tables/calls/call_crew.h"
+#include "tables/calls/call_workers.h"
 #include "tables/calls/frame_rows.h"
 #include "tables/calls/python_frames.h"
-#include "tables/calls/stack_watch.h"
+#include "tables/calls/stack_probe.h"
 #include "tables/calls/sums/call_sums.h"
 #include "tables/calls/sums/two_sinks.h"
 
@@ -25,7 +25,7 @@ constexpr const char* kReaderInUse = "another thread reads from this reader";
 
 // What is asked of the frames of a stream beside what a sink gets.
 struct Looks {
-  tables::calls::StackWatch* watch = nullptr;
+  tables::calls::StackProbe* probe = nullptr;
   bool all_branches = false;
   bool all_groups = false;
   std::vector<tables::calls::StackStates>* noted = nullptr;  // of each stream
@@ -60,7 +60,7 @@ struct CallQuery {
                            tails,
                            looks.all_groups,
                            frames_shown,
-                           looks.watch,
+                           looks.probe,
                            inlines ? session->debug.get() : nullptr,
                            budget,
                            window};
@@ -127,18 +127,18 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
 }
 
 // Reads all streams, each with the reader that `open` makes; `take` gets them in order.
-void read_streams(const CallQuery& query, const tables::calls::CallCrew::Make& open,
-                  const tables::calls::CallCrew::Take& take) {
+void read_streams(const CallQuery& query, const tables::calls::CallWorkers::Make& open,
+                  const tables::calls::CallWorkers::Take& take) {
   bool out_of_memory = false;
   {
     const py::gil_scoped_release release;
-    tables::calls::CallCrew crew(query.streams.size(), query.threads, open, take);
-    while (!crew.wait_for(kSignalPeriod)) {
+    tables::calls::CallWorkers workers(query.streams.size(), query.threads, open, take);
+    while (!workers.wait_for(kSignalPeriod)) {
       const py::gil_scoped_acquire gil;
       check_signals();
       query.rethrow();
     }
-    out_of_memory = crew.out_of_memory();
+    out_of_memory = workers.out_of_memory();
   }
   query.rethrow();
   if (out_of_memory) throw std::bad_alloc();
@@ -146,8 +146,8 @@ void read_streams(const CallQuery& query, const tables::calls::CallCrew::Make& o
 
 // Makes readers with a sink each.
 template <typename Sink>
-tables::calls::CallCrew::Make into(const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks,
-                                   const Looks& looks = {}) {
+tables::calls::CallWorkers::Make into(const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks,
+                                      const Looks& looks = {}) {
   return [&query, &sinks, looks](std::size_t index) {
     return query.open(index, query.threads_of(index), *sinks[index], looks);
   };
@@ -259,7 +259,7 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
   std::unique_ptr<tables::columns::Batch> anomalies;
   ErrorTables errors;
   Gathered gathered(query);
-  const auto notes = std::make_shared<tables::calls::FrameNotes>();
+  const auto notes = std::make_shared<tables::calls::FrameIndex>();
   const auto open = with_sums ? into(query, sinks, {.all_groups = true}) : into(query, tables);
   read_streams(query, open, [&](std::size_t index, StreamCalls& calls) {
     errors.add(calls);
@@ -305,19 +305,19 @@ std::span<const std::uint64_t> span_of(const Ticks& ticks) {
   return {ticks.data(), static_cast<std::size_t>(ticks.size())};
 }
 
-// Rows of `at_times` of each stream, one stream after the other. `watches`: of each stream.
-template <typename Watch, typename Rows>
-py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr<Watch>>& watches,
+// Rows of `at_times` of each stream, one stream after the other. `probes`: of each stream.
+template <typename Probe, typename Rows>
+py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr<Probe>>& probes,
                        bool all_branches, const Rows& rows) {
   std::unique_ptr<tables::columns::Batch> all;
   std::uint64_t first_id = 0;
   const auto open = [&](std::size_t index) {
-    return query.open(index, query.threads_of(index), *watches[index],
-                      {.watch = watches[index].get(), .all_branches = all_branches});
+    return query.open(index, query.threads_of(index), *probes[index],
+                      {.probe = probes[index].get(), .all_branches = all_branches});
   };
   read_streams(query, open, [&](std::size_t index, const StreamCalls&) {
-    append(all, rows(*watches[index], query.streams[index], first_id));
-    first_id += watches[index]->frames();
+    append(all, rows(*probes[index], query.streams[index], first_id));
+    first_id += probes[index]->frames();
   });
   if (all == nullptr)
     all = std::make_unique<tables::columns::Batch>(tables::columns::TableId::at_times,
@@ -328,27 +328,27 @@ py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr
 
 // Frames at the top at places of each stream: instructions and stream offsets before them.
 py::tuple read_frames_at(const CallQuery& query, const std::vector<std::pair<Ticks, Ticks>>& places) {
-  std::vector<std::unique_ptr<tables::calls::PlaceWatch>> watches;
+  std::vector<std::unique_ptr<tables::calls::PositionProbe>> probes;
   for (const auto& [instructions, offsets] : places) {
-    std::vector<tables::calls::PlaceWatch::Asked> asked;
+    std::vector<tables::calls::PositionProbe::Asked> asked;
     for (py::ssize_t i = 0; i < instructions.size(); ++i)
       asked.push_back({instructions.at(i), offsets.at(i)});
-    watches.push_back(std::make_unique<tables::calls::PlaceWatch>(std::move(asked)));
+    probes.push_back(std::make_unique<tables::calls::PositionProbe>(std::move(asked)));
   }
-  return read_moments(query, watches, false,
-                      [](const tables::calls::PlaceWatch& watch, std::uint32_t, std::uint64_t first_id) {
-                        return watch.rows(first_id);
+  return read_moments(query, probes, false,
+                      [](const tables::calls::PositionProbe& probe, std::uint32_t, std::uint64_t first_id) {
+                        return probe.rows(first_id);
                       });
 }
 
 // What is open at times in [least, most], which ascend.
 py::tuple read_times(const CallQuery& query, const Ticks& least, const Ticks& most) {
-  std::vector<std::unique_ptr<tables::calls::TimeWatch>> watches;
+  std::vector<std::unique_ptr<tables::calls::TimeProbe>> probes;
   for (std::size_t i = 0; i < query.streams.size(); ++i)
-    watches.push_back(std::make_unique<tables::calls::TimeWatch>(span_of(least), span_of(most)));
-  return read_moments(query, watches, true,
-                      [](const tables::calls::TimeWatch& watch, std::uint32_t stream,
-                         std::uint64_t first_id) { return watch.rows(stream, first_id); });
+    probes.push_back(std::make_unique<tables::calls::TimeProbe>(span_of(least), span_of(most)));
+  return read_moments(query, probes, true,
+                      [](const tables::calls::TimeProbe& probe, std::uint32_t stream,
+                         std::uint64_t first_id) { return probe.rows(stream, first_id); });
 }
 
 bool names_python(const CallQuery& query) {

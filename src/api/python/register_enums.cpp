@@ -160,8 +160,8 @@ void register_small_enums(py::module_& module) {
 
 void register_call_enums(py::module_& module) {
   {
-    using Enum = tables::calls::How;
-    py::native_enum<Enum>(module, "CallHow", "enum.IntEnum",
+    using Enum = tables::calls::CallKind;
+    py::native_enum<Enum>(module, "CallKind", "enum.IntEnum",
                           "How a frame began; docs/tables.md says what each means.")
         // clang-format off
         PT_VALUE(ROOT) PT_VALUE(CALL) PT_VALUE(TAIL) PT_VALUE(PLT) PT_VALUE(SIGNAL) PT_VALUE(INTERRUPT)
@@ -170,7 +170,7 @@ void register_call_enums(py::module_& module) {
                 .finalize();
   }
   {
-    using Enum = tables::calls::EndHow;
+    using Enum = tables::calls::CallEnd;
     py::native_enum<Enum>(module, "CallEnd", "enum.IntEnum",
                           "How a frame ended; docs/tables.md says what each means.")
         // clang-format off

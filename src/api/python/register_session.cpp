@@ -6,7 +6,7 @@
 #include "api/python/bindings.h"
 #include "api/python/text.h"
 #include "code/insn/insn.h"
-#include "tables/calls/code/tail_test.h"
+#include "tables/calls/code/tail_call_check.h"
 #include "time/track.h"
 
 namespace ptkit::api::python {
@@ -77,7 +77,7 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
   session->symbols = std::make_unique<code::symbol::Symbols>(session->bundle, session->debug);
   session->recorded_symbols = std::make_unique<code::symbol::Symbols>(session->bundle);
   session->tail_jumps =
-      std::make_unique<tables::calls::TailTest>(*session->image, *session->recorded_symbols);
+      std::make_unique<tables::calls::TailCallCheck>(*session->image, *session->recorded_symbols);
   session->loads = std::make_unique<code::symbol::LoadAddresses>(session->bundle);
   if (debug_folders) session->lines = std::make_unique<code::symbol::SourceLines>(session->debug);
   return session;

@@ -49,12 +49,12 @@ void put_row(Batch& batch, std::size_t row, const Frame& frame, std::uint64_t fi
   batch.put<calls_offset>(row, frame.begin.offset);
   batch.put<calls_end_offset>(row, frame.end.offset);
   batch.put<calls_continues>(row, put_if(FRAME_CONTINUES, frame.continues + first_id));
-  batch.put<calls_untraced>(row, frame.away.untraced.least);
-  batch.put<calls_untraced_error>(row, frame.away.untraced.error());
-  batch.put<calls_switched>(row, frame.away.switched.least);
-  batch.put<calls_switched_error>(row, frame.away.switched.error());
-  batch.put<calls_lost>(row, frame.away.lost.least);
-  batch.put<calls_lost_error>(row, frame.away.lost.error());
+  batch.put<calls_untraced>(row, frame.off_cpu.untraced.least);
+  batch.put<calls_untraced_error>(row, frame.off_cpu.untraced.error());
+  batch.put<calls_switched>(row, frame.off_cpu.switched.least);
+  batch.put<calls_switched_error>(row, frame.off_cpu.switched.error());
+  batch.put<calls_lost>(row, frame.off_cpu.lost.least);
+  batch.put<calls_lost_error>(row, frame.off_cpu.lost.error());
   batch.put<calls_function>(row, frame.function);
   batch.put<calls_inline_level>(row, frame.inline_level);
   batch.put<calls_instruction>(row, frame.begin.stream_instructions);
@@ -70,7 +70,7 @@ bool add_row(Batch& batch, const Anomaly& anomaly) noexcept {
   if (anomaly.frame_known) flags |= tables::columns::ANOMALY_FRAME_KNOWN;
   if (anomaly.expected_known) flags |= tables::columns::ANOMALY_EXPECTED_KNOWN;
   if (anomaly.no_call_before) flags |= tables::columns::ANOMALY_NO_CALL_BEFORE;
-  if (anomaly.place.time_known) flags |= tables::columns::ANOMALY_TIME_KNOWN;
+  if (anomaly.position.time_known) flags |= tables::columns::ANOMALY_TIME_KNOWN;
   batch.put<stack_anomalies_kind>(row, static_cast<std::uint8_t>(anomaly.kind));
   batch.put<stack_anomalies_from_ip>(row, anomaly.from_ip);
   batch.put<stack_anomalies_to_ip>(row, anomaly.to_ip);
@@ -78,10 +78,10 @@ bool add_row(Batch& batch, const Anomaly& anomaly) noexcept {
   batch.put<stack_anomalies_frame>(row, anomaly.frame_known ? anomaly.frame : 0);
   batch.put<stack_anomalies_depth>(row, anomaly.depth);
   batch.put<stack_anomalies_flags>(row, static_cast<std::uint8_t>(flags));
-  batch.put<stack_anomalies_tsc>(row, anomaly.place.tsc);
-  batch.put<stack_anomalies_tsc_error>(row, anomaly.place.tsc_error);
-  batch.put<stack_anomalies_offset>(row, anomaly.place.offset);
-  batch.put<stack_anomalies_instruction>(row, anomaly.place.instructions);
+  batch.put<stack_anomalies_tsc>(row, anomaly.position.tsc);
+  batch.put<stack_anomalies_tsc_error>(row, anomaly.position.tsc_error);
+  batch.put<stack_anomalies_offset>(row, anomaly.position.offset);
+  batch.put<stack_anomalies_instruction>(row, anomaly.position.instructions);
   batch.add_rows(1);
   return true;
 }
@@ -113,9 +113,9 @@ bool FrameFilter::selects(const Frame& frame, const Owner& owner) const noexcept
 }
 
 bool FrameFilter::selects(const Anomaly& anomaly, const Owner& owner) const noexcept {
-  const Place& place = anomaly.place;
+  const StreamPosition& position = anomaly.position;
   if (selection_.by_time &&
-      (!place.time_known || place.tsc < selection_.tsc_begin || place.tsc >= selection_.tsc_end))
+      (!position.time_known || position.tsc < selection_.tsc_begin || position.tsc >= selection_.tsc_end))
     return false;
   return ips_.empty() || ips_.has(anomaly.to_ip, owner.space) ||
          (anomaly.from_known && ips_.has(anomaly.from_ip, owner.space));
@@ -139,8 +139,8 @@ std::uint64_t FrameTable::bytes() const noexcept {
 
 // Frames with lower ids than the last one that has ended have room.
 std::uint64_t FrameTable::later_bytes(const FrameCounts& counts) const noexcept {
-  const std::uint64_t places = place_of(counts.ids);
-  return (places - std::min<std::uint64_t>(places, room_)) * row_bytes_;
+  const std::uint64_t slots = slot_of(counts.ids);
+  return (slots - std::min<std::uint64_t>(slots, capacity_)) * row_bytes_;
 }
 
 // Hidden frames are looked up by number.
@@ -161,24 +161,24 @@ void FrameTable::on_frame(const Frame& frame, const Owner& owner) {
   notes_.add(frame);
   if (hidden_) hidden_->add(frame, false);
   if (!filter_.selects(frame, owner) || out_of_memory_) return;
-  const std::size_t place = place_of(frame.id);
-  if (place >= room_) {
-    const std::size_t missing = place + 1 - room_;
+  const std::size_t slot = slot_of(frame.id);
+  if (slot >= capacity_) {
+    const std::size_t missing = slot + 1 - capacity_;
     if (!rows_->reserve(missing)) {
       out_of_memory_ = true;
       return;
     }
     rows_->add_rows(missing);
-    room_ = place + 1;
+    capacity_ = slot + 1;
   }
   if (owners_.empty() || owners_[last_owner_] != owner) {
     const auto known = std::find(owners_.begin(), owners_.end(), owner);
     last_owner_ = static_cast<std::size_t>(known - owners_.begin());
     if (known == owners_.end()) owners_.push_back(owner);
   }
-  if (place >= owner_of_.size()) owner_of_.resize(std::max<std::size_t>(place + 1, owner_of_.size() * 2));
-  owner_of_[place] = static_cast<std::uint32_t>(last_owner_ + 1);
-  put_row(*rows_, place, frame, 0);
+  if (slot >= owner_of_.size()) owner_of_.resize(std::max<std::size_t>(slot + 1, owner_of_.size() * 2));
+  owner_of_[slot] = static_cast<std::uint32_t>(last_owner_ + 1);
+  put_row(*rows_, slot, frame, 0);
 }
 
 void FrameTable::on_anomaly(const Anomaly& anomaly, const Owner& owner) {
@@ -216,9 +216,9 @@ void renumber(Batch& batch, const FunctionTable& from, FunctionTable& to) {
 }  // namespace
 
 std::unique_ptr<Batch> FrameTable::take(std::uint64_t first_id, const FunctionTable& functions,
-                                        FrameNotes& notes) {
+                                        FrameIndex& notes) {
   if (out_of_memory_) return nullptr;
-  owner_of_.resize(std::min(owner_of_.size(), room_));
+  owner_of_.resize(std::min(owner_of_.size(), capacity_));
   if (hidden_) hidden_->apply(*rows_);
   rows_->clear();  // the cells stay
   std::vector<tables::columns::RowRange> kept;

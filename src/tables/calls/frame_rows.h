@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "tables/calls/frame_notes.h"
+#include "tables/calls/frame_index.h"
 #include "tables/calls/python_frames.h"
 #include "tables/calls/stack/frame.h"
 #include "tables/columns/batch.h"
@@ -56,13 +56,13 @@ class FrameTable final : public FrameSink {
   // functions are those of `notes`, which get the notes of the stream. Null: out of memory.
   [[nodiscard]] std::unique_ptr<tables::columns::Batch> take(std::uint64_t first_id,
                                                              const FunctionTable& functions,
-                                                             FrameNotes& notes);
+                                                             FrameIndex& notes);
   [[nodiscard]] std::unique_ptr<tables::columns::Batch> take_anomalies(std::uint64_t first_id);
   [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
 
  private:
-  // The place of a frame among those that have one.
-  [[nodiscard]] std::size_t place_of(std::uint64_t id) const noexcept {
+  // The slot of a frame among those that have one.
+  [[nodiscard]] std::size_t slot_of(std::uint64_t id) const noexcept {
     if (id >= first_inside_) return static_cast<std::size_t>(id - first_inside_) + open_.size();
     return static_cast<std::size_t>(std::ranges::lower_bound(open_, id) - open_.begin());
   }
@@ -73,13 +73,13 @@ class FrameTable final : public FrameSink {
   std::unique_ptr<tables::columns::Batch> rows_;
   std::unique_ptr<tables::columns::Batch> anomalies_;
   std::vector<std::uint64_t> open_;  // frames that began before the window, ascending
-  std::uint64_t first_inside_ = 0;   // all frames from this one on have a place
-  std::size_t room_ = 0;
+  std::uint64_t first_inside_ = 0;   // all frames from this one on have a slot
+  std::size_t capacity_ = 0;
   std::uint64_t ids_ = 0;
   std::vector<Owner> owners_;
-  std::vector<std::uint32_t> owner_of_;  // by place: 1 + index in owners_; 0: not selected
+  std::vector<std::uint32_t> owner_of_;  // by slot: 1 + index in owners_; 0: not selected
   std::size_t last_owner_ = 0;
-  FrameNotes notes_;
+  FrameIndex notes_;
   std::optional<HiddenFrames> hidden_;
   bool out_of_memory_ = false;
 };

@@ -148,7 +148,7 @@ void HiddenFrames::count(std::uint64_t id) {
     frame.below = parent.below + (parent.hidden ? 1 : 0);
     if (!parent.hidden) continue;
     frame.parent = parent.parent;
-    if (frame.how == How::TAIL) frame.how = parent.how;
+    if (frame.how == CallKind::TAIL) frame.how = parent.how;
   }
 }
 

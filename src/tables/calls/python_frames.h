@@ -1,4 +1,4 @@
-// Frames of Python functions in place of those of CPython's evaluation. With `python3 -X perf` (3.12 and
+// Frames of Python functions instead of those of CPython's evaluation. With `python3 -X perf` (3.12 and
 // later) each Python function has a trampoline: a frame of that, and frames that evaluate bytecode, stand for
 // one call. docs/calls.md has the rules.
 //
@@ -49,7 +49,7 @@ class HiddenFrames {
   struct Known {
     std::uint64_t parent = kNone;
     std::int32_t below = -1;  // hidden frames below; -1: not counted yet
-    How how = How::ROOT;
+    CallKind how = CallKind::ROOT;
     bool hidden = false;
   };
   void count(std::uint64_t id);

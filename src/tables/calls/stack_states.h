@@ -28,7 +28,7 @@ class StackStates {
     std::vector<std::uint8_t> bytes;  // see StreamCalls
   };
 
-  // Keeps as many states as have their place: every second one goes where they are too large together.
+  // Drops every second state while all together are too large.
   void add(State state);
   // Of a stream of which all rows were read.
   [[nodiscard]] std::vector<std::uint8_t> to_bytes(const FunctionTable& functions, const MoreGroups& groups);

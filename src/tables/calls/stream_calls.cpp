@@ -114,7 +114,7 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
       python_(python_frames(input, functions_, sink)),
       sink_(python_ ? *python_ : sink),
       machine_(facts_, sink_, input.tails, input.all_groups ? &groups_ : nullptr),
-      watch_(input.watch),
+      probe_(input.probe),
       switches_(machine_, *this),
       moves_(*input.reader.bundle, input.reader.streams.front()),
       follows_switches_(!input.selection.by_context()),
@@ -123,7 +123,7 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
       noted_states_(input.noted),
       index_(input.reader.index),
       stream_(input.reader.streams.front()) {
-  machine_.set_watch(watch_);
+  machine_.set_probe(probe_);
   machine_.set_moves(&moves_);
   machine_.set_shares_stacks(shares_stacks(input));
   if (window_) machine_.set_window();
@@ -148,7 +148,7 @@ StreamCalls::~StreamCalls() {
 
 // Frames that are open are going to be the sink's, too, and the functions those of all streams. A stack that
 // grows has its frames twice.
-bool StreamCalls::has_room() {
+bool StreamCalls::has_memory() {
   if (budget_ == nullptr) return true;
   const StackMachine::OpenFrames open = machine_.open_frames();
   const std::uint64_t functions = functions_.bytes() + groups_.bytes();
@@ -169,20 +169,20 @@ StreamCalls::Step StreamCalls::step() {
   const auto rows = reader_->take(ends ? SIZE_MAX : kPartRows, false);
   if (rows == nullptr) return Step::NO_MEMORY;
   feed(*rows);
-  if (!has_room()) return Step::NO_ROOM;
+  if (!has_memory()) return Step::NO_ROOM;
   const bool is_behind = window_ && !window_->needs_sides && machine_.has_ended();
   if (is_behind) return Step::END;
   if (!ends) return Step::MORE;
   if (std::exchange(is_held_, false)) pass();
   switches_.finish();
-  Place end = row_.step.place;
+  StreamPosition end = row_.step.position;
   end.instructions = end.stream_instructions = reader_->instructions();
   end.branches = reader_->branches() + branches_before_;
   machine_.decide_open();
-  if (watch_ != nullptr) watch_->at_end(end, machine_, owner_);
+  if (probe_ != nullptr) probe_->at_end(end, machine_, owner_);
   if (!machine_.has_ended()) machine_.finish(end);
   if (noted_states_ != nullptr) noted_states_->set_frames(machine_.frames());
-  if (!has_room()) return Step::NO_ROOM;
+  if (!has_memory()) return Step::NO_ROOM;
   // What its user makes of the frames now is no more to come.
   if (budget_ != nullptr) static_cast<void>(budget_->report_bytes(share_, share_.side_bytes, 0));
   return Step::END;
@@ -199,17 +199,17 @@ void StreamCalls::feed(Batch& rows) {
   const auto* const number = rows.counts<branches_number>();
   const auto* const tsc = rows.cells<branches_tsc>();
   const auto* const tsc_error = rows.cells<branches_tsc_error>();
-  const auto place_of = [&](std::size_t row) {
-    Place place;
-    place.instructions = place.stream_instructions = instruction[row];
-    place.branches = number[row] + branches_before_;
-    place.offset = offset[row];
-    place.time_known = (flags[row] & flow::TIME_KNOWN) != 0;
+  const auto position_of = [&](std::size_t row) {
+    StreamPosition position;
+    position.instructions = position.stream_instructions = instruction[row];
+    position.branches = number[row] + branches_before_;
+    position.offset = offset[row];
+    position.time_known = (flags[row] & flow::TIME_KNOWN) != 0;
     if (tsc != nullptr && tsc_error != nullptr) {
-      place.tsc = tsc[row];
-      place.tsc_error = tsc_error[row];
+      position.tsc = tsc[row];
+      position.tsc_error = tsc_error[row];
     }
-    return place;
+    return position;
   };
   const auto is_return = [&](std::size_t row) {
     return kind[row] == static_cast<std::uint8_t>(flow::BranchKind::RETURN);
@@ -218,9 +218,9 @@ void StreamCalls::feed(Batch& rows) {
   const auto ends_code = [&](std::size_t row) {
     while (row + 1 < rows.rows() && kind[row] == tables::columns::MARK_LIMIT) ++row;
     return kind[row] == tables::columns::MARK_DISABLED &&
-           instruction[row] == row_.step.place.instructions + 1;
+           instruction[row] == row_.step.position.instructions + 1;
   };
-  const Place before = row_.step.place;
+  const StreamPosition before = row_.step.position;
   if (rows.rows() != 0 && std::exchange(is_held_, false)) {
     row_.step.leaves = ends_code(0);
     pass();
@@ -235,7 +235,7 @@ void StreamCalls::feed(Batch& rows) {
     first_offset_ = 0;
     branches_before_ -= number[first];
   }
-  const auto place_before = [&](std::size_t row) { return row == first ? before : place_of(row - 1); };
+  const auto position_before = [&](std::size_t row) { return row == first ? before : position_of(row - 1); };
   for (std::size_t row = first; row < rows.rows(); ++row) {
     if (offset[row] >= next_begin_) [[unlikely]]
       note_state(offset[row], number[row]);
@@ -243,16 +243,16 @@ void StreamCalls::feed(Batch& rows) {
     if (row_.begins_run) noted_ = owner_of(rows.runs()[next_run++]);
     row_.owner = noted_;
     row_.kind = kind[row];
-    if (row_.kind == tables::columns::MARK_GAP) row_.before = place_before(row);
+    if (row_.kind == tables::columns::MARK_GAP) row_.before = position_before(row);
     calls::Step& step = row_.step;
-    step.place = place_of(row);
+    step.position = position_of(row);
     step.from_ip = from[row];
     step.to_ip = to[row];
     step.flags = flags[row];
     step.kind = static_cast<flow::BranchKind>(kind[row]);
     step.leaves = false;
     if (row_.kind == tables::columns::MARK_LIMIT) {
-      step.place = place_of_limit(step, place_before(row));
+      step.position = position_of_limit(step, position_before(row));
       pass();
       continue;
     }
@@ -274,17 +274,17 @@ void StreamCalls::pass() {
 }
 
 // The window begins and ends at its own times, unless what was before has none.
-Place StreamCalls::place_of_limit(const calls::Step& limit, const Place& before) const {
-  Place place = limit.place;
-  if (window_->by != tables::columns::PhasesBy::TIME || !before.time_known) return place;
-  place.tsc = limit.to_ip == 0 ? window_->begin : window_->end;
-  place.tsc_error = 0;
-  return place;
+StreamPosition StreamCalls::position_of_limit(const calls::Step& limit, const StreamPosition& before) const {
+  StreamPosition position = limit.position;
+  if (window_->by != tables::columns::PhasesBy::TIME || !before.time_known) return position;
+  position.tsc = limit.to_ip == 0 ? window_->begin : window_->end;
+  position.tsc_error = 0;
+  return position;
 }
 
 void StreamCalls::give(const StreamRow& row) {
   if (row.kind == tables::columns::MARK_LIMIT) return give_row(row, false, machine_);
-  if (watch_ != nullptr) show(row);
+  if (probe_ != nullptr) show(row);
   const bool changes_owner = row.owner != owner_;
   owner_ = row.owner;
   give_row(row, changes_owner, machine_);
@@ -296,7 +296,7 @@ void StreamCalls::fields_of_state(Fields& fields, std::uint64_t& branches) {
   fields(branches);
   state_fields(fields, noted_);
   state_fields(fields, owner_);
-  state_fields(fields, row_.step.place);
+  state_fields(fields, row_.step.position);
   switches_.fields_of_state(fields);
 }
 
@@ -308,7 +308,7 @@ void StreamCalls::note_state(std::uint64_t offset, std::uint64_t branches) {
   const std::size_t segment = next_segment_ - 1;
   const bool is_large = machine_.open_frames().frames > kMostNoted;
   if (segment == 0 || is_large || !switches_.is_settled()) return;
-  if (row_.step.place.instructions > segments[segment].instructions) return;
+  if (row_.step.position.instructions > segments[segment].instructions) return;
   StackStates::State state;
   state.segment = segment;
   state.numbers.functions = functions_.size() - kFirstFunction;
@@ -357,9 +357,9 @@ void StreamCalls::show(const StreamRow& row) {
   if (row.kind == tables::columns::MARK_STATUS && !changes_owner) return;
   const bool decides =
       changes_owner || row.kind == tables::columns::MARK_GAP || row.kind == tables::columns::MARK_LEAVE;
-  if (machine_.is_undecided() && !decides) return;
+  if (machine_.is_ambiguous() && !decides) return;
   machine_.decide_open();
-  watch_->before_row(row.step.place, machine_, owner_);
+  probe_->before_row(row.step.position, machine_, owner_);
 }
 
 }  // namespace ptkit::tables::calls

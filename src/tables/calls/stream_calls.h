@@ -10,8 +10,8 @@
 #include "tables/calls/code/symbol_facts.h"
 #include "tables/calls/python_frames.h"
 #include "tables/calls/stack/stack_machine.h"
+#include "tables/calls/stack_probe.h"
 #include "tables/calls/stack_states.h"
-#include "tables/calls/stack_watch.h"
 #include "tables/calls/task_switches.h"
 #include "tables/columns/read/reader.h"
 #include "tables/columns/request.h"
@@ -30,7 +30,7 @@ class StreamCalls : private TaskSwitches::Taker {
     Tails tails = Tails::NESTED;
     bool all_groups = false;  // frames have shares by MoreGroups
     FrameView frames = FrameView::NATIVE;
-    StackWatch* watch = nullptr;                          // looks at the stack between rows
+    StackProbe* probe = nullptr;                          // looks at the stack between rows
     const code::symbol::DebugModules* inlines = nullptr;  // inlined calls have frames; null: they have none
     std::shared_ptr<tables::columns::RowBudget> budget;   // of all streams; null: memory is not checked
     // Frames are what happens within [begin, end) of these. Null: all of the stream.
@@ -74,10 +74,11 @@ class StreamCalls : private TaskSwitches::Taker {
 
  private:
   void feed(tables::columns::Batch& rows);
-  [[nodiscard]] bool has_room();
+  [[nodiscard]] bool has_memory();
   void pass();
   void give(const StreamRow& row) override;
-  [[nodiscard]] Place place_of_limit(const calls::Step& limit, const Place& before) const;
+  [[nodiscard]] StreamPosition position_of_limit(const calls::Step& limit,
+                                                 const StreamPosition& before) const;
   void show(const StreamRow& row);
   template <typename Fields>
   void fields_of_state(Fields& fields, std::uint64_t& branches);
@@ -92,7 +93,7 @@ class StreamCalls : private TaskSwitches::Taker {
   std::unique_ptr<DebugInlines> inlines_;
   FrameSink& sink_;
   StackMachine machine_;
-  StackWatch* watch_;
+  StackProbe* probe_;
   TaskSwitches switches_;
   TaskMoves moves_;
   bool follows_switches_;  // the rows are those of all threads

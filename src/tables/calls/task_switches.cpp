@@ -47,25 +47,25 @@ void give_row(const StreamRow& row, bool changes_owner, StackMachine& machine) {
   const Step& step = row.step;
   if (machine.has_ended()) return;
   if (row.kind == tables::columns::MARK_LIMIT)
-    return machine.on_limit(static_cast<std::size_t>(step.to_ip), step.place);
+    return machine.on_limit(static_cast<std::size_t>(step.to_ip), step.position);
   if (row.switches == StreamRow::Switch::RETURN) return machine.on_task_switch(step, row.owner);
   if (row.switches == StreamRow::Switch::ENABLED)
-    return machine.on_task_enabled(step.to_ip, step.place, row.owner);
-  if (row.begins_run || changes_owner) machine.on_owner(row.owner, step.place);
+    return machine.on_task_enabled(step.to_ip, step.position, row.owner);
+  if (row.begins_run || changes_owner) machine.on_owner(row.owner, step.position);
   if (is_branch(row)) return machine.on_branch(step);
   switch (static_cast<tables::columns::MarkKind>(row.kind)) {
     case tables::columns::MARK_ENABLED:
-      return machine.on_enabled(step.to_ip, step.place);
+      return machine.on_enabled(step.to_ip, step.position);
     case tables::columns::MARK_STATUS:
-      return machine.on_status(step.to_ip, step.place);
+      return machine.on_status(step.to_ip, step.position);
     case tables::columns::MARK_DISABLED:
-      return machine.on_disabled(step.place);
+      return machine.on_disabled(step.position);
     case tables::columns::MARK_LEAVE:
-      return machine.on_leave(step.place);
+      return machine.on_leave(step.position);
     case tables::columns::MARK_CONTEXT:
-      return machine.on_owner(row.owner, step.place);
+      return machine.on_owner(row.owner, step.position);
     case tables::columns::MARK_GAP:
-      return machine.on_gap(row.before, step.place);
+      return machine.on_gap(row.before, step.position);
     case tables::columns::MARK_LIMIT:
       return;
   }

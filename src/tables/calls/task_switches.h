@@ -20,7 +20,7 @@ struct StreamRow {
   enum class Switch : std::uint8_t { NONE, RETURN, ENABLED };
 
   Step step;
-  Place before;  // gaps: the row before it
+  StreamPosition before;  // gaps: the row before it
   Owner owner;
   std::uint8_t kind = 0;
   bool begins_run = false;

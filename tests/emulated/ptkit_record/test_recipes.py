@@ -106,7 +106,7 @@ def test_frames_of_a_module_with_retpolines(run: Run, tmp_path: Path) -> None:
     # Nothing else has code: neither the caller of target_branch() nor the retpolines.
     assert set(functions["function"][functions["self_instructions"] != 0].tolist()) == set(TRACED)
     calls = trace.calls()
-    called = calls[calls["how"] == ptkit.CallHow.CALL]
+    called = calls[calls["how"] == ptkit.CallKind.CALL]
     first = called.where(entry_symbol="target_first")
     assert len(first) == 30
     callers = calls.where(entry_symbol="target_branch")

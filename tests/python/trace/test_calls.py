@@ -11,7 +11,7 @@ import pytest
 from compiling import build, compiled_by
 
 import ptkit
-from ptkit import CallEnd, CallHow
+from ptkit import CallEnd, CallKind
 
 FIB_CALLS = 3 * 67 + 6 * 5  # of fib(8), and of fib(3)
 
@@ -61,14 +61,14 @@ def test_recursion_has_a_frame_for_each_call(calls: Any) -> None:
     fib = of(calls, "fib")
     assert len(fib) == FIB_CALLS
     assert set(fib["end_how"].tolist()) == {CallEnd.RETURN}
-    assert Counter(fib["how"].tolist())[CallHow.TAIL] == 6  # apply() jumps
+    assert Counter(fib["how"].tolist())[CallKind.TAIL] == 6  # apply() jumps
     assert fib["exact"].all()
 
 
 def test_tail_calls_are_nested(calls: Any) -> None:
     chain = of(calls, "even"), of(calls, "odd")
     assert [len(one) for one in chain] == [4 * 6, 4 * 5]
-    assert Counter(chain[0]["how"].tolist()) == {CallHow.CALL: 4, CallHow.TAIL: 4 * 5}
+    assert Counter(chain[0]["how"].tolist()) == {CallKind.CALL: 4, CallKind.TAIL: 4 * 5}
     assert Counter(chain[0]["end_how"].tolist()) == {CallEnd.RETURN: 4, CallEnd.TAIL: 4 * 5}
     assert set(chain[1]["end_how"].tolist()) == {CallEnd.TAIL}
 
@@ -83,9 +83,9 @@ def test_longjmp_ends_the_frames_above(calls: Any) -> None:
 def test_callbacks_are_below_the_library(calls: Any) -> None:
     smaller = of(calls, "smaller")
     assert len(smaller) > 16
-    assert set(smaller["how"].tolist()) == {CallHow.CALL}
+    assert set(smaller["how"].tolist()) == {CallKind.CALL}
     sort = of(calls, "qsort")
-    assert set(sort["how"].tolist()) == {CallHow.PLT}
+    assert set(sort["how"].tolist()) == {CallKind.PLT}
     assert sort["instructions"][0] > smaller["instructions"].sum()
 
 
@@ -205,7 +205,7 @@ def test_signal_handlers_are_frames(tmp_path: Path) -> None:
     for handler in ("on_usr1", "on_usr2", "on_segv"):
         frames = of(calls, handler)
         assert len(frames)
-        assert set(frames["how"].tolist()) == {CallHow.SIGNAL}, handler
+        assert set(frames["how"].tolist()) == {CallKind.SIGNAL}, handler
     nested = of(calls, "on_usr2")
     parents = set(nested["parent"].tolist()) & set(calls["id"].tolist())
     assert parents
@@ -364,7 +364,7 @@ def test_goroutines_have_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     calls = trace.calls()
     assert set(trace.stack_anomalies["kind"].tolist()) <= {ptkit.StackAnomaly.UNDECIDED}
     assert calls["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
-    inner = calls[(calls["how"] == CallHow.CALL) & calls["parent_known"]]
+    inner = calls[(calls["how"] == CallKind.CALL) & calls["parent_known"]]
     row_of = {number: row for row, number in enumerate(calls["id"].tolist())}
     parents = calls[np.array([row_of[number] for number in inner["parent"].tolist()])]
     known = parents["entry_known"]

@@ -9,7 +9,7 @@ import numpy as np
 from compiling import build, compiled
 
 import ptkit
-from ptkit import CallEnd, CallHow, StackAnomaly
+from ptkit import CallEnd, CallKind, StackAnomaly
 
 CALLS = 25
 
@@ -88,7 +88,7 @@ def test_stubs_belong_to_the_caller(tmp_path: Path) -> None:
         assert by_jump["count"] == CALLS
         assert by_jump["self_instructions"] > executed_in(trace, "by_jump")
         three = trace.calls(symbol="three")
-        assert set(three["how"].tolist()) == {CallHow.PLT, CallHow.TAIL}
+        assert set(three["how"].tolist()) == {CallKind.PLT, CallKind.TAIL}
         assert (three["instructions"] == 3).all()
         check_sums(trace)
 
@@ -120,7 +120,7 @@ def test_far_transfers_to_functions(tmp_path: Path) -> None:
     assert counts["leaf"] == 5 * times
     calls = trace.calls()
     start = int(calls.where(entry_symbol="_start")["id"][0])
-    for name, how in (("entered", CallHow.TAIL), ("called", CallHow.CALL), ("called_near", CallHow.CALL)):
+    for name, how in (("entered", CallKind.TAIL), ("called", CallKind.CALL), ("called_near", CallKind.CALL)):
         frames = calls.where(entry_symbol=name)
         assert set(frames["how"].tolist()) == {how}
         assert set(frames["parent"].tolist()) == {start}
@@ -157,7 +157,7 @@ def test_returns_to_functions_are_anomalies(tmp_path: Path) -> None:
     assert set(anomalies["expected_symbol"].tolist()) == {"_start"}
     calls = trace.calls()
     for name in ("first", "second"):  # tail calls, of which the begin and the end are certain
-        assert calls.where(entry_symbol=name)["how"].tolist() == [CallHow.TAIL]
+        assert calls.where(entry_symbol=name)["how"].tolist() == [CallKind.TAIL]
     assert row_of(trace.functions(), "victim")["count"] == 1
     assert calls["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
     # A function that has returned elsewhere has ended there, if jumps end functions.

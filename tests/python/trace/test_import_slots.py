@@ -66,7 +66,7 @@ def test_calls_and_trees_agree_with_functions(trace: Any) -> None:
     calls = trace.calls()
     imports = calls.where(is_import=True)
     assert imports["entry_symbol"].tolist() == [NAME] * 3
-    assert [ptkit.CallHow(how).name for how in imports["how"]] == ["CALL", "TAIL", "PLT"]
+    assert [ptkit.CallKind(how).name for how in imports["how"]] == ["CALL", "TAIL", "PLT"]
     assert imports["import_ip"].tolist() == [LOAD + at for at in (0x1000, 0x1013, 0x1020)]
     assert imports["instructions"].tolist() == [0, 0, 0]
     assert not imports["entry_known"].any()
@@ -209,7 +209,7 @@ def test_code_that_is_traced_is_no_import(image: Path, packets: Any, open_trace:
     stream += packets.tip(other + 0x1000) + packets.tip(LOAD + 0x1006) + packets.TIP_PGD
     trace = open_trace(stream, images=[(image, LOAD), (path, other)])
     calls = trace.calls().where(is_import=True)
-    assert [ptkit.CallHow(how).name for how in calls["how"]] == ["TAIL"]  # not the call before it
+    assert [ptkit.CallKind(how).name for how in calls["how"]] == ["TAIL"]  # not the call before it
     # The target's address is known, and no code there.
     without = open_trace(stream, images=[(image, LOAD)])
     assert without.functions(imports=True)["count"].tolist() == [2]

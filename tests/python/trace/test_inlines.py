@@ -11,7 +11,7 @@ import pytest
 from compiling import build
 
 import ptkit
-from ptkit import CallEnd, CallHow
+from ptkit import CallEnd, CallKind
 
 INLINED = ("leaf", "middle", "outer", "calling", "step", "looping", "throwing", "catching")
 SUMS = [(by, tails) for by in ("function", "entry", "module") for tails in ("nested", "replaced")]
@@ -49,7 +49,7 @@ def bare(name: str | None) -> str:
 
 
 def inlined(calls: Any) -> Any:
-    return calls[calls["how"] == CallHow.INLINED]
+    return calls[calls["how"] == CallKind.INLINED]
 
 
 def test_each_execution_is_a_frame(calls: Any, counts: dict[str, int]) -> None:
@@ -99,8 +99,8 @@ def test_instructions_are_in_the_calls_that_are_inlined_there(trace: Any, calls:
     assert +found == expected
     # Each instruction is in one frame of each inlined call, below what these call.
     calls_of = dict(zip(calls["id"].tolist(), calls["how"].tolist(), strict=True))
-    called = calls[(calls["how"] != CallHow.INLINED) & calls["parent_known"]]
-    above = np.array([calls_of[parent] == CallHow.INLINED for parent in called["parent"].tolist()])
+    called = calls[(calls["how"] != CallKind.INLINED) & calls["parent_known"]]
+    above = np.array([calls_of[parent] == CallKind.INLINED for parent in called["parent"].tolist()])
     assert above.any()
     assert depths > sum(expected.values())
 
@@ -128,7 +128,7 @@ def test_frames_lie_inside_their_parents(calls: Any) -> None:
 
 
 def test_other_frames_are_the_same(trace: Any, calls: Any) -> None:
-    others, natives = trace.calls(), calls[calls["how"] != CallHow.INLINED]
+    others, natives = trace.calls(), calls[calls["how"] != CallKind.INLINED]
     assert len(others) == len(natives) < len(calls)
     changed = {"id", "parent", "depth", "self_instructions", "continues"}
     for column in [*others.columns, "tid", "space", "entry_symbol"]:

@@ -25,7 +25,7 @@ enum CodeFlag : std::uint32_t {
   CODE_LANDING_PAD = 128,  // control goes there when an exception is caught or cleanups run
   CODE_SWITCH = 1024,      // may continue on another stack, by its name or its code: swapcontext()
   CODE_LEAVE = 2048,       // the same, and the stack before it is not used again: setcontext()
-  CODE_PARK = 4096,        // calls a scheduler that has a stack of its own: Go's mcall()
+  CODE_MCALL = 4096,       // calls a scheduler that has a stack of its own: Go's mcall()
   CODE_LAZY = 512,         // the first entry of a PLT, which jumps to the resolver
   CODE_CLONE = 256,        // where threads and processes begin: clone(), fork(), vfork(), ret_from_fork()
   // Bits 13, 14 and 15: EdgeFlag. The following ones are of the kernel.
@@ -37,7 +37,7 @@ enum CodeFlag : std::uint32_t {
 };
 
 // Of the function that covers an address.
-struct CodePlace {
+struct CodeLocation {
   std::uint64_t entry = 0;  // address of the function, or the address itself if no function is known
   std::uint32_t function = kUnknownFunction;
   std::uint32_t flags = 0;
@@ -57,7 +57,7 @@ class CodeFacts {
   virtual ~CodeFacts() = default;
   // The following questions are about this space and time.
   virtual CodeVersion follow(trace::SpaceId space, std::uint64_t tsc) = 0;
-  [[nodiscard]] virtual CodePlace at(std::uint64_t ip) = 0;
+  [[nodiscard]] virtual CodeLocation at(std::uint64_t ip) = 0;
   // The function that a call of `ip` enters. It begins there if no function is known.
   [[nodiscard]] virtual std::uint32_t function_at(std::uint64_t ip) = 0;
   // The outermost code of a thread, if no function is known to have it.

@@ -40,9 +40,9 @@ const InlinePath& DebugInlines::path(std::uint64_t first, std::uint64_t last, st
 }
 
 InlinePath& DebugInlines::find(std::uint64_t first) {
-  const auto [place, is_new] = known_->try_emplace(first);
-  if (is_new) begin(place->second, first);
-  return place->second;
+  const auto [found, is_new] = known_->try_emplace(first);
+  if (is_new) begin(found->second, first);
+  return found->second;
 }
 
 void DebugInlines::begin(InlinePath& path, std::uint64_t first) {
@@ -120,22 +120,22 @@ DebugInlines::Span DebugInlines::span_at(std::uint64_t ip) {
   span.last = ip + std::min(span.last - ip, found.last - *linked);
   if (found.call == code::source::InlinedCall::kNone) return span;
   const trace::CodeRegion& region = image_.bundle().code[static_cast<std::size_t>(where.region)];
-  Function place{ip, view_->space(), where.file, ip - region.address + region.file_offset};
-  span.call = number_of(place, *info, found.call);
+  Function location{ip, view_->space(), where.file, ip - region.address + region.file_offset};
+  span.call = number_of(location, *info, found.call);
   return span;
 }
 
-// The number of a call that has the code at `place`.
-std::uint32_t DebugInlines::number_of(const Function& place, const code::source::SourceInfo& info,
+// The number of a call that has the code at `location`.
+std::uint32_t DebugInlines::number_of(const Function& location, const code::source::SourceInfo& info,
                                       std::uint32_t call) {
   constexpr unsigned kHalf = 32;
-  const auto key = std::uint64_t{static_cast<std::uint32_t>(place.file)} << kHalf | call;
+  const auto key = std::uint64_t{static_cast<std::uint32_t>(location.file)} << kHalf | call;
   if (const auto known = numbers_.find(key); known != numbers_.end()) return known->second;
   const code::source::InlinedCall found = info.inlined_call(call);
   InlinedCall own;
   own.level = found.level;
-  if (found.caller != code::source::InlinedCall::kNone) own.caller = number_of(place, info, found.caller);
-  Function function = place;
+  if (found.caller != code::source::InlinedCall::kNone) own.caller = number_of(location, info, found.caller);
+  Function function = location;
   function.inlined = found.function + 1;
   function.level = static_cast<std::uint8_t>(found.level);
   own.function = functions_.number(function);

@@ -51,7 +51,7 @@ class DebugInlines final : public InlineFacts {
   void look_at(InlinePath& path, std::uint64_t last, std::uint64_t instructions);
   [[nodiscard]] std::uint64_t go_on(InlinePath& path, code::insn::ExecMode mode, std::uint64_t instructions);
   [[nodiscard]] Span span_at(std::uint64_t ip);
-  [[nodiscard]] std::uint32_t number_of(const Function& place, const code::source::SourceInfo& info,
+  [[nodiscard]] std::uint32_t number_of(const Function& location, const code::source::SourceInfo& info,
                                         std::uint32_t call);
 
   const code::image::Image& image_;

@@ -29,7 +29,7 @@ struct EdgeFacts {
 };
 
 // Whether a jump leaves a function for another one.
-[[nodiscard]] inline bool is_tail(const CodePlace& from, const CodePlace& to) noexcept {
+[[nodiscard]] inline bool is_tail(const CodeLocation& from, const CodeLocation& to) noexcept {
   if (to.is(CODE_STUB)) return !from.is(CODE_STUB);
   return to.is(CODE_ENTRY) && !to.is(CODE_COLD) && from.function != to.function;
 }
@@ -50,8 +50,8 @@ class EdgeCache {
   static constexpr std::size_t kSlots = std::size_t{1} << 12U;
 
   [[gnu::noinline]] void find(std::uint64_t from, std::uint64_t to, EdgeFacts& slot) {
-    const CodePlace source = facts_.at(from);
-    const CodePlace target = facts_.at(to);
+    const CodeLocation source = facts_.at(from);
+    const CodeLocation target = facts_.at(to);
     slot = {from, to, facts_.end_of(from), facts_.function_at(to), target.flags | EDGE_SET};
     if (is_tail(source, target)) slot.flags |= EDGE_TAIL;
     if (!target.is(CODE_KNOWN) && !facts_.has_code(to)) slot.flags |= EDGE_NO_CODE;

@@ -68,12 +68,12 @@ class FunctionTable {
 
  private:
   using Key = std::tuple<std::int64_t, std::int32_t, trace::SpaceId, std::uint64_t, std::uint64_t>;
-  static constexpr std::int32_t kImports = -2;  // in place of a file
+  static constexpr std::int32_t kImports = -2;  // instead of a file
 
   [[nodiscard]] std::uint32_t number(const Key& key, const Function& function) {
-    const auto [place, is_new] = numbers_.emplace(key, static_cast<std::uint32_t>(functions_.size()));
+    const auto [found, is_new] = numbers_.emplace(key, static_cast<std::uint32_t>(functions_.size()));
     if (is_new) functions_.push_back(function);
-    return place->second;
+    return found->second;
   }
 
   std::map<Key, std::uint32_t> numbers_;

@@ -83,7 +83,7 @@ constexpr std::size_t kSwitchBytes = 512;  // of a function that may switch stac
   if (is_any_of(bare, {"setjmp", "sigsetjmp", "getcontext"})) flags |= CODE_SETJMP;
   // Go's scheduler: goroutines call it by mcall(), or where their stacks have to grow; it goes on by gogo().
   if (bare.ends_with(".abi0")) bare.remove_suffix(std::string_view(".abi0").size());
-  if (is_any_of(bare, {"runtime.mcall", "runtime.morestack"})) flags |= CODE_PARK;
+  if (is_any_of(bare, {"runtime.mcall", "runtime.morestack"})) flags |= CODE_MCALL;
   if (bare == "gogo") flags |= CODE_SWITCH | CODE_LEAVE;
   if (bare == "runtime.goexit0") flags |= CODE_LEAVE;
   if (is_any_of(bare, {"swapcontext", "setcontext", "jump_fcontext", "ontop_fcontext"})) flags |= CODE_SWITCH;
@@ -105,11 +105,11 @@ constexpr std::size_t kSwitchBytes = 512;  // of a function that may switch stac
 
 CodeVersion SymbolFacts::follow(trace::SpaceId space, std::uint64_t tsc) {
   view_ = &image_.view(space, tsc);
-  known_ = &places_[view_->id()];
+  known_ = &locations_[view_->id()];
   return {view_->id(), view_->valid_to()};
 }
 
-SymbolFacts::FilePlace SymbolFacts::file_place(std::uint64_t ip) const {
+SymbolFacts::FileLocation SymbolFacts::file_location(std::uint64_t ip) const {
   const code::image::Provenance where = code::symbol::file_at(image_, *view_, ip);
   if (where.file < 0 || where.region < 0) return {};
   const trace::CodeRegion& region = image_.bundle().code[static_cast<std::size_t>(where.region)];
@@ -118,9 +118,9 @@ SymbolFacts::FilePlace SymbolFacts::file_place(std::uint64_t ip) const {
 
 // The number of the function with this entry.
 std::uint32_t SymbolFacts::number_at(std::uint64_t entry) const {
-  const FilePlace place = file_place(entry);
-  Function function{entry, view_->space(), place.file, place.offset, view_->valid_from()};
-  if (place.file >= 0) return functions_.number(function);
+  const FileLocation location = file_location(entry);
+  Function function{entry, view_->space(), location.file, location.offset, view_->valid_from()};
+  if (location.file >= 0) return functions_.number(function);
   if (const auto module = symbols_.module_at(view_->space(), view_->valid_from(), entry)) {
     function.file = module->file;
     function.offset = module->rva;
@@ -134,60 +134,61 @@ std::uint32_t SymbolFacts::number_at(std::uint64_t entry) const {
 }
 
 // What the unwind table says of an address in the function that begins at `begin`.
-std::uint32_t SymbolFacts::unwind_flags(const FilePlace& place, std::uint64_t begin) {
-  if (place.unwind == nullptr) return 0;
+std::uint32_t SymbolFacts::unwind_flags(const FileLocation& location, std::uint64_t begin) {
+  if (location.unwind == nullptr) return 0;
   unsigned flags = 0;
-  if (place.unwind->is_landing_pad(place.offset)) flags |= CODE_LANDING_PAD;
-  if (place.unwind->is_stub(place.offset)) flags |= CODE_STUB | CODE_ENTRY;
-  const auto function = place.unwind->function_at(begin);
-  if (function && function->begin == begin && !place.unwind->is_entry(begin)) flags |= CODE_COLD;
+  if (location.unwind->is_landing_pad(location.offset)) flags |= CODE_LANDING_PAD;
+  if (location.unwind->is_stub(location.offset)) flags |= CODE_STUB | CODE_ENTRY;
+  const auto function = location.unwind->function_at(begin);
+  if (function && function->begin == begin && !location.unwind->is_entry(begin)) flags |= CODE_COLD;
   return flags;
 }
 
-CodePlace SymbolFacts::find(std::uint64_t ip) const {
-  CodePlace place{ip, kUnknownFunction, 0};
+CodeLocation SymbolFacts::find(std::uint64_t ip) const {
+  CodeLocation location{ip, kUnknownFunction, 0};
   bool is_named = false;
   const auto symbol = symbols_.find(view_->space(), view_->valid_from(), ip);
   if (symbol) {
-    place.entry = symbol->address;
-    place.flags = flags_of(symbol->raw_name) | CODE_KNOWN;
-    if (ip >= base::kKernelHalf) place.flags |= kernel_flags_of(symbol->raw_name);
-    if (symbol->address == ip) place.flags |= CODE_ENTRY;
-    place.function = number_at(symbol->address);
+    location.entry = symbol->address;
+    location.flags = flags_of(symbol->raw_name) | CODE_KNOWN;
+    if (ip >= base::kKernelHalf) location.flags |= kernel_flags_of(symbol->raw_name);
+    if (symbol->address == ip) location.flags |= CODE_ENTRY;
+    location.function = number_at(symbol->address);
     is_named = !symbol->raw_name.empty();
   }
-  const FilePlace where = file_place(ip);
-  place.flags |= unwind_flags(where, where.offset - (ip - place.entry));
-  if (place.is(CODE_KNOWN) && !place.is(CODE_ENTRY)) return place;
+  const FileLocation where = file_location(ip);
+  location.flags |= unwind_flags(where, where.offset - (ip - location.entry));
+  if (location.is(CODE_KNOWN) && !location.is(CODE_ENTRY)) return location;
   std::array<std::uint8_t, kSwitchBytes> bytes{};
   const Bytes code = Bytes(bytes).first(view_->read(ip, bytes));
   // A function may begin like a stub: where bounds are known, they decide.
   const bool in_function = where.unwind != nullptr && where.unwind->function_at(where.offset).has_value();
-  const bool may_be_stub = place.is(CODE_STUB) || !in_function;
-  if (may_be_stub && is_stub(code)) place.flags |= CODE_STUB | CODE_ENTRY;
-  if (may_be_stub && is_first_stub(code)) place.flags |= CODE_STUB | CODE_ENTRY | CODE_LAZY;
+  const bool may_be_stub = location.is(CODE_STUB) || !in_function;
+  if (may_be_stub && is_stub(code)) location.flags |= CODE_STUB | CODE_ENTRY;
+  if (may_be_stub && is_first_stub(code)) location.flags |= CODE_STUB | CODE_ENTRY | CODE_LAZY;
   // A thunk of which no name says what it is.
-  if (!is_named && calls::is_retpoline_call(*view_, ip)) place.flags |= CODE_STUB | CODE_ENTRY | CODE_THUNK;
+  if (!is_named && calls::is_retpoline_call(*view_, ip))
+    location.flags |= CODE_STUB | CODE_ENTRY | CODE_THUNK;
   constexpr std::uint8_t kRet = 0xc3;
   const Bytes body = skip_endbr(code);
-  if (body.empty() || body[0] != kRet) place.flags &= ~std::uint32_t{CODE_RETURN};
-  if (place.is(CODE_RETURN)) place.flags &= ~std::uint32_t{CODE_STUB | CODE_THUNK};
-  const bool may_switch = ip < base::kKernelHalf && !place.is(CODE_STUB) && !place.is(CODE_PARK);
+  if (body.empty() || body[0] != kRet) location.flags &= ~std::uint32_t{CODE_RETURN};
+  if (location.is(CODE_RETURN)) location.flags &= ~std::uint32_t{CODE_STUB | CODE_THUNK};
+  const bool may_switch = ip < base::kKernelHalf && !location.is(CODE_STUB) && !location.is(CODE_MCALL);
   const std::uint64_t size = symbol ? std::min<std::uint64_t>(symbol->size, code.size()) : 0;
   const Bytes function = size != 0 ? code.first(size) : code;
-  if (may_switch && switches_stacks(function, size != 0)) place.flags |= CODE_SWITCH;
-  return place;
+  if (may_switch && switches_stacks(function, size != 0)) location.flags |= CODE_SWITCH;
+  return location;
 }
 
-CodePlace SymbolFacts::at(std::uint64_t ip) {
-  const auto [place, is_new] = known_->try_emplace(ip);
-  if (is_new) place->second = find(ip);
-  return place->second;
+CodeLocation SymbolFacts::at(std::uint64_t ip) {
+  const auto [found, is_new] = known_->try_emplace(ip);
+  if (is_new) found->second = find(ip);
+  return found->second;
 }
 
 std::uint32_t SymbolFacts::function_at(std::uint64_t ip) {
-  const CodePlace place = at(ip);
-  return place.is(CODE_KNOWN) ? place.function : number_at(ip);
+  const CodeLocation location = at(ip);
+  return location.is(CODE_KNOWN) ? location.function : number_at(ip);
 }
 
 std::uint32_t SymbolFacts::function_of_thread(std::int64_t tid) {
@@ -232,8 +233,8 @@ const SymbolFacts::ImportModule& SymbolFacts::module_of(std::string_view name) {
 
 std::uint64_t SymbolFacts::bytes() const noexcept {
   std::uint64_t sum = 0;
-  for (const auto& [view, places] : places_)
-    sum += places.size() * base::node_bytes<std::pair<const std::uint64_t, CodePlace>>();
+  for (const auto& [view, locations] : locations_)
+    sum += locations.size() * base::node_bytes<std::pair<const std::uint64_t, CodeLocation>>();
   for (const auto& [view, imports] : imports_)
     sum += imports.size() * base::node_bytes<std::pair<const std::uint64_t, std::uint32_t>>();
   return sum;
@@ -292,8 +293,8 @@ bool SymbolFacts::is_far_call(std::uint64_t ip) {
 
 bool SymbolFacts::loads_stack_pointer(std::uint64_t entry, std::uint64_t ip) {
   constexpr std::uint64_t kMostBytes = 1024;
-  const CodePlace place = at(ip);
-  std::uint64_t begin = place.is(CODE_KNOWN) ? place.entry : entry;
+  const CodeLocation location = at(ip);
+  std::uint64_t begin = location.is(CODE_KNOWN) ? location.entry : entry;
   if (begin > ip || ip - begin > kMostBytes) begin = entry;
   if (begin > ip || ip - begin > kMostBytes) return false;
   std::array<std::uint8_t, kMostBytes> bytes{};
@@ -302,10 +303,10 @@ bool SymbolFacts::loads_stack_pointer(std::uint64_t entry, std::uint64_t ip) {
 }
 
 std::optional<std::uint64_t> SymbolFacts::landing_pad_of(std::uint64_t ip) {
-  const FilePlace place = file_place(ip);
-  if (place.unwind == nullptr) return std::nullopt;
-  const auto pad = place.unwind->landing_pad_of(place.offset);
-  return pad ? std::optional(ip + (*pad - place.offset)) : std::nullopt;
+  const FileLocation location = file_location(ip);
+  if (location.unwind == nullptr) return std::nullopt;
+  const auto pad = location.unwind->landing_pad_of(location.offset);
+  return pad ? std::optional(ip + (*pad - location.offset)) : std::nullopt;
 }
 
 }  // namespace ptkit::tables::calls

@@ -24,7 +24,7 @@ class SymbolFacts final : public CodeFacts {
       : image_(image), symbols_(symbols), functions_(functions) {}
 
   CodeVersion follow(trace::SpaceId space, std::uint64_t tsc) override;
-  [[nodiscard]] CodePlace at(std::uint64_t ip) override;
+  [[nodiscard]] CodeLocation at(std::uint64_t ip) override;
   [[nodiscard]] std::uint32_t function_at(std::uint64_t ip) override;
   [[nodiscard]] std::uint32_t function_of_thread(std::int64_t tid) override;
   [[nodiscard]] std::uint32_t import_at(std::uint64_t ip) override;
@@ -41,7 +41,7 @@ class SymbolFacts final : public CodeFacts {
 
  private:
   // A byte of a file.
-  struct FilePlace {
+  struct FileLocation {
     const code::bounds::UnwindTable* unwind = nullptr;  // of the file; null: the byte is of no file
     std::int32_t file = -1;
     std::uint64_t offset = 0;
@@ -52,9 +52,9 @@ class SymbolFacts final : public CodeFacts {
     std::int32_t file = -1;  // of the trace; -1: none is this module
   };
   [[nodiscard]] const ImportModule& module_of(std::string_view name);
-  [[nodiscard]] FilePlace file_place(std::uint64_t ip) const;
-  [[nodiscard]] static std::uint32_t unwind_flags(const FilePlace& place, std::uint64_t begin);
-  [[nodiscard]] CodePlace find(std::uint64_t ip) const;
+  [[nodiscard]] FileLocation file_location(std::uint64_t ip) const;
+  [[nodiscard]] static std::uint32_t unwind_flags(const FileLocation& location, std::uint64_t begin);
+  [[nodiscard]] CodeLocation find(std::uint64_t ip) const;
   [[nodiscard]] code::insn::Insn insn_at(std::uint64_t ip) const;
   [[nodiscard]] std::uint32_t number_at(std::uint64_t entry) const;
 
@@ -63,8 +63,8 @@ class SymbolFacts final : public CodeFacts {
   FunctionTable& functions_;
   const code::image::CodeView* view_ = nullptr;
   // By the number of the view.
-  std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, CodePlace>> places_;
-  std::unordered_map<std::uint64_t, CodePlace>* known_ = nullptr;
+  std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, CodeLocation>> locations_;
+  std::unordered_map<std::uint64_t, CodeLocation>* known_ = nullptr;
   std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, std::uint32_t>> imports_;
   std::map<std::string, ImportModule, std::less<>> import_modules_;
 };

@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <span>
 
-#include "tables/calls/stack/away_time.h"
+#include "tables/calls/stack/off_cpu_time.h"
 #include "trace/bundle.h"
 
 namespace ptkit::tables::calls {
 
 // How a frame began. Stored in the `how` column of calls: append only.
-enum class How : std::uint8_t {
+enum class CallKind : std::uint8_t {
   ROOT = 0,       // the first frame that is known: its call is not in the trace
   CALL = 1,       // by a call instruction
   TAIL = 2,       // by a jump to the entry of another function; it returns for the function that jumped
@@ -27,11 +27,11 @@ enum class How : std::uint8_t {
 };
 
 // How a frame ended. Stored in the `end_how` column of calls: append only.
-enum class EndHow : std::uint8_t {
+enum class CallEnd : std::uint8_t {
   RETURN = 0,
   UNWIND = 1,   // control went on in a frame below, mostly because of an exception
   LONGJMP = 2,  // control went on behind a call of setjmp() in a frame below
-  TAIL = 3,     // by a jump to another function, which returned in its place
+  TAIL = 3,     // by a jump to another function, which returned instead of it
   ABORT = 4,    // its transaction was aborted
   SWITCH = 5,   // reserved for stacks that are switched
   GAP = 6,      // control flow is unknown from there on
@@ -40,7 +40,7 @@ enum class EndHow : std::uint8_t {
 
 // Stored in the `flags` column of calls: append only.
 enum FrameFlag : std::uint16_t {
-  FRAME_EXACT = 1,              // begin, end and place in the stack are certain
+  FRAME_EXACT = 1,              // begin, end and position in the stack are certain
   FRAME_PARENT = 2,             // `parent` is known
   FRAME_ENTRY = 4,              // `entry_ip` is known
   FRAME_CALL = 8,               // `call_ip` is known
@@ -51,18 +51,18 @@ enum FrameFlag : std::uint16_t {
   FRAME_BEGIN_SEEN = 256,       // the begin, at the function's first instruction, is in the trace
   FRAME_TIME_KNOWN = 512,       // the time of the begin is known
   FRAME_END_TIME_KNOWN = 1024,  // the time of the end is known
-  FRAME_UNDECIDED = 2048,       // another frame may have gone on in its place
+  FRAME_UNDECIDED = 2048,       // control may have returned to another frame
   FRAME_IMPORT = 4096,          // of an imported function of which the code is not traced
   FRAME_BEGINS_BEFORE = 8192,   // it began before the window
   FRAME_ENDS_AFTER = 16384,     // it is open at the window's end
 };
 
-// A place in a stream: counts of what was before it, and the interval of its time.
-struct Place {
+// A position in a stream: counts of what was before it, and the interval of its time.
+struct StreamPosition {
   std::uint64_t instructions = 0;
   std::uint64_t branches = 0;
   std::uint64_t stream_instructions =
-      0;                     // the other counts are those of a thread, where the place is a frame's
+      0;                     // the other counts are those of a thread, where the position is a frame's
   std::uint64_t offset = 0;  // bytes
   std::uint64_t tsc = 0;     // TSC ticks, the earliest possible time
   std::uint32_t tsc_error = 0;
@@ -94,16 +94,16 @@ struct Frame {
   std::uint64_t new_instructions = 0;  // those that no other frame of the function has
   std::uint64_t branches = 0;          // of the frame and those above it
   std::uint64_t new_branches = 0;      // as new_instructions
-  Place begin;
-  Place end;
-  AwayTime away;               // in which the thread did not execute the frame, or those above it
+  StreamPosition begin;
+  StreamPosition end;
+  OffCpuTime off_cpu;          // in which the thread did not execute the frame, or those above it
   std::uint32_t function = 0;  // number in a FunctionTable
   std::uint32_t group = 0;     // number in FrameGroups
   std::uint32_t cell = 0;      // number in MoreGroups, if these are looked for
   std::uint32_t segment = 0;  // of the stream: frames of one segment are those of one execution without a gap
   std::int32_t depth = 0;     // frames below; those that are found below the first one are negative
-  How how = How::ROOT;
-  EndHow end_how = EndHow::END;
+  CallKind how = CallKind::ROOT;
+  CallEnd end_how = CallEnd::END;
   std::uint16_t flags = 0;
   std::uint8_t inline_level = 0;  // inlined calls that entry_ip is in, up to this one; 0: it is none
   bool is_far = false;            // entered by a far jump or return: the function below it may go on
@@ -112,7 +112,7 @@ struct Frame {
 
   // It has a part of the execution that another frame began.
   [[nodiscard]] bool is_rest() const noexcept {
-    return how == How::INLINED && (flags & FRAME_CONTINUES) != 0;
+    return how == CallKind::INLINED && (flags & FRAME_CONTINUES) != 0;
   }
   // Counts as an execution of its function that begins in the trace.
   [[nodiscard]] bool is_call() const noexcept { return !is_rest() && (flags & FRAME_BEGIN_SEEN) != 0; }
@@ -148,7 +148,7 @@ enum class AnomalyKind : std::uint8_t {
 };
 
 struct Anomaly {
-  Place place;
+  StreamPosition position;
   std::uint64_t from_ip = 0;
   std::uint64_t to_ip = 0;
   std::uint64_t expected_ip = 0;  // return address of the frame at the top

@@ -155,9 +155,9 @@ class MoreGroups {
   };
 
   [[nodiscard]] std::uint32_t number(const Cell& cell) {
-    const auto [place, is_new] = numbers_.emplace(cell, static_cast<std::uint32_t>(cells_.size()));
+    const auto [found, is_new] = numbers_.emplace(cell, static_cast<std::uint32_t>(cells_.size()));
     if (is_new) cells_.push_back(cell);
-    return place->second;
+    return found->second;
   }
 
   std::array<FrameGroups, kMoreGroups> groups_;

@@ -11,7 +11,7 @@ std::uint16_t StackMachine::open_flags(const EdgeFacts& edge) noexcept {
   if (edge.is(CODE_RESOLVER)) open |= OPEN_RESOLVER;
   if (edge.is(CODE_SWITCH)) open |= OPEN_SWITCH;
   if (edge.is(CODE_LEAVE)) open |= OPEN_LEAVE;
-  if (edge.is(CODE_PARK)) open |= OPEN_PARK;
+  if (edge.is(CODE_MCALL)) open |= OPEN_MCALL;
   return static_cast<std::uint16_t>(open | kernel_open_flags(edge.flags));
 }
 
@@ -29,7 +29,7 @@ std::uint16_t StackMachine::kernel_open_flags(std::uint32_t code_flags) noexcept
 std::uint16_t StackMachine::inner_open_flags(const EdgeFacts& edge) noexcept {
   constexpr std::uint64_t kMostBytesOver = 8;
   const bool fills = edge.from >= base::kKernelHalf && edge.to - edge.next <= kMostBytesOver;
-  return static_cast<std::uint16_t>(fills ? OPEN_INNER | OPEN_STUFFING : OPEN_INNER);
+  return static_cast<std::uint16_t>(fills ? OPEN_INNER | OPEN_RSB_STUFFING : OPEN_INNER);
 }
 
 // The imported function that an indirect branch leads to, where the trace has no code of it.
@@ -52,17 +52,17 @@ void StackMachine::set_import(OpenFrame& frame, const Step& step, std::uint32_t 
 }
 
 // A jump through an import slot: by a stub, or by a function that the imported one returns for.
-void StackMachine::leave_by_import(const Step& step, std::uint32_t function, const Place& after) {
+void StackMachine::leave_by_import(const Step& step, std::uint32_t function, const StreamPosition& after) {
   const bool in_stub = stack().stub() != nullptr && !stack().stub()->is_own;
   enter_stub_as_function(after);
   if (!in_stub) push_tail(step, EdgeFacts{}, after);
   stack().set_import(step.from_ip, function);
 }
 
-void StackMachine::on_call(const Step& step, const Place& after) {
+void StackMachine::on_call(const Step& step, const StreamPosition& after) {
   if (stack().empty()) return;
   OpenFrame frame;
-  frame.how = How::CALL;
+  frame.how = CallKind::CALL;
   frame.flags = FRAME_EXACT | FRAME_BEGIN_SEEN | FRAME_CALL;
   frame.call_ip = step.from_ip;
   if ((step.flags & flow::IN_TX) != 0) frame.flags |= std::uint16_t{FRAME_IN_TX};
@@ -76,11 +76,11 @@ void StackMachine::on_call(const Step& step, const Place& after) {
 }
 
 // A call of a known address. `frame` has what is known without that.
-void StackMachine::call(const Step& step, OpenFrame& frame, const Place& after) {
+void StackMachine::call(const Step& step, OpenFrame& frame, const StreamPosition& after) {
   const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
   if (edge.next == step.to_ip) return;  // reads its own address
   if (stack().stub() != nullptr && call_in_stub(edge, after)) return;
-  leave_stuffing();
+  skip_rsb_stuffing();
   if (edge.is(EDGE_RETPOLINE) && !edge.is(CODE_ENTRY)) return enter_retpoline(edge);
   frame.entry_ip = step.to_ip;
   frame.return_ip = edge.next;
@@ -92,8 +92,8 @@ void StackMachine::call(const Step& step, OpenFrame& frame, const Place& after) 
     return push(frame, after);
   }
   if (edge.is(CODE_STUB | CODE_THUNK)) return enter_stub(edge, {.frame = frame, .step_flags = step.flags});
-  Place begin = after;
-  if ((stack().top().open & OPEN_PARK) != 0) begin = enter_scheduler(edge.is(CODE_LEAVE), after);
+  StreamPosition begin = after;
+  if ((stack().top().open & OPEN_MCALL) != 0) begin = enter_scheduler(edge.is(CODE_LEAVE), after);
   frame.open = open_flags(edge);
   if (edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY)) frame.open |= inner_open_flags(edge);
   if (enters_inside(edge)) frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
@@ -101,7 +101,7 @@ void StackMachine::call(const Step& step, OpenFrame& frame, const Place& after) 
 }
 
 // A stub calls. False: what it calls is a function.
-bool StackMachine::call_in_stub(const EdgeFacts& edge, const Place& after) {
+bool StackMachine::call_in_stub(const EdgeFacts& edge, const StreamPosition& after) {
   const bool is_inner = edge.is(EDGE_RETPOLINE) || (edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY));
   if (is_inner) {
     stack().stub()->inner_ip = edge.next;
@@ -126,7 +126,7 @@ void StackMachine::enter_stub(const EdgeFacts& edge, Stub stub) {
   stack().enter_stub(stub);
 }
 
-void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) {
+void StackMachine::on_jump(const Step& step, const StreamPosition& after, bool indirect) {
   if (stack().empty()) return;
   if (const std::uint32_t import = indirect ? import_of(step) : kUnknownFunction; import != kUnknownFunction)
     return leave_by_import(step, import, after);
@@ -135,7 +135,7 @@ void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) 
   const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
   if (indirect && (stack().top().open & OPEN_SWITCH) != 0) return switch_stack(step, after);
   if (edge.is(EDGE_INNER)) return;
-  leave_stuffing();
+  skip_rsb_stuffing();
   if (indirect && (stack().top().open & OPEN_RESOLVER) != 0) return tail(step, edge, after);
   if (edge.is(EDGE_TAIL) && edge.function != stack().top().function) {
     if (indirect && go_below(step, after, true)) return;
@@ -145,7 +145,7 @@ void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) 
   if (edge.is(EDGE_TAIL) || jump_to_mark(step, after)) return;
   if (edge.is(CODE_KNOWN) && !edge.is(CODE_COLD) && leave_stack(step, after)) return;
   if (go_below(step, after, false) || edge.is(CODE_COLD)) return;
-  const CodePlace from = facts_.at(step.from_ip);
+  const CodeLocation from = facts_.at(step.from_ip);
   if (!edge.is(CODE_KNOWN) && !from.is(CODE_KNOWN)) return;  // within code without known functions
   const bool is_known = edge.is(CODE_KNOWN);
   if (is_known) note(AnomalyKind::JUMP_INSIDE, step, after);
@@ -160,7 +160,7 @@ bool StackMachine::enters_inside(const EdgeFacts& edge) noexcept {
 }
 
 // The stub jumps to another stub, or to the function.
-void StackMachine::leave_stub(const Step& step, const Place& after) {
+void StackMachine::leave_stub(const Step& step, const StreamPosition& after) {
   if (!step.to_known()) return enter_stub_as_function(after);
   const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
   Stub& stub = *stack().stub();
@@ -169,7 +169,7 @@ void StackMachine::leave_stub(const Step& step, const Place& after) {
   lead_on(edge, after);
 }
 
-void StackMachine::lead_on(const EdgeFacts& edge, const Place& after) {
+void StackMachine::lead_on(const EdgeFacts& edge, const StreamPosition& after) {
   if (!edge.is(CODE_STUB)) return enter_function(edge, after);
   Stub& stub = *stack().stub();
   stub.frame.entry_ip = edge.to;
@@ -178,7 +178,7 @@ void StackMachine::lead_on(const EdgeFacts& edge, const Place& after) {
 }
 
 // The stub has led to the function that `edge` enters.
-void StackMachine::enter_function(const EdgeFacts& edge, const Place& after) {
+void StackMachine::enter_function(const EdgeFacts& edge, const StreamPosition& after) {
   Stub stub = stack().leave_stub();
   if (stub.is_jump) {
     Step step;
@@ -189,7 +189,7 @@ void StackMachine::enter_function(const EdgeFacts& edge, const Place& after) {
     stack().top().open |= stub.frame.open;
     return;
   }
-  if (stub.frame.how == How::CALL && stub.is_linked) stub.frame.how = How::PLT;
+  if (stub.frame.how == CallKind::CALL && stub.is_linked) stub.frame.how = CallKind::PLT;
   stub.frame.entry_ip = edge.to;
   stub.frame.function = edge.function;
   stub.frame.open |= open_flags(edge);
@@ -198,7 +198,7 @@ void StackMachine::enter_function(const EdgeFacts& edge, const Place& after) {
 }
 
 // The stub, if there is any, leads to code that is not traced, or to none: it is the function itself.
-void StackMachine::enter_stub_as_function(const Place& after) {
+void StackMachine::enter_stub_as_function(const StreamPosition& after) {
   const Stub* const stub = stack().stub();
   if (stub == nullptr) return;
   if (stub->is_own) return stack().drop_stub();
@@ -206,7 +206,8 @@ void StackMachine::enter_stub_as_function(const Place& after) {
 }
 
 // A jump to the entry of another function.
-void StackMachine::tail(const Step& step, const EdgeFacts& edge, const Place& after, bool is_certain) {
+void StackMachine::tail(const Step& step, const EdgeFacts& edge, const StreamPosition& after,
+                        bool is_certain) {
   if (edge.is(CODE_RETURN)) {  // the return of the function that jumps
     thread_->returning = after.branches;
     return;
@@ -220,10 +221,11 @@ void StackMachine::tail(const Step& step, const EdgeFacts& edge, const Place& af
   enter_stub(edge, stub);
 }
 
-void StackMachine::push_tail(const Step& step, const EdgeFacts& edge, const Place& after, bool is_certain) {
+void StackMachine::push_tail(const Step& step, const EdgeFacts& edge, const StreamPosition& after,
+                             bool is_certain) {
   const OpenFrame top = stack().top();
   OpenFrame frame;
-  frame.how = How::TAIL;
+  frame.how = CallKind::TAIL;
   frame.flags = static_cast<std::uint16_t>(FRAME_EXACT | FRAME_BEGIN_SEEN | FRAME_CALL | FRAME_ENTRY |
                                            (top.flags & FRAME_RETURN));
   if (enters_inside(edge)) frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
@@ -241,7 +243,7 @@ void StackMachine::push_tail(const Step& step, const EdgeFacts& edge, const Plac
   const bool is_far = is_far_transfer(step.kind);
   if (is_far) frame.open |= std::uint16_t{OPEN_FAR};
   const bool replaces = resolved || (tails_ == Tails::REPLACED && !is_far) || frame.tails > kMostTails;
-  if (resolved || (replaces && top.how == How::SIGNAL)) {
+  if (resolved || (replaces && top.how == CallKind::SIGNAL)) {
     frame.how = top.how;  // of the function that the stub was for, or of the handler
     frame.call_ip = top.call_ip;
     frame.restart_ip = top.restart_ip;
@@ -249,7 +251,7 @@ void StackMachine::push_tail(const Step& step, const EdgeFacts& edge, const Plac
   if (replaces) {
     frame.tails = top.tails;
     frame.open |= static_cast<std::uint16_t>(top.open & (OPEN_KERNEL | OPEN_FIRST | OPEN_START));
-    stack().pop(EndHow::TAIL, after);
+    stack().pop(CallEnd::TAIL, after);
   }
   push(frame, after);
 }

@@ -8,9 +8,9 @@ namespace ptkit::tables::calls {
 
 using flow::BranchKind;
 
-void StackMachine::begin_run(std::uint64_t ip, const Place& place) {
+void StackMachine::begin_run(std::uint64_t ip, const StreamPosition& position) {
   run_ = {};
-  run_.begin = place;
+  run_.begin = position;
   run_.ip = ip;
   run_.is_open = true;
 }
@@ -18,8 +18,8 @@ void StackMachine::begin_run(std::uint64_t ip, const Place& place) {
 // Ends the run at a branch, and begins the next one behind it.
 void StackMachine::run_to_branch(const Step& step) {
   const bool is_executed = step.kind != BranchKind::ASYNC && step.kind != BranchKind::TX_ABORT;
-  end_run(step.place, step.from_known() && is_executed ? step.from_ip : 0, is_executed);
-  begin_run(step.to_ip, is_executed ? after_branch(step.place) : step.place);
+  end_run(step.position, step.from_known() && is_executed ? step.from_ip : 0, is_executed);
+  begin_run(step.to_ip, is_executed ? after_branch(step.position) : step.position);
   run_.kind = step.kind;
   run_.flags = step.flags;
   run_.is_open = step.to_known();
@@ -27,22 +27,22 @@ void StackMachine::run_to_branch(const Step& step) {
 }
 
 // The run may go on, perhaps in another thread.
-void StackMachine::pause_run(const Place& place) {
+void StackMachine::pause_run(const StreamPosition& position) {
   const bool is_open = run_.is_open;
-  end_run(place);
+  end_run(position);
   if (!is_open) return;
   run_.is_open = true;
-  run_.paused = place;
-  run_.done = count_in_run(place);
+  run_.paused = position;
+  run_.done = count_in_run(position);
 }
 
-std::uint64_t StackMachine::count_in_run(const Place& end) const noexcept {
+std::uint64_t StackMachine::count_in_run(const StreamPosition& end) const noexcept {
   const std::uint64_t first = run_.begin.stream_instructions;
   return std::max(end.stream_instructions, first) - first;
 }
 
 // Opens and closes frames where the run up to `end` enters and leaves inlined calls.
-void StackMachine::end_run(const Place& end, std::uint64_t last_ip, bool executes_last) {
+void StackMachine::end_run(const StreamPosition& end, std::uint64_t last_ip, bool executes_last) {
   if (inlines_ == nullptr || !std::exchange(run_.is_open, false) || stack().empty()) return;
   // Code that calls into its own middle may turn out to be a thunk, of which no frame remains.
   if (in_leaf() || (stack().top().open & OPEN_INNER) != 0 || stack().stub() != nullptr) return;
@@ -53,48 +53,49 @@ void StackMachine::end_run(const Place& end, std::uint64_t last_ip, bool execute
   for (std::size_t i = 0; i < path.changes.size() && path.changes[i].instruction < count; ++i) {
     const InlineChange& change = path.changes[i];
     if (i + 1 < path.changes.size() && path.changes[i + 1].instruction <= run_.done) continue;
-    if (change.call != stack().inlined()) enter_inlined(change, place_in_run(change, end));
+    if (change.call != stack().inlined()) enter_inlined(change, position_in_run(change, end));
   }
 }
 
 // The time of an instruction lies between those of the rows before and after it.
-Place StackMachine::place_in_run(const InlineChange& change, const Place& end) const noexcept {
+StreamPosition StackMachine::position_in_run(const InlineChange& change,
+                                             const StreamPosition& end) const noexcept {
   if (change.instruction <= run_.done) return local(run_.done == 0 ? run_.begin : run_.paused);
-  Place place = run_.begin;
-  place.instructions += change.instruction;
-  place.stream_instructions += change.instruction;
-  place.branches += change.branches;
-  place.offset = end.offset;
-  place.time_known = place.time_known && end.time_known;
-  const std::uint64_t latest = std::max(end.tsc + end.tsc_error, place.tsc);
-  place.tsc_error = static_cast<std::uint32_t>(std::min<std::uint64_t>(latest - place.tsc, UINT32_MAX));
-  return local(place);
+  StreamPosition position = run_.begin;
+  position.instructions += change.instruction;
+  position.stream_instructions += change.instruction;
+  position.branches += change.branches;
+  position.offset = end.offset;
+  position.time_known = position.time_known && end.time_known;
+  const std::uint64_t latest = std::max(end.tsc + end.tsc_error, position.tsc);
+  position.tsc_error = static_cast<std::uint32_t>(std::min<std::uint64_t>(latest - position.tsc, UINT32_MAX));
+  return local(position);
 }
 
 // How inlined calls end that control leaves there.
-EndHow StackMachine::end_of_inlined(const InlineChange& change) noexcept {
-  if (change.instruction != 0 || !run_.after_branch) return EndHow::RETURN;
-  if (run_.kind == BranchKind::TX_ABORT) return EndHow::ABORT;
-  const EndHow last = stack().take_last_end();
-  return last == EndHow::UNWIND || last == EndHow::LONGJMP ? last : EndHow::RETURN;
+CallEnd StackMachine::end_of_inlined(const InlineChange& change) noexcept {
+  if (change.instruction != 0 || !run_.after_branch) return CallEnd::RETURN;
+  if (run_.kind == BranchKind::TX_ABORT) return CallEnd::ABORT;
+  const CallEnd last = stack().take_last_end();
+  return last == CallEnd::UNWIND || last == CallEnd::LONGJMP ? last : CallEnd::RETURN;
 }
 
-void StackMachine::enter_inlined(const InlineChange& change, const Place& place) {
-  const EndHow how = end_of_inlined(change);
+void StackMachine::enter_inlined(const InlineChange& change, const StreamPosition& position) {
+  const CallEnd how = end_of_inlined(change);
   std::uint32_t call = change.call;
   entered_.clear();
   for (std::uint32_t open = stack().inlined(); open != call; open = stack().inlined()) {
     const std::uint32_t open_level = inlines_->call(open).level;
     const std::uint32_t level = inlines_->call(call).level;
-    if (open_level >= level) stack().close_inlined(how, place);
+    if (open_level >= level) stack().close_inlined(how, position);
     if (level < open_level) continue;
     entered_.push_back(call);
     call = inlines_->call(call).caller;
   }
   OpenFrame frame;
-  frame.how = How::INLINED;
+  frame.how = CallKind::INLINED;
   frame.entry_ip = change.ip;
-  frame.begin = place;
+  frame.begin = position;
   frame.flags = FRAME_ENTRY;
   if (change.instruction != 0 || run_.after_branch) frame.flags |= FRAME_EXACT | FRAME_BEGIN_SEEN;
   if (run_.after_branch && (run_.flags & flow::IN_TX) != 0) frame.flags |= FRAME_IN_TX;

@@ -17,10 +17,10 @@ void length_fields(Fields& fields, Length& length) {
 }
 
 template <typename Fields>
-void away_fields(Fields& fields, AwayTime& away) {
-  length_fields(fields, away.untraced);
-  length_fields(fields, away.switched);
-  length_fields(fields, away.lost);
+void off_cpu_fields(Fields& fields, OffCpuTime& off_cpu) {
+  length_fields(fields, off_cpu.untraced);
+  length_fields(fields, off_cpu.switched);
+  length_fields(fields, off_cpu.lost);
 }
 
 // Sums of a frame are counted from the begin of a window.
@@ -40,8 +40,8 @@ void frame_fields(Fields& fields, OpenFrame& frame) {
   fields(frame.space);
   fields(frame.depth);
   fields(frame.tails);
-  fields(frame.away);
-  fields(frame.how, How::RESUMED);
+  fields(frame.off_cpu);
+  fields(frame.how, CallKind::RESUMED);
   fields(frame.flags);
   fields(frame.open);
 }
@@ -68,11 +68,11 @@ static_assert(base::kMemberCount<OpenFrame> == 24 && base::kMemberCount<Stub> ==
 }  // namespace
 
 template <typename Fields>
-void AwayClock::fields_of_state(Fields& fields) {
-  away_fields(fields, sum_);
+void OffCpuClock::fields_of_state(Fields& fields) {
+  off_cpu_fields(fields, sum_);
   fields(version_);
   base::list_fields(fields, begins_, [&fields](Begin& begin) {
-    away_fields(fields, begin.sum);
+    off_cpu_fields(fields, begin.sum);
     fields(begin.version);
   });
   fields(since_.earliest);
@@ -95,13 +95,13 @@ void ThreadStack::fields_of_state(Fields& fields) {
   base::list_fields(fields, stubs_, [&fields](Stub& stub) { stub_fields(fields, stub); });
   fields(segment_);
   state_fields(fields, segment_begin_);
-  away_.fields_of_state(fields);
-  away_fields(fields, segment_away_);
+  off_cpu_.fields_of_state(fields);
+  off_cpu_fields(fields, segment_off_cpu_);
   state_fields(fields, bare_since_);
   fields(bottom_depth_);
   fields(doubt_begin_);
   fields(doubt_end_);
-  fields(last_end_, EndHow::END);
+  fields(last_end_, CallEnd::END);
 }
 
 // Each frame is that of a caller, or the one at the bottom.
@@ -110,9 +110,9 @@ bool ThreadStack::take_up(const StateLimits& limits) {
   for (std::size_t i = 0; i < frames_.size(); ++i) {
     OpenFrame& frame = frames_[i];
     const bool has_parent = (frame.flags & FRAME_PARENT) != 0;
-    if (!is_good(frame, limits) || frame.tails > i || frame.away >= away_.begins()) return false;
+    if (!is_good(frame, limits) || frame.tails > i || frame.off_cpu >= off_cpu_.begins()) return false;
     if (has_parent != (i != 0)) return false;
-    if (i != 0 && (frame.parent != frames_[i - 1].id || frame.away < frames_[i - 1].away)) return false;
+    if (i != 0 && (frame.parent != frames_[i - 1].id || frame.off_cpu < frames_[i - 1].off_cpu)) return false;
     const bool is_recursive = (frame.flags & FRAME_RECURSIVE) != 0;
     find_cell(frame);
     count(frame);
@@ -129,7 +129,7 @@ bool ThreadStack::take_up(const StateLimits& limits) {
 template <typename Fields>
 void StackMachine::thread_fields(Fields& fields, Thread& thread) {
   thread.stack.fields_of_state(fields);
-  base::list_fields(fields, thread.suspended, [&fields](Suspended& frame) {
+  base::list_fields(fields, thread.gap_frames, [&fields](GapFrame& frame) {
     fields(frame.id);
     fields(frame.return_ip);
   });
@@ -166,7 +166,7 @@ void StackMachine::fields_of_state(Fields& fields) {
 bool StackMachine::save(base::FieldWriter& fields) {
   const auto current = threads_.find(key_);
   const bool is_kept = current != threads_.end() && current->second.get() == thread_;
-  if (undecided_.is_open() || replayed_ != 0 || inlines_ != nullptr || has_ended_ || !is_kept) return false;
+  if (ambiguous_.is_open() || replayed_ != 0 || inlines_ != nullptr || has_ended_ || !is_kept) return false;
   fields_of_state(fields);
   std::vector<std::uint32_t> switchers(switchers_.begin(), switchers_.end());
   std::ranges::sort(switchers);
@@ -177,11 +177,11 @@ bool StackMachine::save(base::FieldWriter& fields) {
     fields(key.second);
     thread_fields(fields, *thread);
   }
-  base::list_fields(fields, parked_, [this, &fields](Parked& parked) {
-    fields(parked.key.first);
-    fields(parked.key.second);
-    fields(parked.resume_ip);
-    thread_fields(fields, *parked.thread);
+  base::list_fields(fields, suspended_, [this, &fields](SuspendedStack& suspended) {
+    fields(suspended.key.first);
+    fields(suspended.key.second);
+    fields(suspended.resume_ip);
+    thread_fields(fields, *suspended.thread);
   });
   return true;
 }
@@ -205,11 +205,11 @@ bool StackMachine::restore(base::FieldReader& fields, const StateLimits& limits)
     fields(key.second);
     threads_[key] = read_thread();
   }
-  base::list_fields(fields, parked_, [&fields, &read_thread](Parked& parked) {
-    fields(parked.key.first);
-    fields(parked.key.second);
-    fields(parked.resume_ip);
-    parked.thread = read_thread();
+  base::list_fields(fields, suspended_, [&fields, &read_thread](SuspendedStack& suspended) {
+    fields(suspended.key.first);
+    fields(suspended.key.second);
+    fields(suspended.resume_ip);
+    suspended.thread = read_thread();
   });
   const auto current = threads_.find(key_);
   const bool is_known = current != threads_.end() && owner_.space < limits.spaces;
@@ -222,13 +222,13 @@ bool StackMachine::take_up(StateLimits limits) {
   limits.frames = ids_.next;
   const auto is_good = [&limits](Thread& thread) {
     const bool has_known = std::ranges::all_of(
-        thread.suspended, [&limits](const Suspended& frame) { return frame.id < limits.frames; });
+        thread.gap_frames, [&limits](const GapFrame& frame) { return frame.id < limits.frames; });
     const bool has_space = !thread.executed || thread.executed->space < limits.spaces;
     return has_known && has_space && thread.stack.size() <= kMostFrames && thread.stack.take_up(limits);
   };
-  return parked_.size() <= kMostParked &&
+  return suspended_.size() <= kMostSuspended &&
          std::ranges::all_of(threads_, [&is_good](auto& one) { return is_good(*one.second); }) &&
-         std::ranges::all_of(parked_, [&is_good](Parked& one) { return is_good(*one.thread); });
+         std::ranges::all_of(suspended_, [&is_good](SuspendedStack& one) { return is_good(*one.thread); });
 }
 
 }  // namespace ptkit::tables::calls

@@ -1,4 +1,4 @@
-// Coroutines that have stacks: one stack is parked, another one goes on.
+// Coroutines that have stacks: one stack is suspended, another one goes on.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace ptkit::tables::calls {
 
 // The function at the top continues at `step.to_ip`, on the stack that waits there, or on a new one.
-void StackMachine::switch_stack(const Step& step, const Place& after) {
+void StackMachine::switch_stack(const Step& step, const StreamPosition& after) {
   if (go_below(step, after, true)) return;  // unwinding loads the stack pointer, too
   const std::vector<std::size_t> waiting = waiting_at(step.to_ip);
   const bool returns = stack().top().returns_to(step.to_ip);
@@ -21,7 +21,7 @@ void StackMachine::switch_stack(const Step& step, const Place& after) {
     if (may_leave) doubt_stacks({Candidate(stack(), same, Candidate::kSame)}, step, after);
     return stay(step, after);
   }
-  if (catch_parked(step, after) || return_deeper(step, after)) return;
+  if (resume_suspended(step, after) || return_deeper(step, after)) return;
   const bool may_return =
       step.kind == flow::BranchKind::RETURN && is_bottom() && !facts_.at(step.to_ip).is(CODE_ENTRY);
   if (may_return) return return_to_unseen(step, after);
@@ -33,8 +33,8 @@ bool StackMachine::is_inner(const Step& step) {
   return step.from_known() && edges_.at(step.from_ip, step.to_ip).is(EDGE_INNER);
 }
 
-// A function that is not known to switch stacks goes to a place that does not fit the top of this one.
-bool StackMachine::leave_stack(const Step& step, const Place& after) {
+// A function that is not known to switch stacks goes to an address that does not fit the top of this one.
+bool StackMachine::leave_stack(const Step& step, const StreamPosition& after) {
   if (!step.from_known() || step.to_ip >= base::kKernelHalf) return false;
   const OpenFrame& top = stack().top();
   const std::uint64_t entry = (top.flags & FRAME_ENTRY) != 0 ? top.entry_ip : step.from_ip;
@@ -53,7 +53,7 @@ bool StackMachine::leave_stack(const Step& step, const Place& after) {
   return true;
 }
 
-bool StackMachine::has_function_below(const CodePlace& code) const noexcept {
+bool StackMachine::has_function_below(const CodeLocation& code) const noexcept {
   if (!code.is(CODE_KNOWN) || code.is(CODE_ENTRY)) return false;
   constexpr std::size_t kMostBelow = 1U << 12U;
   const ThreadStack& stack = thread_->stack;
@@ -66,11 +66,11 @@ bool StackMachine::has_function_below(const CodePlace& code) const noexcept {
 
 // `same`: frames that are left of the stack in use if that goes on; kNone: it does not.
 void StackMachine::choose_stack(const std::vector<std::size_t>& waiting, std::size_t same, const Step& step,
-                                const Place& after) {
+                                const StreamPosition& after) {
   std::vector<Candidate> candidates;
   candidates.reserve(waiting.size() + 2);
   for (const std::size_t one : waiting) {
-    ThreadStack& other = parked_[one].thread->stack;
+    ThreadStack& other = suspended_[one].thread->stack;
     const bool returns = other.top().returns_to(step.to_ip);
     const std::size_t chain = returns ? 1 + std::size_t{other.top().tails} : 0;
     candidates.emplace_back(other, other.size() - std::min(other.size(), chain), one);
@@ -79,18 +79,18 @@ void StackMachine::choose_stack(const std::vector<std::size_t>& waiting, std::si
   if (may_be_elsewhere()) candidates.push_back(Candidate::unknown(stack()));
   if (candidates.size() == 1) return go_on_with(waiting.front(), step, after);
   Step cause = step;
-  cause.place = after;
+  cause.position = after;
   choose(std::move(candidates), cause, Input::Kind::SWITCH);
 }
 
 // The stack in use goes on, where it returns to or within its function.
-void StackMachine::stay(const Step& step, const Place& after) {
+void StackMachine::stay(const Step& step, const StreamPosition& after) {
   if (stack().top().returns_to(step.to_ip)) return end_call(step.to_ip, after);
   if (!is_inner(step)) static_cast<void>(return_deeper(step, after));
 }
 
 // On a stack that is not known. It is a new one if a function begins there.
-void StackMachine::go_on_anew(const Step& step, const Place& after) {
+void StackMachine::go_on_anew(const Step& step, const StreamPosition& after) {
   const bool begins = facts_.at(step.to_ip).is(CODE_ENTRY);
   if (!begins) {
     note(AnomalyKind::UNDECIDED, step, after);
@@ -98,26 +98,27 @@ void StackMachine::go_on_anew(const Step& step, const Place& after) {
   }
   const std::uint64_t resume_ip = stack().top().return_ip;
   switchers_.insert(stack().top().function);
-  if ((stack().top().open & OPEN_LEAVE) != 0) end_all(EndHow::SWITCH, after);
+  if ((stack().top().open & OPEN_LEAVE) != 0) end_all(CallEnd::SWITCH, after);
   auto next = std::make_unique<Thread>(ids_, groups_, sink_, owner_);
-  const Place place = use_stack(std::move(next), after, resume_ip);
-  ensure_frame(step.to_ip, place);
+  const StreamPosition position = use_stack(std::move(next), after, resume_ip);
+  ensure_frame(step.to_ip, position);
   if (begins) return;
-  stack().top().how = How::RESUMED;
+  stack().top().how = CallKind::RESUMED;
   stack().doubt();
 }
 
-void StackMachine::go_on_with(std::size_t parked, const Step& step, const Place& after) {
-  if (parked == Candidate::kUnknown) return go_on_anew(step, after);
-  if (parked == Candidate::kSame) return stay(step, after);
+void StackMachine::go_on_with(std::size_t suspended, const Step& step, const StreamPosition& after) {
+  if (suspended == Candidate::kUnknown) return go_on_anew(step, after);
+  if (suspended == Candidate::kSame) return stay(step, after);
   const std::uint64_t resume_ip = stack().top().return_ip;
   switchers_.insert(stack().top().function);
-  if ((stack().top().open & OPEN_LEAVE) != 0) end_all(EndHow::SWITCH, after);
-  const Place place = take_parked(parked, after, resume_ip);
-  if (stack().top().returns_to(step.to_ip)) end_call(step.to_ip, place);
+  if ((stack().top().open & OPEN_LEAVE) != 0) end_all(CallEnd::SWITCH, after);
+  const StreamPosition position = take_suspended(suspended, after, resume_ip);
+  if (stack().top().returns_to(step.to_ip)) end_call(step.to_ip, position);
 }
 
-bool StackMachine::is_waiting(const Parked& one, std::uint64_t ip, const CodePlace& code) const noexcept {
+bool StackMachine::is_waiting(const SuspendedStack& one, std::uint64_t ip,
+                              const CodeLocation& code) const noexcept {
   const ThreadStack& stack = one.thread->stack;
   const bool is_same_process = one.key.first == key_.first && stack.owner().space == owner_.space &&
                                (one.key == key_ || key_.first != trace::kNoId);
@@ -133,12 +134,12 @@ bool StackMachine::is_waiting(const Parked& one, std::uint64_t ip, const CodePla
 // else with the one that waits longest. A scheduler goes on with the one that waits for the shortest time,
 // but for the one that has called it: others may wait for ever.
 std::vector<std::size_t> StackMachine::waiting_at(std::uint64_t ip) {
-  if (parked_.empty()) return {};
+  if (suspended_.empty()) return {};
   enum Rank : std::uint8_t { CALLER, OTHER_THREAD, OTHER, RESUMER, RESUMED };
-  const CodePlace code = facts_.at(ip);
+  const CodeLocation code = facts_.at(ip);
   std::vector<std::pair<Rank, std::size_t>> ranked;
-  for (std::size_t i = 0; i < parked_.size(); ++i) {
-    const Parked& one = parked_[i];
+  for (std::size_t i = 0; i < suspended_.size(); ++i) {
+    const SuspendedStack& one = suspended_[i];
     if (!is_waiting(one, ip, code)) continue;
     Rank rank = one.key == key_ ? OTHER : OTHER_THREAD;
     if (one.thread->stack_number == thread_->resumed_by) rank = thread_->is_scheduler ? CALLER : RESUMER;
@@ -155,60 +156,63 @@ std::vector<std::size_t> StackMachine::waiting_at(std::uint64_t ip) {
 }
 
 // Go's recover(): the scheduler's stack goes on within a function of the stack that has called it.
-bool StackMachine::catch_parked(const Step& step, const Place& after) {
-  const CodePlace code = facts_.at(step.to_ip);
-  const auto called = [&](const Parked& one) {
+bool StackMachine::resume_suspended(const Step& step, const StreamPosition& after) {
+  const CodeLocation code = facts_.at(step.to_ip);
+  const auto called = [&](const SuspendedStack& one) {
     return one.key == key_ && one.thread->stack_number == thread_->resumed_by;
   };
-  const auto found = std::find_if(parked_.begin(), parked_.end(), called);
-  if (!thread_->is_scheduler || found == parked_.end() || code.is(CODE_ENTRY)) return false;
+  const auto found = std::find_if(suspended_.begin(), suspended_.end(), called);
+  if (!thread_->is_scheduler || found == suspended_.end() || code.is(CODE_ENTRY)) return false;
   ThreadStack& caller = found->thread->stack;
   constexpr std::size_t kMostBelow = 1U << 12U;
   const std::size_t least = caller.size() - std::min(caller.size(), kMostBelow);
   for (std::size_t i = caller.size(); i-- > least;) {
     if (caller.at(i).function != code.function) continue;
-    end_all(EndHow::SWITCH, after);
-    const Place place = take_parked(static_cast<std::size_t>(found - parked_.begin()), after, 0);
-    stack().pop_to(i + 1, EndHow::UNWIND, place, false);
+    end_all(CallEnd::SWITCH, after);
+    const StreamPosition position =
+        take_suspended(static_cast<std::size_t>(found - suspended_.begin()), after, 0);
+    stack().pop_to(i + 1, CallEnd::UNWIND, position, false);
     return true;
   }
   return false;
 }
 
-Place StackMachine::take_parked(std::size_t index, const Place& after, std::uint64_t resume_ip) {
-  auto next = std::move(parked_[index].thread);
+StreamPosition StackMachine::take_suspended(std::size_t index, const StreamPosition& after,
+                                            std::uint64_t resume_ip) {
+  auto next = std::move(suspended_[index].thread);
   next->stack.set_owner(owner_);  // it may be that of another thread
-  parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(index));
+  suspended_.erase(suspended_.begin() + static_cast<std::ptrdiff_t>(index));
   return use_stack(std::move(next), after, resume_ip);
 }
 
 // The function at the top calls a scheduler, on another stack. A stack that is left for good ends.
-Place StackMachine::enter_scheduler(bool for_good, const Place& after) {
+StreamPosition StackMachine::enter_scheduler(bool for_good, const StreamPosition& after) {
   const std::uint64_t resume_ip = stack().top().return_ip;
-  if (for_good) end_all(EndHow::SWITCH, after);
+  if (for_good) end_all(CallEnd::SWITCH, after);
   auto next = std::make_unique<Thread>(ids_, groups_, sink_, owner_);
   next->is_scheduler = true;
   next->begun = true;
-  const Place place = use_stack(std::move(next), after, resume_ip);
-  stack().begin_segment(place);
-  return place;
+  const StreamPosition position = use_stack(std::move(next), after, resume_ip);
+  stack().begin_segment(position);
+  return position;
 }
 
-void StackMachine::end_parked(Thread& thread, EndHow how, Place end) {
+void StackMachine::end_suspended(Thread& thread, CallEnd how, StreamPosition end) {
   end.instructions = thread.instructions;
   end.branches = thread.branches;
-  thread.stack.away().finish(end);
+  thread.stack.off_cpu().finish(end);
   while (!thread.stack.empty()) thread.stack.pop(how, end);
 }
 
-// Parks the stack of the thread, and goes on with another one. Returns the same place with its counts.
-Place StackMachine::use_stack(std::unique_ptr<Thread> next, const Place& after, std::uint64_t resume_ip) {
-  Place stream = after;
+// Suspends the stack of the thread, and goes on with another one. Returns the position with its counts.
+StreamPosition StackMachine::use_stack(std::unique_ptr<Thread> next, const StreamPosition& after,
+                                       std::uint64_t resume_ip) {
+  StreamPosition stream = after;
   stream.instructions += thread_->other_instructions;
   stream.branches += thread_->other_branches;
   thread_->instructions = after.instructions;
   thread_->branches = after.branches;
-  stack().away().leave(after);
+  stack().off_cpu().leave(after);
   auto& current = threads_[key_];
   next->other_instructions = stream.instructions - next->instructions;
   next->other_branches = stream.branches - next->branches;
@@ -217,17 +221,17 @@ Place StackMachine::use_stack(std::unique_ptr<Thread> next, const Place& after, 
   next->resumed_by = current->stack_number;
   std::swap(current, next);
   if (!next->stack.empty()) {
-    parked_.push_back({key_, resume_ip, std::move(next)});
-    if (parked_.size() > kMostParked) {
-      parked_.front().thread->stack.doubt();  // it may go on
+    suspended_.push_back({key_, resume_ip, std::move(next)});
+    if (suspended_.size() > kMostSuspended) {
+      suspended_.front().thread->stack.doubt();  // it may go on
       has_unseen_stacks_ = true;
-      end_parked(*parked_.front().thread, EndHow::SWITCH, after);
-      parked_.erase(parked_.begin());
+      end_suspended(*suspended_.front().thread, CallEnd::SWITCH, after);
+      suspended_.erase(suspended_.begin());
     }
   }
   thread_ = current.get();
   if (stack().empty()) stack().set_owner(owner_);
-  stack().away().come_back(after);
+  stack().off_cpu().come_back(after);
   return local(stream);
 }
 

@@ -26,11 +26,11 @@ std::uint64_t StackMachine::scheduler() const noexcept {
 
 // The thread has left the kernel in the stream of another processor: what was left here does not go on.
 void StackMachine::end_moved(std::uint64_t until) {
-  const Place& left = thread_->left;
+  const StreamPosition& left = thread_->left;
   if (moves_ == nullptr || !left.time_known || stack().empty()) return;
   if (stack().top().entry_ip < base::kKernelHalf) return;
   if (!moves_->was_elsewhere(key_.second, left.tsc + left.tsc_error / 2, until)) return;
-  end_all(EndHow::SWITCH, left);
+  end_all(CallEnd::SWITCH, left);
   thread_->executed.reset();
   thread_->begun = false;
 }
@@ -41,18 +41,18 @@ void StackMachine::on_task_switch(const Step& step, const Owner& owner) {
   if (const std::size_t size = above_scheduler(); size > 1) {
     const OpenFrame& caller = stack().at(size - 2);
     const bool ends = !left_ && (caller.open & OPEN_TASK_END) != 0;
-    if (ends) end_all(EndHow::END, local(step.place));
+    if (ends) end_all(CallEnd::END, local(step.position));
     if (ends) thread_->begun = false;
   }
   if (inlines_ != nullptr) run_to_branch(step);
-  on_owner(owner, step.place);
-  const Place place = local(step.place);
-  stack().away().enable(place);
-  follow_code(place);
-  const Place after = after_branch(place);
+  on_owner(owner, step.position);
+  const StreamPosition position = local(step.position);
+  stack().off_cpu().enable(position);
+  follow_code(position);
+  const StreamPosition after = after_branch(position);
   if (!step.to_known()) return on_return(step, after);
   if (facts_.at(step.to_ip).is(CODE_ENTRY)) {  // ret_from_fork(): a thread begins
-    end_all(EndHow::END, place);
+    end_all(CallEnd::END, position);
     thread_->begun = false;
   }
   if (stack().empty()) return ensure_frame(step.to_ip, after);
@@ -60,32 +60,32 @@ void StackMachine::on_task_switch(const Step& step, const Owner& owner) {
   const std::size_t size = above_scheduler();
   const bool was_untraced = size != 0 && stack().at(size - 1).function == facts_.at(step.to_ip).function;
   if (!was_untraced) return on_return(step, after);
-  stack().pop_to(size, EndHow::RETURN, place, false);  // it was left while packets were disabled
+  stack().pop_to(size, CallEnd::RETURN, position, false);  // it was left while packets were disabled
 }
 
 // What is above the scheduler has returned while packets were disabled, and others have been called.
-void StackMachine::on_task_enabled(std::uint64_t ip, const Place& at, const Owner& owner) {
+void StackMachine::on_task_enabled(std::uint64_t ip, const StreamPosition& at, const Owner& owner) {
   decide_open();
   end_run(at);
   begin_run(ip, at);
   on_owner(owner, at);
-  const Place place = local(at);
-  stack().away().enable(place);
-  follow_code(place);
+  const StreamPosition position = local(at);
+  stack().off_cpu().enable(position);
+  follow_code(position);
   thread_->off = Off::NONE;
-  if (stack().empty()) return ensure_frame(ip, place);
+  if (stack().empty()) return ensure_frame(ip, position);
   if (const std::size_t size = above_scheduler(); size != 0)
-    stack().pop_to(size, EndHow::RETURN, place, false);
-  const CodePlace code = facts_.at(ip);
-  OpenFrame frame = frame_at(How::RESUMED, code.entry);
+    stack().pop_to(size, CallEnd::RETURN, position, false);
+  const CodeLocation code = facts_.at(ip);
+  OpenFrame frame = frame_at(CallKind::RESUMED, code.entry);
   frame.flags = code.is(CODE_KNOWN) ? FRAME_ENTRY : 0;
-  push(frame, place);
+  push(frame, position);
 }
 
 // The kernel returns to the program that exec() has begun.
-void StackMachine::end_program(const Step& step, const Place& after) {
+void StackMachine::end_program(const Step& step, const StreamPosition& after) {
   stack().set_owner(*thread_->executed);
-  end_all(EndHow::END, after);
+  end_all(CallEnd::END, after);
   thread_->executed.reset();
   stack().set_owner(owner_);
   thread_->begun = false;

@@ -14,14 +14,14 @@ struct StateLimits {
 };
 
 template <typename Fields>
-void state_fields(Fields& fields, Place& place) {
-  fields(place.instructions);
-  fields(place.branches);
-  fields(place.stream_instructions);
-  fields(place.offset);
-  fields(place.tsc);
-  fields(place.tsc_error);
-  fields(place.time_known);
+void state_fields(Fields& fields, StreamPosition& position) {
+  fields(position.instructions);
+  fields(position.branches);
+  fields(position.stream_instructions);
+  fields(position.offset);
+  fields(position.tsc);
+  fields(position.tsc_error);
+  fields(position.time_known);
 }
 
 template <typename Fields>

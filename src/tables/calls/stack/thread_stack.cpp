@@ -7,7 +7,7 @@ namespace ptkit::tables::calls {
 std::uint64_t ThreadStack::bytes() const noexcept {
   return frames_.capacity() * sizeof(OpenFrame) + inlined_.capacity() * sizeof(Inlined) +
          visits_.capacity() * sizeof(Visit) + marks_.capacity() * sizeof(Mark) +
-         stubs_.capacity() * sizeof(Stub) + away_.bytes() +
+         stubs_.capacity() * sizeof(Stub) + off_cpu_.bytes() +
          (uses_[0].capacity() + uses_[1].capacity() + uses_[2].capacity()) * sizeof(Use);
 }
 
@@ -31,7 +31,7 @@ void ThreadStack::enter(OpenFrame& frame, const Below& below) {
     frame.depth = below.depth;
     frame.flags |= below.flag;
   }
-  frame.away = away_.begin();
+  frame.off_cpu = off_cpu_.begin();
   frame.space = owner_.space;
   find_cell(frame);
   count(frame);
@@ -83,7 +83,7 @@ void ThreadStack::open_inlined(const OpenFrame& frame, std::uint32_t call, bool 
   opened.frame.flags |= std::uint16_t{FRAME_CONTINUES};
 }
 
-void ThreadStack::close_inlined(EndHow how, const Place& end) {
+void ThreadStack::close_inlined(CallEnd how, const StreamPosition& end) {
   OpenFrame open = inlined_.back().frame;
   mark_undecided(open, frames_.size() - 1);
   Visit& visit = visits_[inlined_.back().call];
@@ -92,7 +92,7 @@ void ThreadStack::close_inlined(EndHow how, const Place& end) {
   inlined_.pop_back();
   innermost().inner_instructions += end.instructions - open.begin.instructions;
   emit(open, how, end);
-  away_.keep(innermost().away + 1);
+  off_cpu_.keep(innermost().off_cpu + 1);
 }
 
 void ThreadStack::doubt(std::size_t first) noexcept {
@@ -105,10 +105,10 @@ void ThreadStack::mark_undecided(OpenFrame& open, std::size_t index) const noexc
   if (index >= doubt_begin_ && index < doubt_end_) open.doubt();
 }
 
-void ThreadStack::return_below(const OpenFrame& caller, const Place& end) {
+void ThreadStack::return_below(const OpenFrame& caller, const StreamPosition& end) {
   frames_.front().parent = ids_.next;
   frames_.front().flags |= std::uint16_t{FRAME_PARENT};
-  pop_chain(EndHow::RETURN, end);
+  pop_chain(CallEnd::RETURN, end);
   push_below(caller);
 }
 
@@ -129,7 +129,7 @@ void ThreadStack::push_below(OpenFrame frame) {
     frame.more[i].instructions = other.instructions;
     frame.more[i].branches = other.branches;
   }
-  push(frame).away = away_.begin_at(segment_away_);
+  push(frame).off_cpu = off_cpu_.begin_at(segment_off_cpu_);
 }
 
 // What a frame that ends has by more groups.
@@ -150,7 +150,7 @@ void ThreadStack::share_more(const OpenFrame& open, Frame& frame) {
   }
 }
 
-void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
+void ThreadStack::emit(const OpenFrame& open, CallEnd how, const StreamPosition& end) {
   Frame frame;
   frame.id = open.id;
   frame.parent = open.parent;
@@ -167,7 +167,7 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
       (std::max(open.inner_instructions, open.outside_instructions) - open.outside_instructions);
   frame.branches = end.branches - frame.begin.branches;
   frame.end = end;
-  frame.away = is_open_before ? away_.sum().without(window_.away) : away_.since(open.away);
+  frame.off_cpu = is_open_before ? off_cpu_.sum().without(window_.off_cpu) : off_cpu_.since(open.off_cpu);
   frame.segment = segment_;
   frame.function = open.function;
   frame.group = open.function;
@@ -182,13 +182,13 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   const bool has_code = open.function >= kFirstFunction && (open.flags & FRAME_IMPORT) == 0;
   const bool began_before =
       is_open_before && !(has_code && open.begin.instructions == window_.begin.instructions);
-  const bool ends_after = ids_.is_ending && how == EndHow::END;
+  const bool ends_after = ids_.is_ending && how == CallEnd::END;
   if (ends_after) frame.flags |= std::uint16_t{FRAME_ENDS_AFTER};
   if (began_before)
     frame.flags = static_cast<std::uint16_t>((frame.flags & ~FRAME_BEGIN_SEEN) | FRAME_BEGINS_BEFORE);
   // Control flow is not known before its first instruction was executed.
-  const bool is_cut = how == EndHow::GAP || how == EndHow::END;
-  if (is_cut && frame.instructions == 0 && has_code && !away_.ended_off())
+  const bool is_cut = how == CallEnd::GAP || how == CallEnd::END;
+  if (is_cut && frame.instructions == 0 && has_code && !off_cpu_.ended_off())
     frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
   if (frame.begin.time_known) frame.flags |= std::uint16_t{FRAME_TIME_KNOWN};
   if (end.time_known) frame.flags |= std::uint16_t{FRAME_END_TIME_KNOWN};
@@ -210,7 +210,7 @@ void ThreadStack::emit(const OpenFrame& open, EndHow how, const Place& end) {
   sink_.on_frame(frame, owner);
 }
 
-void ThreadStack::pop(EndHow how, const Place& end) {
+void ThreadStack::pop(CallEnd how, const StreamPosition& end) {
   while (has_inlined()) close_inlined(how, end);
   OpenFrame open = frames_.back();
   frames_.pop_back();
@@ -226,16 +226,16 @@ void ThreadStack::pop(EndHow how, const Place& end) {
   }
   last_end_ = how;
   emit(open, how, end);
-  away_.keep(frames_.empty() ? 0 : innermost().away + 1);
+  off_cpu_.keep(frames_.empty() ? 0 : innermost().off_cpu + 1);
 }
 
-void ThreadStack::pop_chain(EndHow how, const Place& end) {
+void ThreadStack::pop_chain(CallEnd how, const StreamPosition& end) {
   const std::uint32_t tails = top().tails;
   pop(how, end);
-  for (std::uint32_t i = 0; i < tails && !frames_.empty(); ++i) pop(EndHow::TAIL, end);
+  for (std::uint32_t i = 0; i < tails && !frames_.empty(); ++i) pop(CallEnd::TAIL, end);
 }
 
-void ThreadStack::pop_to(std::size_t size, EndHow how, const Place& end, bool exact) {
+void ThreadStack::pop_to(std::size_t size, CallEnd how, const StreamPosition& end, bool exact) {
   while (frames_.size() > size) {
     if (!exact) innermost().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
     if (has_inlined()) {
@@ -278,17 +278,17 @@ Stub ThreadStack::leave_stub() {
   return stub;
 }
 
-void ThreadStack::begin_segment(const Place& begin) noexcept {
+void ThreadStack::begin_segment(const StreamPosition& begin) noexcept {
   segment_ = ++ids_.segment;
   segment_begin_ = bare_since_ = begin;
-  segment_away_ = away_.sum();
-  away_.begin_again();
+  segment_off_cpu_ = off_cpu_.sum();
+  off_cpu_.begin_again();
   bottom_depth_ = 0;
 }
 
-void ThreadStack::begin_window(const Place& begin) {
-  away_.sum_up_to(begin);
-  window_ = {begin, away_.sum()};
+void ThreadStack::begin_window(const StreamPosition& begin) {
+  off_cpu_.sum_up_to(begin);
+  window_ = {begin, off_cpu_.sum()};
   ids_.first_inside = ids_.next;
   std::uint64_t above = begin.instructions;  // where the frame above begins
   std::size_t inlined = inlined_.size();

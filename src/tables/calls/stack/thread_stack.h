@@ -10,9 +10,9 @@
 
 #include "tables/calls/code/code_facts.h"
 #include "tables/calls/code/inline_facts.h"
-#include "tables/calls/stack/away_time.h"
 #include "tables/calls/stack/frame.h"
 #include "tables/calls/stack/frame_groups.h"
+#include "tables/calls/stack/off_cpu_time.h"
 #include "tables/calls/stack/state_fields.h"
 
 namespace ptkit::tables::calls {
@@ -26,12 +26,12 @@ enum OpenFlag : std::uint16_t {
   OPEN_KERNEL = 32,    // entered from user code
   OPEN_SWITCH = 64,    // continues on another stack
   OPEN_LEAVE = 128,    // the same, and leaves this one for good
-  OPEN_PARK = 256,     // calls a function on another stack
+  OPEN_MCALL = 256,    // calls a function on another stack
   // Of the kernel's functions.
-  OPEN_TASK_SWITCH = 512,  // returns on another thread's stack
-  OPEN_SCHEDULER = 1024,   // calls such a function
-  OPEN_TASK_END = 2048,    // the thread does not come back from it
-  OPEN_STUFFING = 4096,    // a call that only fills the return stack buffer
+  OPEN_TASK_SWITCH = 512,    // returns on another thread's stack
+  OPEN_SCHEDULER = 1024,     // calls such a function
+  OPEN_TASK_END = 2048,      // the thread does not come back from it
+  OPEN_RSB_STUFFING = 4096,  // a call that only fills the return stack buffer
   // Of user code.
   OPEN_FAR = 1,            // entered by a far transfer, which may go back behind it
   OPEN_FIRST = 8192,       // the first code of a thread, from its first instruction on
@@ -58,14 +58,14 @@ struct OpenFrame {
   std::uint64_t known_instructions = 0;  // of those of the same function
   std::uint64_t known_branches = 0;
   std::uint64_t outside_instructions = 0;  // of inner_instructions: before the window
-  Place begin;                             // with counts of the thread
+  StreamPosition begin;                    // with counts of the thread
   std::uint32_t function = kUnknownFunction;
   std::uint32_t cell = 0;
   trace::SpaceId space = trace::kAnySpace;  // in which it was entered
   std::int32_t depth = 0;
-  std::uint32_t tails = 0;  // tail frames below that share the return address
-  std::uint32_t away = 0;   // number in an AwayClock
-  How how = How::ROOT;
+  std::uint32_t tails = 0;    // tail frames below that share the return address
+  std::uint32_t off_cpu = 0;  // number in an OffCpuClock
+  CallKind how = CallKind::ROOT;
   std::uint16_t flags = 0;  // FrameFlag
   std::uint16_t open = 0;   // OpenFlag
   std::uint8_t inline_level = 0;
@@ -74,7 +74,7 @@ struct OpenFrame {
   [[nodiscard]] bool returns_to(std::uint64_t ip) const noexcept {
     return return_ip == ip && (flags & FRAME_RETURN) != 0;
   }
-  // Another frame may have gone on in its place.
+  // Control may have returned to another frame.
   void doubt() noexcept { flags = static_cast<std::uint16_t>((flags & ~FRAME_EXACT) | FRAME_UNDECIDED); }
 };
 
@@ -116,31 +116,31 @@ class ThreadStack {
     return frames_[frames_.size() - 1 - frames_.back().tails];
   }
   // The top returns for a signal handler, or is one.
-  [[nodiscard]] bool in_handler() const noexcept { return chain().how == How::SIGNAL; }
+  [[nodiscard]] bool in_handler() const noexcept { return chain().how == CallKind::SIGNAL; }
   [[nodiscard]] OpenFrame& at(std::size_t index) noexcept { return frames_[index]; }
   [[nodiscard]] const OpenFrame& at(std::size_t index) const noexcept { return frames_[index]; }
   [[nodiscard]] const Owner& owner() const noexcept { return owner_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   void set_owner(const Owner& owner) noexcept { owner_ = owner; }
-  [[nodiscard]] AwayClock& away() noexcept { return away_; }
+  [[nodiscard]] OffCpuClock& off_cpu() noexcept { return off_cpu_; }
 
   // Opens a frame at the top. Its id, parent and depth are set here.
   OpenFrame& push(const OpenFrame& frame);
   // Ends the frame at the top.
-  void pop(EndHow how, const Place& end);
+  void pop(CallEnd how, const StreamPosition& end);
   // Ends the frame at the top and those that jumped to it: all share the return address.
-  void pop_chain(EndHow how, const Place& end);
+  void pop_chain(CallEnd how, const StreamPosition& end);
   // Ends the frames from the top down to `size` frames. Frames are not exact any more unless `exact`.
-  void pop_to(std::size_t size, EndHow how, const Place& end, bool exact);
-  // Removes the frame at the top as if it never was. False: other frames came after it, or none is below it.
+  void pop_to(std::size_t size, CallEnd how, const StreamPosition& end, bool exact);
+  // Removes the top frame and its rows. False: it has inner frames, or none is below it.
   [[nodiscard]] bool cancel();
   // Ends the last frames, which share a return address. They return to `caller`, which began before the
   // segment.
-  void return_below(const OpenFrame& caller, const Place& end);
+  void return_below(const OpenFrame& caller, const StreamPosition& end);
   // The following frames are of other executions: nothing is known of what is below them.
-  void begin_segment(const Place& begin) noexcept;
+  void begin_segment(const StreamPosition& begin) noexcept;
   // The window begins. Of open frames, what is from here on counts.
-  void begin_window(const Place& begin);
+  void begin_window(const StreamPosition& begin);
 
   // Adds the ids of open frames.
   void add_ids(std::vector<std::uint64_t>& ids) const;
@@ -170,11 +170,11 @@ class ThreadStack {
   // Opens a frame of an inlined call above the top frame and its inlined calls. `begins`: where the call
   // begins.
   void open_inlined(const OpenFrame& frame, std::uint32_t call, bool begins);
-  void close_inlined(EndHow how, const Place& end);
+  void close_inlined(CallEnd how, const StreamPosition& end);
   // Which of these frames goes on is not certain: frames from `first` on that are open.
   void doubt(std::size_t first = 0) noexcept;
   // How the last frame ended; from then on, RETURN.
-  [[nodiscard]] EndHow take_last_end() noexcept { return std::exchange(last_end_, EndHow::RETURN); }
+  [[nodiscard]] CallEnd take_last_end() noexcept { return std::exchange(last_end_, CallEnd::RETURN); }
 
   // Changes the function of the top frame, which has just begun.
   void set_function(std::uint64_t entry_ip, std::uint32_t function);
@@ -185,7 +185,7 @@ class ThreadStack {
   void fields_of_state(Fields& fields);
   [[nodiscard]] bool take_up(const StateLimits& limits);
   // Where the next frame at the bottom begins: at the end of the frames before it.
-  [[nodiscard]] const Place& bare_since() const noexcept { return bare_since_; }
+  [[nodiscard]] const StreamPosition& bare_since() const noexcept { return bare_since_; }
 
  private:
   struct Mark {
@@ -215,8 +215,8 @@ class ThreadStack {
   };
   // What was before the window, for frames that are open when it begins.
   struct Window {
-    Place begin;
-    AwayTime away;
+    StreamPosition begin;
+    OffCpuTime off_cpu;
   };
   [[nodiscard]] bool began_before_window(const OpenFrame& frame) const noexcept {
     return frame.id < ids_.first_inside || frame.begin.instructions < window_.begin.instructions;
@@ -253,7 +253,7 @@ class ThreadStack {
   void push_below(OpenFrame frame);
   void mark_undecided(OpenFrame& open, std::size_t index) const noexcept;
   void share_more(const OpenFrame& open, Frame& frame);
-  void emit(const OpenFrame& open, EndHow how, const Place& end);
+  void emit(const OpenFrame& open, CallEnd how, const StreamPosition& end);
 
   FrameIds& ids_;
   MoreGroups* groups_;  // null: by function only
@@ -267,14 +267,14 @@ class ThreadStack {
   std::array<std::vector<Use>, 1 + kMoreGroups> uses_;  // by group
   Window window_;
   std::uint32_t segment_ = 0;
-  Place segment_begin_;
-  AwayClock away_;
-  AwayTime segment_away_;  // at the segment's begin
-  Place bare_since_;
+  StreamPosition segment_begin_;
+  OffCpuClock off_cpu_;
+  OffCpuTime segment_off_cpu_;  // at the segment's begin
+  StreamPosition bare_since_;
   std::int32_t bottom_depth_ = 0;
   std::size_t doubt_begin_ = 0;  // frames in [doubt_begin_, doubt_end_) are undecided
   std::size_t doubt_end_ = 0;
-  EndHow last_end_ = EndHow::RETURN;
+  CallEnd last_end_ = CallEnd::RETURN;
 };
 
 }  // namespace ptkit::tables::calls

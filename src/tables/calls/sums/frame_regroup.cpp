@@ -2,7 +2,7 @@
 
 namespace ptkit::tables::calls {
 
-FrameRegroup::FrameRegroup(const FrameNotes& notes, FrameGroups& groups, Tails tails, std::size_t frames)
+FrameRegroup::FrameRegroup(const FrameIndex& notes, FrameGroups& groups, Tails tails, std::size_t frames)
     : notes_(notes), groups_(groups), mode_(tails), segment_of_(frames) {
   if (tails != Tails::REPLACED) return;
   tails_.resize(frames);
@@ -10,12 +10,12 @@ FrameRegroup::FrameRegroup(const FrameNotes& notes, FrameGroups& groups, Tails t
 }
 
 void FrameRegroup::find_tail(const Frame& frame) {
-  if (frame.how == How::INLINED && (frame.flags & FRAME_PARENT) != 0)
+  if (frame.how == CallKind::INLINED && (frame.flags & FRAME_PARENT) != 0)
     inlined_in_[frame.id] = frame.parent + 1;
   if (!is_tail(frame)) {
     // Control that comes to another function without a return of the one that was jumped to: none of this is
     // of the function that jumped.
-    const bool is_above = frame.how != How::INLINED && (frame.flags & FRAME_PARENT) != 0;
+    const bool is_above = frame.how != CallKind::INLINED && (frame.flags & FRAME_PARENT) != 0;
     if (is_above && frame.parent < frame.id && tails_[frame.parent].any) note_tail(frame.parent, frame);
     return;
   }
@@ -38,7 +38,7 @@ void FrameRegroup::note_tail(std::uint64_t id, const Frame& frame) {
   }
   tail.instructions += frame.instructions;
   tail.branches += frame.branches;
-  tail.away.add(frame.away);
+  tail.away.add(frame.off_cpu);
 }
 
 // A frame that jumped to another function ends there.
@@ -47,7 +47,7 @@ void FrameRegroup::end_at_jump(Frame& frame) const {
   if (!tail.any) return;
   frame.instructions -= tail.instructions;
   frame.branches -= tail.branches;
-  frame.away = frame.away.without(tail.away);
+  frame.off_cpu = frame.off_cpu.without(tail.away);
   frame.end = tail.begin;
   frame.flags &= static_cast<std::uint16_t>(~FRAME_END_TIME_KNOWN);
   if (tail.time_known) frame.flags |= FRAME_END_TIME_KNOWN;
@@ -69,7 +69,7 @@ void FrameRegroup::end_path(std::uint32_t number, Segment& segment) {
 }
 
 void FrameRegroup::put(Frame& frame, trace::SpaceId space) {
-  const FrameNotes::Bottom* const bottom = notes_.bottom_of(frame.id);
+  const FrameIndex::Bottom* const bottom = notes_.bottom_of(frame.id);
   const std::uint32_t number = bottom != nullptr ? bottom->segment : segment_of_[frame.parent];
   segment_of_[frame.id] = number;
   Segment& segment = segments_[number];

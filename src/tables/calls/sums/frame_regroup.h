@@ -1,12 +1,12 @@
-// Recursion of frames by another group than their function, or without tail calls below each other: what a
-// ThreadStack would have found. Frames come by id, so that each comes when it was opened.
+// Recursion of frames by another group than their function, or without tail calls below each other: as if
+// stacks were rebuilt with these settings. Frames arrive in the order in which they were opened.
 #pragma once
 
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
-#include "tables/calls/frame_notes.h"
+#include "tables/calls/frame_index.h"
 #include "tables/calls/stack/frame.h"
 #include "tables/calls/stack/frame_groups.h"
 #include "tables/calls/stack/stack_machine.h"
@@ -16,7 +16,7 @@ namespace ptkit::tables::calls {
 class FrameRegroup {
  public:
   // For ids below `frames`.
-  FrameRegroup(const FrameNotes& notes, FrameGroups& groups, Tails tails, std::size_t frames);
+  FrameRegroup(const FrameIndex& notes, FrameGroups& groups, Tails tails, std::size_t frames);
 
   // Tails::REPLACED: all frames, before the first put().
   void find_tail(const Frame& frame);
@@ -42,10 +42,10 @@ class FrameRegroup {
   };
   // What a function jumped to, and all that was executed from there on.
   struct Tail {
-    Place begin;
+    StreamPosition begin;
     std::uint64_t instructions = 0;
     std::uint64_t branches = 0;
-    AwayTime away;
+    OffCpuTime away;
     bool time_known = false;
     bool any = false;
   };
@@ -56,7 +56,7 @@ class FrameRegroup {
   }
   // A function that jumps far does not end there: see StackMachine::push_tail().
   [[nodiscard]] bool is_tail(const Frame& frame) const noexcept {
-    return frame.how == How::TAIL && (frame.flags & FRAME_PARENT) != 0 && frame.parent < frame.id &&
+    return frame.how == CallKind::TAIL && (frame.flags & FRAME_PARENT) != 0 && frame.parent < frame.id &&
            !notes_.is_far(frame.id);
   }
   void note_tail(std::uint64_t id, const Frame& frame);
@@ -64,7 +64,7 @@ class FrameRegroup {
   void end_path(std::uint32_t number, Segment& segment);
   void end_at_jump(Frame& frame) const;
 
-  const FrameNotes& notes_;
+  const FrameIndex& notes_;
   FrameGroups& groups_;
   Tails mode_;
   std::vector<std::uint32_t> segment_of_;  // by id

@@ -58,7 +58,7 @@ void Outermost::add(const Frame& frame, const GroupShare& share) {
   if (share.is_recursive || !frame.has_times()) return;
   least += frame.least_time();
   most += frame.most_time();
-  away.add(frame.away);
+  away.add(frame.off_cpu);
 }
 
 void Outermost::add_all(const Outermost& others) {

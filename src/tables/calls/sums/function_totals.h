@@ -23,7 +23,7 @@ struct Outermost {
   std::uint64_t branches = 0;
   std::uint64_t least = 0;
   std::uint64_t most = 0;
-  AwayTime away;
+  OffCpuTime away;
 
   void add(const Frame& frame, const GroupShare& share);
   void add_all(const Outermost& others);

@@ -9,7 +9,7 @@
 
 namespace ptkit::tables::calls {
 
-TableFrames::TableFrames(const FrameNotes& notes, const CallRows& rows) : notes_(notes), rows_(rows) {
+TableFrames::TableFrames(const FrameIndex& notes, const CallRows& rows) : notes_(notes), rows_(rows) {
   bool is_ordered = true;
   for (std::size_t row = 1; row < rows_.rows && is_ordered; ++row)
     is_ordered = rows_.id[row - 1] < rows_.id[row];
@@ -52,7 +52,7 @@ Frame TableFrames::frame_at(std::size_t row) const noexcept {
   frame.parent = rows_.parent[row];
   frame.function = frame.group = rows_.function[row];
   frame.flags = rows_.flags[row];
-  frame.how = static_cast<How>(rows_.how[row]);
+  frame.how = static_cast<CallKind>(rows_.how[row]);
   if (rows_.inline_level.first != nullptr) frame.inline_level = rows_.inline_level[row];
   const bool knows_entry = (frame.flags & FRAME_ENTRY) != 0;
   frame.entry_ip = knows_entry ? rows_.entry_ip[row] : notes_.functions().at(frame.function).entry_ip;
@@ -66,8 +66,8 @@ Frame TableFrames::frame_at(std::size_t row) const noexcept {
   const auto length = [row](const CellView<std::int64_t>& least, const CellView<std::int64_t>& error) {
     return Length{CallRows::count(least, row), CallRows::count(least, row) + CallRows::count(error, row)};
   };
-  frame.away = {length(rows_.untraced, rows_.untraced_error), length(rows_.switched, rows_.switched_error),
-                length(rows_.lost, rows_.lost_error)};
+  frame.off_cpu = {length(rows_.untraced, rows_.untraced_error), length(rows_.switched, rows_.switched_error),
+                   length(rows_.lost, rows_.lost_error)};
   return frame;
 }
 
@@ -78,7 +78,7 @@ std::unique_ptr<tables::columns::Batch> TableFrames::functions(By by, Tails tail
   if (by == By::FUNCTION && tails == Tails::NESTED) {
     for (std::size_t row = 0; row < rows_.rows; ++row) {
       Frame frame = frame_at(row);
-      const FrameNotes::Share share = notes_.share_of(frame);
+      const FrameIndex::Share share = notes_.share_of(frame);
       frame.new_instructions = share.instructions;
       frame.new_branches = share.branches;
       totals.on_frame(frame, {});

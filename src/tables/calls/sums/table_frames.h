@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "tables/calls/frame_notes.h"
+#include "tables/calls/frame_index.h"
 #include "tables/calls/stack/frame_groups.h"
 #include "tables/calls/stack/stack_machine.h"
 #include "tables/columns/batch.h"
@@ -45,7 +45,7 @@ struct CallRows {
 class TableFrames {
  public:
   // `notes` are of the table that the rows are from. They and the columns must outlive this.
-  TableFrames(const FrameNotes& notes, const CallRows& rows);
+  TableFrames(const FrameIndex& notes, const CallRows& rows);
 
   // All frames that were read have one row.
   [[nodiscard]] bool is_whole() const noexcept { return is_whole_; }
@@ -81,7 +81,7 @@ class TableFrames {
   [[nodiscard]] Frame frame_at(std::size_t row) const noexcept;
   [[nodiscard]] std::vector<std::size_t> callers_first() const;
 
-  const FrameNotes& notes_;
+  const FrameIndex& notes_;
   CallRows rows_;
   std::vector<std::size_t> order_;  // rows by id; empty: they are in this order
   bool is_whole_ = false;

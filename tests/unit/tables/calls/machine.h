@@ -20,15 +20,16 @@ class GivenCode final : public CodeFacts {
   static constexpr std::uint32_t kFirstThread = kFirstFunction + 0x1000;  // behind the functions of code
 
   CodeVersion follow(trace::SpaceId, std::uint64_t) override { return {}; }
-  [[nodiscard]] CodePlace at(std::uint64_t ip) override {
+  [[nodiscard]] CodeLocation at(std::uint64_t ip) override {
     constexpr std::uint64_t kKernelFunctions = 0x800;
     const std::uint64_t number = (ip / kSize & (kKernelFunctions - 1)) + (ip >> 63U) * kKernelFunctions;
     if (unknown.contains(ip / kSize * kSize)) return {ip, kUnknownFunction, 0};
-    CodePlace place{ip / kSize * kSize, kFirstFunction + static_cast<std::uint32_t>(number), CODE_KNOWN};
-    if (ip % kSize == 0) place.flags |= CODE_ENTRY;
-    if (const auto found = flags.find(place.entry); found != flags.end()) place.flags |= found->second;
-    if (pads.contains(ip)) place.flags |= CODE_LANDING_PAD;
-    return place;
+    CodeLocation location{ip / kSize * kSize, kFirstFunction + static_cast<std::uint32_t>(number),
+                          CODE_KNOWN};
+    if (ip % kSize == 0) location.flags |= CODE_ENTRY;
+    if (const auto found = flags.find(location.entry); found != flags.end()) location.flags |= found->second;
+    if (pads.contains(ip)) location.flags |= CODE_LANDING_PAD;
+    return location;
   }
   [[nodiscard]] std::uint32_t function_at(std::uint64_t ip) override { return at(ip).function; }
   [[nodiscard]] std::uint32_t function_of_thread(std::int64_t tid) override {
@@ -117,7 +118,7 @@ class Program {
   [[nodiscard]] Step step_of(flow::BranchKind kind, std::uint64_t from,
                              std::optional<std::uint64_t> to) const {
     Step step;
-    step.place = place;
+    step.position = position;
     step.from_ip = from;
     step.to_ip = to.value_or(0);
     step.kind = kind;
@@ -129,8 +130,8 @@ class Program {
   // The next row comes after a branch.
   void end_branch() {
     go_on(1);
-    ++place.branches;
-    place.offset += 2;
+    ++position.branches;
+    position.offset += 2;
   }
   void call(std::uint64_t from, std::uint64_t to) { branch(flow::BranchKind::CALL, from, to); }
   void jump(std::uint64_t from, std::uint64_t to) { branch(flow::BranchKind::JUMP, from, to); }
@@ -140,21 +141,21 @@ class Program {
   void ret(std::uint64_t from, std::uint64_t to) { branch(flow::BranchKind::RETURN, from, to); }
   void syscall(std::uint64_t from) { branch(flow::BranchKind::SYSCALL, from, std::nullopt); }
   void async(std::uint64_t from) {
-    --place.branches;
-    --place.instructions;
-    --place.stream_instructions;
+    --position.branches;
+    --position.instructions;
+    --position.stream_instructions;
     branch(flow::BranchKind::ASYNC, from, std::nullopt, 1);
   }
-  void enable(std::uint64_t ip) { machine.on_enabled(ip, place); }
+  void enable(std::uint64_t ip) { machine.on_enabled(ip, position); }
   // `instructions` more were executed at the end.
   void finish(std::uint64_t instructions = 5) {
     go_on(instructions);
-    machine.finish(place);
+    machine.finish(position);
   }
   // Executes instructions.
   void go_on(std::uint64_t instructions) {
-    place.instructions += instructions;
-    place.stream_instructions += instructions;
+    position.instructions += instructions;
+    position.stream_instructions += instructions;
   }
   [[nodiscard]] std::uint64_t self_sum() const {
     std::uint64_t sum = 0;
@@ -165,7 +166,7 @@ class Program {
   GivenCode code;
   Frames frames;
   StackMachine machine;
-  Place place;
+  StreamPosition position;
   bool in_tx = false;
 };
 

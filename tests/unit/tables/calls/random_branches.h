@@ -39,7 +39,7 @@ inline void give_code(Program& program) {
   program.code.flags[0x700] = CODE_COLD;
   program.code.flags[0x800] = CODE_SWITCH;
   program.code.flags[0x900] = CODE_SWITCH | CODE_LEAVE;
-  program.code.flags[0xa00] = CODE_PARK;
+  program.code.flags[0xa00] = CODE_MCALL;
   program.code.flags[kKernelCode + 0x300] = CODE_TASK_SWITCH;
   program.code.flags[kKernelCode + 0x400] = CODE_SCHEDULER;
   program.code.flags[kKernelCode + 0x500] = CODE_TASK_END;
@@ -56,7 +56,7 @@ inline bool resume(Program& before, Resumption& resumption) {
   resumption.state = std::move(written.bytes());
   Program& program = resumption.program;
   give_code(program);
-  program.place = before.place;
+  program.position = before.position;
   program.machine.set_window();
   base::FieldReader fields(resumption.state);
   resumption.is_restored = program.machine.restore(fields, kNoLimits) && fields.rest().empty();
@@ -80,28 +80,28 @@ inline void run_random(Program& first, std::uint32_t seed, std::size_t branches,
   for (std::size_t i = 0; i < branches; ++i) {
     const bool resumes = resumption != nullptr && now == &first && i >= resumption->row;
     if (resumes && resume(first, *resumption)) now = &resumption->program;
-    if (window && window->begin == i) now->machine.on_limit(0, now->place);
-    if (window && window->end == i) return now->machine.on_limit(1, now->place);
+    if (window && window->begin == i) now->machine.on_limit(0, now->position);
+    if (window && window->end == i) return now->machine.on_limit(1, now->position);
     const std::uint64_t what = below(40);
     if (what == 0) {
-      now->machine.on_gap(now->place, now->place);
+      now->machine.on_gap(now->position, now->position);
     } else if (what == 1) {
       now->enable(address());
     } else if (what == 2) {
       const auto thread = static_cast<std::int64_t>(below(3));
       const auto space = static_cast<trace::SpaceId>(below(2));
-      now->machine.on_owner({0, 1, thread, space}, now->place);
+      now->machine.on_owner({0, 1, thread, space}, now->position);
     } else if (what == 3 && below(2) == 0) {
       const Owner owner{0, 1, static_cast<std::int64_t>(below(3)), 0};
       if (below(2) == 0) {
         const std::uint64_t from = address();
         now->switch_task(from, address(), owner);
       } else {
-        now->machine.on_task_enabled(address(), now->place, owner);
+        now->machine.on_task_enabled(address(), now->position, owner);
       }
     } else if (what == 3) {
-      now->machine.on_leave(now->place);
-      now->machine.on_owner({0, 1, 1, 0}, now->place);
+      now->machine.on_leave(now->position);
+      now->machine.on_owner({0, 1, 1, 0}, now->position);
     } else {
       now->in_tx = below(16) == 0;
       const auto kind = static_cast<flow::BranchKind>(below(17));

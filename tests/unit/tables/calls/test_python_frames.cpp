@@ -143,7 +143,7 @@ TEST(PythonFrames, RowsAndTreesHaveTheNextShownParent) {
   FrameTable table({}, tables::columns::kAllColumns, 0, true);
   PythonFrames of_table(FrameView::PYTHON, trace.functions, *trace.symbols, table);
   run(trace, of_table);
-  FrameNotes notes;
+  FrameIndex notes;
   const auto rows = table.take(100, trace.functions, notes);
   ASSERT_EQ(rows->rows(), 4u);
   const std::vector<std::uint64_t> ids(rows->cells<calls_id>(), rows->cells<calls_id>() + 4);
@@ -182,16 +182,16 @@ TEST(PythonFrames, FunctionThatAHiddenOneJumpsToIsCalled) {
   FrameTable table({}, tables::columns::kAllColumns, 0, true);
   PythonFrames python(FrameView::PYTHON, trace.functions, *trace.symbols, table);
   Frame sorted = trace.frame(2, 1, SORTED, 1);
-  sorted.how = How::TAIL;
+  sorted.how = CallKind::TAIL;
   Frame vectorcall = trace.frame(1, 0, VECTORCALL, 1);
-  vectorcall.how = How::CALL;
+  vectorcall.how = CallKind::CALL;
   python.on_frame(sorted, {});
   python.on_frame(vectorcall, {});
   python.on_frame(trace.frame(0, -1, F, 1), {});
-  FrameNotes notes;
+  FrameIndex notes;
   const auto rows = table.take(0, trace.functions, notes);
   ASSERT_EQ(rows->rows(), 2u);
-  EXPECT_EQ(rows->cells<tables::columns::Column::calls_how>()[1], static_cast<std::uint8_t>(How::CALL));
+  EXPECT_EQ(rows->cells<tables::columns::Column::calls_how>()[1], static_cast<std::uint8_t>(CallKind::CALL));
 }
 
 TEST(PythonRole, KnowsPartsAndStubsOfFunctions) {

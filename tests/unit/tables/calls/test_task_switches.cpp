@@ -41,7 +41,7 @@ class Processor final : public TaskSwitches::Taker {
   }
   // `insns` instructions, the branch included.
   void branch(BranchKind kind, std::uint64_t from, std::optional<std::uint64_t> to) {
-    program.place.instructions += kInsns - 1;
+    program.position.instructions += kInsns - 1;
     put(program.step_of(kind, from, to), static_cast<std::uint8_t>(kind));
     program.end_branch();
   }
@@ -93,11 +93,11 @@ class Processor final : public TaskSwitches::Taker {
     for (std::size_t i = 0; i < frames().frames.size(); ++i) {
       const Frame& frame = frames().frames[i];
       if (std::find(entries.begin(), entries.end(), frame.entry_ip) == entries.end()) continue;
-      EXPECT_EQ(frame.end_how, EndHow::RETURN) << std::hex << frame.entry_ip;
+      EXPECT_EQ(frame.end_how, CallEnd::RETURN) << std::hex << frame.entry_ip;
       EXPECT_NE(frame.flags & FRAME_EXACT, 0) << std::hex << frame.entry_ip;
     }
     EXPECT_TRUE(frames().anomalies.empty());
-    EXPECT_EQ(program.self_sum(), program.place.instructions);
+    EXPECT_EQ(program.self_sum(), program.position.instructions);
   }
   // Threads of frames with this entry, in the order in which they ended.
   [[nodiscard]] std::vector<std::int64_t> threads_of(std::uint64_t entry) const {
@@ -117,8 +117,8 @@ class Processor final : public TaskSwitches::Taker {
   void put(const Step& step, std::uint8_t kind) {
     StreamRow row;
     row.step = step;
-    row.step.place = program.place;
-    row.before = program.place;
+    row.step.position = program.position;
+    row.before = program.position;
     row.owner = noted_;
     row.kind = kind;
     row.begins_run = kind == tables::columns::MARK_CONTEXT;
@@ -155,12 +155,12 @@ TEST(TaskSwitches, StacksChangeWhereTheKernelSwitches) {
   EXPECT_EQ(processor.threads_of(kPerf), (std::vector<std::int64_t>{1, 1}));
   EXPECT_EQ(processor.threads_of(kBegin), std::vector<std::int64_t>{2});
   const Frame& begins = processor.frames().of(kBegin);
-  EXPECT_EQ(begins.how, How::THREAD);
-  EXPECT_EQ(begins.end_how, EndHow::RETURN);
+  EXPECT_EQ(begins.how, CallKind::THREAD);
+  EXPECT_EQ(begins.end_how, CallEnd::RETURN);
   // Of thread 1 all frames have returned, of thread 2 those below the switch are open.
   EXPECT_EQ(processor.threads_of(kSchedule), (std::vector<std::int64_t>{1, 2}));
   const Frame& waits = processor.frames().of(kSwitch);
-  EXPECT_EQ(waits.end_how, EndHow::END);
+  EXPECT_EQ(waits.end_how, CallEnd::END);
   EXPECT_EQ(processor.threads_of(kSwitch), (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(processor.threads_of(kEntry), (std::vector<std::int64_t>{1, 2}));
 }
@@ -235,7 +235,7 @@ TEST_P(PacketsAreOff, DuringTheSwitch) {
   EXPECT_EQ(processor.threads_of(kSchedule), std::vector<std::int64_t>{1});
   EXPECT_EQ(processor.threads_of(kPerf), (std::vector<std::int64_t>{1, 1}));
   EXPECT_EQ(processor.frames().of(kPerf).parent, processor.frames().of(kSchedule).id);
-  EXPECT_EQ(processor.frames().of(kPerf).how, How::RESUMED);
+  EXPECT_EQ(processor.frames().of(kPerf).how, CallKind::RESUMED);
 }
 
 TEST(TaskSwitches, ThreadsEndWhereTheyAreLeftForGood) {
@@ -246,12 +246,12 @@ TEST(TaskSwitches, ThreadsEndWhereTheyAreLeftForGood) {
   processor.call(kDead + 0x10, kSchedule);
   processor.note(kIdle);
   processor.switch_to();
-  const std::uint64_t left = processor.program.place.offset;
+  const std::uint64_t left = processor.program.position.offset;
   processor.arrive(1, kEntry + 0x14);
   processor.leave(kMain + 0x14);
   processor.finish();
   const Frame& dead = processor.frames().of(kDead);
-  EXPECT_EQ(dead.end_how, EndHow::END);
+  EXPECT_EQ(dead.end_how, CallEnd::END);
   EXPECT_EQ(dead.end.offset + 2, left);
   processor.expect_returns({kPerf});
 }
@@ -269,8 +269,8 @@ TEST(TaskSwitches, SystemCallThatExecutesAnotherProgramReturns) {
   processor.ret(kG + 0x10, kH + 0x14);
   processor.finish();
   processor.expect_returns({kEntry, kPerf, kG});
-  EXPECT_EQ(processor.frames().of(kF).end_how, EndHow::END);
-  EXPECT_EQ(processor.frames().of(kH).how, How::ROOT);
+  EXPECT_EQ(processor.frames().of(kF).end_how, CallEnd::END);
+  EXPECT_EQ(processor.frames().of(kH).how, CallKind::ROOT);
   EXPECT_EQ(processor.frames().of(kPerf).parent, processor.frames().of(kEntry).id);
   for (std::size_t i = 0; i < processor.frames().frames.size(); ++i) {
     const std::uint64_t entry = processor.frames().frames[i].entry_ip;
@@ -315,10 +315,10 @@ TEST(TaskSwitches, FramesOfAThreadThatLeftForAnotherProcessorDoNotGoOn) {
   const TaskMoves moves(bundle, 0);
   Processor processor;
   processor.program.machine.set_moves(&moves);
-  processor.program.place.time_known = true;
-  processor.program.place.tsc = 400;
+  processor.program.position.time_known = true;
+  processor.program.position.tsc = 400;
   begin_second(processor);
-  processor.program.place.tsc = 600;
+  processor.program.position.tsc = 600;
   processor.enter(kG + 0x20);
   processor.call(kEntry + 0x10, kSchedule);
   processor.switch_to();
@@ -327,11 +327,11 @@ TEST(TaskSwitches, FramesOfAThreadThatLeftForAnotherProcessorDoNotGoOn) {
   processor.finish();
   EXPECT_EQ(processor.threads_of(kEntry), (std::vector<std::int64_t>{1, 1, 2}));
   const Frame& left = processor.frames().of(kMain);
-  EXPECT_EQ(left.end_how, EndHow::SWITCH);
+  EXPECT_EQ(left.end_how, CallEnd::SWITCH);
   EXPECT_EQ(left.end.tsc, 400U);
-  EXPECT_EQ(processor.frames().of(kH).how, How::ROOT);
+  EXPECT_EQ(processor.frames().of(kH).how, CallKind::ROOT);
   EXPECT_TRUE(processor.frames().anomalies.empty());
-  EXPECT_EQ(processor.program.self_sum(), processor.program.place.instructions);
+  EXPECT_EQ(processor.program.self_sum(), processor.program.position.instructions);
 }
 
 TEST(TaskSwitches, NotesInUserCodeStandWhereTheyAre) {

@@ -109,18 +109,18 @@ std::string known_of(const Frame& frame) {
   return text.str();
 }
 
-// Frames that begin after `place`, by their begin: frames of one begin are numbered. Left out are those that
-// return for a function that began before.
+// Frames that begin after `position`, by their begin: frames of one begin are numbered. Left out are those
+// that return for a function that began before.
 std::map<std::pair<std::uint64_t, std::size_t>, std::string> frames_after(const Frames& frames,
-                                                                          std::uint64_t place) {
+                                                                          std::uint64_t position) {
   std::map<std::uint64_t, const Frame*> by_id;
   for (const Frame& frame : frames.frames) by_id[frame.id] = &frame;
   std::map<std::pair<std::uint64_t, std::size_t>, std::string> found;
   for (const auto& [id, frame] : by_id) {
     const Frame* first = frame;
-    while (first->how == How::TAIL && by_id.contains(first->parent)) first = by_id[first->parent];
+    while (first->how == CallKind::TAIL && by_id.contains(first->parent)) first = by_id[first->parent];
     std::size_t number = 0;
-    while (first->begin.offset > place &&
+    while (first->begin.offset > position &&
            !found.try_emplace({frame->begin.offset, number}, known_of(*frame)).second)
       ++number;
   }
@@ -133,11 +133,11 @@ TEST(StackMachine, FindsTheSameFramesWhereverAStreamBegins) {
     for (std::size_t cut = 0; cut < executed.size(); cut += 37) {
       Program whole;
       Program part;
-      std::uint64_t place = 0;
+      std::uint64_t position = 0;
       for (std::size_t i = 0; i < executed.size(); ++i) {
         if (i == cut) {
-          part.place = whole.place;
-          place = whole.place.offset;
+          part.position = whole.position;
+          position = whole.position.offset;
         }
         execute(whole, executed[i]);
         if (i >= cut) execute(part, executed[i]);
@@ -145,7 +145,7 @@ TEST(StackMachine, FindsTheSameFramesWhereverAStreamBegins) {
       whole.finish();
       part.finish();
       EXPECT_EQ(whole.frames.anomalies.size(), 0U) << seed;
-      EXPECT_EQ(frames_after(part.frames, place), frames_after(whole.frames, place))
+      EXPECT_EQ(frames_after(part.frames, position), frames_after(whole.frames, position))
           << seed << " from " << cut;
     }
   }
@@ -158,15 +158,15 @@ TEST(StackMachine, NoFrameSpansAGap) {
     Program program;
     for (const Executed& one : RandomProgram(seed).run(600)) {
       if (random() % 40 == 0) {
-        program.place.offset += 2;
-        gaps.push_back(program.place.offset);
-        program.machine.on_gap(program.place, program.place);
-        program.place.offset += 2;
+        program.position.offset += 2;
+        gaps.push_back(program.position.offset);
+        program.machine.on_gap(program.position, program.position);
+        program.position.offset += 2;
       }
       if (random() % 40 != 0) execute(program, one);
     }
     program.finish();
-    EXPECT_EQ(program.self_sum(), program.place.instructions) << seed;
+    EXPECT_EQ(program.self_sum(), program.position.instructions) << seed;
     for (const Frame& frame : program.frames.frames) {
       for (const std::uint64_t gap : gaps)
         EXPECT_FALSE(frame.begin.offset < gap && frame.end.offset > gap) << seed << ' ' << frame.id;

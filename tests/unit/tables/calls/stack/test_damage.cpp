@@ -11,7 +11,7 @@ TEST(StackMachine, KeepsItsSumsOnRandomBranches) {
     Program program(seed % 2 == 0 ? Tails::NESTED : Tails::REPLACED);
     run_random(program, seed, 4000);
     program.finish();
-    EXPECT_EQ(program.self_sum(), program.place.instructions) << seed;
+    EXPECT_EQ(program.self_sum(), program.position.instructions) << seed;
     std::vector<bool> ids(program.frames.frames.size());
     for (const Frame& frame : program.frames.frames) {
       ASSERT_LT(frame.id, ids.size()) << seed;
@@ -31,7 +31,7 @@ TEST(StackMachine, SearchesNoLongerThanItHasPushed) {
   for (std::size_t i = 0; i < kDepth; ++i) program.ret(0x310, 0x320 + i % 8 * 4);
   program.finish();
   EXPECT_EQ(program.frames.anomalies.size(), kDepth);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 }  // namespace

@@ -18,11 +18,11 @@ TEST(FarTransfers, ToAFunctionBeginAFrame) {
     program.ret(kH + 0x10, kG + 0x14);
     program.ret(kG + 0x40, kMain + 0x14);
     program.finish();
-    EXPECT_EQ(program.frames.of(kG).how, How::TAIL);
-    EXPECT_EQ(program.frames.of(kG).end_how, EndHow::RETURN);
+    EXPECT_EQ(program.frames.of(kG).how, CallKind::TAIL);
+    EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::RETURN);
     EXPECT_EQ(program.frames.of(kG).call_ip, kF + 0x10);
     EXPECT_EQ(program.frames.of(kG).parent, program.frames.of(kF).id);
-    EXPECT_EQ(program.frames.of(kF).end_how, EndHow::TAIL);
+    EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::TAIL);
     EXPECT_EQ(program.frames.of(kF).self_instructions, 10U);
     EXPECT_TRUE(program.frames.anomalies.empty());
   }
@@ -41,8 +41,8 @@ TEST(FarTransfers, GoBackBehindTheTransfer) {
     }
     program.finish();
     EXPECT_EQ(program.frames.of(kG).depth, 1);
-    EXPECT_EQ(program.frames.of(kG).how, How::TAIL);
-    EXPECT_EQ(program.frames.of(kG).end_how, EndHow::RETURN);
+    EXPECT_EQ(program.frames.of(kG).how, CallKind::TAIL);
+    EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::RETURN);
     EXPECT_NE(program.frames.of(kG).flags & FRAME_EXACT, 0);
     EXPECT_EQ(program.frames.of(kG).self_instructions, 20U);
     EXPECT_EQ(program.frames.frames.size(), 7U);
@@ -58,9 +58,9 @@ TEST(FarTransfers, GoBackIntoTheFunction) {
   program.branch(BranchKind::FAR_JUMP, kH + 0x10, kF + 0x80);
   program.ret(kF + 0x90, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::RETURN);
-  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::UNWIND);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::RETURN);
+  EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::UNWIND);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_EQ(program.frames.of(kF).self_instructions, 20U);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
@@ -73,8 +73,8 @@ TEST(FarTransfers, MayReturnForANearCall) {
   program.branch(BranchKind::FAR_JUMP, kG + 0x80, kMain + 0x14);
   program.call(kMain + 0x20, kH);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::RETURN);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::TAIL);
   EXPECT_EQ(program.frames.of(kH).parent, program.frames.of(kMain).id);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
@@ -87,8 +87,8 @@ TEST(FarTransfers, CallsEndWithFarReturns) {
   program.ret(kG + 0x10, kF + 0x14);
   program.branch(BranchKind::FAR_RETURN, kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kF).how, How::CALL);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).how, CallKind::CALL);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_EQ(program.frames.of(kF).return_ip, kMain + 0x14);
   EXPECT_EQ(program.frames.of(kG).parent, program.frames.of(kF).id);
   EXPECT_TRUE(program.frames.anomalies.empty());
@@ -100,8 +100,8 @@ TEST(FarTransfers, OfInterruptsAreNoCalls) {
   program.branch(BranchKind::FAR_CALL, kMain + 0x10, kKernel + 0x2000);
   program.branch(BranchKind::IRET, kKernel + 0x2010, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kKernel + 0x2000).how, How::INTERRUPT);
-  EXPECT_EQ(program.frames.of(kKernel + 0x2000).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kKernel + 0x2000).how, CallKind::INTERRUPT);
+  EXPECT_EQ(program.frames.of(kKernel + 0x2000).end_how, CallEnd::RETURN);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 

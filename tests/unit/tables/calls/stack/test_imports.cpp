@@ -20,7 +20,7 @@ const Frame& import_of(const Program& program) {
   return *found;
 }
 
-void expect_import(const Program& program, How how, std::uint64_t branch) {
+void expect_import(const Program& program, CallKind how, std::uint64_t branch) {
   const Frame& frame = import_of(program);
   ASSERT_EQ(frame.function, kImport);
   EXPECT_EQ(frame.how, how);
@@ -29,8 +29,8 @@ void expect_import(const Program& program, How how, std::uint64_t branch) {
   EXPECT_NE(frame.flags & FRAME_IMPORT, 0);
   EXPECT_NE(frame.flags & FRAME_EXACT, 0);
   EXPECT_EQ(frame.instructions, 0U);
-  EXPECT_EQ(frame.end_how, EndHow::RETURN);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(frame.end_how, CallEnd::RETURN);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
@@ -40,7 +40,7 @@ TEST(Imports, CallsHaveFramesWithoutInstructions) {
   program.branch(BranchKind::CALL_INDIRECT, kMain + 0x10, std::nullopt);
   program.enable(kMain + 0x14);
   program.finish();
-  expect_import(program, How::CALL, kMain + 0x10);
+  expect_import(program, CallKind::CALL, kMain + 0x10);
   EXPECT_EQ(import_of(program).parent, program.frames.of(kMain).id);
 }
 
@@ -51,9 +51,9 @@ TEST(Imports, JumpsAreTailCalls) {
   program.branch(BranchKind::JUMP_INDIRECT, kF + 0x10, std::nullopt);
   program.enable(kMain + 0x14);
   program.finish();
-  expect_import(program, How::TAIL, kF + 0x10);
+  expect_import(program, CallKind::TAIL, kF + 0x10);
   EXPECT_EQ(import_of(program).parent, program.frames.of(kF).id);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::TAIL);
 }
 
 TEST(Imports, StubsLeadToThem) {
@@ -64,7 +64,7 @@ TEST(Imports, StubsLeadToThem) {
   program.branch(BranchKind::JUMP_INDIRECT, kG, std::nullopt, 1);
   program.enable(kMain + 0x14);
   program.finish();
-  expect_import(program, How::PLT, kG);
+  expect_import(program, CallKind::PLT, kG);
   ASSERT_EQ(program.frames.frames.size(), 2U);
 }
 

@@ -111,8 +111,8 @@ TEST_F(Inlines, CallsThatAreInlinedHaveFrames) {
   const auto found = of(kFirst);
   ASSERT_EQ(found.size(), 1U);
   const Frame& main = program.frames.of(kMain);
-  EXPECT_EQ(found[0].how, How::INLINED);
-  EXPECT_EQ(found[0].end_how, EndHow::RETURN);
+  EXPECT_EQ(found[0].how, CallKind::INLINED);
+  EXPECT_EQ(found[0].end_how, CallEnd::RETURN);
   EXPECT_EQ(found[0].entry_ip, kMain + 8);
   EXPECT_EQ(found[0].inline_level, 1);
   EXPECT_EQ(found[0].parent, main.id);
@@ -223,8 +223,8 @@ TEST_F(Inlines, AnExecutionMayBeginBeforeTheLineOnWhichTheCallBegins) {
 TEST_F(Inlines, GoesOnWhenTheThreadComesBack) {
   inlines.put(kMain + 8, kMain + 20, 1);
   program.go_on(3);
-  program.machine.on_leave(program.place);
-  program.machine.on_owner({}, program.place);
+  program.machine.on_leave(program.position);
+  program.machine.on_owner({}, program.position);
   EXPECT_TRUE(of(kFirst).empty());
   program.branch(BranchKind::CALL, kMain + 36, kF, 7);
   program.finish();
@@ -256,8 +256,8 @@ TEST_F(Inlines, AnExceptionEndsCallsInWhichItIsNotCaught) {
   program.finish(1);
   ASSERT_EQ(of(kFirst).size(), 1U);
   ASSERT_EQ(of(kSecond).size(), 1U);
-  EXPECT_EQ(of(kSecond)[0].end_how, EndHow::UNWIND);
-  EXPECT_EQ(of(kFirst)[0].end_how, EndHow::RETURN);
+  EXPECT_EQ(of(kSecond)[0].end_how, CallEnd::UNWIND);
+  EXPECT_EQ(of(kFirst)[0].end_how, CallEnd::RETURN);
 }
 
 TEST_F(Inlines, ATailCallEndsThemWithTheFunction) {
@@ -267,16 +267,16 @@ TEST_F(Inlines, ATailCallEndsThemWithTheFunction) {
   program.ret(kG + 36, kMain + 40);
   program.finish();
   ASSERT_EQ(of(kFirst).size(), 1U);
-  EXPECT_EQ(of(kFirst)[0].end_how, EndHow::TAIL);
+  EXPECT_EQ(of(kFirst)[0].end_how, CallEnd::TAIL);
   EXPECT_EQ(program.frames.of(kG).parent, of(kFirst)[0].id);
 }
 
 TEST_F(Inlines, AGapEndsThem) {
   inlines.put(kMain + 4, kMain + 80, 1);
   program.call(kMain + 36, kF);
-  program.machine.on_gap(program.place, program.place);
+  program.machine.on_gap(program.position, program.position);
   ASSERT_EQ(of(kFirst).size(), 1U);
-  EXPECT_EQ(of(kFirst)[0].end_how, EndHow::GAP);
+  EXPECT_EQ(of(kFirst)[0].end_how, CallEnd::GAP);
 }
 
 TEST_F(Inlines, WhatWasExecutedLastHasThemToo) {
@@ -284,7 +284,7 @@ TEST_F(Inlines, WhatWasExecutedLastHasThemToo) {
   program.call(kMain + 36, kF);
   program.finish(4);
   ASSERT_EQ(of(kFirst).size(), 1U);
-  EXPECT_EQ(of(kFirst)[0].end_how, EndHow::END);
+  EXPECT_EQ(of(kFirst)[0].end_how, CallEnd::END);
   EXPECT_EQ(of(kFirst)[0].instructions, 2U);
 }
 
@@ -315,11 +315,11 @@ TEST(InlinesAtRandom, LeaveOtherFramesAsTheyAre) {
     program.machine.set_inlines(&inlines);
     run_random(program, seed, 4000);
     program.finish();
-    EXPECT_EQ(program.self_sum(), program.place.instructions) << seed;
+    EXPECT_EQ(program.self_sum(), program.position.instructions) << seed;
     std::vector<Frame> others;
     for (const Frame& frame : program.frames.frames) {
       EXPECT_LE(frame.self_instructions, frame.instructions) << seed;
-      if (frame.how != How::INLINED) others.push_back(frame);
+      if (frame.how != CallKind::INLINED) others.push_back(frame);
     }
     EXPECT_LT(others.size(), program.frames.frames.size());
     ASSERT_EQ(others.size(), plain.frames.frames.size()) << seed;
@@ -350,7 +350,7 @@ TEST(InlinesAtRandom, LieInsideOfTheirParents) {
     for (const Frame& frame : program.frames.frames) by_id[frame.id] = &frame;
     ASSERT_EQ(by_id.size(), program.frames.frames.size()) << seed;
     for (const Frame& frame : program.frames.frames) {
-      if (frame.how != How::INLINED) continue;
+      if (frame.how != CallKind::INLINED) continue;
       ASSERT_NE(frame.flags & FRAME_PARENT, 0) << seed;
       const Frame& parent = *by_id.at(frame.parent);
       EXPECT_EQ(frame.depth, parent.depth + 1) << seed;

@@ -17,9 +17,9 @@ TEST(StackMachine, LongjmpGoesToTheCallerOfSetjmp) {
   program.jump_indirect(kG + 0x30, kF + 0x14);
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::LONGJMP);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::LONGJMP);
   EXPECT_NE(program.frames.of(kG).flags & FRAME_EXACT, 0);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
@@ -34,9 +34,9 @@ TEST(StackMachine, ExceptionEndsInTheFrameWithTheLandingPad) {
   program.ret(kF + 0x90, kF + 0x24);
   program.ret(kF + 0x90, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::UNWIND);
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::UNWIND);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::UNWIND);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::UNWIND);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
@@ -50,9 +50,9 @@ TEST(StackMachine, LandingPadBehindACallThatDoesNotReturn) {
   program.ret(kH + 0x30, kF + 0x24);
   program.ret(kF + 0x90, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::UNWIND);
-  EXPECT_EQ(program.frames.frames[2].end_how, EndHow::UNWIND);  // inner f(): its call has no landing pad
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::UNWIND);
+  EXPECT_EQ(program.frames.frames[2].end_how, CallEnd::UNWIND);  // inner f(): its call has no landing pad
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
@@ -73,10 +73,10 @@ TEST(StackMachine, LongjmpToOnePlaceGoesOnOutwards) {
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
   std::size_t left = 0;
-  for (const Frame& frame : program.frames.frames) left += frame.end_how == EndHow::LONGJMP ? 1 : 0;
+  for (const Frame& frame : program.frames.frames) left += frame.end_how == CallEnd::LONGJMP ? 1 : 0;
   EXPECT_EQ(left, 5U);  // g() three times, f() twice
   EXPECT_EQ(program.frames.of(kF).depth, 1);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   for (const Anomaly& anomaly : program.frames.anomalies) EXPECT_EQ(anomaly.kind, AnomalyKind::UNDECIDED);
   EXPECT_EQ(program.frames.anomalies.size(), 2U);  // returns tell where the last one went
 }
@@ -97,8 +97,8 @@ TEST(StackMachine, LongjmpGoesToTheLastCallOfSetjmp) {
   program.ret(kF + 0x40, kF + 0x24);
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::LONGJMP);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::LONGJMP);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   for (const Anomaly& anomaly : program.frames.anomalies) EXPECT_EQ(anomaly.kind, AnomalyKind::UNDECIDED);
   EXPECT_EQ(program.frames.anomalies.size(), 2U);  // returns tell where the last one went
 }
@@ -124,13 +124,13 @@ TEST(StackMachine, ReturnsTellWhereLongjmpWentTo) {
     program.finish();
     std::uint64_t left = 0;
     for (const Frame& frame : program.frames.frames) {
-      if (frame.end_how != EndHow::LONGJMP) continue;
+      if (frame.end_how != CallEnd::LONGJMP) continue;
       ++left;
       EXPECT_NE(frame.flags & FRAME_EXACT, 0);
     }
     EXPECT_EQ(left, 3 - target) << target;  // g(), and the frames of f() above the target
     EXPECT_TRUE(program.frames.anomalies.empty()) << target;
-    EXPECT_EQ(program.self_sum(), program.place.instructions);
+    EXPECT_EQ(program.self_sum(), program.position.instructions);
   }
 }
 
@@ -148,8 +148,8 @@ TEST(StackMachine, LongjmpFromElsewhere) {
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
   EXPECT_EQ(program.frames.of(kF).self_instructions, 30U);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, LongjmpIsDecidedOnAtAGap) {
@@ -163,11 +163,11 @@ TEST(StackMachine, LongjmpIsDecidedOnAtAGap) {
   }
   program.jump_indirect(kG + 0x30, kF + 0x14);
   program.call(kF + 0x60, kG);
-  program.machine.on_gap(program.place, program.place);
+  program.machine.on_gap(program.position, program.position);
   program.finish(0);
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::GAP);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::GAP);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::GAP);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::GAP);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 }  // namespace

@@ -16,13 +16,13 @@ TEST(StackMachine, SystemCallIsALeaf) {
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
   ASSERT_EQ(program.frames.frames.size(), 3U);
-  EXPECT_EQ(program.frames.frames[0].how, How::SYSCALL);
+  EXPECT_EQ(program.frames.frames[0].how, CallKind::SYSCALL);
   EXPECT_EQ(program.frames.frames[0].function, kSyscallFunction);
   EXPECT_EQ(program.frames.frames[0].instructions, 0U);
 }
 
 // Packets end where the kernel is entered, at its entry. They begin anew in user code: behind SYSENTER, at a
-// place that the kernel chooses, or in a signal handler.
+// address that the kernel chooses, or in a signal handler.
 TEST(StackMachine, KernelEntryIsLeftWhereUserCodeGoesOn) {
   constexpr std::uint64_t kVdso = 0x7000;
   constexpr std::uint64_t kEntry = 0xffffffff81000000;
@@ -30,10 +30,10 @@ TEST(StackMachine, KernelEntryIsLeftWhereUserCodeGoesOn) {
   program.code.unknown = {kVdso};
   program.call(kMain + 0x10, kVdso);
   program.branch(BranchKind::SYSCALL, kVdso + 0x10, kEntry);
-  program.machine.on_disabled(program.place);
+  program.machine.on_disabled(program.position);
   program.enable(kVdso + 0x16);
   program.branch(BranchKind::SYSCALL, kVdso + 0x30, kEntry);
-  program.machine.on_disabled(program.place);
+  program.machine.on_disabled(program.position);
   program.enable(kG);
   program.ret(kG + 0x40, 0x9010);
   program.syscall(0x9018);
@@ -41,12 +41,12 @@ TEST(StackMachine, KernelEntryIsLeftWhereUserCodeGoesOn) {
   program.ret(kVdso + 0x40, kMain + 0x14);
   program.finish(0);
   EXPECT_EQ(program.frames.of(kEntry).instructions, 0U);
-  EXPECT_EQ(program.frames.of(kEntry).end_how, EndHow::RETURN);
-  EXPECT_EQ(program.frames.of(kG).how, How::SIGNAL);
-  EXPECT_EQ(program.frames.of(kVdso).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kEntry).end_how, CallEnd::RETURN);
+  EXPECT_EQ(program.frames.of(kG).how, CallKind::SIGNAL);
+  EXPECT_EQ(program.frames.of(kVdso).end_how, CallEnd::RETURN);
   EXPECT_EQ(program.frames.of(kMain).self_instructions, 10U);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, SignalHandlerReturnsToTheInterruptedCode) {
@@ -61,13 +61,13 @@ TEST(StackMachine, SignalHandlerReturnsToTheInterruptedCode) {
   program.enable(kF + 0x20);
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).how, How::SIGNAL);
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kG).how, CallKind::SIGNAL);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::RETURN);
   EXPECT_EQ(program.frames.of(kG).call_ip, kF + 0x20);
   EXPECT_EQ(program.frames.of(kG).parent, program.frames.of(kF).id);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, SignalInASystemCallThatIsRepeated) {
@@ -82,9 +82,9 @@ TEST(StackMachine, SignalInASystemCallThatIsRepeated) {
   program.enable(kF + 0x14);
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).how, How::SIGNAL);
+  EXPECT_EQ(program.frames.of(kG).how, CallKind::SIGNAL);
   EXPECT_EQ(program.frames.of(kG).call_ip, kF + 0x10);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
@@ -103,16 +103,16 @@ TEST(StackMachine, SignalsThatAreDeliveredAtOnce) {
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
   for (const std::uint64_t handler : {kG, kH}) {
-    EXPECT_EQ(program.frames.of(handler).how, How::SIGNAL);
-    EXPECT_EQ(program.frames.of(handler).end_how, EndHow::RETURN);
+    EXPECT_EQ(program.frames.of(handler).how, CallKind::SIGNAL);
+    EXPECT_EQ(program.frames.of(handler).end_how, CallEnd::RETURN);
     EXPECT_EQ(program.frames.of(handler).call_ip, kF + 0x14);
     EXPECT_EQ(program.frames.of(handler).parent, program.frames.of(kF).id);
   }
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
-// A handler makes the kernel call a function at the place that was interrupted, as Go does.
+// A handler makes the kernel call a function at the interrupted address, as Go does.
 TEST(StackMachine, CallThatAHandlerInserts) {
   Program program;
   program.call(kMain + 0x10, kF);
@@ -126,8 +126,8 @@ TEST(StackMachine, CallThatAHandlerInserts) {
   program.ret(kG + 0x40, kF + 0x34);
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kH).how, How::SIGNAL);
-  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kH).how, CallKind::SIGNAL);
+  EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::RETURN);
   EXPECT_EQ(program.frames.of(kG).parent, program.frames.of(kF).id);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
@@ -145,12 +145,12 @@ TEST(StackMachine, HandlerEndsByATailCall) {
     program.ret(kF + 0x40, kMain + 0x14);
     program.finish();
     const bool nested = tails == Tails::NESTED;
-    EXPECT_EQ(program.frames.of(kG).how, How::SIGNAL);
-    EXPECT_EQ(program.frames.of(kG).end_how, EndHow::TAIL);
-    EXPECT_EQ(program.frames.of(kH).how, nested ? How::TAIL : How::SIGNAL);
-    EXPECT_EQ(program.frames.of(kH).end_how, EndHow::RETURN);
+    EXPECT_EQ(program.frames.of(kG).how, CallKind::SIGNAL);
+    EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::TAIL);
+    EXPECT_EQ(program.frames.of(kH).how, nested ? CallKind::TAIL : CallKind::SIGNAL);
+    EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::RETURN);
     EXPECT_NE(program.frames.of(kH).flags & FRAME_EXACT, 0);
-    EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+    EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
     EXPECT_TRUE(program.frames.anomalies.empty());
   }
 }

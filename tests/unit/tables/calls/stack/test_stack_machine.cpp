@@ -27,8 +27,8 @@ TEST(StackMachine, MatchesReturnsOfRecursionByAddress) {
   EXPECT_EQ(frames[2].instructions, 50U);
   EXPECT_EQ(frames[2].new_instructions, 50U);
   EXPECT_EQ(frames[1].new_instructions, 0U);
-  EXPECT_EQ(frames[3].end_how, EndHow::END);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(frames[3].end_how, CallEnd::END);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
@@ -39,13 +39,13 @@ TEST(StackMachine, OneReturnEndsAllTailFrames) {
   program.jump_indirect(kG + 0x10, kH);
   program.ret(kH + 0x10, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kH).how, How::TAIL);
-  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::RETURN);
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::TAIL);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kH).how, CallKind::TAIL);
+  EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::RETURN);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::TAIL);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::TAIL);
   EXPECT_EQ(program.frames.of(kH).parent, program.frames.of(kG).id);
   EXPECT_EQ(program.frames.of(kF).instructions, 30U);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, ReplacesFunctionsThatEndByATailCall) {
@@ -96,7 +96,7 @@ TEST(StackMachine, CallersThatWereNotSeenBeginWithTheStream) {
   EXPECT_EQ(program.frames.of(kG).instructions, 40U);
   EXPECT_EQ(program.frames.of(kMain).depth, -2);
   EXPECT_EQ(program.frames.of(kMain).self_instructions, 5U);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
@@ -119,8 +119,8 @@ TEST(StackMachine, ReturnToADeeperFrameSkipsThoseAbove) {
   program.call(kF + 0x10, kG);
   program.ret(kG + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::UNWIND);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::UNWIND);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   ASSERT_EQ(program.frames.anomalies.size(), 1U);
   EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::SKIPPED_FRAMES);
 }
@@ -133,7 +133,7 @@ TEST(StackMachine, ReturnToAnEntryIsAJumpAndAnAnomaly) {
     program.ret(kF + 0x10, kG);
     program.ret(kG + 0x10, kMain + 0x14);
     program.finish();
-    EXPECT_EQ(program.frames.of(kG).how, How::TAIL);
+    EXPECT_EQ(program.frames.of(kG).how, CallKind::TAIL);
     EXPECT_EQ(program.frames.of(kG).flags & FRAME_EXACT, FRAME_EXACT);
     EXPECT_EQ(program.frames.of(kF).flags & FRAME_EXACT, FRAME_EXACT);
     ASSERT_EQ(program.frames.anomalies.size(), 1U);
@@ -158,7 +158,7 @@ TEST(StackMachine, ReturnsToEntriesAreAnAnomalyEach) {
   program.finish();
   EXPECT_EQ(program.frames.anomalies.size(), 2U);
   EXPECT_EQ(program.frames.of(kMain).depth, 0);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, ReturnThatFitsNothingIsAnAnomaly) {
@@ -170,9 +170,9 @@ TEST(StackMachine, ReturnThatFitsNothingIsAnAnomaly) {
   ASSERT_EQ(program.frames.anomalies.size(), 1U);
   EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::RETURN_ELSEWHERE);
   EXPECT_EQ(program.frames.anomalies[0].expected_ip, kMain + 0x14);
-  EXPECT_EQ(program.frames.of(kG).how, How::RESUMED);
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::RETURN);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.frames.of(kG).how, CallKind::RESUMED);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::RETURN);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, KernelFramesEndWithTheReturnToUserCode) {
@@ -187,11 +187,11 @@ TEST(StackMachine, KernelFramesEndWithTheReturnToUserCode) {
   program.branch(BranchKind::SYSRET, kKernel + 0x20, kF + 0x14);
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kKernel).how, How::SYSCALL);
-  EXPECT_EQ(program.frames.of(kKernel).end_how, EndHow::RETURN);
-  EXPECT_EQ(program.frames.of(kKernel + 0x2000).how, How::INTERRUPT);
+  EXPECT_EQ(program.frames.of(kKernel).how, CallKind::SYSCALL);
+  EXPECT_EQ(program.frames.of(kKernel).end_how, CallEnd::RETURN);
+  EXPECT_EQ(program.frames.of(kKernel + 0x2000).how, CallKind::INTERRUPT);
   EXPECT_EQ(program.frames.of(kKernel + 0x2000).parent, program.frames.of(kKernel + 0x1000).id);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 
@@ -199,19 +199,19 @@ TEST(StackMachine, EachThreadHasItsStack) {
   Program program;
   const Owner one{0, 1, 1, 0};
   const Owner two{0, 1, 2, 0};
-  program.machine.on_owner(one, program.place);
+  program.machine.on_owner(one, program.position);
   program.call(kMain + 0x10, kF);
-  program.machine.on_owner(two, program.place);
+  program.machine.on_owner(two, program.position);
   program.call(kG + 0x10, kH);
-  program.machine.on_owner(one, program.place);
+  program.machine.on_owner(one, program.position);
   program.ret(kF + 0x40, kMain + 0x14);
-  program.machine.on_owner(two, program.place);
+  program.machine.on_owner(two, program.position);
   program.ret(kH + 0x40, kG + 0x14);
   program.finish();
   EXPECT_EQ(program.frames.of(kF).instructions, 10U);
   EXPECT_EQ(program.frames.of(kH).instructions, 10U);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, GapEndsFramesAndReturnsFindThemAgain) {
@@ -220,19 +220,19 @@ TEST(StackMachine, GapEndsFramesAndReturnsFindThemAgain) {
   program.call(kF + 0x10, kG);
   program.call(kG + 0x10, kH);
   const std::uint64_t main = 0;
-  program.machine.on_gap(program.place, program.place);
+  program.machine.on_gap(program.position, program.position);
   program.ret(kH + 0x40, kG + 0x14);
   program.ret(kG + 0x40, kF + 0x14);
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.frames[0].end_how, EndHow::GAP);
+  EXPECT_EQ(program.frames.frames[0].end_how, CallEnd::GAP);
   const Frame& again = program.frames.of(kMain);
-  EXPECT_EQ(again.how, How::RESUMED);
-  EXPECT_EQ(program.frames.of(kF).how, How::RESUMED);
+  EXPECT_EQ(again.how, CallKind::RESUMED);
+  EXPECT_EQ(program.frames.of(kF).how, CallKind::RESUMED);
   EXPECT_EQ(program.frames.of(kF).continues, 1U);
   EXPECT_NE(again.id, main);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, AbortedTransactionEndsItsFrames) {
@@ -244,8 +244,8 @@ TEST(StackMachine, AbortedTransactionEndsItsFrames) {
   program.in_tx = false;
   program.ret(kF + 0x90, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::ABORT);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::ABORT);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
 }
 
 // The only frame has replaced the one that jumped to it.
@@ -256,11 +256,11 @@ TEST(StackMachine, CodeAfterAnAbortIsOfAFrame) {
   program.branch(BranchKind::TX_ABORT, kF + 0x10, kG + 0x20, 3);
   program.in_tx = false;
   program.go_on(4);
-  program.machine.on_disabled(program.place);
+  program.machine.on_disabled(program.position);
   program.enable(kH);
   program.finish();
   EXPECT_EQ(program.frames.of(kG).self_instructions, 5U);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, HasALimitForOpenFrames) {
@@ -269,7 +269,7 @@ TEST(StackMachine, HasALimitForOpenFrames) {
   program.finish();
   ASSERT_EQ(program.frames.anomalies.size(), 1U);
   EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::TOO_DEEP);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // The frame of an inner call is the only one then, and it has no caller to go back to.
@@ -284,7 +284,7 @@ TEST(StackMachine, KeepsInnerCallsAtTheLimitForOpenFrames) {
     program.ret(kG + 0x10, kF + 0x94);
     program.finish();
     EXPECT_EQ(program.frames.anomalies.at(0).kind, AnomalyKind::TOO_DEEP);
-    EXPECT_EQ(program.self_sum(), program.place.instructions);
+    EXPECT_EQ(program.self_sum(), program.position.instructions);
   }
 }
 
@@ -293,14 +293,14 @@ TEST(StackMachine, KeepsInnerCallsOfASchedulersStack) {
   for (const std::uint64_t to : {kG, kF + 0x80, kMain + 0x40}) {
     SCOPED_TRACE(to);
     Program program;
-    program.code.flags[kF] = CODE_PARK;
+    program.code.flags[kF] = CODE_MCALL;
     program.call(kMain + 0x10, kF);
     program.call(kF + 0x20, kF + 0x30);
     program.ret(kF + 0x34, to);
     program.call(to + 0x10, kH);
     program.ret(kH + 0x10, to + 0x14);
     program.finish();
-    EXPECT_EQ(program.self_sum(), program.place.instructions);
+    EXPECT_EQ(program.self_sum(), program.position.instructions);
   }
 }
 
@@ -314,7 +314,7 @@ TEST(StackMachine, KeepsSystemCallsAtTheLimitForOpenFrames) {
     program.ret(to + 8, kF + 0x14);
     program.finish();
     EXPECT_EQ(program.frames.anomalies.at(0).kind, AnomalyKind::TOO_DEEP);
-    EXPECT_EQ(program.self_sum(), program.place.instructions);
+    EXPECT_EQ(program.self_sum(), program.position.instructions);
   }
 }
 
@@ -326,7 +326,7 @@ TEST(StackMachine, HasALimitForTailFrames) {
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
   EXPECT_LE(program.frames.of(kF).depth, static_cast<std::int32_t>(StackMachine::kMostTails) + 2);
-  EXPECT_EQ(program.frames.of(kMain).end_how, EndHow::END);
+  EXPECT_EQ(program.frames.of(kMain).end_how, CallEnd::END);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
 

@@ -11,23 +11,24 @@ namespace {
 constexpr std::size_t kRows = 600;
 constexpr RowWindow kWindow{.begin = 350, .end = 500};
 
-auto place_of(const Place& place) {
-  return std::tuple(place.instructions, place.branches, place.stream_instructions, place.offset, place.tsc);
+auto position_of(const StreamPosition& position) {
+  return std::tuple(position.instructions, position.branches, position.stream_instructions, position.offset,
+                    position.tsc);
 }
 
 void expect_same(const Frame& one, const Frame& other) {
   const auto begins = [](const Frame& frame) {
     return std::tuple(frame.id, frame.parent, frame.entry_ip, frame.call_ip, frame.return_ip, frame.import_ip,
                       frame.continues, frame.segment, frame.depth, frame.how, frame.flags, frame.is_far,
-                      frame.function, place_of(frame.begin));
+                      frame.function, position_of(frame.begin));
   };
   const auto ends = [](const Frame& frame) {
     return std::tuple(frame.instructions, frame.self_instructions, frame.new_instructions, frame.branches,
-                      frame.new_branches, frame.end_how, place_of(frame.end));
+                      frame.new_branches, frame.end_how, position_of(frame.end));
   };
   EXPECT_EQ(begins(one), begins(other));
   EXPECT_EQ(ends(one), ends(other));
-  EXPECT_EQ(one.away, other.away);
+  EXPECT_EQ(one.off_cpu, other.off_cpu);
 }
 
 std::vector<Frame> inside(const Program& program) {
@@ -83,7 +84,7 @@ TEST(StackState, DamagedOnesDoNoHarm) {
       ++refused;
       continue;
     }
-    program.place = before.place;
+    program.position = before.position;
     run_random(program, static_cast<std::uint32_t>(round), 60, RowWindow{.begin = 5});
     program.finish();
   }

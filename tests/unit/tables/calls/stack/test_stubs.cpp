@@ -28,13 +28,13 @@ TEST(Stubs, AreTheCallers) {
   ASSERT_EQ(program.frames.frames.size(), 2U);
   const Frame& function = program.frames.frames[0];
   EXPECT_EQ(function.entry_ip, kF);
-  EXPECT_EQ(function.how, How::PLT);
+  EXPECT_EQ(function.how, CallKind::PLT);
   EXPECT_EQ(function.call_ip, kMain + 0x10);
   EXPECT_EQ(function.return_ip, kMain + 0x14);
   EXPECT_EQ(function.instructions, 10U);
   EXPECT_EQ(function.begin.stream_instructions, 20U);
   EXPECT_EQ(program.frames.of(kMain).self_instructions, 25U);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // The function that jumps has the instructions of the stub, also where it ends there.
@@ -48,11 +48,11 @@ TEST(Stubs, AreTheFunctionsThatJump) {
     program.ret(kF + 0x40, kMain + 0x14);
     program.finish();
     ASSERT_EQ(program.frames.frames.size(), 3U);
-    EXPECT_EQ(program.frames.of(kF).how, How::TAIL);
+    EXPECT_EQ(program.frames.of(kF).how, CallKind::TAIL);
     EXPECT_EQ(program.frames.of(kF).call_ip, kH + 0x10);
     EXPECT_EQ(program.frames.of(kF).instructions, 10U);
     EXPECT_EQ(program.frames.of(kH).self_instructions, 20U);
-    EXPECT_EQ(program.frames.of(kH).end_how, EndHow::TAIL);
+    EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::TAIL);
   }
 }
 
@@ -71,11 +71,11 @@ TEST(Stubs, MayBeInterrupted) {
   ASSERT_EQ(program.frames.frames.size(), 4U);
   const Frame& outer = program.frames.frames[2];
   EXPECT_EQ(outer.entry_ip, kF);
-  EXPECT_EQ(outer.how, How::PLT);
+  EXPECT_EQ(outer.how, CallKind::PLT);
   EXPECT_EQ(outer.new_instructions, 10U);
   EXPECT_EQ(program.frames.frames[0].new_instructions, 10U);
   EXPECT_EQ(program.frames.of(kH).parent, program.frames.of(kMain).id);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // Code that is not traced returns to the caller.
@@ -84,7 +84,7 @@ TEST(Stubs, HaveAFrameIfTheFunctionIsNotTraced) {
   program.code.flags[kG] = CODE_STUB;
   program.call(kMain + 0x10, kG);
   program.branch(BranchKind::JUMP_INDIRECT, kG, std::nullopt);
-  program.machine.on_disabled(program.place);
+  program.machine.on_disabled(program.position);
   program.enable(kMain + 0x14);
   program.call(kMain + 0x20, kF);
   program.ret(kF + 0x10, kMain + 0x24);
@@ -110,8 +110,8 @@ TEST(Stubs, AreLeftByLongjmp) {
   program.jump(kMain + 0x30, 0x5000);
   program.ret(0x5010, 0x9004);
   program.finish();
-  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::LONGJMP);
-  EXPECT_EQ(program.frames.of(0x5000).how, How::TAIL);
+  EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::LONGJMP);
+  EXPECT_EQ(program.frames.of(0x5000).how, CallKind::TAIL);
   EXPECT_EQ(program.frames.of(0x5000).call_ip, kMain + 0x30);
 }
 
@@ -124,9 +124,9 @@ TEST(Stubs, ResolverEndsWhereTheFunctionBegins) {
   program.jump_indirect(kH + 0x80, kF);
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::TAIL);
   EXPECT_EQ(program.frames.of(kH).instructions, 10U);
-  EXPECT_EQ(program.frames.of(kF).how, How::PLT);
+  EXPECT_EQ(program.frames.of(kF).how, CallKind::PLT);
   EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
   EXPECT_EQ(program.frames.of(kMain).self_instructions, 25U);
 }
@@ -179,8 +179,8 @@ TEST(Stubs, TheFirstEntryOfAPltLeadsToTheResolver) {
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
   ASSERT_EQ(program.frames.frames.size(), 3U);
-  EXPECT_EQ(program.frames.of(kH + 0x40).end_how, EndHow::TAIL);
-  EXPECT_EQ(program.frames.of(kF).how, How::PLT);
+  EXPECT_EQ(program.frames.of(kH + 0x40).end_how, CallEnd::TAIL);
+  EXPECT_EQ(program.frames.of(kF).how, CallKind::PLT);
   EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
 }
 
@@ -195,7 +195,7 @@ TEST(Retpolines, OfAThunkAreIndirectCalls) {
   program.finish();
   ASSERT_EQ(program.frames.frames.size(), 2U);
   EXPECT_EQ(program.frames.frames[0].entry_ip, kF);
-  EXPECT_EQ(program.frames.frames[0].how, How::CALL);
+  EXPECT_EQ(program.frames.frames[0].how, CallKind::CALL);
   EXPECT_EQ(program.frames.frames[0].instructions, 10U);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
@@ -213,8 +213,8 @@ TEST(Retpolines, WithinAFunctionAreIndirectCalls) {
   program.finish();
   ASSERT_EQ(program.frames.frames.size(), 4U);
   const Frame& last = program.frames.of(kF);
-  EXPECT_EQ(last.how, How::CALL);
-  EXPECT_EQ(last.end_how, EndHow::RETURN);
+  EXPECT_EQ(last.how, CallKind::CALL);
+  EXPECT_EQ(last.end_how, CallEnd::RETURN);
   EXPECT_EQ(last.call_ip, kMain + 0x40);
   EXPECT_EQ(last.return_ip, kMain + 0x44);
   EXPECT_EQ(last.instructions, 10U);
@@ -232,8 +232,8 @@ TEST(Retpolines, WithinAFunctionAreIndirectJumps) {
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
   ASSERT_EQ(program.frames.frames.size(), 3U);
-  EXPECT_EQ(program.frames.of(kF).how, How::TAIL);
-  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kF).how, CallKind::TAIL);
+  EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::TAIL);
   EXPECT_EQ(program.frames.of(kH).self_instructions, 6U);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
@@ -247,8 +247,8 @@ TEST(Retpolines, WithinAFunctionMayReturn) {
   branch_by_retpoline(program, kF, kMain + 0x14);
   branch_by_retpoline(program, kMain, 0x5014);
   program.finish();
-  EXPECT_EQ(program.frames.frames[0].end_how, EndHow::RETURN);
-  EXPECT_EQ(program.frames.frames[1].end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.frames[0].end_how, CallEnd::RETURN);
+  EXPECT_EQ(program.frames.frames[1].end_how, CallEnd::RETURN);
   EXPECT_EQ(program.frames.frames[1].parent, program.frames.of(kMain).id);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
@@ -271,14 +271,14 @@ TEST(Retpolines, OfAnUnknownFormAreFoundByTheirReturn) {
   ASSERT_EQ(program.frames.frames.size(), 5U);
   for (const std::size_t call : {0U, 1U}) {
     EXPECT_EQ(program.frames.frames[call].entry_ip, kF);
-    EXPECT_EQ(program.frames.frames[call].how, How::CALL);
+    EXPECT_EQ(program.frames.frames[call].how, CallKind::CALL);
     EXPECT_EQ(program.frames.frames[call].instructions, 10U);
     EXPECT_EQ(program.frames.frames[call].parent, program.frames.of(kMain).id);
   }
-  EXPECT_EQ(program.frames.frames[2].how, How::TAIL);
-  EXPECT_EQ(program.frames.of(kH).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.frames[2].how, CallKind::TAIL);
+  EXPECT_EQ(program.frames.of(kH).end_how, CallEnd::TAIL);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(Retpolines, MayBeInterrupted) {
@@ -295,11 +295,11 @@ TEST(Retpolines, MayBeInterrupted) {
   program.finish();
   EXPECT_TRUE(program.frames.anomalies.empty());
   ASSERT_EQ(program.frames.frames.size(), 3U);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_EQ(program.frames.of(kF).return_ip, kMain + 0x14);
-  EXPECT_EQ(program.frames.of(kKernel + 0x2000).how, How::INTERRUPT);
+  EXPECT_EQ(program.frames.of(kKernel + 0x2000).how, CallKind::INTERRUPT);
   EXPECT_EQ(program.frames.of(kKernel + 0x2000).parent, program.frames.of(kMain).id);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(Retpolines, OfAnUnknownFormMayBeInterrupted) {
@@ -316,7 +316,7 @@ TEST(Retpolines, OfAnUnknownFormMayBeInterrupted) {
   EXPECT_EQ(program.frames.of(kF).return_ip, kMain + 0x14);
   // The inner call has the interrupt's frame, and so one of its own.
   EXPECT_EQ(program.frames.frames.size(), 4U);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(Retpolines, ReturnThunkReturnsForItsCaller) {
@@ -333,7 +333,7 @@ TEST(Retpolines, ReturnThunkReturnsForItsCaller) {
     program.finish();
     ASSERT_EQ(program.frames.frames.size(), 2U);
     EXPECT_EQ(program.frames.frames[0].entry_ip, kF);
-    EXPECT_EQ(program.frames.frames[0].end_how, EndHow::RETURN);
+    EXPECT_EQ(program.frames.frames[0].end_how, CallEnd::RETURN);
   }
 }
 

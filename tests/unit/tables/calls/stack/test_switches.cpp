@@ -1,4 +1,4 @@
-// Stacks that are parked and go on: coroutines and goroutines.
+// Stacks that are suspended and go on: coroutines and goroutines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,13 +22,13 @@ struct Whole : Program {
 TEST(StackMachine, ProcessesOfUnknownThreadsShareNoStack) {
   Program program;
   for (const trace::SpaceId space : {1U, 2U}) {
-    program.machine.on_owner({.space = space}, program.place);
+    program.machine.on_owner({.space = space}, program.position);
     program.enable(kMain);
     program.call(kMain + 0x10, kF);
     program.async(kF + 8);
   }
   for (const trace::SpaceId space : {1U, 2U}) {
-    program.machine.on_owner({.space = space}, program.place);
+    program.machine.on_owner({.space = space}, program.position);
     program.enable(kF + 8);
     program.ret(kF + 0x10, kMain + 0x14);
     program.async(kMain + 0x18);
@@ -44,7 +44,7 @@ TEST(StackMachine, ProcessesOfUnknownThreadsShareNoStack) {
   std::ranges::sort(ended);
   EXPECT_EQ(ended, (decltype(ended){{1, kMain}, {1, kF}, {2, kMain}, {2, kF}}));
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 TEST(StackMachine, CoroutinesHaveStacksOfTheirOwn) {
@@ -61,11 +61,11 @@ TEST(StackMachine, CoroutinesHaveStacksOfTheirOwn) {
   EXPECT_EQ(program.frames.of(kF).depth, 0);
   EXPECT_EQ(program.frames.of(kF).flags & FRAME_PARENT, 0);
   EXPECT_EQ(program.frames.of(kG).parent, program.frames.of(kF).id);
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::END);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::END);
   EXPECT_EQ(program.frames.of(kG).self_instructions, 20U);
   EXPECT_EQ(program.frames.of(kMain).self_instructions, 25U);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // Two coroutines wait behind the same call; what called them differs.
@@ -88,18 +88,18 @@ TEST(StackMachine, ReturnsTellWhichCoroutineGoesOn) {
   EXPECT_EQ(program.frames.of(kH).parent, program.frames.of(kG).id);
   EXPECT_NE(program.frames.of(kYield).flags & FRAME_EXACT, 0);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
-constexpr std::uint64_t kPark = 0x5000;      // mcall()
+constexpr std::uint64_t kMcall = 0x5000;     // mcall()
 constexpr std::uint64_t kSchedule = 0x6000;  // on a stack of its own
 constexpr std::uint64_t kGo = 0x7000;        // gogo()
 
 void yield(Program& program, std::uint64_t from) {
-  program.code.flags[kPark] = CODE_PARK;
+  program.code.flags[kMcall] = CODE_MCALL;
   program.code.flags[kGo] = CODE_SWITCH | CODE_LEAVE;
-  program.call(from, kPark);
-  program.call(kPark + 0x10, kSchedule);
+  program.call(from, kMcall);
+  program.call(kMcall + 0x10, kSchedule);
   program.call(kSchedule + 0x10, kGo);
 }
 
@@ -112,16 +112,16 @@ TEST(StackMachine, GoroutinesCallTheSchedulerOnAStackOfItsOwn) {
   program.jump_indirect(kGo + 0x10, kF + 0x14);
   program.ret(kF + 0x20, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_EQ(program.frames.of(kF).self_instructions, 20U);
-  EXPECT_EQ(program.frames.of(kPark).parent, program.frames.of(kG).id);
+  EXPECT_EQ(program.frames.of(kMcall).parent, program.frames.of(kG).id);
   EXPECT_EQ(program.frames.of(kSchedule).flags & FRAME_PARENT, 0);
-  EXPECT_EQ(program.frames.of(kSchedule).end_how, EndHow::SWITCH);
+  EXPECT_EQ(program.frames.of(kSchedule).end_how, CallEnd::SWITCH);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
-// Its stack was parked by another thread.
+// Its stack was suspended by another thread.
 TEST(StackMachine, GoroutineThatWaitsInAnotherThread) {
   Whole program;
   program.machine.set_shares_stacks(true);
@@ -132,14 +132,14 @@ TEST(StackMachine, GoroutineThatWaitsInAnotherThread) {
   program.ret(kH + 0x20, kG + 0x14);
   program.ret(kG + 0x20, kMain + 0x24);
   program.finish();
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::END);
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::END);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::RETURN);
   // Where it began is not known.
-  EXPECT_EQ(program.frames.of(kG).how, How::ROOT);
+  EXPECT_EQ(program.frames.of(kG).how, CallKind::ROOT);
   EXPECT_EQ(program.frames.of(kG).flags & FRAME_BEGIN_SEEN, 0);
   ASSERT_EQ(program.frames.anomalies.size(), 1U);
   EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::UNDECIDED);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // recover(): the scheduler's stack goes on within a function of the goroutine.
@@ -151,10 +151,10 @@ TEST(StackMachine, RecoveredPanicEndsFrames) {
   program.jump_indirect(kGo + 0x10, kF + 0x60);
   program.ret(kF + 0x70, kMain + 0x14);
   program.finish();
-  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::UNWIND);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kG).end_how, CallEnd::UNWIND);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // How often a function was called; frames of which the begin was not seen do not count.
@@ -198,7 +198,7 @@ TEST(StackMachine, FunctionsThatLoadTheStackPointerSwitchStacks) {
     EXPECT_EQ(program.frames.frames.size(), 27U);
     for (const Frame& frame : program.frames.frames) EXPECT_NE(frame.flags & FRAME_EXACT, 0);
     EXPECT_TRUE(program.frames.anomalies.empty());
-    EXPECT_EQ(program.self_sum(), program.place.instructions);
+    EXPECT_EQ(program.self_sum(), program.position.instructions);
   }
 }
 
@@ -217,7 +217,7 @@ TEST(StackMachine, StacksThatMayGoOnElsewhereAreUndecided) {
     EXPECT_EQ((frame.flags & FRAME_EXACT) != 0, is_certain);
     EXPECT_TRUE(!is_certain || (frame.entry_ip != kF && frame.entry_ip != kG));
   }
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // Two fibers wait behind one call, and have the same callers.
@@ -270,7 +270,7 @@ TEST(StackMachine, StacksAreSwitchedWithinAFunction) {
   EXPECT_EQ(calls_of(program.frames, kMain), 1U);
   EXPECT_EQ(calls_of(program.frames, kYield), 5U);
   EXPECT_EQ(program.frames.frames.size(), 8U);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // Each coroutine calls setjmp() where it yields, and jumps to where another one did.
@@ -304,24 +304,24 @@ TEST(StackMachine, LongjmpGoesToOtherStacks) {
   EXPECT_EQ(calls_of(program.frames, kF), 1U);
   EXPECT_EQ(calls_of(program.frames, kG), 1U);
   EXPECT_EQ(calls_of(program.frames, kLongjmp), 14U);
-  const auto left = std::ranges::count(program.frames.frames, EndHow::LONGJMP, &Frame::end_how);
+  const auto left = std::ranges::count(program.frames.frames, CallEnd::LONGJMP, &Frame::end_how);
   EXPECT_EQ(left, 12 + 2);  // two calls of swap() end so, too; two of longjmp() wait in f() and g()
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::END);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::END);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // Another thread of the process goes on with a stack, in the same stream.
 TEST(StackMachine, StacksGoOnInOtherThreads) {
   Whole program;
   program.code.flags[kSwap] = CODE_SWITCH;
-  program.machine.on_owner({0, 1, 1, 0}, program.place);
+  program.machine.on_owner({0, 1, 1, 0}, program.position);
   program.enable(kMain);
   program.call(kMain + 0x10, kSwap);
   program.ret(kSwap + 0x10, kF);
   program.call(kF + 0x10, kSwap);
   program.ret(kSwap + 0x10, kMain + 0x14);
-  program.machine.on_owner({0, 1, 2, 0}, program.place);
+  program.machine.on_owner({0, 1, 2, 0}, program.position);
   program.enable(kH);
   program.call(kH + 0x10, kSwap);
   program.ret(kSwap + 0x10, kF + 0x14);
@@ -332,7 +332,7 @@ TEST(StackMachine, StacksGoOnInOtherThreads) {
   EXPECT_EQ(program.frames.of(kG).parent, program.frames.of(kF).id);
   EXPECT_EQ(program.frames.of(kF).self_instructions, 25U);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // Control comes to a function elsewhere than at its first instruction.
@@ -358,7 +358,7 @@ TEST(StackMachine, CallsWithoutAnInstructionAreNotCounted) {
 }
 
 // More stacks than are looked at: any of them may have gone on.
-TEST(Undecided, KeepsCandidatesThatAreNotLookedAt) {
+TEST(AmbiguousReturn, KeepsCandidatesThatAreNotLookedAt) {
   constexpr std::size_t kStacks = 100;
   FrameIds ids;
   Frames frames;
@@ -366,7 +366,7 @@ TEST(Undecided, KeepsCandidatesThatAreNotLookedAt) {
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < kStacks; ++i) candidates.emplace_back(stack, 0, i);
   candidates.push_back(Candidate::unknown(stack));
-  Undecided<int> undecided;
+  AmbiguousReturn<int> undecided;
   for (const std::vector<Candidate>& each : {candidates, std::vector<Candidate>(2, candidates.front())}) {
     undecided.begin(each, 0);
     const auto decision = undecided.decide();

@@ -17,7 +17,7 @@ void return_to_untraced(Program& program, std::uint64_t from, std::uint64_t to) 
   step.leaves = true;
   program.machine.on_branch(step);
   program.end_branch();
-  program.machine.on_disabled(program.place);
+  program.machine.on_disabled(program.position);
 }
 
 // A driver of which a filter traces the code alone.
@@ -33,22 +33,22 @@ TEST(UntracedCode, IsNoFunction) {
   ASSERT_EQ(program.frames.frames.size(), 8U);
   for (const Frame& frame : program.frames.frames) {
     EXPECT_EQ(frame.entry_ip == kF ? 0 : 1, frame.depth);
-    EXPECT_EQ(frame.end_how, EndHow::RETURN);
+    EXPECT_EQ(frame.end_how, CallEnd::RETURN);
     EXPECT_TRUE(frame.entry_ip == kF || frame.entry_ip == kG);
   }
-  EXPECT_EQ(program.frames.frames[1].how, How::ROOT);  // nothing was before it
-  EXPECT_EQ(program.frames.frames[3].how, How::CALL);
+  EXPECT_EQ(program.frames.frames[1].how, CallKind::ROOT);  // nothing was before it
+  EXPECT_EQ(program.frames.frames[3].how, CallKind::CALL);
   EXPECT_EQ(program.frames.frames[3].flags & FRAME_EXACT, 0);
   EXPECT_EQ(program.frames.of(kF).instructions, 30U);
   EXPECT_TRUE(program.frames.anomalies.empty());
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // A function that is not traced calls one that is: as qsort() does.
 TEST(UntracedCode, CallsBack) {
   Program program;
   program.branch(BranchKind::CALL, kMain + 0x10, kG);
-  program.machine.on_disabled(program.place);
+  program.machine.on_disabled(program.position);
   for (int i = 0; i < 3; ++i) {
     program.enable(kF);
     return_to_untraced(program, kF + 0x40, kG + 0x54);
@@ -58,8 +58,8 @@ TEST(UntracedCode, CallsBack) {
   program.ret(kH + 0x10, kMain + 0x24);
   program.finish();
   EXPECT_EQ(program.frames.frames.size(), 6U);
-  EXPECT_EQ(program.frames.of(kF).how, How::CALL);
-  EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+  EXPECT_EQ(program.frames.of(kF).how, CallKind::CALL);
+  EXPECT_EQ(program.frames.of(kF).end_how, CallEnd::RETURN);
   EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kG).id);
   EXPECT_EQ(program.frames.of(kG).self_instructions, 0U);
   EXPECT_EQ(program.frames.of(kH).parent, program.frames.of(kMain).id);
@@ -75,7 +75,7 @@ TEST(UntracedCode, CallsBackCodeWithoutNames) {
   program.code.not_behind_calls = {kUnknown + 0x20};
   program.branch(BranchKind::CALL, kMain + 0x10, kG);
   for (const std::uint64_t ip : {kUnknown + 0x20, kUnknown + 0x60}) {  // no call stands before the first one
-    program.machine.on_disabled(program.place);
+    program.machine.on_disabled(program.position);
     program.enable(ip);
     program.call(kUnknown + 0x70, kF);
     program.ret(kF + 0x10, kUnknown + 0x74);
@@ -86,13 +86,13 @@ TEST(UntracedCode, CallsBackCodeWithoutNames) {
   EXPECT_EQ(program.frames.of(kG).self_instructions, 0U);
   EXPECT_EQ(program.frames.of(kG).instructions, 60U);
   const Frame& called = program.frames.of(kUnknown + 0x20);
-  EXPECT_EQ(called.how, How::CALL);
+  EXPECT_EQ(called.how, CallKind::CALL);
   EXPECT_EQ(called.instructions, 30U);
   EXPECT_EQ(called.flags & FRAME_EXACT, 0);
   ASSERT_EQ(program.frames.anomalies.size(), 1U);
   EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::ENTERED_ELSEWHERE);
   EXPECT_EQ(program.frames.anomalies[0].to_ip, kUnknown + 0x60);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // Of a function in a kernel, the filter has no more than its own code: neither callers nor return thunks.
@@ -104,10 +104,10 @@ TEST(UntracedCode, ReturnsByAThunkThatIsNotTraced) {
     program.enable(kF);
     program.call(kF + 0x10, kG);
     program.jump(kG + 0x10, kThunk);
-    program.machine.on_disabled(program.place);
+    program.machine.on_disabled(program.position);
     program.enable(kF + 0x14);
     program.jump(kF + 0x20, kThunk);
-    program.machine.on_disabled(program.place);
+    program.machine.on_disabled(program.position);
   }
   program.finish(0);
   ASSERT_EQ(program.frames.frames.size(), 6U);
@@ -134,7 +134,7 @@ TEST(UnknownCode, IsThatOfItsThreadAtTheBottom) {
   Program program;
   program.code.unknown = {kUnknown};
   for (const std::int64_t tid : {7, 8}) {
-    program.machine.on_owner({0, 1, tid, 0}, program.place);
+    program.machine.on_owner({0, 1, tid, 0}, program.position);
     program.enable(kUnknown + 0x10);
     program.call(kUnknown + 0x20, kF);
     program.branch(BranchKind::CALL_INDIRECT, kF + 0x10, std::nullopt);
@@ -165,7 +165,7 @@ TEST(PushedTargets, OfTheFirstFrameAreJumps) {
     program.finish();
     ASSERT_EQ(program.frames.frames.size(), 2U);
     EXPECT_EQ(program.frames.of(kF).depth, 1);
-    EXPECT_EQ(program.frames.of(kMain).how, How::ROOT);
+    EXPECT_EQ(program.frames.of(kMain).how, CallKind::ROOT);
     ASSERT_EQ(program.frames.anomalies.size(), 1U);
     EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::RETURN_ELSEWHERE);
     EXPECT_EQ(program.frames.anomalies[0].to_ip, kTarget);
@@ -179,7 +179,7 @@ TEST(PushedTargets, ToAFunctionAreTailCalls) {
   program.ret(kMain + 0x10, kF);
   program.call(kF + 0x10, kG);
   program.finish();
-  EXPECT_EQ(program.frames.of(kF).how, How::TAIL);
+  EXPECT_EQ(program.frames.of(kF).how, CallKind::TAIL);
   EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
   EXPECT_EQ(program.frames.of(kG).depth, 2);
   EXPECT_EQ(program.frames.anomalies.size(), 1U);
@@ -197,9 +197,9 @@ TEST(PushedTargets, OfAChainFollowEachOther) {
   program.finish();
   EXPECT_EQ(program.frames.anomalies.size(), 3U);
   for (const Frame& frame : program.frames.frames)
-    EXPECT_EQ(frame.depth, frame.entry_ip == kF && frame.how == How::CALL ? 1 : 0);
+    EXPECT_EQ(frame.depth, frame.entry_ip == kF && frame.how == CallKind::CALL ? 1 : 0);
   EXPECT_EQ(program.frames.frames.size(), 5U);
-  EXPECT_EQ(program.self_sum(), program.place.instructions);
+  EXPECT_EQ(program.self_sum(), program.position.instructions);
 }
 
 // A trace that begins at the entry of a function: it returns to a caller that is traced.

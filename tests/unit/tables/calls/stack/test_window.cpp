@@ -17,13 +17,13 @@ TEST(Window, CutsTheFramesThatAreOpen) {
   program.call(kF + 0x10, kG);     // 20
   program.ret(kG + 0x10, kF + 0x14);
   program.go_on(3);
-  program.machine.on_limit(0, program.place);  // 33
-  program.call(kF + 0x20, kG);                 // 43
-  program.ret(kG + 0x10, kF + 0x24);           // 53
-  program.ret(kF + 0x30, kMain + 0x14);        // 63
-  program.call(kMain + 0x20, kH);              // 73
+  program.machine.on_limit(0, program.position);  // 33
+  program.call(kF + 0x20, kG);                    // 43
+  program.ret(kG + 0x10, kF + 0x24);              // 53
+  program.ret(kF + 0x30, kMain + 0x14);           // 63
+  program.call(kMain + 0x20, kH);                 // 73
   program.go_on(4);
-  program.machine.on_limit(1, program.place);  // 77
+  program.machine.on_limit(1, program.position);  // 77
   EXPECT_TRUE(program.machine.has_ended());
   std::vector<Frame> frames;
   for (const Frame& frame : program.frames.frames) {
@@ -51,14 +51,14 @@ TEST(Window, CutsTheFramesThatAreOpen) {
 TEST(Window, HasCallsOfWhichItHasTheFirstInstruction) {
   Program before;
   before.machine.set_window();
-  before.machine.on_limit(0, before.place);
+  before.machine.on_limit(0, before.position);
   before.call(kMain + 0x10, kF);
-  before.machine.on_limit(1, before.place);
+  before.machine.on_limit(1, before.position);
   EXPECT_TRUE(before.frames.of(kF).is_outside);
   Program behind;
   behind.machine.set_window();
   behind.call(kMain + 0x10, kF);
-  behind.machine.on_limit(0, behind.place);
+  behind.machine.on_limit(0, behind.position);
   behind.ret(kF + 0x10, kMain + 0x14);
   behind.finish();
   EXPECT_TRUE(behind.frames.of(kF).is_call());
@@ -73,7 +73,7 @@ TEST(Window, BeginsWithinARetpoline) {
   program.call(kMain + 0x10, kH);                                    // 10 instructions
   program.branch(flow::BranchKind::CALL, kH + 0x20, kH + 0x30, 20);  // 30
   program.go_on(1);                                                  // 31
-  program.machine.on_limit(0, program.place);
+  program.machine.on_limit(0, program.position);
   program.branch(flow::BranchKind::RETURN, kH + 0x34, kF, 2);  // 33
   program.ret(kF + 0x40, kMain + 0x14);                        // 43
   program.finish(5);
@@ -86,35 +86,35 @@ TEST(Window, BeginsWithinARetpoline) {
   EXPECT_EQ(program.frames.of(kMain).self_instructions, 5U);
 }
 
-// Each thread has counts of its own, and time in which it was away before the window does not count.
+// Each thread has counts of its own, and time in which it did not run before the window does not count.
 TEST(Window, CutsThreadsThatAreAway) {
   const Owner one{0, 1, 1, 0};
   const Owner other{0, 1, 2, 0};
   Program program;
   const auto at = [&](std::uint64_t tsc) {
-    program.place.tsc = tsc;
-    program.place.time_known = true;
+    program.position.tsc = tsc;
+    program.position.time_known = true;
   };
   program.machine.set_window();
   at(0);
-  program.machine.on_owner(one, program.place);
+  program.machine.on_owner(one, program.position);
   program.call(kMain + 0x10, kF);
   at(100);
-  program.machine.on_owner(other, program.place);
+  program.machine.on_owner(other, program.position);
   program.call(kMain + 0x10, kG);
   at(150);
-  program.machine.on_limit(0, program.place);
+  program.machine.on_limit(0, program.position);
   program.go_on(7);
   at(200);
-  program.machine.on_owner(one, program.place);
+  program.machine.on_owner(one, program.position);
   program.ret(kF + 0x10, kMain + 0x14);
   at(250);
-  program.machine.on_limit(1, program.place);
+  program.machine.on_limit(1, program.position);
   EXPECT_EQ(program.frames.of(kF).instructions, 10U);
-  EXPECT_EQ(program.frames.of(kF).away.switched.least, 50U);
+  EXPECT_EQ(program.frames.of(kF).off_cpu.switched.least, 50U);
   EXPECT_EQ(program.frames.of(kF).begin.tsc, 150U);
   EXPECT_EQ(program.frames.of(kG).instructions, 7U);
-  EXPECT_EQ(program.frames.of(kG).away.switched.least, 50U);
+  EXPECT_EQ(program.frames.of(kG).off_cpu.switched.least, 50U);
 }
 
 TEST(Window, SumsOfAdjacentOnesAddUp) {
@@ -149,8 +149,8 @@ TEST(Window, SumsOfAdjacentOnesAddUp) {
       if (!part.machine.has_ended()) part.finish(0);
       std::uint64_t own = 0;
       for (const Frame& frame : part.frames.frames) own += frame.self_instructions;
-      EXPECT_EQ(own, part.place.instructions - begin_instructions) << seed << " " << begin;
-      begin_instructions = part.place.instructions;
+      EXPECT_EQ(own, part.position.instructions - begin_instructions) << seed << " " << begin;
+      begin_instructions = part.position.instructions;
       add(part, parts);
       begin = end;
     }

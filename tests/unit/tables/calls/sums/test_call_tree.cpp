@@ -59,7 +59,7 @@ TEST(CallTree, HasANodeForEachChainOfFunctions) {
   EXPECT_EQ(std::vector<std::int32_t>(depths, depths + 5), (std::vector<std::int32_t>{0, 1, 2, 3, 2}));
   EXPECT_EQ(std::vector<std::uint64_t>(counts, counts + 5), (std::vector<std::uint64_t>{0, 4, 4, 4, 4}));
   EXPECT_EQ(rows->cells<call_tree_begin_unseen>()[0], 2U);  // main() had begun before
-  EXPECT_EQ(instructions[0], 2 * program.place.instructions);
+  EXPECT_EQ(instructions[0], 2 * program.position.instructions);
   EXPECT_EQ(instructions[3], 40U);
 }
 

@@ -82,7 +82,7 @@ class Rows {
     return rows;
   }
 
-  FrameNotes notes;
+  FrameIndex notes;
 
  private:
   template <Column C>

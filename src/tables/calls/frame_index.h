@@ -10,7 +10,7 @@
 namespace ptkit::tables::calls {
 
 // Of all frames of some streams, with the numbers of frames as they are in the table.
-class FrameNotes {
+class FrameIndex {
  public:
   // Instructions and branches of a frame that no other frame of its function has.
   struct Share {
@@ -32,7 +32,7 @@ class FrameNotes {
   // Notes what is unusual of a frame.
   void add(const Frame& frame);
   // Adds those of the next stream. Its `frames` have numbers after all others.
-  void append(FrameNotes&& next, std::uint64_t frames);
+  void append(FrameIndex&& next, std::uint64_t frames);
 
   [[nodiscard]] Share share_of(const Frame& frame) const noexcept;
   [[nodiscard]] bool is_far(std::uint64_t id) const noexcept;

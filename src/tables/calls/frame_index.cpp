@@ -1,4 +1,4 @@
-#include "tables/calls/frame_notes.h"
+#include "tables/calls/frame_index.h"
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ void append_sorted(std::vector<Note>& notes, std::vector<Note>& next, std::uint6
 
 }  // namespace
 
-void FrameNotes::add(const Frame& frame) {
+void FrameIndex::add(const Frame& frame) {
   const bool has_parent = (frame.flags & FRAME_PARENT) != 0;
   if (!has_parent || frame.parent > frame.id) bottoms_.push_back({frame.id, frame.segment});
   segments_ = std::max(segments_, frame.segment);
@@ -32,7 +32,7 @@ void FrameNotes::add(const Frame& frame) {
     shares_.push_back({frame.id, frame.new_instructions, frame.new_branches});
 }
 
-void FrameNotes::append(FrameNotes&& next, std::uint64_t frames) {
+void FrameIndex::append(FrameIndex&& next, std::uint64_t frames) {
   for (Bottom& bottom : next.bottoms_) bottom.segment += segments_;
   append_sorted(bottoms_, next.bottoms_, frames_);
   append_sorted(shares_, next.shares_, frames_);
@@ -41,15 +41,15 @@ void FrameNotes::append(FrameNotes&& next, std::uint64_t frames) {
   frames_ += frames;
 }
 
-FrameNotes::Share FrameNotes::share_of(const Frame& frame) const noexcept {
+FrameIndex::Share FrameIndex::share_of(const Frame& frame) const noexcept {
   if ((frame.flags & FRAME_RECURSIVE) != 0) return {frame.id, 0, 0};
   const Share* const known = find(shares_, frame.id);
   return known != nullptr ? *known : Share{frame.id, frame.instructions, frame.branches};
 }
 
-bool FrameNotes::is_far(std::uint64_t id) const noexcept { return find(far_, id) != nullptr; }
+bool FrameIndex::is_far(std::uint64_t id) const noexcept { return find(far_, id) != nullptr; }
 
-const FrameNotes::Bottom* FrameNotes::bottom_of(std::uint64_t id) const noexcept {
+const FrameIndex::Bottom* FrameIndex::bottom_of(std::uint64_t id) const noexcept {
   return find(bottoms_, id);
 }
 

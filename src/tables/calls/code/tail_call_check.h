@@ -8,10 +8,10 @@
 
 namespace ptkit::tables::calls {
 
-class TailTest final : public flow::JumpTest {
+class TailCallCheck final : public flow::JumpTest {
  public:
   // Both must outlive this.
-  TailTest(const code::image::Image& image, const code::symbol::Symbols& symbols)
+  TailCallCheck(const code::image::Image& image, const code::symbol::Symbols& symbols)
       : facts_(image, symbols, functions_) {}
 
   [[nodiscard]] bool has(const code::image::CodeView& view, std::uint64_t from,

@@ -14,16 +14,16 @@
 
 namespace ptkit::tables::calls {
 
-class CallCrew {
+class CallWorkers {
  public:
   // Makes the reader of a stream, which is the `index`-th one.
   using Make = std::function<std::unique_ptr<StreamCalls>(std::size_t index)>;
   // Takes what a stream's reader found. Streams come in their order, one at a time.
   using Take = std::function<void(std::size_t index, StreamCalls& calls)>;
-  CallCrew(std::size_t streams, std::size_t threads, Make make, Take take);
-  ~CallCrew();
-  CallCrew(const CallCrew&) = delete;
-  CallCrew& operator=(const CallCrew&) = delete;
+  CallWorkers(std::size_t streams, std::size_t threads, Make make, Take take);
+  ~CallWorkers();
+  CallWorkers(const CallWorkers&) = delete;
+  CallWorkers& operator=(const CallWorkers&) = delete;
 
   // Waits until all streams were read, or for this time. True: all is done, or there is no more memory.
   [[nodiscard]] bool wait_for(std::chrono::milliseconds time);

@@ -1,8 +1,8 @@
-// Looks at the stack of a stream's current thread between rows: which frame encloses a place or a time.
+// Looks at the stack of a stream's current thread between rows: which frame encloses a position or a time.
 //
 //   branches -> StreamCalls -> StackMachine
 //                    |              ^
-//                    +-> StackWatch + (reads it)
+//                    +-> StackProbe + (reads it)
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ namespace ptkit::tables::calls {
 
 // Gets all frames as they end, so that it knows what becomes of those that it has found: a stub is a frame of
 // the function that it leads to.
-class StackWatch : public FrameSink, public RowWatch {
+class StackProbe : public FrameSink, public RowProbe {
  public:
   // `machine` has all rows; `end` has their counts.
-  virtual void at_end(const Place& end, StackMachine& machine, const Owner& owner) = 0;
+  virtual void at_end(const StreamPosition& end, StackMachine& machine, const Owner& owner) = 0;
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly&, const Owner&) override {}
   // Frames of the stream: valid at its end.
@@ -56,8 +56,8 @@ class StackWatch : public FrameSink, public RowWatch {
   std::unordered_map<std::uint64_t, Waiting> waiting_;  // by id of a frame that has not ended
 };
 
-// The frame at the top at places between rows.
-class PlaceWatch final : public StackWatch {
+// The frame at the top at positions between rows.
+class PositionProbe final : public StackProbe {
  public:
   // Places ascend: each is after the rows with less than `instructions`, and after those with as many that
   // packets before the stream offset `offset` decided.
@@ -65,30 +65,30 @@ class PlaceWatch final : public StackWatch {
     std::uint64_t instructions = 0;
     std::uint64_t offset = 0;
   };
-  explicit PlaceWatch(std::vector<Asked> places) : places_(std::move(places)) {}
+  explicit PositionProbe(std::vector<Asked> positions) : positions_(std::move(positions)) {}
 
-  void before_row(const Place& row, StackMachine& machine, const Owner& owner) override;
-  void at_end(const Place& end, StackMachine& machine, const Owner& owner) override;
-  // A row of at_times for each place, with columns of the frame. Null: out of memory.
+  void before_row(const StreamPosition& row, StackMachine& machine, const Owner& owner) override;
+  void at_end(const StreamPosition& end, StackMachine& machine, const Owner& owner) override;
+  // A row of at_times for each position, with columns of the frame. Null: out of memory.
   [[nodiscard]] std::unique_ptr<tables::columns::Batch> rows(std::uint64_t first_id) const;
 
  private:
   void find(const StackMachine& machine);
 
-  std::vector<Asked> places_;
+  std::vector<Asked> positions_;
 };
 
 // The innermost frame that was certainly open at a time. A time lies between the last row that certainly
 // happened before it and the first row that certainly happened after it; a frame that is open at both, and
 // was not opened in between, encloses it.
-class TimeWatch final : public StackWatch {
+class TimeProbe final : public StackProbe {
  public:
   // [least, most] of the times that are asked for, in TSC ticks. Both ascend. They must outlive this.
-  TimeWatch(std::span<const std::uint64_t> least, std::span<const std::uint64_t> most)
+  TimeProbe(std::span<const std::uint64_t> least, std::span<const std::uint64_t> most)
       : least_(least), most_(most) {}
 
-  void before_row(const Place& row, StackMachine& machine, const Owner& owner) override;
-  void at_end(const Place& end, StackMachine& machine, const Owner& owner) override;
+  void before_row(const StreamPosition& row, StackMachine& machine, const Owner& owner) override;
+  void at_end(const StreamPosition& end, StackMachine& machine, const Owner& owner) override;
   // A row of at_times for each time. Null: out of memory.
   [[nodiscard]] std::unique_ptr<tables::columns::Batch> rows(std::uint32_t stream,
                                                              std::uint64_t first_id) const;
@@ -101,17 +101,17 @@ class TimeWatch final : public StackWatch {
     std::uint64_t frames = 0;  // ids of frames that were open then are below
     std::uint64_t top = 0;     // id of the frame at the top
     std::uint64_t switches = 0;
-    Place place;
+    StreamPosition position;
     Owner owner;
   };
   struct Moment {
-    Place place;  // of the last row that is certainly before
-    Place end;    // of the first row that is certainly after
+    StreamPosition position;  // of the last row that is certainly before
+    StreamPosition end;       // of the first row that is certainly after
     Owner owner;
   };
   void follow(StackMachine& machine, const Owner& owner);
-  void note(const Place& now, const StackMachine& machine, const Owner& owner);
-  void answer(const Place& now, const StackMachine& machine, const Owner& owner, bool covered);
+  void note(const StreamPosition& now, const StackMachine& machine, const Owner& owner);
+  void answer(const StreamPosition& now, const StackMachine& machine, const Owner& owner, bool covered);
 
   std::span<const std::uint64_t> least_;
   std::span<const std::uint64_t> most_;

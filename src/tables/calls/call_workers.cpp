@@ -1,4 +1,4 @@
-#include "tables/calls/call_crew.h"
+#include "tables/calls/call_workers.h"
 
 #include <algorithm>
 #include <new>
@@ -7,13 +7,13 @@
 
 namespace ptkit::tables::calls {
 
-CallCrew::CallCrew(std::size_t streams, std::size_t threads, Make make, Take take)
+CallWorkers::CallWorkers(std::size_t streams, std::size_t threads, Make make, Take take)
     : make_(std::move(make)), take_(std::move(take)), streams_(streams), read_(streams) {
   start(std::clamp<std::size_t>(threads, 1, std::max<std::size_t>(streams, 1)));
 }
 
 // Creates as many threads as the system permits.
-void CallCrew::start(std::size_t count) {
+void CallWorkers::start(std::size_t count) {
   working_ = count;
   try {
     for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
@@ -27,7 +27,7 @@ void CallCrew::start(std::size_t count) {
   }
 }
 
-CallCrew::~CallCrew() {
+CallWorkers::~CallWorkers() {
   stop_ = true;
   {
     const std::scoped_lock lock(mutex_);
@@ -36,31 +36,31 @@ CallCrew::~CallCrew() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool CallCrew::wait_for(std::chrono::milliseconds time) {
+bool CallWorkers::wait_for(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   return done_.wait_for(lock, time, [this] { return working_ == 0; });
 }
 
-// Enters a reader among those that the crew's end cancels.
-class CallCrew::Reading {
+// Enters a reader among those that the end of the workers cancels.
+class CallWorkers::Reading {
  public:
-  Reading(CallCrew& crew, StreamCalls& calls) : crew_(crew), calls_(calls) {
-    const std::scoped_lock lock(crew_.mutex_);
-    crew_.reading_.push_back(&calls_);
+  Reading(CallWorkers& workers, StreamCalls& calls) : workers_(workers), calls_(calls) {
+    const std::scoped_lock lock(workers_.mutex_);
+    workers_.reading_.push_back(&calls_);
   }
   ~Reading() {
-    const std::scoped_lock lock(crew_.mutex_);
-    std::erase(crew_.reading_, &calls_);
+    const std::scoped_lock lock(workers_.mutex_);
+    std::erase(workers_.reading_, &calls_);
   }
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
 
  private:
-  CallCrew& crew_;
+  CallWorkers& workers_;
   StreamCalls& calls_;
 };
 
-bool CallCrew::read(StreamCalls& calls) {
+bool CallWorkers::read(StreamCalls& calls) {
   const Reading reading(*this, calls);
   auto step = StreamCalls::Step::MORE;
   while (step == StreamCalls::Step::MORE && !stop_) step = calls.step();
@@ -68,7 +68,7 @@ bool CallCrew::read(StreamCalls& calls) {
 }
 
 // Takes the streams that are read, up to the first one that is not.
-void CallCrew::take_in_order(std::unique_lock<std::mutex>& lock) {
+void CallWorkers::take_in_order(std::unique_lock<std::mutex>& lock) {
   if (taking_) return;
   taking_ = true;
   while (next_take_ < streams_ && read_[next_take_] != nullptr && !stop_) {
@@ -81,7 +81,7 @@ void CallCrew::take_in_order(std::unique_lock<std::mutex>& lock) {
   taking_ = false;
 }
 
-void CallCrew::work() {
+void CallWorkers::work() {
   try {
     for (std::size_t index = next_++; index < streams_ && !stop_; index = next_++) {
       auto calls = make_(index);

@@ -7,7 +7,7 @@
 
 namespace ptkit::tables::calls {
 
-struct Place;  // tables/calls/stack/frame.h
+struct StreamPosition;  // tables/calls/stack/frame.h
 
 // A length of time in TSC ticks: it lies in [least, most].
 struct Length {
@@ -22,57 +22,57 @@ struct Length {
   }
 };
 
-struct AwayTime {
+struct OffCpuTime {
   Length untraced;  // packets were disabled
   Length switched;  // another thread or another stack of the thread was executed
   Length lost;      // control flow is not known
 
-  bool operator==(const AwayTime&) const = default;
-  void add(const AwayTime& other) noexcept {
+  bool operator==(const OffCpuTime&) const = default;
+  void add(const OffCpuTime& other) noexcept {
     untraced.add(other.untraced);
     switched.add(other.switched);
     lost.add(other.lost);
   }
   // The rest without a part of it.
-  [[nodiscard]] AwayTime without(const AwayTime& part) const noexcept;
+  [[nodiscard]] OffCpuTime without(const OffCpuTime& part) const noexcept;
 };
 
 // Sums up the time of one stack. Frames refer to what the sum was when they began.
-class AwayClock {
+class OffCpuClock {
  public:
   // What happens to the thread, in the order of the stream.
-  void disable(const Place& place);
-  void enable(const Place& place) {
+  void disable(const StreamPosition& position);
+  void enable(const StreamPosition& position) {
     if (is_off_) [[unlikely]]
-      end_untraced(place);
+      end_untraced(position);
   }
   // Packets were disabled when lose() or finish() came, or are now.
   [[nodiscard]] bool ended_off() const noexcept { return is_off_ || ended_off_; }
   // Frames begin after a loss.
   void begin_again() noexcept { ended_off_ = false; }
-  void leave(const Place& place);
-  void come_back(const Place& place);
-  // Control flow is known up to `last`, and from `place` on.
-  void lose(const Place& last, const Place& place);
-  void finish(const Place& place);
-  // The sum has all that was before the place.
-  void sum_up_to(const Place& place);
+  void leave(const StreamPosition& position);
+  void come_back(const StreamPosition& position);
+  // Control flow is known up to `last`, and from `position` on.
+  void lose(const StreamPosition& last, const StreamPosition& position);
+  void finish(const StreamPosition& position);
+  // The sum has all that was before the position.
+  void sum_up_to(const StreamPosition& position);
 
-  [[nodiscard]] const AwayTime& sum() const noexcept { return sum_; }
+  [[nodiscard]] const OffCpuTime& sum() const noexcept { return sum_; }
   // The number of what the sum is now, for frames that begin.
   [[nodiscard]] std::uint32_t begin() {
     if (begins_.empty() || begins_.back().version != version_) begins_.push_back({sum_, version_});
     return static_cast<std::uint32_t>(begins_.size() - 1);
   }
   // For the only frame that is open: it began when the sum was this.
-  [[nodiscard]] std::uint32_t begin_at(const AwayTime& sum) {
+  [[nodiscard]] std::uint32_t begin_at(const OffCpuTime& sum) {
     begins_.assign(1, {sum, kNoVersion});
     return 0;
   }
   // Of a frame that began with this number.
-  [[nodiscard]] AwayTime since(std::uint32_t number) const noexcept {
+  [[nodiscard]] OffCpuTime since(std::uint32_t number) const noexcept {
     const Begin& begin = begins_[number];
-    return begin.version == version_ ? AwayTime{} : sum_.without(begin.sum);
+    return begin.version == version_ ? OffCpuTime{} : sum_.without(begin.sum);
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return begins_.capacity() * sizeof(Begin); }
   // How many numbers there are.
@@ -87,7 +87,7 @@ class AwayClock {
 
  private:
   struct Begin {
-    AwayTime sum;
+    OffCpuTime sum;
     std::uint64_t version = 0;
   };
   static constexpr std::uint64_t kNoVersion = UINT64_MAX;
@@ -97,11 +97,11 @@ class AwayClock {
     std::uint64_t latest = 0;
     bool known = false;
   };
-  [[nodiscard]] static Since at(const Place& place) noexcept;
-  void end_untraced(const Place& place);
-  void add(Length AwayTime::*to, const Since& begin, const Since& end);
+  [[nodiscard]] static Since at(const StreamPosition& position) noexcept;
+  void end_untraced(const StreamPosition& position);
+  void add(Length OffCpuTime::*to, const Since& begin, const Since& end);
 
-  AwayTime sum_;
+  OffCpuTime sum_;
   std::uint64_t version_ = 0;  // counts changes of the sum
   std::vector<Begin> begins_;  // of open frames, outermost first: frames that begin together have one
   Since since_;                // from when on packets are disabled, or another thread is executed

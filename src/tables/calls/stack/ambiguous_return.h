@@ -43,7 +43,7 @@ class Candidate {
 
 // `Input` is what waits.
 template <typename Input>
-class Undecided {
+class AmbiguousReturn {
  public:
   static constexpr std::size_t kMostInputs = std::size_t{1} << 14U;
   static constexpr std::size_t kMostInAll = std::size_t{1} << 20U;

@@ -1,4 +1,4 @@
-#include "tables/calls/stack_watch.h"
+#include "tables/calls/stack_probe.h"
 
 #include <algorithm>
 
@@ -28,7 +28,7 @@ template <typename AnyFrame>
 
 }  // namespace
 
-void StackWatch::answer_with(const OpenFrame& frame, std::uint16_t flags) {
+void StackProbe::answer_with(const OpenFrame& frame, std::uint16_t flags) {
   Answer& answer = answers_.back();
   answer.id = frame.id;
   answer.depth = frame.depth;
@@ -39,7 +39,7 @@ void StackWatch::answer_with(const OpenFrame& frame, std::uint16_t flags) {
   waiting.answers.push_back(answers_.size() - 1);
 }
 
-void StackWatch::on_frame(const Frame& frame, const Owner&) {
+void StackProbe::on_frame(const Frame& frame, const Owner&) {
   if (waiting_.empty()) return;
   const auto found = waiting_.find(frame.id);
   if (found == waiting_.end()) return;
@@ -52,7 +52,7 @@ void StackWatch::on_frame(const Frame& frame, const Owner&) {
   waiting_.erase(found);
 }
 
-void StackWatch::on_cancelled(std::uint64_t id) {
+void StackProbe::on_cancelled(std::uint64_t id) {
   const auto found = waiting_.find(id);
   if (found == waiting_.end()) return;
   const Waiting taken = std::move(found->second);
@@ -72,7 +72,7 @@ void StackWatch::on_cancelled(std::uint64_t id) {
   below.answers.insert(below.answers.end(), taken.answers.begin(), taken.answers.end());
 }
 
-void StackWatch::put_frame(Batch& batch, std::size_t row, std::uint64_t first_id) const noexcept {
+void StackProbe::put_frame(Batch& batch, std::size_t row, std::uint64_t first_id) const noexcept {
   using enum Column;
   const Answer& answer = answers_[row];
   const bool known = (answer.flags & tables::columns::MOMENT_FRAME_KNOWN) != 0;
@@ -83,30 +83,31 @@ void StackWatch::put_frame(Batch& batch, std::size_t row, std::uint64_t first_id
   batch.put<at_times_flags>(row, answer.flags);
 }
 
-void PlaceWatch::before_row(const Place& row, StackMachine& machine, const Owner&) {
+void PositionProbe::before_row(const StreamPosition& row, StackMachine& machine, const Owner&) {
   if (const std::uint64_t id = machine.cancelled(); id != UINT64_MAX) on_cancelled(id);
-  while (answers_.size() < places_.size()) {
-    const Asked& place = places_[answers_.size()];
-    const bool is_before = place.instructions != row.instructions ? place.instructions < row.instructions
-                                                                  : place.offset <= row.offset;
+  while (answers_.size() < positions_.size()) {
+    const Asked& position = positions_[answers_.size()];
+    const bool is_before = position.instructions != row.instructions
+                               ? position.instructions < row.instructions
+                               : position.offset <= row.offset;
     if (!is_before) return;
     find(machine);
   }
 }
 
-void PlaceWatch::at_end(const Place&, StackMachine& machine, const Owner&) {
+void PositionProbe::at_end(const StreamPosition&, StackMachine& machine, const Owner&) {
   if (const std::uint64_t id = machine.cancelled(); id != UINT64_MAX) on_cancelled(id);
-  while (answers_.size() < places_.size()) find(machine);
+  while (answers_.size() < positions_.size()) find(machine);
   frames_ = machine.frames();
 }
 
-void PlaceWatch::find(const StackMachine& machine) {
+void PositionProbe::find(const StackMachine& machine) {
   const ThreadStack& stack = machine.current();
   answers_.emplace_back();
   if (!stack.empty()) answer_with(stack.at(stack.size() - 1), tables::columns::MOMENT_INNERMOST);
 }
 
-std::unique_ptr<Batch> PlaceWatch::rows(std::uint64_t first_id) const {
+std::unique_ptr<Batch> PositionProbe::rows(std::uint64_t first_id) const {
   using enum Column;
   tables::columns::ColumnMask mask = 0;
   for (const Column column :
@@ -120,7 +121,7 @@ std::unique_ptr<Batch> PlaceWatch::rows(std::uint64_t first_id) const {
 }
 
 // The state after the last row is certain of all times after it.
-void TimeWatch::note(const Place& now, const StackMachine& machine, const Owner& owner) {
+void TimeProbe::note(const StreamPosition& now, const StackMachine& machine, const Owner& owner) {
   while (next_after_ < least_.size() && least_[next_after_] <= latest_) ++next_after_;
   while (next_after_ > 0 && least_[next_after_ - 1] > latest_) --next_after_;
   if (next_after_ == least_.size()) return;
@@ -132,13 +133,13 @@ void TimeWatch::note(const Place& now, const StackMachine& machine, const Owner&
   certain.frames = machine.frames();
   certain.top = stack.empty() ? 0 : stack.at(stack.size() - 1).id;
   certain.switches = switches_;
-  certain.place = now;
-  certain.place.offset = last_offset_;
+  certain.position = now;
+  certain.position.offset = last_offset_;
   certain.owner = owner;
   certain_.push_back(certain);
 }
 
-void TimeWatch::follow(StackMachine& machine, const Owner& owner) {
+void TimeProbe::follow(StackMachine& machine, const Owner& owner) {
   const std::uint64_t frames = machine.cancelled();
   if (frames != UINT64_MAX) on_cancelled(frames);
   for (std::size_t i = certain_.size(); i > first_certain_ && certain_[i - 1].frames > frames; --i)
@@ -148,7 +149,7 @@ void TimeWatch::follow(StackMachine& machine, const Owner& owner) {
   ++switches_;
 }
 
-void TimeWatch::before_row(const Place& row, StackMachine& machine, const Owner& owner) {
+void TimeProbe::before_row(const StreamPosition& row, StackMachine& machine, const Owner& owner) {
   follow(machine, owner);
   if (timed_) note(row, machine, owner);
   last_offset_ = row.offset;
@@ -160,14 +161,15 @@ void TimeWatch::before_row(const Place& row, StackMachine& machine, const Owner&
   latest_ = no_limit ? UINT64_MAX : row.tsc + row.tsc_error;
 }
 
-void TimeWatch::at_end(const Place& end, StackMachine& machine, const Owner& owner) {
+void TimeProbe::at_end(const StreamPosition& end, StackMachine& machine, const Owner& owner) {
   frames_ = machine.frames();
   follow(machine, owner);
   if (timed_) note(end, machine, owner);
   while (answers_.size() < most_.size()) answer(end, machine, owner, false);
 }
 
-void TimeWatch::answer(const Place& now, const StackMachine& machine, const Owner& owner, bool covered) {
+void TimeProbe::answer(const StreamPosition& now, const StackMachine& machine, const Owner& owner,
+                       bool covered) {
   const std::size_t index = answers_.size();
   while (first_certain_ + 1 < certain_.size() && certain_[first_certain_ + 1].first <= index)
     ++first_certain_;
@@ -177,7 +179,7 @@ void TimeWatch::answer(const Place& now, const StackMachine& machine, const Owne
   const bool any = first_certain_ < certain_.size() && certain_[first_certain_].first <= index;
   if (!any) return;
   const Certain& before = certain_[first_certain_];
-  moment.place = before.place;
+  moment.position = before.position;
   if (before.owner.cpu == owner.cpu) moment.owner.cpu = owner.cpu;
   if (before.owner == owner) moment.owner = owner;
   if (!covered) return;
@@ -194,7 +196,7 @@ void TimeWatch::answer(const Place& now, const StackMachine& machine, const Owne
   }
 }
 
-std::unique_ptr<Batch> TimeWatch::rows(std::uint32_t stream, std::uint64_t first_id) const {
+std::unique_ptr<Batch> TimeProbe::rows(std::uint32_t stream, std::uint64_t first_id) const {
   using enum Column;
   auto batch = std::make_unique<Batch>(tables::columns::TableId::at_times, tables::columns::kAllColumns);
   if (!batch->reserve(moments_.size())) return nullptr;
@@ -204,11 +206,11 @@ std::unique_ptr<Batch> TimeWatch::rows(std::uint32_t stream, std::uint64_t first
     batch->put<at_times_time>(row, row);
     batch->put<at_times_tsc>(row, least_[row]);
     batch->put<at_times_tsc_error>(row, static_cast<std::uint32_t>(most_[row] - least_[row]));
-    batch->put<at_times_branch>(row, moment.place.branches);
+    batch->put<at_times_branch>(row, moment.position.branches);
     batch->put<at_times_end_branch>(row, moment.end.branches);
-    batch->put<at_times_instruction>(row, moment.place.instructions);
+    batch->put<at_times_instruction>(row, moment.position.instructions);
     batch->put<at_times_end_instruction>(row, moment.end.instructions);
-    batch->put<at_times_offset>(row, moment.place.offset);
+    batch->put<at_times_offset>(row, moment.position.offset);
     batch->put<at_times_end_offset>(row, moment.end.offset);
     put_frame(*batch, row, first_id);
     batch->add_rows(1);
