@@ -189,7 +189,7 @@ def comments_of(path: str, name: str) -> dict[str, str]:
 
 def columns() -> str:
     """All tables with their columns."""
-    from ptkit.schema import tables
+    from ptkit.support.schema import tables
     from ptkit.table.derived import derived_of
 
     parts = ["## Columns\n"]

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         TimeSource,
     )
     from ptkit.analysis.slow_calls import CallComparison, CallDifference
-    from ptkit.bundle import redact
     from ptkit.capture import Filter, Trigger
     from ptkit.decode.call_histogram import CallHistogram
     from ptkit.decode.call_table import CallTable
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from ptkit.info import MissingFile, ModuleInfo, PacketCounts, ProcessInfo, StreamInfo, TraceInfo
-    from ptkit.schema import BRANCH_RECORD
+    from ptkit.support.schema import BRANCH_RECORD
     from ptkit.table import Table
     from ptkit.table.pool import trim_memory
     from ptkit.trace import (
@@ -75,8 +74,9 @@ if TYPE_CHECKING:
         packets,
     )
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
+    from ptkit.trace.opening.bundle import redact
+    from ptkit.trace.opening.records import open_branches
     from ptkit.trace.recording import Recorder, record
-    from ptkit.trace.records import open_branches
 
 __version__ = "0.1.0"
 
@@ -124,7 +124,7 @@ _NAMES = {
         "TimeSource",
     ),
     "ptkit.analysis.slow_calls": ("CallComparison", "CallDifference"),
-    "ptkit.bundle": ("redact",),
+    "ptkit.trace.opening.bundle": ("redact",),
     "ptkit.capture": ("Filter", "Trigger"),
     "ptkit.decode.call_histogram": ("CallHistogram",),
     "ptkit.decode.call_table": ("CallTable",),
@@ -143,7 +143,7 @@ _NAMES = {
         "UnsupportedError",
     ),
     "ptkit.info": ("MissingFile", "ModuleInfo", "PacketCounts", "ProcessInfo", "StreamInfo", "TraceInfo"),
-    "ptkit.schema": ("BRANCH_RECORD",),
+    "ptkit.support.schema": ("BRANCH_RECORD",),
     "ptkit.table": ("Table",),
     "ptkit.table.pool": ("trim_memory",),
     "ptkit.trace": (
@@ -160,14 +160,11 @@ _NAMES = {
     ),
     "ptkit.trace.coverage": ("CoverageDecoder", "CoverageResult"),
     "ptkit.trace.recording": ("Recorder", "record"),
-    "ptkit.trace.records": ("open_branches",),
+    "ptkit.trace.opening.records": ("open_branches",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 _PUBLIC_MODULES = ("analysis", "capture", "export", "msr", "planning")
-_MODULES = frozenset(
-    (*_PUBLIC_MODULES, "_core", "arguments", "bundle", "decode", "errors", "info", "inputs", "memory")
-    + ("schema", "table", "text", "trace")
-)
+_MODULES = frozenset((*_PUBLIC_MODULES, "_core", "decode", "errors", "info", "support", "table", "trace"))
 
 __all__ = [
     "BRANCH_RECORD",

@@ -16,6 +16,7 @@ from doc_blocks import FENCE, ROOT, blocks_of, indented_of
 
 ptkit = pytest.importorskip("ptkit", reason="the extension module is not built")
 capture = pytest.importorskip("ptkit.capture")
+schema = pytest.importorskip("ptkit.support.schema")
 
 MODULES = [
     info.name
@@ -50,22 +51,22 @@ def test_every_recording_option_is_documented() -> None:
         assert f"    {name} :" in (capture.Options.__doc__ or ""), name
 
 
-@pytest.mark.parametrize("table", list(ptkit.schema.tables()))
+@pytest.mark.parametrize("table", list(schema.tables()))
 def test_tables_document_their_columns(table: str) -> None:
     member = inspect.getattr_static(ptkit.Trace, table)
     text = inspect.getdoc(member)
     assert text is not None
-    takes_query = table in ptkit.schema.row_tables() and not isinstance(member, property)
+    takes_query = table in schema.row_tables() and not isinstance(member, property)
     sections = ["Parameters", "Returns", "Raises", "Notes"] if takes_query else ["Returns", "Notes"]
     for section in sections:
         assert f"\n{section}\n---" in text, section
-    for column in ptkit.schema.schema_of(table).columns.values():
+    for column in schema.schema_of(table).columns.values():
         if column.role in ("stored", "on demand"):
             assert f"``{column.name}``" in text, column.name
             # The first dtype behind the name is the column's.
             behind = text.split(f"``{column.name}``", 1)[1]
             assert re.findall(r"u?int\d+", behind)[0] == str(column.dtype), column.name
-        if column.unit in ptkit.schema.ENUMS:
+        if column.unit in schema.ENUMS:
             assert f"`ptkit.{column.unit}`" in text, column.name
 
 

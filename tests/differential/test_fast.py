@@ -12,7 +12,7 @@ from figures import CORPUS, TRACES, open_trace
 
 import ptkit
 from ptkit import Table, capture
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 
 TABLES = ["branches", "blocks", "instructions", "events", "edges", "errors", "gaps"]
 # The simple decoder takes a second for a million rows: of these, only tables with fewer.

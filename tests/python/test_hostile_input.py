@@ -19,7 +19,7 @@ from small_elf import elf
 from warned import warned
 
 import ptkit
-from ptkit import memory
+from ptkit.support import memory
 
 PATIENCE = 60  # seconds after which something hangs
 

@@ -61,6 +61,6 @@ def test_every_name_is_there_and_listed() -> None:
     assert set(ptkit.__all__) <= namespace.keys()
     assert set(ptkit.__all__) <= set(dir(ptkit))
     assert {"analysis", "capture", "export", "msr"} <= set(dir(ptkit))
-    assert ptkit.open.__module__ == "ptkit.trace.opening"
+    assert ptkit.open.__module__ == "ptkit.trace.opening.opening"
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
         ptkit.opne  # noqa: B018

@@ -13,7 +13,7 @@ from warned import of_code
 
 import ptkit
 from ptkit.cli import main
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 
 def recording(folder: Path, files: int, stream: bytes) -> Path:

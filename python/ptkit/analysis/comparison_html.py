@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from ptkit.support.text import counted, one_line
 from ptkit.table.distinct_names import distinct_names
 from ptkit.table.html import Cell, html_table
-from ptkit.text import counted, one_line
 
 if TYPE_CHECKING:
     from ptkit.analysis.slow_calls import CallComparison, CallDifference

@@ -20,7 +20,7 @@ from ptkit.analysis.expected import (
 from ptkit.analysis.lockstep import PART_ROWS, Allowed, Arrays, Comparison, Rows, compare
 from ptkit.decode import Opened
 from ptkit.errors import UnsupportedError
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 __all__ = ["Difference", "Instruction", "Report", "verify"]
 

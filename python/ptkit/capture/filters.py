@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ptkit.arguments import LAST_ADDRESS, integer, several
 from ptkit.capture.places import NAME, file_name, number_or_name, symbol_range, unquoted
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import LAST_ADDRESS, integer, several
 
 __all__ = ["Filter", "filters_of"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ptkit.arguments import chosen, flag, integer, several
 from ptkit.capture.sizes import size_of
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import chosen, flag, integer, several
 
 __all__ = ["ABILITIES", "LEVELS", "MOST_CPUS", "NO_CHILDREN", "OPTIONS", "PACKETS", "arguments_of"]
 

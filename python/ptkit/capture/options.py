@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from ptkit.arguments import chosen, flag, integer
 from ptkit.capture import qemu
 from ptkit.capture.backends import choose
 from ptkit.capture.filters import Filter, filters_of
@@ -19,6 +18,7 @@ from ptkit.capture.sizes import size_of
 from ptkit.capture.systems import here
 from ptkit.capture.triggers import Trigger, triggers_of
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import chosen, flag, integer
 
 __all__ = ["Options", "Plan", "path_of", "plan_of"]
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.errors import ConfigError, PtkitError
+from ptkit.support.arguments import LAST_ADDRESS, integer
 
 __all__ = ["NAME", "file_name", "number_or_name", "symbol_range", "unquoted"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ptkit.arguments import integer
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import integer
 
 __all__ = ["size_of"]
 

@@ -8,9 +8,9 @@ import signal as _signal
 from dataclasses import dataclass
 from typing import Any
 
-from ptkit.arguments import LAST_ADDRESS, integer, several
 from ptkit.capture.places import NAME, file_name, number_or_name, unquoted
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import LAST_ADDRESS, integer, several
 
 __all__ = ["Trigger", "signal_number", "triggers_of"]
 

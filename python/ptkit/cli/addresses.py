@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ptkit.arguments import LAST_ADDRESS
 from ptkit.cli.output.terminal import say
-from ptkit.images import LAYOUTS
+from ptkit.support.arguments import LAST_ADDRESS
+from ptkit.trace.opening.images import LAYOUTS
 
 __all__ = [
     "ADDRESSES",

@@ -15,8 +15,8 @@ from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
 from ptkit.cli.stacks import fit, line_width, note, place_names
 from ptkit.decode import Query
+from ptkit.support.text import counted
 from ptkit.table import Table
-from ptkit.text import counted
 from ptkit.trace import Trace
 
 __all__ = ["print_anomalies"]

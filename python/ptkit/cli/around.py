@@ -20,8 +20,8 @@ from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
 from ptkit.cli.stacks import fit, indentation, line_width, note
 from ptkit.errors import ConfigError
+from ptkit.support.text import counted, shortened
 from ptkit.table import Table
-from ptkit.text import counted, shortened
 from ptkit.trace import Trace
 from ptkit.trace.moments import overlap_others
 

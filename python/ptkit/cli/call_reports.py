@@ -21,8 +21,8 @@ from ptkit.decode.call_histogram import CallHistogram, histogram
 from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
 from ptkit.info import EMULATOR
+from ptkit.support.text import counted, duration
 from ptkit.table import Table
-from ptkit.text import counted, duration
 from ptkit.trace import Trace
 
 __all__ = [

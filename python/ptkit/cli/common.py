@@ -14,7 +14,6 @@ from typing import Any
 
 import ptkit
 from ptkit import _core
-from ptkit.arguments import member
 from ptkit.cli.addresses import (
     ADDRESSES,
     address_range,
@@ -27,12 +26,13 @@ from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import Rare
 from ptkit.errors import ConfigError, PtkitWarning
-from ptkit.images import CodeFile
-from ptkit.system import STANDARD_INPUT
+from ptkit.support.arguments import member
+from ptkit.support.system import STANDARD_INPUT
 from ptkit.table import Table
 from ptkit.table.derived import full_name
 from ptkit.table.distinct_names import distinct_names
 from ptkit.trace import Trace
+from ptkit.trace.opening.images import CodeFile
 
 _LAST_64 = 2**64 - 1
 LAST_32 = 2**31 - 1

@@ -18,9 +18,9 @@ from ptkit.cli.output.rows import Losses
 from ptkit.cli.stacks import entry_names
 from ptkit.decode import Query
 from ptkit.errors import ConfigError
+from ptkit.support.text import is_memory
 from ptkit.table import Table
 from ptkit.table.table import concatenate
-from ptkit.text import is_memory
 from ptkit.trace import Trace
 
 __all__ = [

@@ -16,8 +16,8 @@ from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say_lines
 from ptkit.cli.stacks import fit, line_width, note, report, shown_name
+from ptkit.support.text import counted, module_name
 from ptkit.table import Table
-from ptkit.text import counted, module_name
 from ptkit.trace import Trace
 
 __all__ = ["print_line_report"]

@@ -13,7 +13,7 @@ import ptkit
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import EXIT_INTERRUPTED, EXIT_USAGE, Parser
 from ptkit.errors import OutOfMemoryError, PtkitError
-from ptkit.text import shortened_message
+from ptkit.support.text import shortened_message
 
 # What `ptkit --help` says of each verb, in this order. The modules are imported when they are needed.
 VERBS = {

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ptkit.errors import ConfigError
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 __all__ = ["EXIT_INTERRUPTED", "EXIT_USAGE", "Parser", "Rare", "refuse_unused"]
 

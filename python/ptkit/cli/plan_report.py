@@ -12,7 +12,7 @@ from ptkit.cli.output.terminal import console, say
 from ptkit.planning import Estimate, RecordingPlan
 from ptkit.planning.advice import rate_text, size_text
 from ptkit.planning.estimates import DEFAULT_BUFFER
-from ptkit.text import counted, one_line
+from ptkit.support.text import counted, one_line
 
 __all__ = ["plan_document", "print_plan"]
 

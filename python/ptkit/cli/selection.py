@@ -17,8 +17,8 @@ from ptkit.cli.output.terminal import say
 from ptkit.cli.output.time_order import in_time_order
 from ptkit.decode import Query
 from ptkit.errors import ConfigError
+from ptkit.support.text import shortened
 from ptkit.table import Table
-from ptkit.text import shortened
 from ptkit.trace import Trace
 
 _ROWS = 65536

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ptkit.system import CLOSING_SIGNAL
+from ptkit.support.system import CLOSING_SIGNAL
 
 __all__ = ["ending_signals"]
 

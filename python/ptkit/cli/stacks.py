@@ -17,8 +17,8 @@ from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
 from ptkit.decode.call_table import FRAME_VIEWS
 from ptkit.info import EMULATED_TIMES, EMULATOR
+from ptkit.support.text import fitted
 from ptkit.table import Table
-from ptkit.text import fitted
 from ptkit.trace import Trace
 
 __all__ = [

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.arguments import integer
 from ptkit.decode.call_histogram import CallHistogram, histogram
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import integer
 from ptkit.table import Table
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.errors import ConfigError, SymbolError
-from ptkit.text import module_name, plain, shortened
+from ptkit.support.text import module_name, plain, shortened
 
 if TYPE_CHECKING:
     from ptkit.decode.scope import Range

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ptkit.decode.call_names import called_functions
 from ptkit.decode.caller_chains import Chains, most_shared_with_ancestors
 from ptkit.decode.scope import Range
-from ptkit.memory import ask
-from ptkit.schema import schema_of
+from ptkit.support.memory import ask
+from ptkit.support.schema import schema_of
 from ptkit.table import Table
 
 __all__ = ["callers_of"]

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit import _core, memory
-from ptkit.arguments import LAST_ADDRESS, integer
+from ptkit import _core
 from ptkit.decode.call_table import CallTable
 from ptkit.decode.kept_sums import Sums
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.plan import Plan
 from ptkit.errors import ConfigError, OutOfMemoryError
+from ptkit.support import memory
+from ptkit.support.arguments import LAST_ADDRESS, integer
 from ptkit.table import Table
 from ptkit.table.lengths import AWAY, LENGTHS
 from ptkit.table.table import from_core

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptkit.support.text import counted
 from ptkit.table.html import Cell, html_table
-from ptkit.text import counted
 
 if TYPE_CHECKING:
     from ptkit.decode.call_histogram import CallHistogram

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.decode.kept_sums import Sums, bytes_of
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 from ptkit.table.cells import is_uniform, read_only, uniform
 
 __all__ = ["IndexSums", "encoded", "parts_of"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import LAST_ADDRESS, integer
 
 if TYPE_CHECKING:
     from ptkit.decode.plan import Plan

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.decode.plan import Plan
 from ptkit.decode.read import iterate, read
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 from ptkit.table import Table
 
 __all__ = ["BLOCK_COLUMNS", "EDGE_COLUMNS", "read_lines"]

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit import _core, memory
+from ptkit import _core
 from ptkit.decode.calls import call_query, frames_too_large
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.plan import Plan
 from ptkit.decode.read import iterate, read
 from ptkit.errors import ConfigError
-from ptkit.schema import schema_of
+from ptkit.support import memory
+from ptkit.support.schema import schema_of
 from ptkit.table import Table
 from ptkit.table.cells import read_only
 from ptkit.table.table import concatenate, from_core

@@ -9,7 +9,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from ptkit import _core
-from ptkit.arguments import integer, names
 from ptkit.decode.index_sums import IndexSums
 from ptkit.decode.kept_sums import KeptSums
 from ptkit.decode.limits import Limits, columns_of, offset_limits
@@ -17,7 +16,8 @@ from ptkit.decode.opened import OpenTrace, Settings
 from ptkit.decode.scope import Scope
 from ptkit.decode.selection import bind, by_space, selection_of
 from ptkit.errors import ColumnError, ConfigError
-from ptkit.schema import schema_of
+from ptkit.support.arguments import integer, names
+from ptkit.support.schema import schema_of
 from ptkit.table.derived import derived_of
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ptkit import _core, memory
-from ptkit.arguments import integer
+from ptkit import _core
 from ptkit.decode.limits import kept_parts
 from ptkit.decode.merge import MERGE_BYTES, merge_in_time, sorted_by_time
 from ptkit.decode.plan import Plan
 from ptkit.errors import ConfigError, DecodeError, OutOfMemoryError
-from ptkit.schema import schema_of
+from ptkit.support import memory
+from ptkit.support.arguments import integer
+from ptkit.support.schema import schema_of
 from ptkit.table import Runs, Table
 from ptkit.table.table import concatenate, from_core
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, integers
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import LAST_ADDRESS, integers
 
 if TYPE_CHECKING:
     from ptkit.decode.plan import Query

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, flag, integer, member, several
 from ptkit.decode.scope import Range, Ranges, Scope
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import LAST_ADDRESS, flag, integer, member, several
 
 if TYPE_CHECKING:
     from ptkit.decode.plan import Query

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.decode import OpenTrace
 from ptkit.errors import ConfigError
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 if TYPE_CHECKING:
     from ptkit.info import TraceInfo

@@ -16,7 +16,7 @@ import numpy as np
 from ptkit import _core
 from ptkit.errors import ConfigError, OpenError
 from ptkit.export.blocks import BlockTrace, modules_of
-from ptkit.text import counted, module_name, shortened
+from ptkit.support.text import counted, module_name, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

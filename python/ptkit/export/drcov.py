@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.export.blocks import Blocks, BlockTrace, executed_blocks, loss_notes, merged_files
 from ptkit.info import ModuleInfo
-from ptkit.text import one_line
+from ptkit.support.text import one_line
 
 __all__ = ["write_drcov"]
 

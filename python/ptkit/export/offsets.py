@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ptkit import _core
-from ptkit.arguments import flag
 from ptkit.export.blocks import BlockTrace, executed_blocks, loss_notes
 from ptkit.export.hits import executions
-from ptkit.text import module_name, one_line
+from ptkit.support.arguments import flag
+from ptkit.support.text import module_name, one_line
 
 __all__ = ["write_offsets"]
 

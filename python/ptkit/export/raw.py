@@ -6,10 +6,10 @@ import os
 from typing import Any
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import Opened
 from ptkit.errors import ConfigError, UnsupportedError
-from ptkit.text import shortened
+from ptkit.support.arguments import LAST_ADDRESS, integer
+from ptkit.support.text import shortened
 
 __all__ = ["stream_bytes", "write_raw"]
 

@@ -11,8 +11,8 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from ptkit import _core
-from ptkit.schema import BRANCH_RECORD
-from ptkit.text import counted
+from ptkit.support.schema import BRANCH_RECORD
+from ptkit.support.text import counted
 
 if TYPE_CHECKING:
     from ptkit.info.model import ModuleInfo, ProcessInfo, StreamInfo, TraceInfo

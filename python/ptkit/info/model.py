@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.errors import TraceWarning
 from ptkit.info.lines import lines_of
-from ptkit.text import last_part, module_name, one_line, shortened_message
+from ptkit.support.text import last_part, module_name, one_line, shortened_message
 
 # What IP payloads of 16 and 32-bit code are: with the base of the code segment, and without.
 LINEAR, EFFECTIVE = "linear", "effective"

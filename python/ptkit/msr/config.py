@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, flag, integer
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import LAST_ADDRESS, flag, integer
 
 __all__ = ["RtitConfig", "config_of", "from_perf", "to_perf"]
 

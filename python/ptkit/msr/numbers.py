@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ptkit.arguments import LAST_ADDRESS
 from ptkit.errors import ConfigError
-from ptkit.text import shortened
+from ptkit.support.arguments import LAST_ADDRESS
+from ptkit.support.text import shortened
 
 __all__ = ["assignments", "number", "register_number"]
 

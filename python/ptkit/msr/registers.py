@@ -6,11 +6,11 @@ import re
 from difflib import get_close_matches
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.errors import ConfigError
 from ptkit.msr.numbers import number, register_number
 from ptkit.msr.records import Capabilities, FieldValue, Register
-from ptkit.text import shortened
+from ptkit.support.arguments import LAST_ADDRESS, integer
+from ptkit.support.text import shortened
 
 __all__ = ["capabilities", "explain", "register", "registers"]
 

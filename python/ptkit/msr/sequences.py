@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, flag, integer
 from ptkit.errors import ConfigError
 from ptkit.msr.config import RtitConfig
 from ptkit.msr.records import Capabilities, Step, Violation
 from ptkit.msr.registers import names_by_number
+from ptkit.support.arguments import LAST_ADDRESS, flag, integer
 
 __all__ = ["SEQUENCES", "bts_plan", "check", "plan", "with_single_range", "with_topa"]
 

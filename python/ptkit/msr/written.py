@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.errors import ConfigError
 from ptkit.msr.config import RtitConfig, config_of
 from ptkit.msr.numbers import number
 from ptkit.msr.records import Capabilities, Violation
 from ptkit.msr.registers import names_by_number, register
+from ptkit.support.arguments import LAST_ADDRESS, integer
 
 __all__ = ["RegisterCheck", "check_registers"]
 

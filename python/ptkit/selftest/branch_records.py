@@ -8,7 +8,7 @@ from ptkit.selftest import programs
 from ptkit.selftest.bench import Bench
 from ptkit.selftest.compare import Rows, expect_parts
 from ptkit.selftest.outcome import CheckFailed
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 __all__ = ["check_branch_stacks", "check_branch_store"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.selftest.outcome import CheckFailed
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 __all__ = ["Rows", "expect_all", "expect_parts", "expect_tail"]
 

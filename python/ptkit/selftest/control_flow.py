@@ -13,7 +13,7 @@ from ptkit.selftest import programs
 from ptkit.selftest.bench import Bench, Taken
 from ptkit.selftest.compare import expect_all, expect_tail
 from ptkit.selftest.outcome import CheckFailed, NotHere
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 __all__ = [
     "all_programs",

@@ -10,7 +10,7 @@ from ptkit.selftest.control_flow import long_program
 from ptkit.selftest.machine import interrupts, read_registers
 from ptkit.selftest.outcome import CheckFailed, NotHere
 from ptkit.selftest.programs import branches
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 __all__ = ["check_interrupts", "check_losses", "check_regions", "check_registers"]
 

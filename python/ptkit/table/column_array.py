@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.arguments import member
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import member
 
 __all__ = ["ColumnArray", "column_array"]
 

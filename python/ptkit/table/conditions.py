@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.arguments import member
 from ptkit.errors import ConfigError
-from ptkit.schema import Column
+from ptkit.support.arguments import member
+from ptkit.support.schema import Column
 from ptkit.table.labels import Labels
 
 __all__ = ["matching"]

@@ -24,11 +24,11 @@ class TableContext:
     files : tuple of str
         Paths of the trace's files, by index.
     name_rows : callable or None
-        Names of the code that rows executed, and offsets in it: `ptkit.trace.names.Names.name_rows`.
+        Names of the code that rows executed, and offsets in it: `ptkit.trace.names.names.Names.name_rows`.
     name_inlined : callable or None
-        Functions of inlined calls: `ptkit.trace.names.Names.name_inlined`.
+        Functions of inlined calls: `ptkit.trace.names.names.Names.name_inlined`.
     name_lines : callable or None
-        Source lines of addresses: `ptkit.trace.names.Names.name_lines`.
+        Source lines of addresses: `ptkit.trace.names.names.Names.name_lines`.
     to_ns : callable or None
         TSC ticks to nanoseconds; None if the clock is not known.
     length_ns : callable or None

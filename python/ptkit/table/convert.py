@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit import _core, memory
-from ptkit.arguments import names
-from ptkit.schema import schema_of
+from ptkit import _core
+from ptkit.support import memory
+from ptkit.support.arguments import names
+from ptkit.support.schema import schema_of
 from ptkit.table.cells import contiguous
 from ptkit.table.derived import symbol_column
 from ptkit.table.labels import Labels

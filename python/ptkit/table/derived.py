@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit._core import BranchKind
-from ptkit.schema import Column, TableSchema, schema_of
+from ptkit.support.schema import Column, TableSchema, schema_of
+from ptkit.support.text import is_memory, module_name
 from ptkit.table.cells import is_uniform, uniform
 from ptkit.table.labels import Labels
 from ptkit.table.lengths import AWAY, LENGTHS, length_needs, length_ns, running, running_columns
-from ptkit.text import is_memory, module_name
 
 if TYPE_CHECKING:
     from ptkit.table.context import TableContext

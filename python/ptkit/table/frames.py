@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit import memory
-from ptkit.arguments import flag
 from ptkit.errors import ConfigError
-from ptkit.schema import schema_of
+from ptkit.support import memory
+from ptkit.support.arguments import flag
+from ptkit.support.schema import schema_of
 from ptkit.table.cells import contiguous, read_only
 from ptkit.table.convert import LESS, cell_bytes, shown_names, to_arrow
 from ptkit.table.labels import Labels

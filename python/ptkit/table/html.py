@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ptkit.text import fitted, one_line
+from ptkit.support.text import fitted, one_line
 
 __all__ = ["Cell", "html_table"]
 

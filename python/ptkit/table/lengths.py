@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.schema import Column, TableSchema
+from ptkit.support.schema import Column, TableSchema
 from ptkit.table.cells import is_uniform, uniform
 
 if TYPE_CHECKING:

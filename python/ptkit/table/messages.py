@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ptkit import _core
-from ptkit.text import counted, one_line, shortened
+from ptkit.support.text import counted, one_line, shortened
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.arguments import flag
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import flag
 from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptkit.arguments import integer
 from ptkit.errors import ConfigError, UnsupportedError
+from ptkit.support.arguments import integer
+from ptkit.support.text import counted, fitted, one_line
 from ptkit.table.derived import full_name
 from ptkit.table.distinct_names import distinct_names
-from ptkit.text import counted, fitted, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, integer
+from ptkit.support.arguments import LAST_ADDRESS, integer
 
 __all__ = ["trim_memory"]
 

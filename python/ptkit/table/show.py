@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptkit import _core
-from ptkit.schema import Column
+from ptkit.support.schema import Column
+from ptkit.support.text import counted, duration, fitted, one_line
 from ptkit.table.derived import full_name, symbol_column
 from ptkit.table.distinct_names import distinct_names
 from ptkit.table.html import Cell, html_table
 from ptkit.table.labels import Labels
-from ptkit.text import counted, duration, fitted, one_line
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table

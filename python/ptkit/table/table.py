@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit import _core, memory
-from ptkit.arguments import integer
+from ptkit import _core
 from ptkit.errors import ColumnError, ConfigError
-from ptkit.schema import Column, TableSchema, schema_of
+from ptkit.support import memory
+from ptkit.support.arguments import integer
+from ptkit.support.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, join, read_only, where_set
 from ptkit.table.column_array import column_array
 from ptkit.table.context import TableContext

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ptkit.trace.facade import Trace
-from ptkit.trace.index import IndexInfo
-from ptkit.trace.names import Places, SourceFrame, SourceLines
-from ptkit.trace.opening import open, packet_counts, packets
+from ptkit.trace.names.names import Places, SourceFrame, SourceLines
+from ptkit.trace.opening.index import IndexInfo
+from ptkit.trace.opening.opening import open, packet_counts, packets
 from ptkit.trace.slice import Slice
 from ptkit.trace.view import View
 

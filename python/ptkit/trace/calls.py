@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptkit import decode as _decode
-from ptkit.arguments import flag, integer
 from ptkit.decode import Query
 from ptkit.decode.call_table import TREE_COLUMNS, CallTable, check_frames, check_sums, function_columns
 from ptkit.decode.callers import callers_of
 from ptkit.errors import ConfigError, SymbolError
-from ptkit.schema import schema_of
+from ptkit.support.arguments import flag, integer
+from ptkit.support.schema import schema_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptkit.arguments import LAST_ADDRESS, numbers
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import LAST_ADDRESS, numbers
 
 if TYPE_CHECKING:
     from ptkit.trace.time_range import TimeScale

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ptkit.analysis.call_branches import BRANCH_COLUMNS
 from ptkit.analysis.slow_calls import CallComparison, Choice, compare_calls
-from ptkit.arguments import integer
 from ptkit.decode import Query
 from ptkit.decode.call_table import CallTable
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError, SymbolError
+from ptkit.support.arguments import integer
 from ptkit.trace.calls import Calls
 from ptkit.trace.parts import Parts
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ptkit.decode import Range
     from ptkit.table import Table
-    from ptkit.trace.names import Names
+    from ptkit.trace.names.names import Names
     from ptkit.trace.ranges import CodeRanges
 
 _COLUMNS = (*CallTable.SUMMED, "end_how", "instruction", "end_instruction", "stream", "tid")

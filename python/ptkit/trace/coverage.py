@@ -11,20 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit._core import CoverageResult
-from ptkit.arguments import LAST_ADDRESS, address_ranges, flag, integer
-from ptkit.bundle import apply_settings
 from ptkit.errors import ConfigError
-from ptkit.images import add_images
+from ptkit.support.arguments import LAST_ADDRESS, address_ranges, flag, integer
 from ptkit.table import Table, TableContext
 from ptkit.table.table import from_core
 from ptkit.trace.facade import Trace
-from ptkit.trace.names import Names
+from ptkit.trace.names.names import Names
+from ptkit.trace.opening.bundle import apply_settings
+from ptkit.trace.opening.images import add_images
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from ptkit.images import ImageItem
     from ptkit.trace.facade import ImageCallback
+    from ptkit.trace.opening.images import ImageItem
 
 __all__ = ["CoverageDecoder", "CoverageResult"]
 

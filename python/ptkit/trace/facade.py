@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit import export as _export
-from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.decode.kept_sums import KeptSums
 from ptkit.decode.scope import stream_indices
 from ptkit.errors import OutOfMemoryError, TraceWarning
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, complete, count_packets, info_of, modules_of
+from ptkit.support.arguments import LAST_ADDRESS, integer
+from ptkit.support.text import counted
 from ptkit.table import TableContext
-from ptkit.text import counted
-from ptkit.trace import index as _index
 from ptkit.trace.clocks import Clocks, clock_sample
-from ptkit.trace.code import Code
-from ptkit.trace.code_segments import CodeSegments
 from ptkit.trace.comparing import Comparing
-from ptkit.trace.debug_files import DebugFiles, debug_folders
-from ptkit.trace.index import IndexInfo
 from ptkit.trace.moments import Moments
-from ptkit.trace.names import Names
+from ptkit.trace.names.code import Code
+from ptkit.trace.names.code_segments import CodeSegments
+from ptkit.trace.names.names import Names
+from ptkit.trace.opening import index as _index
+from ptkit.trace.opening.debug_files import DebugFiles, debug_folders
+from ptkit.trace.opening.index import IndexInfo
 from ptkit.trace.plots import Plots
 from ptkit.trace.ranges import CodeRanges
 from ptkit.trace.saving import save

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptkit import decode as _decode
-from ptkit.arguments import LAST_ADDRESS
 from ptkit.decode import Query
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
-from ptkit.schema import Column, schema_of
+from ptkit.support.arguments import LAST_ADDRESS
+from ptkit.support.schema import Column, schema_of
 from ptkit.table import Table
 from ptkit.table.cells import read_only
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ptkit import decode as _decode
 from ptkit.decode import Query
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 from ptkit.table import Table
 from ptkit.table.derived import derived_of
 from ptkit.table.labels import Labels

@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import Plan, iterate
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import LAST_ADDRESS, integer
 
 __all__ = ["check_columns", "in_bins"]
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.arguments import integer
 from ptkit.decode import Query
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import integer
+from ptkit.support.text import one_line
 from ptkit.table.plot import OTHERS, PALETTE, new_axes
-from ptkit.text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS
 from ptkit.decode.call_names import PATTERN, wider_pattern
 from ptkit.errors import ConfigError, SymbolError, TraceWarning
-from ptkit.text import last_part, module_name, shortened
+from ptkit.support.arguments import LAST_ADDRESS
+from ptkit.support.text import last_part, module_name, shortened
 
 if TYPE_CHECKING:
     from ptkit.decode import Range

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptkit.arguments import flag
 from ptkit.capture.recorder import BundleRecorder
 from ptkit.errors import FormatError
+from ptkit.support.arguments import flag
 from ptkit.trace.facade import Trace
-from ptkit.trace.opening import open
+from ptkit.trace.opening.opening import open
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack

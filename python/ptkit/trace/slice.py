@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import decode as _decode
-from ptkit.arguments import LAST_ADDRESS
 from ptkit.decode import Query
 from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
-from ptkit.schema import schema_of
+from ptkit.support.arguments import LAST_ADDRESS
+from ptkit.support.schema import schema_of
 from ptkit.table import Table
 from ptkit.table.derived import indirect_branches
 from ptkit.trace.calls import Calls

@@ -326,7 +326,7 @@ class Tables(Parts):
 
     @staticmethod
     def _table(name: str) -> str:
-        from ptkit.schema import row_tables
+        from ptkit.support.schema import row_tables
 
         if not isinstance(name, str) or name not in row_tables():
             raise ConfigError(f"there is no table {name!r}; there are {', '.join(row_tables())}")

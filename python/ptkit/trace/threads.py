@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit._core import CallKind, GapCause
 from ptkit.errors import ConfigError
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 from ptkit.table import Table
 from ptkit.table.cells import read_only
 from ptkit.trace.calls import Calls

@@ -94,7 +94,7 @@ std::string memory_sentence() {
 
 // Names in a recording may hold ends of lines.
 py::object line_of(const std::string& text) {
-  return py::module_::import("ptkit.text").attr("one_line")(text_of(text));
+  return py::module_::import("ptkit.support.text").attr("one_line")(text_of(text));
 }
 
 // A ptkit.TraceWarning.

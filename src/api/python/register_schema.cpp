@@ -1,4 +1,4 @@
-// The schema of tables as dictionaries. ptkit.schema builds classes from them.
+// The schema of tables as dictionaries. ptkit.support.schema builds classes from them.
 #include "api/python/bindings.h"
 
 namespace ptkit::api::python {

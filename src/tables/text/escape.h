@@ -6,7 +6,7 @@
 
 namespace ptkit::tables::text {
 
-// For a terminal: control characters and ends of lines become "\x1b" and the like, as ptkit.text.one_line()
+// For a terminal: control characters and ends of lines become "\x1b" and the like, as ptkit.support.text.one_line()
 // writes them.
 [[nodiscard]] std::string for_terminal(std::string_view utf8);
 // As a JSON string of ASCII, with its quotes, as Python's json.dumps() writes it.

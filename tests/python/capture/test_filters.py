@@ -12,7 +12,7 @@ import pytest
 
 import ptkit
 from ptkit import Filter, Trigger
-from ptkit.arguments import LAST_ADDRESS
+from ptkit.support.arguments import LAST_ADDRESS
 
 SOURCE = """
 __attribute__((noinline, noclone)) int first(int n) { return n + 1; }

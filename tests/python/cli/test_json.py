@@ -14,7 +14,7 @@ import ptkit
 from ptkit import _core, capture
 from ptkit.cli import main
 from ptkit.cli.output.json_values import SCHEMA, form_of
-from ptkit.schema import row_tables
+from ptkit.support.schema import row_tables
 
 SCHEMAS = Path(ptkit.__file__).parent / "schemas"
 MOST = 2**53

@@ -18,7 +18,7 @@ import ptkit
 from ptkit import capture
 from ptkit.cli import main
 from ptkit.cli.output import terminal
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 
 PRINTED = Path(__file__).with_name("printed.txt")
 ADDRESS = 0x401000

@@ -17,7 +17,7 @@ from test_json import ROWS, assert_fits
 import ptkit
 from ptkit.cli import call_reports, frames, main, stacks
 from ptkit.cli.output import colours
-from ptkit.text import duration
+from ptkit.support.text import duration
 
 FIB_CALLS = 3 * 67 + 6 * 5  # of tests/programs/calls.c
 

@@ -12,7 +12,7 @@ from damage import damaged
 
 import ptkit
 from ptkit.table import concatenate
-from ptkit.trace import index as index_module
+from ptkit.trace.opening import index as index_module
 
 TABLES = ("branches", "blocks", "instructions")
 COLUMNS = {

@@ -10,7 +10,7 @@ import pytest
 from damage import damaged
 
 import ptkit
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 from ptkit.table import concatenate
 
 TIMES = {"tsc", "tsc_error", "tsc_source", "flags", "tsc_estimate"}

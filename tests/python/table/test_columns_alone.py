@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from make_tables_doc import ROOT
-from ptkit.schema import tables
+from ptkit.support.schema import tables
 from ptkit.table.derived import derived_of
 
 TABLES = tuple(tables())

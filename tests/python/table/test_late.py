@@ -114,8 +114,8 @@ def test_threads_make_the_array_once(trace: Any) -> None:
 
 def test_an_array_that_does_not_fit_is_refused(trace: Any, monkeypatch: Any) -> None:
     table = trace.instructions()
-    monkeypatch.setattr("ptkit.memory._SMALL", 0)
-    monkeypatch.setattr("ptkit.memory.free", lambda: (10, "RLIMIT_AS"))
+    monkeypatch.setattr("ptkit.support.memory._SMALL", 0)
+    monkeypatch.setattr("ptkit.support.memory.free", lambda: (10, "RLIMIT_AS"))
     monkeypatch.setattr("ptkit._core.pool_bytes", lambda: 0)
     with pytest.raises(ptkit.OutOfMemoryError, match="column 'offset'"):
         table["offset"]

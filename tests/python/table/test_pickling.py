@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ptkit
-from ptkit.schema import tables
+from ptkit.support.schema import tables
 
 TABLES = tuple(tables())
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ptkit
-from ptkit.schema import tables
+from ptkit.support.schema import tables
 from ptkit.table.show import as_text
 from ptkit.table.table import from_core
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptkit.schema import tables
+from ptkit.support.schema import tables
 from ptkit.table.derived import derived_of
 
 COUNTS = (

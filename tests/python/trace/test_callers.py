@@ -164,7 +164,7 @@ def test_deep_recursion_has_a_row_for_each_chain(tmp_path: Path) -> None:
 def test_rows_that_do_not_fit_are_refused(trace: ptkit.Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(trace.callers("fib", depth=1)) < 16
     monkeypatch.setattr("ptkit.decode.callers._ROW_BYTES", 1 << 20)
-    monkeypatch.setattr("ptkit.memory.free", lambda: (10, "RLIMIT_AS"))
+    monkeypatch.setattr("ptkit.support.memory.free", lambda: (10, "RLIMIT_AS"))
     with pytest.raises(ptkit.OutOfMemoryError, match=r"rows of callers take .* ask for fewer levels"):
         trace.callers("fib")
     assert len(trace.callers("fib", depth=1)) < 16

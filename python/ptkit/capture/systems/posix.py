@@ -11,7 +11,7 @@ from pathlib import Path
 from ptkit.capture import driver
 from ptkit.capture.found import Found
 from ptkit.errors import ConfigError
-from ptkit.system import user_name
+from ptkit.support.system import user_name
 
 __all__ = [
     "DRIVER_WORDS",

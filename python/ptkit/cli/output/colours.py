@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TypeAlias
 
-from ptkit.text import one_line
+from ptkit.support.text import one_line
 
 __all__ = ["Painted", "has_colours", "say_painted", "share_colour"]
 

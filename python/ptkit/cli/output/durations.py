@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptkit.text import counted, duration
+from ptkit.support.text import counted, duration
 from ptkit.trace import Trace
 
 _UNKNOWN = "-"

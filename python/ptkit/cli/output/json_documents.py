@@ -9,7 +9,7 @@ from typing import Any
 from ptkit.analysis.verify import Difference, Report
 from ptkit.cli.output.json_values import decimal, form_of, hexadecimal, with_hexadecimals
 from ptkit.info import TraceInfo
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 
 __all__ = ["info_document", "verify_document"]
 

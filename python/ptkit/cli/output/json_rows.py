@@ -14,7 +14,7 @@ from ptkit.cli.output.line_writer import LineWriter, labels_of
 from ptkit.cli.output.positions import row_positions
 from ptkit.cli.output.rows import placed, rows_before
 from ptkit.cli.output.terminal import say
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 from ptkit.table import Table
 from ptkit.trace import Trace
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ptkit.schema import Column
+from ptkit.support.schema import Column
 from ptkit.table.lengths import AWAY, LENGTHS
 
 __all__ = ["SCHEMA", "decimal", "form_of", "hexadecimal", "print_document", "with_hexadecimals"]

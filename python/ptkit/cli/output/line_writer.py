@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.cli.output.terminal import byte_output
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
+from ptkit.support.text import one_line
 from ptkit.table import Table
 from ptkit.table.derived import indirect_branches
-from ptkit.text import one_line
 from ptkit.trace import Trace
 
 __all__ = ["LineWriter", "labels_of"]

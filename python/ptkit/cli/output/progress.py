@@ -11,7 +11,7 @@ from pathlib import PurePath
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
-from ptkit.system import is_raw
+from ptkit.support.system import is_raw
 from ptkit.trace import Trace
 
 if TYPE_CHECKING:

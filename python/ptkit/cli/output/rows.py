@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ptkit._core import ErrorCode
 from ptkit.cli.output.positions import row_positions, side_positions
 from ptkit.cli.output.terminal import line_of, say
+from ptkit.support.text import counted
 from ptkit.table import Table
-from ptkit.text import counted
 
 _Text = TypeVar("_Text", str, bytes)
 _KINDS = {"errors": "error", "gaps": "gap"}

@@ -11,8 +11,8 @@ from functools import cache
 from io import BufferedWriter
 from typing import TYPE_CHECKING, TextIO
 
-from ptkit.system import widen_pipe
-from ptkit.text import one_line, plain
+from ptkit.support.system import widen_pipe
+from ptkit.support.text import one_line, plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -24,8 +24,8 @@ from ptkit.cli.synthetic import CODE, synthetic_stream
 from ptkit.cli.throughput import TABLES, Figure, measure
 from ptkit.decode.plan import thread_count
 from ptkit.errors import PtkitError
-from ptkit.system import STANDARD_INPUT
-from ptkit.text import counted
+from ptkit.support.system import STANDARD_INPUT
+from ptkit.support.text import counted
 from ptkit.trace import Trace
 
 DESCRIPTION = """\

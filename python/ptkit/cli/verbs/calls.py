@@ -35,8 +35,8 @@ from ptkit.cli.stacks import (
     report,
 )
 from ptkit.errors import ConfigError
+from ptkit.support.text import counted
 from ptkit.table import Table
-from ptkit.text import counted
 from ptkit.trace import Trace
 
 DESCRIPTION = """\

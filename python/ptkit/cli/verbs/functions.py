@@ -37,9 +37,9 @@ from ptkit.cli.stacks import (
     shown_name,
 )
 from ptkit.errors import ConfigError
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
+from ptkit.support.text import counted
 from ptkit.table import Table
-from ptkit.text import counted
 from ptkit.trace import Trace
 
 DESCRIPTION = """\

@@ -9,8 +9,8 @@ from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import decoding
 from ptkit.errors import ConfigError
-from ptkit.system import STANDARD_INPUT
-from ptkit.trace.index import PASSES
+from ptkit.support.system import STANDARD_INPUT
+from ptkit.trace.opening.index import PASSES
 
 DESCRIPTION = """\
 Decodes a trace and writes an index (FILE.ptindex): where parts of the trace begin, which times they have,

@@ -15,9 +15,9 @@ from ptkit.cli.addresses import ADDRESSES, DecimalAddress, note_decimals
 from ptkit.cli.output.json_values import hexadecimal, print_document, with_hexadecimals
 from ptkit.cli.output.terminal import say
 from ptkit.errors import ConfigError, OpenError
-from ptkit.inputs import is_pipe, read_pipe, read_regular
-from ptkit.memory import free
 from ptkit.msr.numbers import assignments, is_decimal
+from ptkit.support.inputs import is_pipe, read_pipe, read_regular
+from ptkit.support.memory import free
 
 DESCRIPTION = """\
   explain REGISTER VALUE   what a value means, field by field

@@ -15,7 +15,7 @@ from ptkit.cli.output.packet_branches import PacketBranches
 from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
 from ptkit.cli.output.terminal import say_lines
 from ptkit.errors import ConfigError
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 from ptkit.table import Table
 from ptkit.trace import Trace
 

@@ -22,8 +22,8 @@ from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import Rare
 from ptkit.cli.signals import ending_signals
 from ptkit.info import EMULATED_TIMES, EMULATOR
-from ptkit.text import counted
-from ptkit.trace.index import PASSES
+from ptkit.support.text import counted
+from ptkit.trace.opening.index import PASSES
 
 if TYPE_CHECKING:
     from ptkit import Recorder

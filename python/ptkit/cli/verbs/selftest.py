@@ -26,7 +26,7 @@ from ptkit.selftest import (
     make_report,
     status_of,
 )
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 DESCRIPTION = """\
 Records small programs by each back end that works here, and compares every instruction with single steps.

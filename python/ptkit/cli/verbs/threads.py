@@ -18,8 +18,8 @@ from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
 from ptkit.cli.stacks import add_bound, fit, line_width, note, place_names, report
+from ptkit.support.text import counted, shortened
 from ptkit.table import Table
-from ptkit.text import counted, shortened
 from ptkit.trace import Trace
 
 DESCRIPTION = """\

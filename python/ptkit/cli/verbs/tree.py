@@ -30,8 +30,8 @@ from ptkit.cli.stacks import (
     shown_name,
 )
 from ptkit.decode.call_table import TREE_COLUMNS
+from ptkit.support.text import counted
 from ptkit.table import Table
-from ptkit.text import counted
 from ptkit.trace import Trace
 
 DESCRIPTION = """\

@@ -126,7 +126,7 @@ def test_page_dumps_do_not_hide_an_image(dumped: Any, loop: Any) -> None:
 
 
 def test_files_of_windows_have_names_without_folders() -> None:
-    from ptkit.text import module_name
+    from ptkit.support.text import module_name
 
     assert module_name("C:\\Windows\\srv2.sys") == "srv2.sys"
     assert module_name("[vdso]") == "vdso"

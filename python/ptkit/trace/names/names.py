@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, addresses, integer
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import LAST_ADDRESS, addresses, integer
+from ptkit.support.text import bracketed, module_name
 from ptkit.table.labels import Labels
-from ptkit.text import bracketed, module_name
 
 if TYPE_CHECKING:
     _Times = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, integer
-from ptkit.bundle import checked_path, is_buffer, is_path
 from ptkit.errors import ConfigError, FormatError, OpenError
-from ptkit.inputs import open_regular, read_regular
+from ptkit.support.arguments import LAST_ADDRESS, integer
+from ptkit.support.inputs import open_regular, read_regular
+from ptkit.trace.opening.bundle import checked_path, is_buffer, is_path
 
 if TYPE_CHECKING:
     from typing import TypeAlias

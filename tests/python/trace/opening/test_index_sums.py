@@ -19,7 +19,7 @@ import ptkit
 from ptkit import _core
 from ptkit.cli.main import main
 from ptkit.decode import index_sums
-from ptkit.trace import index as index_module
+from ptkit.trace.opening import index as index_module
 
 SUMS: dict[str, Callable[[Any], Any]] = {
     "by function": lambda trace: trace.functions(),

@@ -19,7 +19,7 @@ from windows_programs import LOAD, WindowsProgram, windows_program
 
 import ptkit
 from ptkit.cli import main
-from ptkit.images import CodeFile
+from ptkit.trace.opening.images import CodeFile
 
 CPU = "6/142/9"
 

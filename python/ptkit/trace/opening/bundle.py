@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ptkit import _core, memory
-from ptkit.arguments import LAST_ADDRESS, address_ranges, integer
+from ptkit import _core
 from ptkit.errors import ConfigError, FormatError, MissingFileError, PtkitWarning
-from ptkit.inputs import is_pipe, permission_denied, read_pipe, read_regular
+from ptkit.support import memory
+from ptkit.support.arguments import LAST_ADDRESS, address_ranges, integer
+from ptkit.support.inputs import is_pipe, permission_denied, read_pipe, read_regular
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptkit.text import fitted
+from ptkit.support.text import fitted
 
 NAME = "store::detail::HashMap::insert"
 

@@ -14,7 +14,7 @@ import ptkit
 from ptkit import _core
 from ptkit.cli import main
 from ptkit.cli.addresses import image_at
-from ptkit.images import CodeFile
+from ptkit.trace.opening.images import CodeFile
 
 _BASE = 0x1_4000_0000
 _CODE = _BASE + 0x1000

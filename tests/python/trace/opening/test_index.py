@@ -19,7 +19,7 @@ import ptkit
 from ptkit import decode
 from ptkit.cli.main import main
 from ptkit.table import concatenate
-from ptkit.trace import index as index_module
+from ptkit.trace.opening import index as index_module
 
 TABLES = ("branches", "blocks", "instructions", "events", "edges", "errors", "gaps")
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.errors import ConfigError
-from ptkit.trace.mappings import mappings_table
+from ptkit.support.arguments import LAST_ADDRESS, integer
+from ptkit.trace.names.mappings import mappings_table
 
 if TYPE_CHECKING:
     from ptkit.decode import OpenTrace
     from ptkit.info import TraceInfo
     from ptkit.table import Table, TableContext
-    from ptkit.trace.names import Names, Places, SourceFrame, SourceLines
+    from ptkit.trace.names.names import Names, Places, SourceFrame, SourceLines
     from ptkit.trace.ranges import CodeRanges
 
 __all__ = ["Code"]

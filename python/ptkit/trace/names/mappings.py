@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptkit import _core
-from ptkit.schema import schema_of
+from ptkit.support.schema import schema_of
 from ptkit.table import Table, TableContext
 from ptkit.table.cells import read_only
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import ptkit
-from ptkit import memory
 from ptkit.errors import OutOfMemoryError
+from ptkit.support import memory
 
-TESTS = Path(__file__).resolve().parents[1]
+TESTS = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits are read from /proc")
@@ -62,7 +62,7 @@ sys.path.insert(0, sys.argv[1])
 warnings.simplefilter("ignore")
 from conftest import LoopProgram, Packets
 import ptkit
-from ptkit import memory
+from ptkit.support import memory
 
 def status(name):
     lines = open("/proc/self/status").read().splitlines()

@@ -10,10 +10,11 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptkit import _core, memory
-from ptkit.arguments import LAST_ADDRESS, integer
+from ptkit import _core
 from ptkit.errors import ConfigError, FormatError, MissingFileError, OutOfMemoryError
-from ptkit.inputs import read_regular
+from ptkit.support import memory
+from ptkit.support.arguments import LAST_ADDRESS, integer
+from ptkit.support.inputs import read_regular
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ptkit import _core
-from ptkit.arguments import integer
 from ptkit.errors import ConfigError, UnsupportedError
 from ptkit.info import EFFECTIVE, LINEAR, TraceInfo
+from ptkit.support.arguments import integer
 from ptkit.trace.late_warnings import LateWarnings
 
 __all__ = ["CodeSegments", "set_cs_base"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ptkit.errors import OpenError, OutOfMemoryError
-from ptkit.system import READ_FLAGS, access_denied
+from ptkit.support.system import READ_FLAGS, access_denied
 
 __all__ = ["is_pipe", "open_regular", "permission_denied", "read_pipe", "read_regular"]
 

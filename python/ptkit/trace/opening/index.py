@@ -11,7 +11,7 @@ from ptkit import _core
 from ptkit.decode import IndexSums, OpenTrace
 from ptkit.decode.plan import thread_count
 from ptkit.errors import ConfigError, PtkitError, TraceWarning
-from ptkit.text import counted
+from ptkit.support.text import counted
 
 #: How often the whole trace is decoded to make an index: for the segments, the frames and the edges.
 PASSES = 3

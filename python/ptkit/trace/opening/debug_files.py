@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 
 from ptkit import _core
-from ptkit.bundle import checked_paths
-from ptkit.system import DEBUG_FOLDERS
+from ptkit.support.system import DEBUG_FOLDERS
 from ptkit.trace.late_warnings import LateWarnings
+from ptkit.trace.opening.bundle import checked_paths
 
 __all__ = ["DebugFiles", "debug_folders"]
 

@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, flag, integer, numbers
-from ptkit.bundle import apply_settings
 from ptkit.decode import Settings
 from ptkit.decode.plan import check_choice, thread_count
 from ptkit.errors import ConfigError, FormatError
-from ptkit.images import add_images
-from ptkit.schema import BRANCH_RECORD
+from ptkit.support.arguments import LAST_ADDRESS, flag, integer, numbers
+from ptkit.support.schema import BRANCH_RECORD
 from ptkit.trace.facade import Trace
+from ptkit.trace.opening.bundle import apply_settings
+from ptkit.trace.opening.images import add_images
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from ptkit.images import ImageItem
     from ptkit.trace.facade import ImageCallback
+    from ptkit.trace.opening.images import ImageItem
 
 __all__ = ["open_branches"]
 

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 
 from ptkit import _core
 from ptkit import decode as _decode
-from ptkit.arguments import flag
-from ptkit.bundle import apply_settings, open_source, set_ring_offset
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
-from ptkit.images import add_images
 from ptkit.info import PacketCounts, count_packets, info_of
-from ptkit.symbols import SymbolLists
+from ptkit.support.arguments import flag
+from ptkit.support.text import last_part
 from ptkit.table import Table, TableContext
-from ptkit.text import last_part
-from ptkit.trace.code_segments import set_cs_base
 from ptkit.trace.facade import Trace
+from ptkit.trace.names.code_segments import set_cs_base
+from ptkit.trace.opening.bundle import apply_settings, open_source, set_ring_offset
+from ptkit.trace.opening.images import add_images
+from ptkit.trace.opening.symbols import SymbolLists
 from ptkit.trace.ranges import differing_images
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Unpack
 
-    from ptkit.bundle import Source
-    from ptkit.images import ImageItem
-    from ptkit.symbols import SymbolItem
     from ptkit.trace.facade import ImageCallback
+    from ptkit.trace.opening.bundle import Source
+    from ptkit.trace.opening.images import ImageItem
+    from ptkit.trace.opening.symbols import SymbolItem
 
 __all__ = ["open", "packet_counts", "packets"]
 
@@ -276,7 +276,7 @@ def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Tabl
     >>> table.named("kind"), hex(table["ip"][0])
     (['TIP_PGE', 'PAD'], '0xfffff80685389310')
     """
-    from ptkit.bundle import packet_source
+    from ptkit.trace.opening.bundle import packet_source
 
     bundle = packet_source(data)
     opened = OpenTrace(bundle, _core.Session(bundle, None), Settings())
@@ -322,6 +322,6 @@ def packet_counts(data: Source, *, sync: bool = False) -> PacketCounts:
     >>> counts[ptkit.PacketKind.TIP_PGE], counts[ptkit.PacketKind.PAD]
     (1, 2)
     """
-    from ptkit.bundle import packet_source
+    from ptkit.trace.opening.bundle import packet_source
 
     return count_packets(_core.Session(packet_source(data), None), [0], sync=sync)

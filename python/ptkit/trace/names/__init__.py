@@ -1,0 +1,1 @@
+"""Code of a trace, and names of its addresses."""
