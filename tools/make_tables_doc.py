@@ -2,9 +2,8 @@
 """Writes docs/tables.md (columns, kinds, payloads, flags and codes of tables) and docs/warnings.md.
 
 All of it comes from the sources of the core itself: src/tables/columns/schema.def (by way of the
-extension module), src/packet/packets.def, src/base/status.def, src/trace/warnings.def, and the comments of
-the enumerators in src/flow/rows/rows.h and src/code/insn/insn.h. With `--check`: fails if a page is not up to
-date.
+extension module), src/packet/packets.def, src/base/status.def, src/trace/warnings.def, and the kinds.def of
+rows, instructions and frames. With `--check`: fails if a page is not up to date.
 """
 
 from __future__ import annotations
@@ -126,14 +125,14 @@ ABOUT = {
     "mappings": "`trace.mappings()`: one row per range of addresses with code of one file, or of no file.",
 }
 
-# Enumeration, heading, where the enumerators' comments are, and the name that it has there.
+# Enumeration, heading, and the rows with its members' texts.
 ENUMS = (
-    ("BranchKind", "Branch kinds", "src/flow/rows/rows.h", "BranchKind"),
-    ("InsnClass", "Instruction classes", "src/code/insn/insn.h", "InsnClass"),
-    ("GapCause", "Gap causes", "src/flow/rows/rows.h", "GapCause"),
-    ("CallKind", "How frames begin", "src/tables/calls/stack/frame.h", "CallKind"),
-    ("CallEnd", "How frames end", "src/tables/calls/stack/frame.h", "CallEnd"),
-    ("StackAnomaly", "Stack anomalies", "src/tables/calls/stack/frame.h", "AnomalyKind"),
+    ("BranchKind", "Branch kinds", "src/flow/rows/kinds.def", "PT_BRANCH_KIND"),
+    ("InsnClass", "Instruction classes", "src/code/insn/kinds.def", "PT_INSN_CLASS"),
+    ("GapCause", "Gap causes", "src/flow/rows/kinds.def", "PT_GAP_CAUSE"),
+    ("CallKind", "How frames begin", "src/tables/calls/stack/kinds.def", "PT_CALL_KIND"),
+    ("CallEnd", "How frames end", "src/tables/calls/stack/kinds.def", "PT_CALL_END"),
+    ("StackAnomaly", "Stack anomalies", "src/tables/calls/stack/kinds.def", "PT_STACK_ANOMALY"),
 )
 # Enumeration, heading, and the tables whose flags have these bits.
 FLAGS = (
@@ -174,17 +173,10 @@ def rows_of(path: str, macro: str) -> list[list[Any]]:
     return rows
 
 
-def comments_of(path: str, name: str) -> dict[str, str]:
-    """Comments of the enumerators of a C++ enumeration, by enumerator."""
-    text = source(path)
-    found = re.search(rf"enum (?:class )?{name} : [\w:]+ {{(.*?)\n *}};", text, re.DOTALL)
-    assert found is not None, (path, name)
-    said = {}
-    for member, comment in re.findall(
-        r"(\w+)\s*=\s*\d+,?[ ]*((?://[^\n]*)?(?:\n\s*//[^\n]*)*)", found.group(1)
-    ):
-        said[member] = " ".join(part.strip() for part in re.split(r"\s*//", comment)).strip()
-    return said
+def kind_rows(kinds: Any, path: str, macro: str) -> list[tuple[str, ...]]:
+    """Value, name and meaning of each member of an enumeration."""
+    texts = {name: text for name, _, text in rows_of(path, macro)}
+    return [(str(int(kind)), f"`{kind.name}`", texts[kind.name]) for kind in kinds]
 
 
 def columns() -> str:
@@ -226,8 +218,7 @@ def packet_kinds(core: Any) -> str:
 
 def event_kinds(core: Any) -> str:
     """Events and their payloads."""
-    said = comments_of("src/flow/rows/rows.h", "EventKind")
-    lines = [(str(int(kind)), f"`{kind.name}`", said[kind.name]) for kind in core.EventKind]
+    lines = kind_rows(core.EventKind, "src/flow/rows/kinds.def", "PT_EVENT_KIND")
     note = (
         "What a row's `ip`, `payload`, `payload2` and `payload3` hold. Payloads that are not\n"
         "named are 0. With `status` set, the row repeats state (in a PSB+ header) and nothing happened.\n"
@@ -284,9 +275,8 @@ def page() -> str:
 
     schema = core.schema()
     parts = [HEAD, columns(), packet_kinds(core), event_kinds(core)]
-    for name, heading, path, known_as in ENUMS:
-        said = comments_of(path, known_as)
-        lines = [(str(int(kind)), f"`{kind.name}`", said[kind.name]) for kind in getattr(core, name)]
+    for name, heading, path, macro in ENUMS:
+        lines = kind_rows(getattr(core, name), path, macro)
         parts.append(f"## {heading}\n\n" + table_of(("value", "name", "meaning"), lines))
     for name, heading, tables in FLAGS:
         stored = [table for table in reversed(tables) if table in schema]

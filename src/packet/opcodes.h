@@ -39,6 +39,7 @@ enum class PayloadKind : std::uint8_t {
   TRIG,
 };
 enum class BlockEffect : std::uint8_t { OPENS, KEEPS, CLOSES };
+enum class BulkCheck : std::uint8_t { HOT, PLAIN, PATTERN, STOP_BIT, ZERO_BITS, PAYLOAD_BYTES, DECODER };
 
 struct PacketRow {
   PacketKind kind;
@@ -50,6 +51,7 @@ struct PacketRow {
   SizeRule size;
   PayloadKind payload;
   BlockEffect block;
+  BulkCheck bulk;
 };
 
 struct EscapeRow {
@@ -59,21 +61,15 @@ struct EscapeRow {
 };
 
 inline constexpr std::array<PacketRow, kPacketKinds> kPacketRows{{
-#define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload, block, ...)     \
-  {PacketKind::kind,     OpcodeTable::table, mask, match, Claim::claim, least, SizeRule::size, \
-   PayloadKind::payload, BlockEffect::block},
-#define PT_ESCAPE(table, byte, next)
+#define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload, block, psb, bulk, ...)    \
+  {PacketKind::kind,     OpcodeTable::table, mask,           match, Claim::claim, least, SizeRule::size, \
+   PayloadKind::payload, BlockEffect::block, BulkCheck::bulk},
 #include "packet/packets.def"
-#undef PT_PACKET
-#undef PT_ESCAPE
 }};
 
 inline constexpr auto kEscapeRows = std::to_array<EscapeRow>({
-#define PT_PACKET(...)
 #define PT_ESCAPE(table, byte, next) {OpcodeTable::table, byte, OpcodeTable::next},
 #include "packet/packets.def"
-#undef PT_PACKET
-#undef PT_ESCAPE
 });
 
 [[nodiscard]] constexpr const PacketRow& row_of(PacketKind kind) noexcept {

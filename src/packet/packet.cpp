@@ -14,12 +14,10 @@ struct Texts {
 };
 
 constexpr std::array<Texts, kPacketKinds> kTexts{{
-#define PT_PACKET(kind, name, table, mask, match, claim, least, size, shape, block, text, payload, payload2) \
+#define PT_PACKET(kind, name, table, mask, match, claim, least, size, shape, block, psb, bulk, text, \
+                  payload, payload2)                                                                 \
   {#kind, name, text, payload, payload2},
-#define PT_ESCAPE(table, byte, next)
 #include "packet/packets.def"
-#undef PT_PACKET
-#undef PT_ESCAPE
 }};
 
 constexpr Texts kUnknown{"?", "?", "", "", ""};

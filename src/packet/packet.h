@@ -13,30 +13,19 @@ namespace ptkit::packet {
 // Stored in the `kind` column: append only.
 enum class PacketKind : std::uint8_t {
 #define PT_PACKET(kind, ...) kind,
-#define PT_ESCAPE(table, byte, next)
 #include "packet/packets.def"
-#undef PT_PACKET
-#undef PT_ESCAPE
 };
 
 inline constexpr std::size_t kPacketKinds = 0
 #define PT_PACKET(...) +1
-#define PT_ESCAPE(table, byte, next)
 #include "packet/packets.def"
-#undef PT_PACKET
-#undef PT_ESCAPE
     ;
 
 // packets.def documents `payload` and `payload2` of each kind.
 struct Packet {
   enum Flag : std::uint8_t {
-    IP_KNOWN = 1,  // `ip` is the complete, rebuilt IP
-    IP_BIT = 2,    // the packet's IP bit (PTW, EXSTOP, BEP, CFE, TRIG): a FUP follows
-    NR = 4,        // PIP: non-root
-    HW = 8,        // PWRE: hardware-initiated
-    MULT = 16,     // TRIG: more than one trigger event
-    ICNT = 32,     // TRIG: payload2 is valid
-    IN_PSB = 64,   // in a PSB+: after PSB, up to PSBEND or a packet that cannot be in it
+#define PT_PACKET_FLAG(name, value) name = value,
+#include "packet/kinds.def"
   };
   std::uint64_t offset = 0;  // offset of the first byte in the stream
   std::uint64_t payload = 0;
@@ -63,28 +52,16 @@ struct Packet {
          kind == PacketKind::FUP;
 }
 
-// False: the packet ends a PSB+. PSBEND and OVF do so by the manual; any other one shows that the PSBEND is
-// missing.
+// False: the packet ends a PSB+.
 [[nodiscard]] constexpr bool continues_psb(PacketKind kind) noexcept {
+  enum : bool { ENDS, STAYS };
   switch (kind) {
-    case PacketKind::PAD:
-    case PacketKind::PSB:
-    case PacketKind::FUP:
-    case PacketKind::PIP:
-    case PacketKind::VMCS:
-    case PacketKind::MODE_EXEC:
-    case PacketKind::MODE_TSX:
-    case PacketKind::TSC:
-    case PacketKind::MTC:
-    case PacketKind::TMA:
-    case PacketKind::CYC:
-    case PacketKind::CBR:
-    case PacketKind::MNT:
-    case PacketKind::INVALID:
-      return true;
-    default:
-      return false;
+#define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload_kind, block, psb, ...) \
+  case PacketKind::kind:                                                                             \
+    return psb;
+#include "packet/packets.def"
   }
+  return false;
 }
 
 }  // namespace ptkit::packet

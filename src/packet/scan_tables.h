@@ -9,12 +9,17 @@
 namespace ptkit::packet::scan {
 
 // Frequent packets by bit: the first byte alone determines their handling. All others are "special".
-inline constexpr PacketKind kHot[8] = {PacketKind::PAD,     PacketKind::TNT_8,   PacketKind::TIP,
-                                       PacketKind::TIP_PGE, PacketKind::TIP_PGD, PacketKind::FUP,
-                                       PacketKind::MTC,     PacketKind::CYC};
+inline constexpr auto kHot = [] {
+  std::array<PacketKind, 8> kinds{};
+  std::size_t next = 0;
+  for (const PacketRow& row : kPacketRows) {
+    if (row.bulk == BulkCheck::HOT) kinds[next++] = row.kind;
+  }
+  return kinds;
+}();
 
 [[nodiscard]] constexpr std::uint8_t hot_bit(PacketKind kind) noexcept {
-  for (unsigned i = 0; i < 8; ++i) {
+  for (unsigned i = 0; i < kHot.size(); ++i) {
     if (kHot[i] == kind) return static_cast<std::uint8_t>(1u << i);
   }
   return 0;
@@ -171,22 +176,23 @@ alignas(64) inline constexpr Tables kTables = detail::build();
   if (entry == kUnclaimed) return false;
   kind = static_cast<PacketKind>(entry);
   constexpr std::uint64_t kHalf = 0x8202820282028202;
-  switch (kind) {
-    case PacketKind::PSB:
+  switch (row_of(kind).bulk) {
+    case BulkCheck::PLAIN:
+      return true;
+    case BulkCheck::PATTERN:
       return base::load_le<8>(at) == kHalf && base::load_le<8>(at + 8) == kHalf;
-    case PacketKind::TNT_64:
+    case BulkCheck::STOP_BIT:
       return base::load_le<6>(at + 2) > 1;
-    case PacketKind::TMA:
+    case BulkCheck::ZERO_BITS:
       return at[4] == 0 && (at[6] & 0xfe) == 0;
-    case PacketKind::PTW:
+    case BulkCheck::PAYLOAD_BYTES:
       return (at[1] & 0x40) == 0;
-    case PacketKind::BBP:
-    case PacketKind::TRIG:
-    case PacketKind::CYC:  // a long CYC, or one that an erratum damaged
+    case BulkCheck::HOT:  // an IP packet with a reserved IPBytes field, a long CYC, or one that an erratum
+                          // damaged
+    case BulkCheck::DECODER:
       return false;
-    default:
-      return hot_bit(kind) == 0;  // otherwise an IP packet with a reserved IPBytes field
   }
+  return false;
 }
 
 // Length of a special packet.

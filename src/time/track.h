@@ -16,7 +16,10 @@ namespace ptkit::time {
 
 // Stored in the `tsc_source` column: append only. The best packet that the interval depends on; RECORD: the
 // recorder's time of a branch record.
-enum class TimeSource : std::uint8_t { NONE = 0, TSC = 1, MTC = 2, CYC = 3, CBR = 4, RECORD = 5 };
+enum class TimeSource : std::uint8_t {
+#define PT_TIME_SOURCE(name, value, text) name = value,
+#include "time/kinds.def"
+};
 
 // The time is in [tsc, tsc + error]; error saturates at 2^32 - 1. Unknown: known == false, tsc == 0.
 struct TimeRange {

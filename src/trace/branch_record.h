@@ -6,15 +6,8 @@
 namespace ptkit::trace {
 
 enum BranchRecordFlag : std::uint32_t {
-  RECORD_PREDICTED = 1,  // meaningful with PREDICTION_KNOWN
-  RECORD_PREDICTION_KNOWN = 2,
-  RECORD_IN_TX = 4,
-  RECORD_ABORT = 8,    // abort of a transaction
-  RECORD_FIRST = 16,   // its predecessor is not known: the oldest record of a branch stack, or after a loss
-  RECORD_CODE32 = 32,  // the code at to_ip is 32-bit code
-  // The newest of a full branch stack with every taken branch, and a copy of the record before it: some
-  // processors store it twice. It is no branch if the code does not lead from the record before to it.
-  RECORD_MAY_REPEAT = 64,
+#define PT_RECORD_FLAG(name, value) RECORD_##name = value,
+#include "trace/kinds.def"
 };
 
 // Streams of kind BRANCH_RECORDS are arrays of these, in the order of execution, little-endian.

@@ -49,6 +49,16 @@ def prefix(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(tmp_path_factory.mktemp("library"), "library")
 
 
+def test_statuses_of_the_header_are_those_of_the_core() -> None:
+    rows = re.findall(r"^PT_STATUS\((\w+), (\d+),", (ROOT / "src/base/status.def").read_text(), re.MULTILINE)
+    header = HEADER.read_text()
+    names = re.findall(r"PTKIT_(\w+) = (\d+)", header[header.index("enum ptkit_status") : header.index("};")])
+    own = [(name, value) for name, value in names if int(value) > 255]
+    assert [name for name, _ in own] == ["IN_USE", "INTERNAL"]
+    assert len(names) > 20
+    assert set(names) - set(own) <= set(rows)
+
+
 def test_only_functions_of_the_header_are_exported(library: Path) -> None:
     declared = set(re.findall(r"^PTKIT_API .*?\b(ptkit_\w+)\(", HEADER.read_text(), re.MULTILINE))
     assert len(declared) > 12

@@ -15,25 +15,8 @@ using ptkit::base::Bytes;
 
 namespace {
 
-#define PTKIT_SAME_KIND(name) static_assert(PTKIT_##name == static_cast<int>(ptkit::flow::BranchKind::name))
-PTKIT_SAME_KIND(COND);
-PTKIT_SAME_KIND(JUMP);
-PTKIT_SAME_KIND(JUMP_INDIRECT);
-PTKIT_SAME_KIND(CALL);
-PTKIT_SAME_KIND(CALL_INDIRECT);
-PTKIT_SAME_KIND(RETURN);
-PTKIT_SAME_KIND(FAR_CALL);
-PTKIT_SAME_KIND(FAR_RETURN);
-PTKIT_SAME_KIND(FAR_JUMP);
-PTKIT_SAME_KIND(SYSCALL);
-PTKIT_SAME_KIND(SYSRET);
-PTKIT_SAME_KIND(IRET);
-PTKIT_SAME_KIND(VMENTRY);
-PTKIT_SAME_KIND(VMEXIT);
-PTKIT_SAME_KIND(ASYNC);
-PTKIT_SAME_KIND(TX_ABORT);
-PTKIT_SAME_KIND(UNKNOWN);
-#undef PTKIT_SAME_KIND
+#define PT_BRANCH_KIND(name, value, text) static_assert(PTKIT_##name == value);
+#include "flow/rows/kinds.def"
 
 // The handle for one call; false: another call has it.
 class Use {

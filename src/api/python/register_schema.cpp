@@ -4,6 +4,10 @@
 namespace ptkit::api::python {
 namespace {
 
+using tables::columns::RowKind;
+using tables::columns::rows_of;
+using tables::columns::SchemaRow;
+
 py::str text(std::string_view view) { return py::str(view.data(), view.size()); }
 
 const char* dtype_of(tables::columns::CellType type) noexcept {
@@ -11,7 +15,7 @@ const char* dtype_of(tables::columns::CellType type) noexcept {
   return kNames[static_cast<std::size_t>(type)];
 }
 
-py::list column_rows(std::span<const tables::columns::ColumnInfo> infos) {
+py::list column_rows(std::span<const SchemaRow> infos) {
   py::list rows;
   for (const auto& info : infos) {
     rows.append(py::make_tuple(text(info.name), dtype_of(info.type), text(info.unit), text(info.doc)));
@@ -19,7 +23,7 @@ py::list column_rows(std::span<const tables::columns::ColumnInfo> infos) {
   return rows;
 }
 
-py::list derived_rows(std::span<const tables::columns::DerivedInfo> infos) {
+py::list derived_rows(std::span<const SchemaRow> infos) {
   py::list rows;
   for (const auto& info : infos) rows.append(py::make_tuple(text(info.name), info.mask, text(info.doc)));
   return rows;
@@ -28,15 +32,14 @@ py::list derived_rows(std::span<const tables::columns::DerivedInfo> infos) {
 py::dict table_row(tables::columns::TableId table) {
   py::dict row;
   row["columns"] = column_rows(tables::columns::columns_of(table));
-  row["runs"] = column_rows(tables::columns::runs_of(table));
-  row["derived"] = derived_rows(tables::columns::derived_of(table));
-  row["run_derived"] = derived_rows(tables::columns::run_derived_of(table));
+  row["runs"] = column_rows(rows_of<RowKind::RUN>(table));
+  row["derived"] = derived_rows(rows_of<RowKind::DERIVED>(table));
+  row["run_derived"] = derived_rows(rows_of<RowKind::RUN_DERIVED>(table));
   py::dict validity;
-  for (const auto& info : tables::columns::validity_of(table))
-    validity[text(info.column)] = text(info.derived);
+  for (const SchemaRow& one : rows_of<RowKind::VALID>(table)) validity[text(one.name)] = text(one.derived);
   row["validity"] = validity;
   py::list on_demand;
-  for (const auto& info : tables::columns::on_demand_of(table)) on_demand.append(text(info.column));
+  for (const SchemaRow& one : rows_of<RowKind::ON_DEMAND>(table)) on_demand.append(text(one.name));
   row["on_demand"] = on_demand;
   return row;
 }

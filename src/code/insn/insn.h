@@ -14,17 +14,8 @@ enum class ExecMode : std::uint8_t { UNKNOWN = 0, BITS16 = 16, BITS32 = 32, BITS
 
 // The effect of an instruction on control flow. Stored in the `cls` column: append only.
 enum class InsnClass : std::uint8_t {
-  OTHER = 0,          // continues at the next instruction
-  COND_JUMP = 1,      // Jcc, JCXZ, LOOPcc: one TNT bit
-  JUMP = 2,           // direct near JMP, JMPABS: no packet (JMPABS: TIP)
-  JUMP_INDIRECT = 3,  // near, by register or memory: TIP
-  CALL = 4,           // direct near CALL: no packet
-  CALL_INDIRECT = 5,  // near, by register or memory: TIP
-  RETURN = 6,         // near RET: TIP, or a taken TNT bit when compressed
-  FAR_CALL = 7,       // CALL far, INT n, INT3, INT1, INTO, SYSCALL, SYSENTER, VMCALL, VMLAUNCH, VMRESUME
-  FAR_RETURN = 8,     // RET far, IRET, SYSRET, SYSEXIT, UIRET, ERETS, ERETU, RSM
-  FAR_JUMP = 9,       // JMP far
-  PTWRITE = 10,       // PTW
+#define PT_INSN_CLASS(name, value, text) name = value,
+#include "code/insn/kinds.def"
 };
 
 // Particular instructions that events bind to.

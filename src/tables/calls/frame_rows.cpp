@@ -9,21 +9,6 @@ namespace ptkit::tables::calls {
 using tables::columns::Batch;
 using tables::columns::Column;
 
-// The columns have the same bits, so that they are copied.
-static_assert(std::uint16_t{FRAME_EXACT} == tables::columns::CALL_EXACT &&
-              FRAME_PARENT == +tables::columns::CALL_PARENT && FRAME_ENTRY == +tables::columns::CALL_ENTRY &&
-              FRAME_CALL == +tables::columns::CALL_CALL && FRAME_RETURN == +tables::columns::CALL_RETURN &&
-              FRAME_CONTINUES == +tables::columns::CALL_CONTINUES &&
-              FRAME_RECURSIVE == +tables::columns::CALL_RECURSIVE &&
-              FRAME_IN_TX == +tables::columns::CALL_IN_TX &&
-              FRAME_BEGIN_SEEN == +tables::columns::CALL_BEGIN_SEEN &&
-              FRAME_TIME_KNOWN == +tables::columns::CALL_TIME_KNOWN &&
-              FRAME_END_TIME_KNOWN == +tables::columns::CALL_END_TIME_KNOWN &&
-              FRAME_UNDECIDED == +tables::columns::CALL_UNDECIDED &&
-              FRAME_IMPORT == +tables::columns::CALL_IMPORT &&
-              FRAME_BEGINS_BEFORE == +tables::columns::CALL_BEGINS_BEFORE &&
-              FRAME_ENDS_AFTER == +tables::columns::CALL_ENDS_AFTER);
-
 void put_row(Batch& batch, std::size_t row, const Frame& frame, std::uint64_t first_id) noexcept {
   using enum Column;
   const auto put_if = [&](FrameFlag flag, std::uint64_t value) {

@@ -14,47 +14,20 @@ namespace ptkit::tables::calls {
 
 // How a frame began. Stored in the `how` column of calls: append only.
 enum class CallKind : std::uint8_t {
-  ROOT = 0,       // the first frame that is known: its call is not in the trace
-  CALL = 1,       // by a call instruction
-  TAIL = 2,       // by a jump to the entry of another function; it returns for the function that jumped
-  PLT = 3,        // called through a stub: a PLT entry or an import thunk
-  SIGNAL = 4,     // a signal handler
-  INTERRUPT = 5,  // an interrupt or exception, or an instruction such as INT3
-  SYSCALL = 6,    // a system call
-  INLINED = 7,    // control came to code of a call that is inlined
-  THREAD = 8,     // the first function of a thread
-  RESUMED = 9,    // continues where control flow was lost or a stack was switched
+#define PT_CALL_KIND(name, value, text) name = value,
+#include "tables/calls/stack/kinds.def"
 };
 
 // How a frame ended. Stored in the `end_how` column of calls: append only.
 enum class CallEnd : std::uint8_t {
-  RETURN = 0,
-  UNWIND = 1,   // control went on in a frame below, mostly because of an exception
-  LONGJMP = 2,  // control went on behind a call of setjmp() in a frame below
-  TAIL = 3,     // by a jump to another function, which returned instead of it
-  ABORT = 4,    // its transaction was aborted
-  SWITCH = 5,   // reserved for stacks that are switched
-  GAP = 6,      // control flow is unknown from there on
-  END = 7,      // still open at the end of the trace, or when the process executed another program
+#define PT_CALL_END(name, value, text) name = value,
+#include "tables/calls/stack/kinds.def"
 };
 
 // Stored in the `flags` column of calls: append only.
 enum FrameFlag : std::uint16_t {
-  FRAME_EXACT = 1,              // begin, end and position in the stack are certain
-  FRAME_PARENT = 2,             // `parent` is known
-  FRAME_ENTRY = 4,              // `entry_ip` is known
-  FRAME_CALL = 8,               // `call_ip` is known
-  FRAME_RETURN = 16,            // `return_ip` is known
-  FRAME_CONTINUES = 32,         // `continues` is known
-  FRAME_RECURSIVE = 64,         // the function has another frame below
-  FRAME_IN_TX = 128,            // entered within a transaction
-  FRAME_BEGIN_SEEN = 256,       // the begin, at the function's first instruction, is in the trace
-  FRAME_TIME_KNOWN = 512,       // the time of the begin is known
-  FRAME_END_TIME_KNOWN = 1024,  // the time of the end is known
-  FRAME_UNDECIDED = 2048,       // control may have returned to another frame
-  FRAME_IMPORT = 4096,          // of an imported function of which the code is not traced
-  FRAME_BEGINS_BEFORE = 8192,   // it began before the window
-  FRAME_ENDS_AFTER = 16384,     // it is open at the window's end
+#define PT_CALL_FLAG(name, value, frame) FRAME_##frame = value,
+#include "tables/columns/kinds.def"
 };
 
 // A position in a stream: counts of what was before it, and the interval of its time.
@@ -137,14 +110,8 @@ struct Frame {
 
 // What fits nothing. Stored in the `kind` column of stack anomalies: append only.
 enum class AnomalyKind : std::uint8_t {
-  RETURN_ELSEWHERE = 0,   // a return to an address that no open frame returns to
-  SKIPPED_FRAMES = 1,     // a return to the caller of a frame below the top
-  JUMP_INSIDE = 2,        // an indirect jump into another function, not to its entry
-  SIGNAL_RETURN = 3,      // a signal handler returned to another address than the interrupted one
-  INTERRUPT_RETURN = 4,   // a return from the kernel that no open frame waits for
-  TOO_DEEP = 5,           // too many open frames: they end as at a gap
-  ENTERED_ELSEWHERE = 6,  // packets were enabled again at an address that fits no open frame
-  UNDECIDED = 7,          // which of several frames, or which stack, control went to is not certain
+#define PT_STACK_ANOMALY(name, value, text) name = value,
+#include "tables/calls/stack/kinds.def"
 };
 
 struct Anomaly {

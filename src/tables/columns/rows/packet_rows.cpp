@@ -21,7 +21,7 @@ void fill_times(Batch& batch, time::TimeTrack* track, const std::uint64_t* offse
         if (tsc != nullptr) tsc[row] = range.tsc;
         if (error != nullptr) error[row] = range.error;
         if (source != nullptr) source[row] = static_cast<std::uint8_t>(range.source);
-        if (flags != nullptr && range.known) flags[row] |= std::uint8_t{PACKET_TIME_KNOWN};
+        if (flags != nullptr && range.known) flags[row] |= std::uint8_t{packet::Packet::TIME_KNOWN};
       });
 }
 

@@ -43,7 +43,7 @@ void add_row(Batch& batch, const packet::Packet& packet, const time::TimeRange& 
   batch.put<Column::packets_offset>(row, packet.offset);
   batch.put<Column::packets_size>(row, packet.size);
   batch.put<Column::packets_kind>(row, static_cast<std::uint8_t>(packet.kind));
-  batch.put<Column::packets_flags>(row, with(packet.flags, range.known, PACKET_TIME_KNOWN));
+  batch.put<Column::packets_flags>(row, with(packet.flags, range.known, packet::Packet::TIME_KNOWN));
   batch.put<Column::packets_ip>(row, packet.ip);
   batch.put<Column::packets_payload>(row, packet.payload);
   batch.put<Column::packets_payload2>(row, packet.payload2);

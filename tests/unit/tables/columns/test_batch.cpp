@@ -53,14 +53,14 @@ TEST(Schema, EveryTableHasColumns) {
 TEST(Schema, ValidityNamesColumnsThatExist) {
   for (std::size_t table = 0; table < kTableCount; ++table) {
     const auto id = static_cast<TableId>(table);
-    for (const auto& row : validity_of(id)) {
+    for (const auto& row : rows_of<RowKind::VALID>(id)) {
       bool column = false;
-      for (const auto& info : columns_of(id)) column |= info.name == row.column;
-      for (const auto& info : runs_of(id)) column |= info.name == row.column;
+      for (const auto& info : columns_of(id)) column |= info.name == row.name;
+      for (const auto& info : rows_of<RowKind::RUN>(id)) column |= info.name == row.name;
       bool derived = false;
-      for (const auto& info : derived_of(id)) derived |= info.name == row.derived;
-      for (const auto& info : run_derived_of(id)) derived |= info.name == row.derived;
-      EXPECT_TRUE(column) << row.column;
+      for (const auto& info : rows_of<RowKind::DERIVED>(id)) derived |= info.name == row.derived;
+      for (const auto& info : rows_of<RowKind::RUN_DERIVED>(id)) derived |= info.name == row.derived;
+      EXPECT_TRUE(column) << row.name;
       EXPECT_TRUE(derived) << row.derived;
     }
   }
