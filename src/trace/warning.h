@@ -1,4 +1,4 @@
-// What is odd with a recording. warning_codes.h has the codes and warn().
+// Warnings about a recording. warning_codes.h has the codes and warn().
 #pragma once
 
 #include <cstdint>

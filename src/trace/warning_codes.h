@@ -1,4 +1,4 @@
-// What is odd with a recording, in one enumeration. Every code has a severity, a sentence and a remedy in
+// Warnings about a recording, in one enumeration. Every code has a severity, a sentence and a remedy in
 // warnings.def.
 #pragma once
 
