@@ -1,6 +1,7 @@
 // A map from disjoint address ranges to values. A later range replaces what it overlaps.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -21,6 +22,21 @@ class IntervalMap {
     if (last != ~std::uint64_t{0}) cut(last + 1);
     entries_.erase(entries_.lower_bound(first), entries_.upper_bound(last));
     entries_.insert_or_assign(first, Entry{last, value});
+  }
+  // The range of `size` addresses, up to the end of the address space; none: nothing happens.
+  void assign_size(std::uint64_t first, std::uint64_t size, const Value& value) {
+    if (size != 0) assign(first, last_of(first, size), value);
+  }
+  [[nodiscard]] static std::uint64_t last_of(std::uint64_t first, std::uint64_t size) noexcept {
+    return first + std::min(size - 1, ~first);
+  }
+  // Each address of [first, last] is in an entry. The time grows with the entries that overlap the range.
+  [[nodiscard]] bool covers(std::uint64_t first, std::uint64_t last) const {
+    for (auto at = find(first); at != entries_.end() && at->first <= first; ++at) {
+      if (at->second.last >= last) return true;
+      first = at->second.last + 1;
+    }
+    return false;
   }
   // The entry that contains `address`, or end().
   [[nodiscard]] typename Entries::const_iterator find(std::uint64_t address) const {

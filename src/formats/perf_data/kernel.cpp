@@ -1,12 +1,13 @@
 #include "formats/perf_data/kernel.h"
 
 #include <algorithm>
+#include <ranges>
 #include <string_view>
 
+#include "base/interval_map.h"
 #include "code/image/elf/elf.h"
 #include "code/image/kallsyms.h"
 #include "formats/common/files.h"
-#include "formats/common/interval_lookup.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {
@@ -28,27 +29,19 @@ void set_sizes(std::vector<trace::SymbolEntry>& symbols) {
 }
 
 void add_names(trace::TraceBundle& bundle, std::size_t file, std::string_view text) {
-  std::vector<const trace::CodeRegion*> regions;
-  std::vector<Interval> ranges;
-  for (const trace::CodeRegion& region : bundle.code) {
-    if (region.file != static_cast<std::int32_t>(file)) continue;
-    regions.push_back(&region);
-    ranges.push_back({region.address, region.size});
-  }
-  std::vector<std::string_view> texts;
-  std::vector<std::uint64_t> addresses;
-  code::image::KernelSymbols names(text);
-  for (code::image::KernelSymbol name; names.next(name);) {
-    if (!name.is_code()) continue;
-    texts.push_back(name.name);
-    addresses.push_back(name.address);
+  // The first region of an address has its names.
+  base::IntervalMap<const trace::CodeRegion*> regions;
+  for (const trace::CodeRegion& region : bundle.code | std::views::reverse) {
+    if (region.file == static_cast<std::int32_t>(file))
+      regions.assign_size(region.address, region.size, &region);
   }
   auto& symbols = bundle.files[file].symbols;
-  const std::vector<std::size_t> found = lookup_intervals(ranges, addresses);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (found[i] == kNoInterval) continue;
-    const trace::CodeRegion& region = *regions[found[i]];
-    symbols.push_back({std::string(texts[i]), region.file_offset + (addresses[i] - region.address), 0});
+  code::image::KernelSymbols names(text);
+  for (code::image::KernelSymbol name; names.next(name);) {
+    const auto found = regions.find(name.address);
+    if (!name.is_code() || found == regions.end()) continue;
+    const trace::CodeRegion& region = *found->second.value;
+    symbols.push_back({std::string(name.name), region.file_offset + (name.address - region.address), 0});
   }
   set_sizes(symbols);
 }

@@ -19,30 +19,6 @@ constexpr std::size_t kAlwaysInherited = 250'000;
 constexpr std::size_t kMostInherited = 4'000'000;
 constexpr std::uint64_t kFileBytesOfOne = 64;
 
-// Interval set: addresses of newer mappings. Adjacent intervals are merged.
-class Covered {
- public:
-  // False: the interval was already covered.
-  bool add(std::uint64_t begin, std::uint64_t size) {
-    std::uint64_t end = size > ~begin ? ~std::uint64_t{0} : begin + size;
-    auto next = ends_.upper_bound(begin);
-    if (next != ends_.begin() && std::prev(next)->second >= begin) {
-      --next;
-      if (next->second >= end) return false;
-      begin = next->first;
-    }
-    while (next != ends_.end() && next->first <= end) {
-      end = std::max(end, next->second);
-      next = ends_.erase(next);
-    }
-    ends_.emplace(begin, end);
-    return true;
-  }
-
- private:
-  std::map<std::uint64_t, std::uint64_t> ends_;  // by begin
-};
-
 }  // namespace
 
 Processes::Processes(trace::TraceBundle& bundle, Binaries& binaries, bool is_here, std::uint64_t file_bytes)
@@ -318,15 +294,16 @@ void Processes::inherit_texts(trace::SpaceId parent, trace::SpaceId child) {
 // Ends mappings that later ones cover completely. A child does not inherit these.
 void Processes::drop_covered(trace::SpaceId space, std::uint64_t tsc) {
   std::vector<std::size_t>& mapped = mapped_[space];
-  Covered covered;
+  base::IntervalMap<bool> covered;  // by newer mappings
   std::vector<std::size_t> kept;
   for (std::size_t i = mapped.size(); i-- > 0;) {
     trace::CodeRegion& region = bundle_.code[mapped[i]];
-    if (covered.add(region.address, region.size)) {
-      kept.push_back(mapped[i]);
-    } else {
+    if (region.size != 0 && covered.covers(region.address, covered.last_of(region.address, region.size))) {
       region.tsc_to = tsc;
+    } else {
+      kept.push_back(mapped[i]);
     }
+    covered.assign_size(region.address, region.size, true);  // one entry for those in the range
   }
   std::ranges::reverse(kept);
   mapped = std::move(kept);

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "base/interval_map.h"
-#include "formats/common/interval_lookup.h"
 #include "formats/perf_export/code.h"
 #include "formats/perf_export/output.h"
 
@@ -98,16 +98,15 @@ std::vector<Name> kernel_names(const trace::TraceBundle& bundle) {
   for (const auto& [number, regions] : by_file) {
     const trace::ImageFile& file = bundle.files[static_cast<std::size_t>(number)];
     const bool is_module = file.path.starts_with('[') && file.path != "[kernel]";
-    std::vector<Interval> ranges;
-    for (const auto* region : regions) ranges.push_back({region->file_offset, region->bytes.size()});
-    std::vector<std::uint64_t> offsets;
-    for (const trace::SymbolEntry& symbol : file.symbols) offsets.push_back(symbol.file_offset);
-    const std::vector<std::size_t> found = lookup_intervals(ranges, offsets);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      if (found[i] == kNoInterval || file.symbols[i].name.empty()) continue;
-      const trace::CodeRegion& region = *regions[found[i]];
-      names.push_back({region.address + (offsets[i] - region.file_offset),
-                       file.symbols[i].name + (is_module ? "\t" + file.path : "")});
+    base::IntervalMap<const trace::CodeRegion*> at;  // by offset in the file: the first region
+    for (const auto* region : regions | std::views::reverse)
+      at.assign_size(region->file_offset, region->bytes.size(), region);
+    for (const trace::SymbolEntry& symbol : file.symbols) {
+      const auto found = at.find(symbol.file_offset);
+      if (found == at.end() || symbol.name.empty()) continue;
+      const trace::CodeRegion& region = *found->second.value;
+      names.push_back({region.address + (symbol.file_offset - region.file_offset),
+                       symbol.name + (is_module ? "\t" + file.path : "")});
     }
   }
   std::ranges::stable_sort(names, {}, &Name::address);

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/hexadecimal.h"
+#include "base/interval_map.h"
 #include "base/paths.h"
 #include "code/image/files/code_file.h"
 #include "code/image/files/segments.h"
 #include "code/source/pdb/pdb_file.h"
 #include "code/symbol/load_addresses.h"
-#include "formats/common/interval_lookup.h"
 #include "trace/module_names.h"
 #include "trace/warning_codes.h"
 
@@ -65,7 +66,7 @@ class Placement {
       use_image();
       const bool fits = lowest_ >= loads_[0].base && lowest_ < loads_[0].end;
       add_ranges(loads_, list_.linked_base || image_base_ || !fits ? linked_base() : loads_[0].base);
-    } else if (!list_.only_by_id && (lowest_ >= kKernelAddresses || symbols_at_code() != 0)) {
+    } else if (!list_.only_by_id && (lowest_ >= kKernelAddresses || has_symbols_at_code())) {
       add_as_they_are();
     } else {
       return failure();
@@ -202,19 +203,20 @@ class Placement {
       if (first > kLast - load.base) continue;
       end = std::min(end, kLast - load.base);
       bundle_.names.push_back({load.space, load.base + first, end - first + 1, file, first});
-      is_at_code_ = is_at_code_ || symbols_at_code(load.base) != 0;
+      is_at_code_ = is_at_code_ || has_symbols_at_code(load.base);
     }
     bundle_.files.push_back({path_, "", {}, std::move(list_.symbols)});
   }
 
-  [[nodiscard]] std::size_t symbols_at_code(std::uint64_t base = 0) const {
-    std::vector<Interval> code;
-    for (const trace::CodeRegion& region : bundle_.code) code.push_back({region.address, region.size});
-    std::vector<std::uint64_t> addresses;
-    addresses.reserve(list_.symbols.size());
-    for (const trace::SymbolEntry& one : list_.symbols) addresses.push_back(base + one.file_offset);
-    const auto found = lookup_intervals(code, addresses);
-    return found.size() - static_cast<std::size_t>(std::ranges::count(found, kNoInterval));
+  [[nodiscard]] bool has_symbols_at_code(std::uint64_t base = 0) {
+    if (!code_) {
+      code_.emplace();
+      for (const trace::CodeRegion& region : bundle_.code)
+        code_->assign_size(region.address, region.size, true);
+    }
+    return std::ranges::any_of(list_.symbols, [&](const trace::SymbolEntry& one) {
+      return code_->find(base + one.file_offset) != code_->end();
+    });
   }
 
   [[nodiscard]] base::Failure has_own_addresses() const {
@@ -240,6 +242,7 @@ class Placement {
   static constexpr std::uint64_t kLongestTail = (std::uint64_t{1} << 20U) - 1;  // of the last symbol
 
   trace::TraceBundle& bundle_;
+  std::optional<base::IntervalMap<bool>> code_;  // addresses of all code
   const std::string& path_;
   SymbolList list_;
   std::size_t count_ = 0;
