@@ -3,24 +3,14 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "flow/rows/bulk.h"
 #include "tables/columns/batch.h"
+#include "tables/columns/edge_tally.h"
 #include "tables/columns/ip_set.h"
 
 namespace ptkit::tables::columns {
-
-struct Edge {
-  std::uint64_t from_ip = 0;
-  std::uint64_t to_ip = 0;
-  std::uint32_t space = 0;
-  std::uint8_t kind = 0;
-  bool to_known = true;
-  [[nodiscard]] bool operator==(const Edge&) const = default;
-};
 
 // How edges are counted from now on.
 struct Phase {
@@ -38,31 +28,22 @@ struct Phase {
   bool operator==(const Phase&) const = default;
 };
 
-struct EdgeHash {
-  [[nodiscard]] std::size_t operator()(const Edge& edge) const noexcept;
-};
-
 class EdgeCounter {
  public:
-  void add(const Edge& edge, std::uint64_t count = 1) { counts_[edge] += count; }
+  void add(const Edge& edge) { counts_.add(edge); }
   // `edges` are sorted, and each occurs once.
   void add_ordered(std::span<const flow::EdgeCount> edges, std::uint32_t space);
   void add_all(const EdgeCounter& others);
   // Removes the edges that have neither end in the set.
   void keep_only(const IpSet& ips);
-  // Appends the edges of one bin, sorted by space, from, to and kind, and removes them here. False: out of
-  // memory.
+  // Appends the edges of one bin in their order, and removes them here. False: out of memory.
   [[nodiscard]] bool move_to(Batch& edges, std::uint32_t bin = 0);
 
  private:
-  using Counted = std::pair<Edge, std::uint64_t>;
+  void add_sorted(std::vector<Edge> more);
 
-  template <typename Put>
-  static void merge(const std::vector<Counted>& some, const std::vector<Counted>& others, const Put& put);
-  void add_sorted(std::vector<Counted> more);
-
-  std::unordered_map<Edge, std::uint64_t, EdgeHash> counts_;  // edges that were added one by one
-  std::vector<Counted> ordered_;                              // edges that were added in order
+  EdgeTally counts_;           // edges that were added one by one
+  std::vector<Edge> ordered_;  // edges that were added in order
 };
 
 // Merges rows with equal keys into one row. `edges` must have all its columns. False: out of memory.

@@ -251,7 +251,7 @@ std::span<const GapRow> CoverageDecoder::gaps() const noexcept { return sink_->g
 
 void CoverageDecoder::sort_edges() {
   sink_->tally.sort();
-  sort(new_edges_);
+  std::sort(new_edges_.begin(), new_edges_.end(), columns::is_before);
 }
 
 void copy_edges(std::span<const Edge> edges, const EdgeArrays& arrays) noexcept {

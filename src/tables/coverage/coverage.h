@@ -12,10 +12,12 @@
 
 #include "base/status.h"
 #include "flow/decoder/decoder.h"
-#include "tables/coverage/edge_tally.h"
+#include "tables/columns/edge_tally.h"
 
 namespace ptkit::tables::coverage {
 
+using columns::Edge;
+using columns::EdgeTally;
 using flow::edge_hash;
 
 // AFL's bucket of a hit count: 0, 1, 2, 4 (3), 8 (4-7), 16 (8-15), 32 (16-31), 64 (32-127), 128.

@@ -23,9 +23,12 @@ void EdgePhases::add(const flow::Branch& branch, trace::SpaceId space, std::uint
   if ((branch.flags & flow::FROM_KNOWN) == 0) return;
   if (!to_known && !(request_.half_edges && is_indirect)) return;
   const std::size_t phase = phase_of(position);
-  const std::uint64_t to = to_known ? branch.to_ip : 0;
-  if (phase < counters_.size())
-    counters_[phase].add({branch.from_ip, to, space, static_cast<std::uint8_t>(branch.kind), to_known});
+  if (phase >= counters_.size()) return;
+  if (to_known) {
+    counters_[phase].add({branch.from_ip, branch.to_ip, 1, space, branch.kind});
+  } else {
+    counters_[phase].add({branch.from_ip, 0, 1, space, flow::half_edge(branch.kind)});
+  }
 }
 
 void EdgePhases::add(std::span<const flow::EdgeCount> edges, trace::SpaceId space, std::uint32_t phase) {

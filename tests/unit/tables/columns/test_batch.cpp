@@ -400,9 +400,9 @@ TEST(BatchMemory, PagesOfDroppedRowsGoBackToThePool) {
 
 TEST(Edges, AreCountedBySpaceAndSorted) {
   EdgeCounter counter;
-  for (int i = 0; i < 3; ++i) counter.add({10, 20, 1, 0});
-  counter.add({10, 20, 0, 0});
-  counter.add({5, 20, 1, 0});
+  for (int i = 0; i < 3; ++i) counter.add({10, 20, 1, 1});
+  counter.add({10, 20, 1, 0});
+  counter.add({5, 20, 1, 1});
   Batch edges(TableId::edges, kAllColumns);
   ASSERT_TRUE(counter.move_to(edges));
   ASSERT_EQ(edges.rows(), 3u);
@@ -410,7 +410,7 @@ TEST(Edges, AreCountedBySpaceAndSorted) {
   EXPECT_EQ(edges.cells<Column::edges_from_ip>()[1], 5u);
   EXPECT_EQ(edges.cells<Column::edges_count>()[2], 3u);
   Batch more(TableId::edges, kAllColumns);
-  counter.add({10, 20, 1, 0}, 4);
+  counter.add({10, 20, 4, 1});
   ASSERT_TRUE(counter.move_to(more));
   ASSERT_TRUE(edges.append(std::move(more)));
   ASSERT_TRUE(combine_edges(edges));

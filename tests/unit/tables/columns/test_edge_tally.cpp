@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tables/coverage/edge_tally.h"
+#include "tables/columns/edge_tally.h"
 
-namespace ptkit::tables::coverage {
+namespace ptkit::tables::columns {
 namespace {
 
 using flow::BranchKind;
@@ -95,4 +95,4 @@ TEST(EdgeTally, LeavesOutBranchesToUnknownTargets) {
 }
 
 }  // namespace
-}  // namespace ptkit::tables::coverage
+}  // namespace ptkit::tables::columns

@@ -1,9 +1,9 @@
-#include "tables/coverage/edge_tally.h"
+#include "tables/columns/edge_tally.h"
 
 #include <algorithm>
 #include <tuple>
 
-namespace ptkit::tables::coverage {
+namespace ptkit::tables::columns {
 
 void EdgeTally::clear() noexcept {
   edges_.clear();
@@ -34,7 +34,7 @@ EdgeTally::Slot& EdgeTally::find(const Edge& edge) noexcept {
 // Indexes all edges. Afterwards there is a free slot.
 void EdgeTally::index_all() {
   if ((edges_.size() + 1) * 2 > slots_.size()) {
-    std::size_t slots = slots_.size();
+    std::size_t slots = std::max(slots_.size(), kFirstSlots);
     while ((edges_.size() + 1) * 2 > slots) slots *= 2;
     slots_.assign(slots, Slot{});
     indexed_ = 0;
@@ -81,15 +81,17 @@ void EdgeTally::add_each(const flow::EdgeCounts& edges, std::uint32_t space) {
   });
 }
 
-void sort(std::span<Edge> edges) {
-  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
-    return std::tie(a.space, a.from_ip, a.to_ip, a.kind) < std::tie(b.space, b.from_ip, b.to_ip, b.kind);
-  });
+bool is_before(const Edge& a, const Edge& b) noexcept {
+  const auto key = [](const Edge& edge) {
+    return std::tuple(edge.space, edge.from_ip, edge.to_ip, flow::kind_of(edge.kind),
+                      !flow::is_half_edge(edge.kind));
+  };
+  return key(a) < key(b);
 }
 
 void EdgeTally::sort() {
-  coverage::sort(edges_);
+  std::sort(edges_.begin(), edges_.end(), is_before);
   free_slots();  // the slots have the numbers from before sorting
 }
 
-}  // namespace ptkit::tables::coverage
+}  // namespace ptkit::tables::columns

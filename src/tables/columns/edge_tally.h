@@ -1,4 +1,4 @@
-// Hash table of the edges of one decode. Edges in bulk are not looked up until they have to be merged.
+// Hash table of counted edges. Edges in bulk are not looked up until they have to be merged.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +8,36 @@
 
 #include "flow/rows/bulk.h"
 
-namespace ptkit::tables::coverage {
+namespace ptkit::tables::columns {
 
 struct Edge {
   std::uint64_t from_ip = 0;
   std::uint64_t to_ip = 0;
   std::uint64_t count = 0;
   std::uint32_t space = 0;
-  flow::BranchKind kind = flow::BranchKind::COND;
+  flow::BranchKind kind = flow::BranchKind::COND;  // with flow::kHalfEdge: the target is unknown
   std::uint32_t hash = flow::edge_hash(from_ip, to_ip);
 };
 
-// By space, from, to and kind.
-void sort(std::span<Edge> edges);
+// The order of edges: by space, from, to and kind.
+[[nodiscard]] bool is_before(const Edge& a, const Edge& b) noexcept;
 
 class EdgeTally {
  public:
-  EdgeTally() : slots_(kFirstSlots) {}
-
   void clear() noexcept;
   void add(const Edge& edge);
   // Edges of one address space, each once.
   void add_each(const flow::EdgeCounts& edges, std::uint32_t space);
-  void sort();  // edges(), as sort() does
+  void sort();  // edges()
+  template <typename Condition>
+  void erase_if(const Condition& condition) {
+    std::erase_if(edges_, [&](const Edge& edge) {
+      if (!condition(edge)) return false;
+      branches_ -= edge.count;
+      return true;
+    });
+    free_slots();
+  }
   [[nodiscard]] const std::vector<Edge>& edges() const noexcept { return edges_; }
   [[nodiscard]] std::uint64_t branches() const noexcept { return branches_; }  // sum of all counts
 
@@ -57,4 +64,4 @@ class EdgeTally {
   std::uint32_t round_ = 1;
 };
 
-}  // namespace ptkit::tables::coverage
+}  // namespace ptkit::tables::columns
