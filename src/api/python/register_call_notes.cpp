@@ -26,25 +26,9 @@ tables::calls::CallRows rows_of(const py::dict& columns, std::size_t count) {
   const auto take = [&](auto& view, const char* name) {
     view = view_of<std::decay_t<decltype(view[0])>>(columns, name, count);
   };
-  take(rows.id, "id");
-  take(rows.parent, "parent");
-  take(rows.entry_ip, "entry_ip");
-  take(rows.instructions, "instructions");
-  take(rows.self_instructions, "self_instructions");
-  take(rows.branches, "branches");
-  take(rows.tsc, "tsc");
-  take(rows.tsc_error, "tsc_error");
-  take(rows.end_tsc, "end_tsc");
-  take(rows.end_tsc_error, "end_tsc_error");
-  take(rows.untraced, "untraced");
-  take(rows.untraced_error, "untraced_error");
-  take(rows.switched, "switched");
-  take(rows.switched_error, "switched_error");
-  take(rows.lost, "lost");
-  take(rows.lost_error, "lost_error");
+#define PT_CALL_CELL(name) take(rows.name, #name);
+#include "tables/calls/sums/sums.def"
   take(rows.function, "function");
-  take(rows.flags, "flags");
-  take(rows.how, "how");
   if (columns.contains("inline_level")) take(rows.inline_level, "inline_level");
   take(rows.space, "space");
   return rows;

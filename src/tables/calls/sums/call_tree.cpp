@@ -24,17 +24,9 @@ CallTree::NodeId CallTree::make_node() {
   return node;
 }
 
-void CallTree::add(Node& to, const Node& from) const noexcept {
-  to.count += from.count;
-  to.begin_unseen += from.begin_unseen;
-  to.crossing += from.crossing;
-  to.count_exact = to.count_exact && from.count_exact;
-  to.instructions += from.instructions;
-  to.self_instructions += from.self_instructions;
-  to.branches += from.branches;
-  to.least += from.least;
-  to.most += from.most;
-  to.time_known = to.time_known || from.time_known;
+void CallTree::add(Node& to, const Node& from) noexcept {
+  to.sums.add_all(from.sums);
+  to.inclusive.add_all(from.inclusive);
 }
 
 void CallTree::merge(NodeId caller, NodeId node) {
@@ -73,18 +65,10 @@ void CallTree::on_frame(const Frame& frame, const Owner& owner) {
   merge(caller, node);
 }
 
+// A context has no frame of its own below.
 void CallTree::add(Node& to, const Frame& frame) noexcept {
-  if (frame.is_call()) ++to.count;
-  if (frame.is_begin_unseen()) ++to.begin_unseen;
-  if (frame.crosses() && !frame.is_rest()) ++to.crossing;
-  if ((frame.flags & FRAME_UNDECIDED) != 0) to.count_exact = false;
-  to.instructions += frame.instructions;
-  to.self_instructions += frame.self_instructions;
-  to.branches += frame.branches;
-  if (!frame.has_times()) return;
-  to.time_known = true;
-  to.least += frame.least_time();
-  to.most += frame.most_time();
+  to.sums.add(frame);
+  to.inclusive.add(frame, {frame.instructions, frame.branches, false});
 }
 
 // Of one thread, a frame without frames above ends with the highest number so far: most need no search.
@@ -183,8 +167,8 @@ std::vector<CallTree::NodeId> CallTree::sorted_callees(NodeId node) const {
   const auto key = [this](NodeId id) {
     const Node& one = nodes_[id];
     const Function& function = functions_.at(one.function);
-    return std::tuple(~one.instructions, function.file, function.offset, function.entry_ip, function.level,
-                      one.function);
+    return std::tuple(~one.inclusive.instructions, function.file, function.offset, function.entry_ip,
+                      function.level, one.function);
   };
   std::sort(sorted.begin(), sorted.end(), [&](NodeId a, NodeId b) { return key(a) < key(b); });
   return sorted;
@@ -211,36 +195,17 @@ std::unique_ptr<tables::columns::Batch> CallTree::rows(tables::columns::ColumnMa
     const std::size_t row = batch->rows();
     const Node& node = nodes_[at.node];
     const Function& function = functions_.at(node.function);
-    unsigned flags = 0;
+    unsigned flags = function_flags(function, node.function) | sum_flags(node.sums);
     if (at.depth != 0) flags |= tables::columns::FUNCTION_PARENT_KNOWN;
-    const bool is_import = function.import != 0;
-    const bool has_entry = node.function >= kFirstFunction && function.thread == trace::kNoId && !is_import;
-    if (is_import) flags |= tables::columns::FUNCTION_IMPORT;
-    if (has_entry) flags |= tables::columns::FUNCTION_ENTRY_KNOWN;
-    if (node.function == kSyscallFunction) flags |= tables::columns::FUNCTION_SYSCALL;
-    if (node.function == kInterruptFunction) flags |= tables::columns::FUNCTION_INTERRUPT;
-    if (function.file >= 0) flags |= tables::columns::FUNCTION_FILE_KNOWN;
-    if (function.inlined != 0) flags |= tables::columns::FUNCTION_INLINED;
-    if (node.time_known) flags |= tables::columns::FUNCTION_TIME_KNOWN;
-    if (node.count_exact) flags |= tables::columns::FUNCTION_COUNT_EXACT;
     batch->put<call_tree_node>(row, static_cast<std::uint32_t>(row));
     batch->put<call_tree_parent>(row, at.parent);
     batch->put<call_tree_depth>(row, at.depth);
-    batch->put<call_tree_entry_ip>(row, is_import ? 0 : stored_entry(function));
-    batch->put<call_tree_import_ip>(row, is_import ? function.entry_ip : 0);
-    batch->put<call_tree_space>(row, function.space);
-    batch->put<call_tree_code_tsc>(row, function.code_tsc);
-    batch->put<call_tree_file>(row, function.file);
-    batch->put<call_tree_inline_level>(row, function.level);
     batch->put<call_tree_flags>(row, static_cast<std::uint16_t>(flags));
-    batch->put<call_tree_count>(row, node.count);
-    batch->put<call_tree_begin_unseen>(row, node.begin_unseen);
-    batch->put<call_tree_crossing>(row, node.crossing);
-    batch->put<call_tree_instructions>(row, node.instructions);
-    batch->put<call_tree_self_instructions>(row, node.self_instructions);
-    batch->put<call_tree_branches>(row, node.branches);
-    batch->put<call_tree_least>(row, node.least);
-    batch->put<call_tree_most>(row, node.most);
+#define PT_FUNCTION_CELL(name, value) batch->put<call_tree_##name>(row, value);
+#define PT_FRAME_SUM(name, part) batch->put<call_tree_##name>(row, node.sums.name);
+#define PT_GROUP_SUM(name, part) batch->put<call_tree_##name>(row, node.inclusive.name);
+#define PT_GROUP_TIME(name, part) batch->put<call_tree_##name>(row, node.inclusive.name);
+#include "tables/calls/sums/sums.def"
     batch->add_rows(1);
     push_callees(at.node, static_cast<std::uint32_t>(row), at.depth + 1);
   }

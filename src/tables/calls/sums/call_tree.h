@@ -10,6 +10,7 @@
 #include "tables/calls/code/function_table.h"
 #include "tables/calls/frame_rows.h"
 #include "tables/calls/stack/frame.h"
+#include "tables/calls/sums/frame_sums.h"
 #include "tables/columns/batch.h"
 
 namespace ptkit::tables::calls {
@@ -36,22 +37,14 @@ class CallTree final : public FrameSink {
  private:
   using NodeId = std::uint32_t;
   struct Node {
-    std::uint64_t count = 0;
-    std::uint64_t begin_unseen = 0;
-    std::uint64_t crossing = 0;
-    std::uint64_t instructions = 0;
-    std::uint64_t self_instructions = 0;
-    std::uint64_t branches = 0;
-    std::uint64_t least = 0;
-    std::uint64_t most = 0;
+    FrameSums sums;
+    GroupSums inclusive;
     std::vector<std::pair<std::uint32_t, NodeId>> callees;  // by function, ascending
     std::uint32_t function = 0;
-    bool time_known = false;
-    bool count_exact = true;
   };
 
   [[nodiscard]] NodeId make_node();
-  void add(Node& to, const Node& from) const noexcept;
+  static void add(Node& to, const Node& from) noexcept;
   static void add(Node& to, const Frame& frame) noexcept;
   // The node that has the callees of an open frame.
   [[nodiscard]] NodeId open_node(std::uint64_t frame);

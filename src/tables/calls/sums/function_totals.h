@@ -12,32 +12,27 @@
 #include "tables/calls/frame_rows.h"
 #include "tables/calls/stack/frame.h"
 #include "tables/calls/stack/frame_groups.h"
+#include "tables/calls/sums/frame_sums.h"
 #include "tables/calls/sums/quantiles.h"
 #include "tables/columns/batch.h"
 
 namespace ptkit::tables::calls {
 
-// Sums over those frames of a group that have no other one of the group below.
-struct Outermost {
-  std::uint64_t instructions = 0;
-  std::uint64_t branches = 0;
-  std::uint64_t least = 0;
-  std::uint64_t most = 0;
+struct Outermost : GroupSums {
   OffCpuTime away;
 
-  void add(const Frame& frame, const GroupShare& share);
-  void add_all(const Outermost& others);
+  void add(const Frame& frame, const GroupShare& share) {
+    if (GroupSums::add(frame, share)) away.add(frame.away);
+  }
+  void add_all(const Outermost& others) {
+    GroupSums::add_all(others);
+    away.add(others.away);
+  }
 };
 
-struct Totals {
-  std::uint64_t count = 0;
-  std::uint64_t begin_unseen = 0;
-  std::uint64_t crossing = 0;
-  std::uint64_t self_instructions = 0;
+struct Totals : FrameSums {
   Outermost outermost;  // by group, or by function
   bool has_frames = false;
-  bool time_known = false;
-  bool count_exact = true;
   Quantiles durations;  // TSC ticks
   Quantiles lengths;    // instructions
 

@@ -29,12 +29,10 @@ struct CellView {
 
 struct CallRows {
   std::size_t rows = 0;
-  CellView<std::uint64_t> id, parent, entry_ip, tsc, end_tsc;
-  CellView<std::int64_t> instructions, self_instructions, branches;
-  CellView<std::int64_t> untraced, untraced_error, switched, switched_error, lost, lost_error;
-  CellView<std::uint32_t> tsc_error, end_tsc_error, function, space;
-  CellView<std::uint16_t> flags;
-  CellView<std::uint8_t> how, inline_level;  // tables without inlined calls do not have the latter
+#define PT_CALL_CELL(name) CellView<tables::columns::Cell<tables::columns::Column::calls_##name>> name;
+#include "tables/calls/sums/sums.def"
+  CellView<std::uint32_t> function, space;
+  CellView<std::uint8_t> inline_level;  // tables without inlined calls do not have it
 
   // A count, as the core has it: without a sign.
   [[nodiscard]] static std::uint64_t count(const CellView<std::int64_t>& cells, std::size_t row) noexcept {

@@ -59,25 +59,9 @@ class Rows {
     using enum Column;
     CallRows rows;
     rows.rows = batch_->rows();
-    rows.id = cells<calls_id>();
-    rows.parent = cells<calls_parent>();
-    rows.entry_ip = cells<calls_entry_ip>();
-    rows.instructions = cells<calls_instructions>();
-    rows.self_instructions = cells<calls_self_instructions>();
-    rows.branches = cells<calls_branches>();
-    rows.tsc = cells<calls_tsc>();
-    rows.end_tsc = cells<calls_end_tsc>();
-    rows.untraced = cells<calls_untraced>();
-    rows.untraced_error = cells<calls_untraced_error>();
-    rows.switched = cells<calls_switched>();
-    rows.switched_error = cells<calls_switched_error>();
-    rows.lost = cells<calls_lost>();
-    rows.lost_error = cells<calls_lost_error>();
-    rows.tsc_error = cells<calls_tsc_error>();
-    rows.end_tsc_error = cells<calls_end_tsc_error>();
+#define PT_CALL_CELL(name) rows.name = cells<calls_##name>();
+#include "tables/calls/sums/sums.def"
     rows.function = cells<calls_function>();
-    rows.flags = cells<calls_flags>();
-    rows.how = cells<calls_how>();
     rows.space = {reinterpret_cast<const std::byte*>(spaces_.data()), sizeof(trace::SpaceId)};
     return rows;
   }
