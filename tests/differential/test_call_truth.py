@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 import ptkit
 from ptkit import capture
+from ptkit.selftest.logged import LoggedRecorder
 
 pytestmark = pytest.mark.skipif(
     not any(one.name == "emulator" and one.available for one in capture.probe()),
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 def recorded(argv: list[str | Path], folder: Path) -> ptkit.Trace:
     """Record with the log of transfers beside the bundle; the program's output is in `folder`/out."""
-    recording = ptkit.Recorder(argv, folder / "out.ptk", backend="emulator", transfers=folder).run()
+    recording = LoggedRecorder(argv, folder / "out.ptk", backend="emulator", transfers=folder).run()
     assert recording.exit_status == 0
     assert not recording.warnings
     return ptkit.open(recording)

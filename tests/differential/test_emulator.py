@@ -20,6 +20,7 @@ from truth import Times, check_branches, check_instructions, first_difference, r
 import ptkit
 from ptkit import _core, capture
 from ptkit.analysis.verify import verify
+from ptkit.selftest.logged import LoggedRecorder
 
 pytestmark = pytest.mark.skipif(
     not any(one.name == "emulator" and one.available for one in capture.probe()),
@@ -73,7 +74,7 @@ def record(argv: Sequence[Any], folder: Path, form: str, *, truth: bool = True) 
     if log is not None:
         log.mkdir()
     output = folder / "out.ptk"
-    return ptkit.Recorder(argv, output, backend="emulator", truth=log, quiet=True, **FORMS[form]).run()
+    return LoggedRecorder(argv, output, backend="emulator", truth=log, quiet=True, **FORMS[form]).run()
 
 
 def explained(times: Times) -> str:

@@ -11,6 +11,7 @@ from compiling import COMPILER, build
 
 import ptkit
 from ptkit import _core, capture
+from ptkit.selftest.logged import LoggedRecorder
 
 pytestmark = [
     pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc, gcc or clang) to build tests/programs"),
@@ -52,7 +53,7 @@ def check(recording: capture.Recording, truth: Path, engine: str = "ptkit") -> p
 
 
 def run(program: list[Any], folder: Path, exit_status: int, **form: Any) -> tuple[capture.Recording, Path]:
-    recording = ptkit.Recorder(
+    recording = LoggedRecorder(
         program, folder / "out.ptk", backend="step", truth=folder, quiet=True, **form
     ).run()
     assert recording.exit_status == exit_status

@@ -16,6 +16,7 @@ from compiling import build, compiled_by
 
 import ptkit
 from ptkit import capture
+from ptkit.selftest.logged import LoggedRecorder
 
 pytestmark = pytest.mark.skipif(
     not any(one.name == "emulator" and one.available for one in capture.probe()),
@@ -92,7 +93,7 @@ def check(trace: ptkit.Trace, folder: Path) -> tuple[int, list[str]]:
 def test_frames_are_true(name: str, compressed: bool, tmp_path: Path) -> None:
     """With and without return compression."""
     form: dict[str, Any] = {"return_compression": compressed, "quiet": True, "transfers": tmp_path}
-    recording = ptkit.Recorder(
+    recording = LoggedRecorder(
         [PROGRAMS[name](tmp_path)], tmp_path / "out.ptk", backend="emulator", **form
     ).run()
     assert not recording.warnings

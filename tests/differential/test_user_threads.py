@@ -19,6 +19,7 @@ from compiling import build, compiled_by
 
 import ptkit
 from ptkit import capture
+from ptkit.selftest.logged import LoggedRecorder
 
 pytestmark = pytest.mark.skipif(
     not any(one.name == "emulator" and one.available for one in capture.probe()),
@@ -34,7 +35,7 @@ def output(capfd: pytest.CaptureFixture[str]) -> Output:
 
 
 def recorded(program: Path, folder: Path) -> ptkit.Trace:
-    recording = ptkit.Recorder(
+    recording = LoggedRecorder(
         [program], folder / "out.ptk", backend="emulator", quiet=False, transfers=folder
     ).run()
     assert recording.exit_status == 0

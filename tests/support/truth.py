@@ -1,6 +1,6 @@
 """Compares what is decoded with what was really executed, in memory that does not grow with the trace.
 
-The recorder's own log (`truth=FOLDER`) has for each stream N
+The recorder's own log (`LoggedRecorder(truth=FOLDER)`) has for each stream N
 
 * `stream-N.u64`: the IP of every instruction,
 * `stream-N.branches`: IP and true time of every branch instruction, two words each.

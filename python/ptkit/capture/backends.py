@@ -6,8 +6,9 @@ import platform
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from ptkit.capture import hardware, perf, ptrace, qemu
+from ptkit.capture import perf, ptrace, qemu
 from ptkit.capture.found import Found
+from ptkit.capture.option_table import option_rows
 from ptkit.capture.program import NATIVE, ODD, SMALL, UNKNOWN
 from ptkit.capture.systems import here
 from ptkit.errors import ConfigError, UnsupportedError
@@ -15,14 +16,6 @@ from ptkit.errors import ConfigError, UnsupportedError
 __all__ = ["Backend", "choose", "probe"]
 
 
-# Options that not every back end has.
-_ABILITIES = {
-    **hardware.ABILITIES,
-    "emulator": frozenset(
-        {"filters", "triggers", "ring", "redact", "tnt_64", "truth", "transfers", "max_instructions"}
-    ),
-    "step": frozenset({"redact", "tnt_64", "truth", "max_instructions"}),
-}
 _MACHINES = {
     "perf": {NATIVE, SMALL, ODD, UNKNOWN},
     "driver": {NATIVE, SMALL, ODD, UNKNOWN},
@@ -151,11 +144,17 @@ def probe() -> list[Backend]:
     return [look() for look in _PROBES]
 
 
+def _lacking_options(name: str, wanted: Collection[str]) -> list[str]:
+    """The options that a back end does not have; an option may be written with its value."""
+    rows = option_rows()
+    return sorted(one for one in set(wanted) if name not in rows[one.partition("=")[0]].back_ends)
+
+
 def _unable(name: str, wanted: Collection[str], machine: str, starts: bool) -> str:
     """Why a back end that works here cannot record with these options; empty if it can."""
     if machine not in _MACHINES[name]:
         return f"it does not run programs for {machine}"
-    lacks = sorted(set(wanted) - _ABILITIES[name])
+    lacks = _lacking_options(name, wanted)
     return f"it has no {', '.join(lacks)}" if lacks else _unstartable(name, starts)
 
 
@@ -218,7 +217,7 @@ def _named(
         )
     problem = _unable(one.name, wanted, machine, starts)
     if problem:
-        able = [name for name in _ABILITIES if not _unable(name, wanted, machine, starts)]
+        able = [name for name in _MACHINES if not _unable(name, wanted, machine, starts)]
         here = [other.name for other in found if other.available and other.name in able]
         able = here or able
         foreign = machine not in _MACHINES[one.name] or problem == _unstartable(one.name, starts)
@@ -232,7 +231,7 @@ def _nothing(found: Collection[Backend], wanted: Collection[str]) -> Exception:
         return UnsupportedError("no back end works here; `ptkit doctor` says what each one lacks")
     lacks: dict[str, list[str]] = {}  # names of back ends by what they lack
     for one in found:
-        if set(wanted) <= _ABILITIES.get(one.name, frozenset()):
+        if not _lacking_options(one.name, wanted):
             lack = "; ".join(filter(None, (one.missing or "not for this program", one.remedy)))
             lacks.setdefault(lack, []).append(one.name)
     says = [f"{', '.join(names)}: {lack}" for lack, names in lacks.items()]

@@ -109,11 +109,11 @@ def find(answer: dict[str, Any] | None = None, what: str = "packets") -> Found:
     Parameters
     ----------
     answer : dict, optional
-        What it said already, as ``_core.ask_driver`` gives it.
+        What it said already, as ``_core.query_driver`` gives it.
     what : str
         What is to be recorded: ``"packets"`` or ``"bts"``.
     """
-    answer = _core.ask_driver() if answer is None else answer
+    answer = _core.query_driver() if answer is None else answer
     error = answer["errno"]
     if error in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
         return _unloaded()

@@ -17,9 +17,9 @@ def find(answer: dict[str, str] | None = None, what: str = "packets") -> Found:
     Parameters
     ----------
     answer : dict, optional
-        What it said already, as ``_core.ask_perf`` gives it.
+        What it said already, as ``_core.query_perf`` gives it.
     what : str
         What is to be recorded: ``"packets"``, ``"bts"`` or ``"branch_stack"``.
     """
-    found = Found(**(_core.ask_perf(what) if answer is None else answer))
+    found = Found(**(_core.query_perf(what) if answer is None else answer))
     return replace(found, remedy=NO_PT_REMEDY) if found.missing == NO_PT else found

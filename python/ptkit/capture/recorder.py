@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from ptkit import _core
 from ptkit.capture.options import Options, path_of, plan_of
 from ptkit.capture.output_file import OutputFile
 from ptkit.capture.recording import Progress, Recording
@@ -24,38 +25,6 @@ __all__ = ["BundleRecorder"]
 
 _POLL_SECONDS = 0.05
 _BEGIN_SECONDS = 0.001
-
-
-class _Core(Protocol):
-    """A recorder of the core. All methods but `run` may be called while it runs, from any thread."""
-
-    def run(self) -> dict[str, Any]: ...
-    def request_stop(self) -> None: ...
-    def request_detach(self) -> None: ...
-    def snapshot(self) -> None: ...
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
-    def progress(self) -> tuple[int, int]: ...
-    @property
-    def pid(self) -> int: ...
-
-
-def _core_of(backend: str, arguments: dict[str, Any]) -> _Core:
-    if backend == "step":
-        from ptkit.capture.step import StepRecorder
-
-        return StepRecorder(**arguments)
-    from ptkit import _core
-
-    if backend == "driver":
-        return _core.DriverRecorder(**arguments)
-    if backend == "perf":
-        return _core.PerfRecorder(**arguments)
-    return _core.EmulatorRecorder(**arguments)
-
-
-def _has_begun(core: _Core) -> bool:
-    return bool(core.pid or core.progress()[0] or getattr(core, "started", False))
 
 
 class BundleRecorder:
@@ -83,7 +52,7 @@ class BundleRecorder:
         self._temporary = output is None
         self._output = b"" if output is None else path_of("output", output)
         self._earlier: Path | None = None
-        self._core: _Core | None = None
+        self._core: _core.Recorder | None = None
         self._started = False
         self._may_go = threading.Event()
         self._done = threading.Event()
@@ -117,15 +86,15 @@ class BundleRecorder:
         try:
             file.keep_earlier()
             self._earlier = file.earlier
-            core = _core_of(self._plan.backend, {**self._plan.arguments, "output": self._output})
+            core = _core.Recorder(**self._plan.arguments, output=self._output)
             self._core = core
             threading.Thread(target=self._work, args=(core,), name="ptkit recorder").start()
             self._started = True
             self._may_go.set()
             # An error at the beginning of the recording is raised here, not at its end.
-            while not (_has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
+            while not (self._has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
                 pass
-            self._pid = core.pid
+            self._pid = core.status()[0]
             if not self.running:
                 self.wait()
         except BaseException:  # by Ctrl-C, too: what goes on in the background has to end
@@ -134,6 +103,11 @@ class BundleRecorder:
             raise
         return self
 
+    @staticmethod
+    def _has_begun(core: _core.Recorder) -> bool:
+        pid, started, instructions, _ = core.status()
+        return bool(pid or started or instructions)
+
     def _give_up(self) -> None:
         self._may_go.set()
         if self._started:
@@ -141,7 +115,7 @@ class BundleRecorder:
         else:
             self._remove_temporary()
 
-    def _work(self, core: _Core) -> None:
+    def _work(self, core: _core.Recorder) -> None:
         # If Thread.start() was interrupted, the caller cannot know whether this thread has begun: it waits
         # here until start() or _give_up() has decided.
         self._may_go.wait()
@@ -243,7 +217,7 @@ class BundleRecorder:
 
     def stop(self) -> None:
         """End the recording: a program gets SIGINT, and SIGKILL if it is still there some seconds later."""
-        self._request("request_stop")
+        self._request("stop")
 
     def detach(self) -> None:
         """End the recording; the program runs on untraced, and `wait` waits for it.
@@ -253,7 +227,7 @@ class BundleRecorder:
         UnsupportedError
             If the back end cannot do this: ``step``. The same holds for all that follow.
         """
-        self._request("request_detach")
+        self._request("detach")
 
     def snapshot(self) -> None:
         """Keep what is in the ring.
@@ -294,7 +268,7 @@ class BundleRecorder:
     @property
     def has_ring(self) -> bool:
         """Whether only the last part of the trace is kept."""
-        return "ring_bytes" in self._plan.arguments
+        return "ring" in self._plan.arguments
 
     @property
     def running(self) -> bool:
@@ -312,7 +286,7 @@ class BundleRecorder:
         if self._core is None:
             return Progress()
         seconds = time.monotonic() - self._begin if self.running else self._seconds
-        return Progress(*self._core.progress(), seconds)
+        return Progress(*self._core.status()[2:], seconds)
 
     @property
     def recording(self) -> Recording:

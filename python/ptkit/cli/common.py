@@ -89,21 +89,22 @@ def kind(enum: type[IntEnum]) -> Callable[[str], str]:
 
 def cpu_numbers(text: str) -> list[int]:
     """Read numbers of processors as perf takes them: ``0,2-3``."""
-    from ptkit.capture.hardware import MOST_CPUS
+    from ptkit.capture.option_table import option_rows
 
     if "/" in text:
         raise argparse.ArgumentTypeError(
             f"{text!r} is a processor's model: write --processor {text}; --cpu takes numbers such as 0,2-3"
         )
     found: list[int] = []
+    end = option_rows()["cpus"].most + 1
     for part in text.split(","):
         first, _, last = part.partition("-")
         try:
             numbers = range(int(first), int(last or first) + 1)
         except ValueError:
             raise argparse.ArgumentTypeError(f"expected numbers such as 0,2-3, found {text!r}") from None
-        if not numbers or numbers[-1] >= MOST_CPUS:
-            raise argparse.ArgumentTypeError(f"expected numbers below {MOST_CPUS} in order, found {part!r}")
+        if not numbers or numbers[-1] >= end:
+            raise argparse.ArgumentTypeError(f"expected numbers below {end} in order, found {part!r}")
         found += numbers
     return found
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ptkit.capture.options import DEFAULT_MTC_PERIOD, DEFAULT_TIMING, timing_packets
+from ptkit.capture.option_table import default_timing, read_option
 from ptkit.errors import ConfigError, OpenError
 from ptkit.planning.advice import Advice, Choice, advise, alternatives
 from ptkit.planning.drain import Drain, measure
@@ -179,7 +179,7 @@ def plan_recording(
     >>> plan.complete, plan.overflows, plan.command[:4]
     (False, 0, ('ptkit', 'record', '-o', 'trace.ptk'))
     """
-    wished = None if timing is None else timing_packets(timing)
+    wished = None if timing is None else tuple(read_option("timing", timing))
     _check(command, seconds, options)
     path = Path(output)
     with _work_folder(path.parent) as folder:
@@ -188,7 +188,7 @@ def plan_recording(
         window = max(_WINDOW_SECONDS, probe.seconds / _MOST_WINDOWS)
         found = count_bytes(probe.trace, probe.seconds, window, _PSB_PERIOD, complete=probe.complete)
     settings = _settings(probe)
-    usual = Settings(DEFAULT_TIMING[probe.recording.backend], settings.mtc_period)
+    usual = Settings(default_timing(probe.recording.backend)[0], settings.mtc_period)
     wish = usual if wished is None else Settings(wished, settings.mtc_period)
     streams = sum(one.size > 0 for one in probe.trace.info.streams)
     consumer = Consumer(drain.bytes_per_second, available_memory() // _MEMORY_PART // max(streams, 1))
@@ -234,7 +234,7 @@ def _work_folder(parent: Path) -> tempfile.TemporaryDirectory[str]:
 def _settings(probe: Probe) -> Settings:
     """The settings of the probe; its period of MTC packets is what the processor has."""
     period = probe.trace.info.mtc_period
-    return Settings(probe.timing, DEFAULT_MTC_PERIOD[probe.recording.backend] if period is None else period)
+    return Settings(probe.timing, default_timing(probe.recording.backend)[1] if period is None else period)
 
 
 def _command(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import ptkit
 from ptkit.selftest.compare import Rows
+from ptkit.selftest.logged import LoggedRecorder
 from ptkit.selftest.outcome import CheckFailed, NotHere
 from ptkit.selftest.programs import Program
 
@@ -162,7 +163,7 @@ class Bench:
         output = self.folder / f"{backend}.ptk"
         output.unlink(missing_ok=True)
         try:
-            recorder = ptkit.Recorder(
+            recorder = LoggedRecorder(
                 [self.place(program)], output, backend=backend, quiet=True, force=True, **options
             )
             with _on_cpu(self.cpu):

@@ -105,10 +105,8 @@ void register_base(py::module_& module);
 void register_bundle(py::module_& module);
 void register_call_notes(py::module_& module);
 void register_calls(py::module_& module);
-void register_capture(py::module_& module);
 void register_counts(py::module_& module);
 void register_coverage(py::module_& module);
-void register_emulator(py::module_& module);
 void register_encode(py::module_& module);
 void register_packets(py::module_& module);
 void register_enums(py::module_& module);
@@ -123,9 +121,8 @@ void register_session(py::module_& module);
 void register_symbols(py::module_& module);
 void register_lines(py::module_& module);
 void register_tables(py::module_& module);
-void register_hardware(py::module_& module);
-void register_windows(py::module_& module);
-// What this system has of the recorders.
+void register_recorder(py::module_& module);
+// The recorder, and queries of the drivers of this system.
 void register_recorders(py::module_& module);
 
 }  // namespace ptkit::api::python

@@ -9,6 +9,8 @@ namespace ptkit::base {
 struct Owner {
   std::uint32_t user = 0;
   std::uint32_t group = 0;
+
+  bool operator==(const Owner&) const = default;
 };
 
 // The user that called sudo (SUDO_UID, SUDO_GID) if this process runs as root; otherwise nullopt.

@@ -66,29 +66,15 @@ base::Failure explained(const trace_unit::msr::Violation& violation,
   return unsupported(violation.field + ": " + violation.rule + " (" + violation.section + ")");
 }
 
-std::optional<base::Failure> check_hardware(const RecordOptions& options) {
-  const HardwareOptions& hardware = options.hardware;
-  if (!hardware.user && !hardware.kernel) {
-    return base::Failure{base::Status::BAD_CONFIG, 0, "levels: expected user, kernel or both, found neither"};
-  }
-  if (options.max_instructions != 0)
-    return unsupported("max_instructions: a processor does not count them; use seconds, or ring");
-  if (options.tnt_64) return unsupported("tnt_64: the processor itself chooses its packets; leave it out");
-  if (!options.truth_folder.empty())
-    return unsupported("truth: a processor writes no log of instructions; use backend \"emulator\"");
-  return {};
-}
-
 std::optional<base::Failure> check_branches(const RecordOptions& options) {
   const RecordOptions defaults;
-  const HardwareOptions& hardware = options.hardware;
   const std::array<std::pair<bool, const char*>, 7> packets{{
       {!options.return_compression, "return_compression"},
       {options.psb_period != defaults.psb_period, "psb_period"},
       {options.cyc_threshold != defaults.cyc_threshold, "cyc_threshold"},
-      {hardware.ptwrite || hardware.power || hardware.events, "packets"},
-      {!hardware.event.empty(), "event"},
-      {hardware.single_range, "single_range"},
+      {options.packets.any(), "packets"},
+      {!options.event.empty(), "event"},
+      {options.single_range, "single_range"},
       {!options.filters.empty(), "filters"},
   }};
   for (const auto& [used, name] : packets) {
@@ -103,19 +89,19 @@ std::optional<base::Failure> check_branches(const RecordOptions& options) {
 }
 
 bool has_mtc(const RecordOptions& options, const trace_unit::msr::Capabilities& can) noexcept {
-  return options.mtc && (can.mtc() || !options.hardware.usual_timing);
+  return options.timing_packets().mtc && (can.mtc() || options.timing || options.mtc_period);
 }
 
 std::uint8_t mtc_frequency(const RecordOptions& options, const trace_unit::msr::Capabilities& can) noexcept {
-  const unsigned wanted = options.mtc_period;
-  if (!options.hardware.usual_mtc_period) return options.mtc_period;
+  const unsigned wanted = options.mtc_freq();
+  if (options.mtc_period) return *options.mtc_period;
   // The nearest supported period. If two are equally near, the longer one.
   for (unsigned away = 0; away < 16; ++away) {
     for (const unsigned one : {wanted + away, wanted - away}) {
       if (one < 16 && (can.mtc_periods() >> one & 1U) != 0) return static_cast<std::uint8_t>(one);
     }
   }
-  return options.mtc_period;
+  return options.mtc_freq();
 }
 
 std::uint8_t psb_frequency(const RecordOptions& options, const trace_unit::msr::Capabilities& can) noexcept {

@@ -12,8 +12,6 @@
 
 namespace ptkit::capture {
 
-// Options that no processor supports.
-[[nodiscard]] std::optional<base::Failure> check_hardware(const RecordOptions& options);
 // Options of packets, which recordings of branches (BTS, LBR) do not have.
 [[nodiscard]] std::optional<base::Failure> check_branches(const RecordOptions& options);
 // Names the option that violates a rule of the registers, and the remedy.

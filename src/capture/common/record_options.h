@@ -1,14 +1,18 @@
 // Options of all recorders, and the result of a recording.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/system/owner.h"
+#include "capture/common/option_info.h"
 #include "trace/warning.h"
 
 namespace ptkit::capture {
@@ -30,6 +34,8 @@ struct FilterRequest {
   std::string symbol;
   std::uint64_t first = 0;  // without symbol
   std::uint64_t last = 0;   // FILTER and TRACESTOP
+
+  bool operator==(const FilterRequest&) const = default;
 };
 
 // An action at the count-th occurrence of an event.
@@ -48,6 +54,8 @@ struct TriggerRequest {
   int signal = 0;             // SIGNAL
   std::uint64_t count = 1;
 
+  bool operator==(const TriggerRequest&) const = default;
+
   // Whether the action is due at this number of occurrences. START and STOP fire once, SNAPSHOT each `count`
   // times.
   [[nodiscard]] bool should_fire(std::uint64_t times) const noexcept {
@@ -62,66 +70,73 @@ enum class Recorded : std::uint8_t {
   LBR,      // branch stacks (LBR) of samples
 };
 
-// Options of the back ends that use the processor: ptkit's driver and perf.
-struct HardwareOptions {
-  Recorded recorded = Recorded::PACKETS;
-  std::string stack_kinds = "any";     // LBR: which branches, as perf record -j names them
-  std::uint64_t sample_period = 0;     // LBR: cycles between samples; 0: by frequency
-  std::uint64_t sample_frequency = 0;  // LBR: samples a second; 0: what is usual
-  bool user = true;                    // code with CPL > 0
-  bool kernel = false;                 // code with CPL 0
+// Options that are sets of names. Users write the names.
+struct TimingPackets {
+  bool tsc = true;
+  bool mtc = true;
+  bool cyc = false;
+  static constexpr std::array kNames{std::pair{"tsc", &TimingPackets::tsc},
+                                     std::pair{"mtc", &TimingPackets::mtc},
+                                     std::pair{"cyc", &TimingPackets::cyc}};
+  bool operator==(const TimingPackets&) const = default;
+};
+struct MorePackets {
   bool ptwrite = false;
   bool power = false;
   bool events = false;
-  // The user did not set the timing packets or the MTC period. If the processor has no MTC packets, none are
-  // recorded. If the processor does not have the period, another period is used.
-  bool usual_timing = false;
-  bool usual_mtc_period = false;
-  bool per_thread = false;           // one buffer per thread instead of one per processor
-  std::string event;                 // perf: event terms that override the options
-  bool single_range = false;         // single-range output instead of ToPA; needs a ring
-  bool children = true;              // trace the children of the process, too
-  int pid = 0;                       // a running process
-  bool all_cpus = false;             // trace all processors
-  std::vector<std::uint32_t> cpus;   // trace these processors
-  std::uint64_t buffer_bytes = 0;    // per processor; 0: default
-  std::uint64_t sideband_bytes = 0;  // per processor; 0: default
-  std::uint64_t limit_ms = 0;        // duration of the recording; 0: no limit
-
-  [[nodiscard]] bool whole_cpus() const noexcept { return all_cpus || !cpus.empty(); }
-  [[nodiscard]] bool needs_program() const noexcept { return pid == 0 && !whole_cpus(); }
+  static constexpr std::array kNames{std::pair{"ptwrite", &MorePackets::ptwrite},
+                                     std::pair{"power", &MorePackets::power},
+                                     std::pair{"events", &MorePackets::events}};
+  [[nodiscard]] bool any() const noexcept { return ptwrite || power || events; }
+  bool operator==(const MorePackets&) const = default;
+};
+struct Levels {
+  bool user = true;     // code with CPL > 0
+  bool kernel = false;  // code with CPL 0
+  bool operator==(const Levels&) const = default;
+};
+inline constexpr std::array<std::pair<const char*, Levels>, 3> kLevels{
+    {{"user", {true, false}}, {"kernel", {false, true}}, {"both", {true, true}}}};
+struct Cpus {
+  bool all = false;
+  std::vector<std::uint32_t> numbers;
+  bool operator==(const Cpus&) const = default;
 };
 
+// The options of record_options.def are members.
 struct RecordOptions {
+  Backend backend = Backend::DRIVER;
   std::vector<std::string> argv;  // the program (searched for in PATH) and its arguments
   std::string output;             // path of the bundle
-  // Folder of the execution logs; empty: none. stream-N.u64 has the IP of each instruction of stream N, in
-  // order. The emulator also writes stream-N.branches: IP and exact time (u64 each) of each branch.
+#define PTKIT_OPTION(name, kind, type, preset, ...) type name = preset;
+#include "capture/common/record_options.def"
+  std::string qemu;                  // emulator: the program
+  std::string plugin;                // emulator: the plugin's file
+  std::uint64_t sideband_bytes = 0;  // driver: per processor; 0: default
+  // For tests. Folder of the execution logs; empty: none. stream-N.u64 has the IP of each instruction of
+  // stream N, in order. The emulator also writes stream-N.branches: IP and exact time (u64 each) of each
+  // branch.
   std::string truth_folder;
-  // Emulator: folder of stream-N.transfers (capture/linux/encode/transfer_log.h); empty: none.
+  // For tests of the emulator: folder of stream-N.transfers (capture/linux/encode/transfer_log.h); empty:
+  // none.
   std::string transfers_folder;
+
   [[nodiscard]] const std::string& log_folder() const noexcept {  // empty: no logs
     return truth_folder.empty() ? transfers_folder : truth_folder;
   }
-  bool return_compression = true;
-  bool tsc = true;
-  bool mtc = true;
-  bool cyc = true;
-  bool tnt_64 = false;                                     // use long TNT packets where they save bytes
-  std::uint32_t psb_period = 4096;                         // bytes: a power of two, at least 2048
-  std::uint8_t mtc_period = 8;                             // MTCFreq
-  std::uint8_t cyc_threshold = 0;                          // CycThresh
-  bool quiet = false;                                      // the program's standard output is discarded
-  bool redact = false;                                     // no paths, no command line in the bundle
-  bool debug = false;                                      // keep source lines and inlined functions
-  std::optional<base::Owner> owner = base::sudo_caller();  // owner of the complete bundle
-  std::uint64_t max_instructions = 0;  // recording ends after so many, the program continues; 0: no limit
-  std::uint64_t ring_bytes = 0;        // ring mode: size of the trace ring; 0: off
-  std::vector<FilterRequest> filters;
-  std::vector<TriggerRequest> triggers;
-  std::string qemu;    // emulator: the program
-  std::string plugin;  // emulator: the plugin's file
-  HardwareOptions hardware;
+  [[nodiscard]] bool whole_cpus() const noexcept { return cpus.all || !cpus.numbers.empty(); }
+  [[nodiscard]] bool needs_program() const noexcept { return pid == 0 && !whole_cpus(); }
+  [[nodiscard]] Recorded recorded() const noexcept {
+    if (!branch_stack.empty()) return Recorded::LBR;
+    return bts ? Recorded::BTS : Recorded::PACKETS;
+  }
+  // Timing packets and MTCFreq, which have defaults for each back end.
+  [[nodiscard]] TimingPackets timing_packets() const noexcept {
+    return timing.value_or(TimingPackets{.cyc = backend == Backend::STEP});
+  }
+  [[nodiscard]] std::uint8_t mtc_freq() const noexcept {
+    return mtc_period.value_or(backend == Backend::STEP ? 8 : 3);
+  }
 };
 
 struct RecordResult {
@@ -139,13 +154,38 @@ struct RecordResult {
   std::vector<trace::Warning> warnings;
 };
 
-// Checks the options. nullopt: valid.
-[[nodiscard]] std::optional<base::Failure> check(const RecordOptions& options);
+// Sets of names: none of them; one more, or false if there is no such name; all names, as "tsc,mtc,cyc".
+template <typename Names>
+[[nodiscard]] Names no_names() {
+  Names out;
+  for (const auto& [name, member] : Names::kNames) out.*member = false;
+  return out;
+}
+template <typename Names>
+[[nodiscard]] bool add_name(Names& out, std::string_view text) {
+  for (const auto& [name, member] : Names::kNames) {
+    if (text == name) return out.*member = true;
+  }
+  return false;
+}
+template <typename Names>
+[[nodiscard]] std::string all_names() {
+  std::string out;
+  for (const auto& [name, member] : Names::kNames) out += (out.empty() ? "" : ",") + std::string(name);
+  return out;
+}
 
-// The progress of a running recording.
-struct RecordProgress {
-  std::uint64_t instructions = 0;
-  std::uint64_t trace_bytes = 0;
-};
+// Calls `visit(info, member)` for each option of record_options.def.
+template <typename Options, typename Visit>
+void for_each_option(Options& options, Visit&& visit) {
+  const OptionInfo* info = kRecordOptions.data();
+#define PTKIT_OPTION(name, ...) visit(*info++, options.name);
+#include "capture/common/record_options.def"
+}
+
+// The first given option that the back end does not have, or not on a system (kLinux, kWindows); null: none.
+[[nodiscard]] const OptionInfo* missing_option(const RecordOptions& options, unsigned system);
+// Checks the options: that the back end has them, their ranges, and that they go together. nullopt: valid.
+[[nodiscard]] std::optional<base::Failure> check(const RecordOptions& options);
 
 }  // namespace ptkit::capture

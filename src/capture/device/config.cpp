@@ -40,23 +40,21 @@ std::uint32_t nominal_ratio(const ptkit_query& query) {
 bool has(const ptkit_query& query, std::uint64_t feature) { return (query.features & feature) != 0; }
 
 bool follows_children(const RecordOptions& options) {
-  const HardwareOptions& hardware = options.hardware;
-  return hardware.children && !hardware.whole_cpus() && !hardware.per_thread;
+  return options.children && !options.whole_cpus() && !options.per_thread;
 }
 
 std::uint64_t flags_of(const RecordOptions& options, const ptkit_query& query) {
-  const HardwareOptions& hardware = options.hardware;
-  const bool packets = hardware.recorded == Recorded::PACKETS;
+  const bool packets = options.recorded() == Recorded::PACKETS;
   const std::array<std::pair<bool, std::uint64_t>, 11> all{{
-      {hardware.user, PTKIT_TRACE_USER},
-      {hardware.kernel, PTKIT_TRACE_KERNEL},
+      {options.levels.user, PTKIT_TRACE_USER},
+      {options.levels.kernel, PTKIT_TRACE_KERNEL},
       {true, PTKIT_TRACE_BRANCHES},
-      {packets && options.tsc, PTKIT_TRACE_TSC},
+      {packets && options.timing_packets().tsc, PTKIT_TRACE_TSC},
       {packets && has_mtc(options, capabilities_of(query)), PTKIT_TRACE_MTC},
-      {packets && options.cyc, PTKIT_TRACE_CYC},
-      {hardware.ptwrite, PTKIT_TRACE_PTWRITE | PTKIT_TRACE_PTWRITE_FUP},
-      {hardware.power, PTKIT_TRACE_POWER},
-      {hardware.events, PTKIT_TRACE_EVENTS},
+      {packets && options.timing_packets().cyc, PTKIT_TRACE_CYC},
+      {options.packets.ptwrite, PTKIT_TRACE_PTWRITE | PTKIT_TRACE_PTWRITE_FUP},
+      {options.packets.power, PTKIT_TRACE_POWER},
+      {options.packets.events, PTKIT_TRACE_EVENTS},
       {!options.return_compression, PTKIT_TRACE_NO_RETC},
       {follows_children(options) && has(query, PTKIT_FEATURE_CHILDREN), PTKIT_TRACE_CHILDREN},
   }};
@@ -99,7 +97,7 @@ std::optional<base::Failure> check_registers(const ptkit_config& config, const p
 }
 
 std::optional<base::Failure> check_per_thread(const RecordOptions& options, const ptkit_query& query) {
-  if (options.hardware.whole_cpus())
+  if (options.whole_cpus())
     return unsupported("per_thread: whole processors have no threads of their own; leave one of both out");
   if (!has(query, PTKIT_FEATURE_TASK)) {
     return unsupported(
@@ -112,7 +110,7 @@ std::optional<base::Failure> check_per_thread(const RecordOptions& options, cons
 // Branch Trace Store.
 std::optional<base::Failure> check_store(const RecordOptions& options, const ptkit_query& query) {
   if (auto failure = check_branches(options)) return failure;
-  if (options.hardware.per_thread) {
+  if (options.per_thread) {
     return unsupported(
         "per_thread: the driver stores branches of processors, with their threads; leave it out");
   }
@@ -124,30 +122,21 @@ std::optional<base::Failure> check_store(const RecordOptions& options, const ptk
 
 std::optional<base::Failure> check_scope(const RecordOptions& options, const ptkit_query& query,
                                          std::vector<trace::Warning>& warnings) {
-  const HardwareOptions& hardware = options.hardware;
-  if (auto failure = check_hardware(options)) return failure;
-  if (hardware.recorded == Recorded::LBR)
-    return unsupported("branch_stack: this back end takes no samples; use backend \"perf\"");
-  if (hardware.recorded == Recorded::BTS) {
+  if (options.recorded() == Recorded::BTS) {
     if (auto failure = check_store(options, query)) return failure;
   }
-  if (!options.triggers.empty()) {
-    return unsupported(
-        "triggers: a processor does not count calls, nor does it see signals; use filters, a ring with "
-        "snapshots (Recorder.snapshot(), --snapshot-on), or backend \"perf\" or \"emulator\"");
-  }
-  for (const std::uint32_t cpu : hardware.cpus) {
+  for (const std::uint32_t cpu : options.cpus.numbers) {
     if (cpu >= query.cpus)
       return invalid_option("cpus: expected numbers below " + std::to_string(query.cpus) + ", found " +
                             std::to_string(cpu));
   }
-  if (hardware.per_thread) return check_per_thread(options, query);
-  if (hardware.whole_cpus()) return {};
+  if (options.per_thread) return check_per_thread(options, query);
+  if (options.whole_cpus()) return {};
   if (!has(query, PTKIT_FEATURE_PROCESS)) {
     return unsupported(
         "pid: this processor cannot trace one process alone; record whole processors (cpus=\"all\", -a)");
   }
-  if (hardware.user && hardware.kernel && !has(query, PTKIT_FEATURE_PROCESS_BOTH)) {
+  if (options.levels.user && options.levels.kernel && !has(query, PTKIT_FEATURE_PROCESS_BOTH)) {
     return unsupported(
         "levels: user and kernel code of one process at once is not possible here, where the kernel isolates "
         "page tables; record one of both, or whole processors (cpus=\"all\", -a)");
@@ -166,24 +155,23 @@ bool exceeds_errata(std::uint64_t bytes, const ptkit_query& query) {
 
 std::optional<base::Failure> set_output(const RecordOptions& options, const ptkit_query& query,
                                         std::vector<trace::Warning>& warnings, ptkit_config& config) {
-  const HardwareOptions& hardware = options.hardware;
-  const bool ring = options.ring_bytes != 0;
-  const bool store = hardware.recorded == Recorded::BTS;
+  const bool ring = options.ring != 0;
+  const bool store = options.recorded() == Recorded::BTS;
   config.mode = ring ? PTKIT_MODE_RING : PTKIT_MODE_FULL;
-  config.output = hardware.single_range ? PTKIT_OUTPUT_SINGLE_RANGE : PTKIT_OUTPUT_TOPA;
+  config.output = options.single_range ? PTKIT_OUTPUT_SINGLE_RANGE : PTKIT_OUTPUT_TOPA;
   if (store) config.output = PTKIT_OUTPUT_BTS;
-  if (hardware.single_range && !ring)
+  if (options.single_range && !ring)
     return invalid_option("single_range: a contiguous buffer is always a ring; give its size (ring)");
-  if (!store && !has(query, hardware.single_range ? PTKIT_FEATURE_SINGLE_RANGE : PTKIT_FEATURE_TOPA)) {
-    return unsupported(hardware.single_range
+  if (!store && !has(query, options.single_range ? PTKIT_FEATURE_SINGLE_RANGE : PTKIT_FEATURE_TOPA)) {
+    return unsupported(options.single_range
                            ? "single_range: this processor needs ToPA output; leave it out"
                            : "this processor has no ToPA output; use single_range, and a ring");
   }
-  const std::uint64_t asked = ring ? options.ring_bytes : hardware.buffer_bytes;
+  const std::uint64_t asked = ring ? options.ring : options.buffer;
   std::uint64_t bytes = up_to_pages(asked != 0 ? asked : kBufferBytes);
-  if (hardware.single_range) bytes = std::bit_ceil(bytes);
+  if (options.single_range) bytes = std::bit_ceil(bytes);
   if (store) bytes = std::max(bytes, kLeastStoreBytes);
-  if (hardware.single_range && exceeds_errata(bytes, query)) {
+  if (options.single_range && exceeds_errata(bytes, query)) {
     config.output = PTKIT_OUTPUT_TOPA;
     warnings.push_back(warn(WarningCode::SINGLE_RANGE_ERRATUM));
   }
@@ -201,7 +189,7 @@ std::optional<base::Failure> set_output(const RecordOptions& options, const ptki
 std::optional<base::Failure> set_packets(const RecordOptions& options, const ptkit_query& query,
                                          ptkit_config& config) {
   if ((config.flags & PTKIT_TRACE_MTC) != 0) config.mtc_freq = mtc_frequency(options, capabilities_of(query));
-  if (options.cyc) config.cyc_thresh = options.cyc_threshold;
+  if (options.timing_packets().cyc) config.cyc_thresh = options.cyc_threshold;
   config.psb_freq = psb_frequency(options, capabilities_of(query));
   return check_registers(config, query);
 }
@@ -241,8 +229,8 @@ base::Result<ptkit_config> driver_config(const RecordOptions& options, const ptk
     if (auto failure = set_packets(options, query, config)) return *failure;
   }
   if (has(query, PTKIT_FEATURE_SIDEBAND)) {
-    const std::uint64_t asked = options.hardware.sideband_bytes;
-    const std::uint64_t usual = options.hardware.per_thread ? kThreadSidebandBytes : kSidebandBytes;
+    const std::uint64_t asked = options.sideband_bytes;
+    const std::uint64_t usual = options.per_thread ? kThreadSidebandBytes : kSidebandBytes;
     config.sideband_bytes = std::bit_ceil(std::max(asked != 0 ? asked : usual, kPageBytes));
   } else {
     warnings.push_back(warn(WarningCode::SIDEBAND_UNSUPPORTED));

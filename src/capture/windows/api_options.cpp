@@ -1,9 +1,11 @@
 #include "capture/windows/api_options.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,34 +17,32 @@ namespace {
 
 using Problem = std::optional<base::Failure>;
 
-struct Refused {
-  bool given;
-  const char* text;
-};
+// Why the Windows driver does not have an option, and the remedy.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kReasons{{
+    {"per_thread",
+     "Windows calls no driver at a context switch, so that a buffer cannot follow a thread; leave it out: "
+     "rows have "
+     "their threads by ETW's context switches"},
+    {"event", "these are terms of Linux perf; use timing, packets, psb_period and cyc_threshold"},
+    {"branch_stack", "the Windows driver takes no samples; record packets, or each branch (bts=True)"},
+    {"triggers",
+     "a processor does not count calls, and Windows has no signals; use filters, or a ring with snapshots "
+     "(Recorder.snapshot())"},
+    {"with_debug",
+     "the recorder for Windows keeps no debug information; leave it out, and give the PDB when the trace is "
+     "read"},
+    {"owner", "files of Windows have no user and group by number; leave it out, and use icacls"},
+}};
 
-Problem check_known(const RecordOptions& options) {
-  const HardwareOptions& hardware = options.hardware;
-  const std::array<Refused, 6> all{{
-      {hardware.per_thread,
-       "per_thread: Windows calls no driver at a context switch, so that a buffer cannot follow a thread; "
-       "leave it out: rows have their threads by ETW's context switches"},
-      {!hardware.event.empty(),
-       "event: these are terms of Linux perf; use timing, packets, psb_period and cyc_threshold"},
-      {hardware.recorded == Recorded::LBR,
-       "branch_stack: the Windows driver takes no samples; record packets, or each branch (bts=True)"},
-      {!options.triggers.empty(),
-       "triggers: a processor does not count calls, and Windows has no signals; use filters, or a ring with "
-       "snapshots (Recorder.snapshot())"},
-      {options.debug,
-       "with_debug: the recorder for Windows keeps no debug information; leave it out, and give the PDB when "
-       "the trace is read"},
-      {options.owner.has_value(),
-       "owner: files of Windows have no user and group by number; leave it out, and use icacls"},
-  }};
-  for (const Refused& one : all) {
-    if (one.given) return unsupported(one.text);
-  }
-  return {};
+Problem check_options(const RecordOptions& options) {
+  const OptionInfo* missing = missing_option(options, kWindows);
+  if (missing == nullptr) return {};
+  const auto* reason = std::find_if(kReasons.begin(), kReasons.end(),
+                                    [missing](const auto& one) { return one.first == missing->name; });
+  return unsupported(std::string(missing->name) + ": " +
+                     std::string(reason != kReasons.end()
+                                     ? reason->second
+                                     : "the Windows driver does not have it; leave it out"));
 }
 
 constexpr const char* kFilterForms =
@@ -82,15 +82,15 @@ Problem add_filter(const FilterRequest& filter, WindowsOptions& out) {
 }  // namespace
 
 base::Result<WindowsOptions> windows_options(RecordOptions given) {
-  if (auto failure = check_known(given)) return *failure;
+  if (auto failure = check_options(given)) return *failure;
   WindowsOptions out;
   const std::vector<FilterRequest> filters = std::exchange(given.filters, {});
   out.record = std::move(given);
-  out.record.hardware.children = false;  // the driver cannot follow them
+  out.record.children = false;  // the driver cannot follow them
   for (const FilterRequest& filter : filters) {
     if (auto failure = add_filter(filter, out)) return *failure;
   }
-  if (!out.module.empty() && (out.record.hardware.user || !out.record.hardware.whole_cpus())) {
+  if (!out.module.empty() && (out.record.levels.user || !out.record.whole_cpus())) {
     return invalid_option("filters: the kernel driver " + out.module +
                           " is kernel code of all processes; give levels=\"kernel\" and cpus=\"all\", too");
   }

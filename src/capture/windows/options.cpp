@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
+#include <cmath>
+#include <concepts>
 #include <limits>
 #include <optional>
+#include <type_traits>
 
 #include "capture/common/errors.h"
 
@@ -52,58 +56,48 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   return parts;
 }
 
-Problem set_levels(std::string_view text, HardwareOptions& out) {
-  if (text != "user" && text != "kernel" && text != "both")
-    return expected("--levels", "user, kernel or both", text);
-  out.user = text != "kernel";
-  out.kernel = text != "user";
-  return {};
+Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& /*info*/, Levels& out) {
+  for (const auto& [name, levels] : kLevels) {
+    if (text != name) continue;
+    out = levels;
+    return {};
+  }
+  return expected(flag, "user, kernel or both", text);
 }
 
-Problem set_timing(std::string_view text, RecordOptions& out) {
-  out.tsc = out.mtc = out.cyc = false;
-  out.hardware.usual_timing = false;
+template <typename Names>
+Problem read_names(std::string_view flag, std::string_view text, Names& out) {
+  out = no_names<Names>();
   if (text == "none") return {};
-  for (const std::string_view kind : split(text, ',')) {
-    if (kind == "tsc")
-      out.tsc = true;
-    else if (kind == "mtc")
-      out.mtc = true;
-    else if (kind == "cyc")
-      out.cyc = true;
-    else
-      return expected("--timing", "any of tsc,mtc,cyc, or none", text);
+  for (const std::string_view name : split(text, ',')) {
+    if (!add_name(out, name)) return expected(flag, "any of " + all_names<Names>() + ", or none", text);
   }
   return {};
 }
 
-Problem set_packets(std::string_view text, HardwareOptions& out) {
-  for (const std::string_view kind : split(text, ',')) {
-    if (kind == "ptwrite")
-      out.ptwrite = true;
-    else if (kind == "power")
-      out.power = true;
-    else if (kind == "events")
-      out.events = true;
-    else
-      return expected("--packets", "any of ptwrite,power,events", text);
-  }
-  return {};
+Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& /*info*/,
+                   std::optional<TimingPackets>& out) {
+  return read_names(flag, text, out.emplace());
+}
+
+Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& /*info*/,
+                   MorePackets& out) {
+  return read_names(flag, text, out);
 }
 
 // "0,2-3".
-Problem set_cpus(std::string_view text, std::vector<std::uint32_t>& out) {
-  constexpr std::uint64_t kLast = 64ULL * PTKIT_MOST_GROUPS - 1;
+Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& info, Cpus& out) {
+  std::vector<std::uint32_t>& numbers = out.numbers;
   for (const std::string_view part : split(text, ',')) {
     const auto dash = part.find('-');
     const auto first = number_in(part.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : number_in(part.substr(dash + 1));
-    if (!first || !last || *first > *last || *last > kLast)
-      return expected("-C", "processors such as 0,2-3", text);
-    for (std::uint64_t cpu = *first; cpu <= *last; ++cpu) out.push_back(static_cast<std::uint32_t>(cpu));
+    if (!first || !last || *first > *last || *last > info.most)
+      return expected(flag, "processors such as 0,2-3", text);
+    for (std::uint64_t cpu = *first; cpu <= *last; ++cpu) numbers.push_back(static_cast<std::uint32_t>(cpu));
   }
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return {};
 }
 
@@ -136,73 +130,86 @@ Problem add_filter(std::string_view text, WindowsOptions& out) {
   return {};
 }
 
-Problem set_seconds(std::string_view text, std::uint64_t& out) {
-  constexpr double kMostSeconds = 1e9;
+Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& info,
+                   std::chrono::milliseconds& out) {
   double seconds = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || stop != text.data() + text.size() || !(seconds > 0) || seconds > kMostSeconds)
-    return expected("--seconds", "a number above 0", text);
-  out = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(seconds * 1000));
+  const double ms = std::round(seconds * 1000);
+  if (error != std::errc() || stop != text.data() + text.size() || !(ms >= static_cast<double>(info.least)) ||
+      ms > static_cast<double>(info.most))
+    return expected(flag, "a number from 0.001 to 1e9", text);
+  out = std::chrono::milliseconds(static_cast<std::int64_t>(ms));
   return {};
 }
 
-Problem set_size(std::string_view option, std::string_view text, std::uint64_t& out) {
-  auto size = parse_size(text, option);
+template <std::integral T>
+Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& info, T& out) {
+  if (info.kind != OptionKind::SIZE) return read_number(flag, text, info.least, info.most, out);
+  auto size = parse_size(text, flag);
   if (!size.ok()) return size.failure();
-  out = size.value();
+  if (size.value() < info.least || size.value() > info.most)
+    return expected(flag, "a size from " + std::to_string(info.least) + " bytes to 256T", text);
+  out = static_cast<T>(size.value());
   return {};
+}
+
+Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& info,
+                   std::optional<std::uint8_t>& out) {
+  return read_number(flag, text, info.least, info.most, out.emplace());
+}
+
+bool has_flag(const OptionInfo& info, std::string_view flag) {
+  const std::vector<std::string_view> flags = split(info.flags, ' ');
+  return std::find(flags.begin(), flags.end(), flag) != flags.end();
+}
+
+// The options of `ptkit record` that the Windows driver has.
+bool is_offered(const OptionInfo& info) {
+  return !info.flags.empty() && (info.systems & kWindows) != 0 && (info.back_ends & kDriver) != 0;
 }
 
 // Flags. False: it is none.
-bool set_flag(std::string_view option, WindowsCommand& out) {
+bool set_flag(std::string_view flag, WindowsCommand& out) {
   RecordOptions& record = out.options.record;
-  if (option == "-a" || option == "--all-cpus")
-    record.hardware.all_cpus = true;
-  else if (option == "--bts")
-    record.hardware.recorded = Recorded::BTS;
-  else if (option == "--single-range")
-    record.hardware.single_range = true;
-  else if (option == "--no-return-compression")
-    record.return_compression = false;
-  else if (option == "--no-switches")
+  if (flag == "-a" || flag == "--all-cpus")
+    record.cpus.all = true;
+  else if (flag == "--no-switches")
     out.options.switches = false;
-  else if (option == "--redact")
-    record.redact = true;
-  else if (option == "-q" || option == "--quiet")
+  else if (flag == "-q" || flag == "--quiet")
     out.quiet = true;
-  else
-    return false;
+  else {
+    bool known = false;
+    for_each_option(record, [&](const OptionInfo& info, auto& member) {
+      if constexpr (std::is_same_v<decltype(member), bool&>) {
+        if (!is_offered(info) || !has_flag(info, flag)) return;
+        member = info.preset == "false";
+        known = true;
+      }
+    });
+    return known;
+  }
   return true;
 }
 
 // An option with a value. `known` is false for others.
-Problem set_value(std::string_view option, const std::string& value, WindowsCommand& out, bool& known) {
-  constexpr std::uint64_t kMostPsb = std::uint64_t{1} << 26U;
-  RecordOptions& record = out.options.record;
-  HardwareOptions& hardware = record.hardware;
+Problem set_value(std::string_view flag, const std::string& value, WindowsCommand& out, bool& known) {
   known = true;
-  if (option == "-o" || option == "--output") {
-    record.output = value;
+  if (flag == "-o" || flag == "--output") {
+    out.options.record.output = value;
     return {};
   }
-  if (option == "-p" || option == "--pid")
-    return read_number(option, value, 1, std::numeric_limits<int>::max(), hardware.pid);
-  if (option == "-C" || option == "--cpu") return set_cpus(value, hardware.cpus);
-  if (option == "-m" || option == "--buffer") return set_size(option, value, hardware.buffer_bytes);
-  if (option == "--ring") return set_size(option, value, record.ring_bytes);
-  if (option == "--seconds") return set_seconds(value, hardware.limit_ms);
-  if (option == "--levels") return set_levels(value, hardware);
-  if (option == "--timing") return set_timing(value, record);
-  if (option == "--packets") return set_packets(value, hardware);
-  if (option == "--filter") return add_filter(value, out.options);
-  if (option == "--psb-period") return read_number(option, value, 2048, kMostPsb, record.psb_period);
-  if (option == "--cyc-threshold") return read_number(option, value, 0, 15, record.cyc_threshold);
-  if (option == "--mtc-period") {
-    hardware.usual_mtc_period = false;
-    return read_number(option, value, 0, 15, record.mtc_period);
-  }
+  if (flag == "--filter") return add_filter(value, out.options);
   known = false;
-  return {};
+  Problem failure;
+  for_each_option(out.options.record, [&](const OptionInfo& info, auto& member) {
+    if (!is_offered(info) || !has_flag(info, flag)) return;
+    if constexpr (requires { read_value(flag, value, info, member); }) {
+      if (info.kind == OptionKind::FLAG) return;
+      known = true;
+      failure = read_value(flag, value, info, member);
+    }
+  });
+  return failure;
 }
 
 // Options up to the first word that is none, or to "--". `rest` gets what follows.
@@ -242,26 +249,25 @@ Problem read_options(const std::vector<std::string>& words, std::size_t begin, W
   return {};
 }
 
-Problem one_word(const std::vector<std::string>& rest, std::string_view what) {
+Problem one_word(const std::vector<std::string>& rest, std::string_view name) {
   if (rest.size() == 1) return {};
-  return invalid_option("expected " + std::string(what) + " and nothing else, found " +
+  return invalid_option("expected " + std::string(name) + " and nothing else, found " +
                         std::to_string(rest.size()) + " words");
 }
 
 // `record`, `attach`, `driver` and `bts` differ in what the words after the options are.
 Problem set_target(std::string_view verb, std::vector<std::string> rest, WindowsOptions& out) {
   RecordOptions& record = out.record;
-  HardwareOptions& hardware = record.hardware;
   if (verb == "attach") {
     if (auto failure = one_word(rest, "the number of a process")) return failure;
-    return read_number("attach", rest.front(), 1, std::numeric_limits<int>::max(), hardware.pid);
+    return read_number("attach", rest.front(), 1, std::numeric_limits<int>::max(), record.pid);
   }
   if (verb == "driver") {
     if (auto failure = one_word(rest, "the name of a kernel driver, such as ntfs.sys")) return failure;
     out.module = rest.front();
-    hardware.user = false;
-    hardware.kernel = true;
-    hardware.all_cpus = hardware.cpus.empty();
+    record.levels.user = false;
+    record.levels.kernel = true;
+    record.cpus.all = record.cpus.numbers.empty();
     return {};
   }
   record.argv = std::move(rest);
@@ -270,11 +276,11 @@ Problem set_target(std::string_view verb, std::vector<std::string> rest, Windows
 
 Problem check_target(const WindowsOptions& out) {
   const RecordOptions& record = out.record;
-  const HardwareOptions& hardware = record.hardware;
-  if (hardware.all_cpus && !hardware.cpus.empty()) return invalid_option("-a and -C: expected one of both");
-  if (hardware.pid != 0 && (hardware.whole_cpus() || !record.argv.empty()))
+  if (record.cpus.all && !record.cpus.numbers.empty())
+    return invalid_option("-a and -C: expected one of both");
+  if (record.pid != 0 && (record.whole_cpus() || !record.argv.empty()))
     return invalid_option("-p: expected neither a program nor -a nor -C beside a process");
-  if (hardware.needs_program() && record.argv.empty())
+  if (record.needs_program() && record.argv.empty())
     return invalid_option("expected a program (-- PROGRAM ARGS), -p, -a or -C; see --help");
   return {};
 }
@@ -284,12 +290,9 @@ base::Result<WindowsCommand> parse_recording(std::string_view verb, const std::v
   out.verb = WindowsCommand::Verb::RECORD;
   RecordOptions& record = out.options.record;
   record.output = "trace.ptk";
-  record.cyc = false;
-  record.mtc_period = 3;
   record.owner = std::nullopt;
-  record.hardware.children = false;
-  record.hardware.usual_timing = record.hardware.usual_mtc_period = true;
-  if (verb == "bts") record.hardware.recorded = Recorded::BTS;
+  record.children = false;
+  if (verb == "bts") record.bts = true;
   std::vector<std::string> rest;
   if (auto failure = read_options(words, 1, out, rest)) return *failure;
   if (out.verb == WindowsCommand::Verb::HELP) return out;
@@ -301,11 +304,11 @@ base::Result<WindowsCommand> parse_recording(std::string_view verb, const std::v
 }  // namespace
 
 base::Result<std::uint64_t> parse_size(std::string_view text, std::string_view option) {
-  constexpr std::string_view kUnits = "KMG";
+  constexpr std::string_view kSuffixes = "KMG";
   std::string_view digits = text;
   unsigned shift = 0;
   if (!digits.empty()) {
-    const auto unit = kUnits.find(static_cast<char>(digits.back() & ~0x20));
+    const auto unit = kSuffixes.find(static_cast<char>(digits.back() & ~0x20));
     if (unit != std::string_view::npos) {
       shift = 10 * (static_cast<unsigned>(unit) + 1);
       digits.remove_suffix(1);
@@ -345,8 +348,30 @@ base::Result<WindowsCommand> parse_command(const std::vector<std::string>& words
   return out;
 }
 
-std::string_view help_text() noexcept {
-  return R"(usage: ptkit-capture record [OPTIONS] [-o FILE] [-a | -C CPUS | -p PID] [-- PROGRAM ARGS]
+namespace {
+
+constexpr std::size_t kHelpColumn = 27;
+
+std::string help_line(std::string_view flags, std::string_view metavar, std::string_view help) {
+  std::string line = "  ";
+  for (const std::string_view flag : split(flags, ' '))
+    line += (line.size() > 2 ? ", " : "") + std::string(flag);
+  if (!metavar.empty()) line += " " + std::string(metavar);
+  line.resize(std::max(line.size() + 2, kHelpColumn), ' ');
+  return line + std::string(help) + "\n";
+}
+
+std::string help_lines(OptionSection section) {
+  std::string out;
+  for (const OptionInfo& info : kRecordOptions) {
+    if (is_offered(info) && section_of(info.section) == section)
+      out += help_line(info.flags, info.metavar, info.help);
+  }
+  return out;
+}
+
+constexpr std::string_view kUsage =
+    R"(usage: ptkit-capture record [OPTIONS] [-o FILE] [-a | -C CPUS | -p PID] [-- PROGRAM ARGS]
        ptkit-capture attach [OPTIONS] PID
        ptkit-capture driver [OPTIONS] NAME.sys
        ptkit-capture bts [OPTIONS] [-a | -C CPUS | -p PID] [-- PROGRAM ARGS]
@@ -357,40 +382,33 @@ std::string_view help_text() noexcept {
 Records Intel Processor Trace with the driver ptkit.sys, as an administrator, and writes a bundle (.ptk) that
 ptkit reads on Linux. Ctrl-C ends a recording and keeps it.
 
-record     a program that is started here, a process, or processors
+record     a program that is started, a process, or processors
 attach     a running process: record -p
-driver     the code of one loaded kernel driver, on all processors
+driver     the kernel code of one loaded kernel driver, on all processors
 bts        Branch Trace Store in place of packets: record --bts
-snapshot   have the recorder with process number PID keep what its ring has (--ring); Ctrl-Break there does so, too
+snapshot   the recorder with process number PID writes its ring (--ring); Ctrl-Break there does so, too
 lbr        print each processor's stack of last branches
-doctor     say what works here
-
-what is recorded:
-  -o, --output FILE        the bundle (default: trace.ptk)
-  -p, --pid PID            a running process
-  -a, --all-cpus           whatever runs on any processor
-  -C, --cpu CPUS           whatever runs on these processors, such as 0,2-3
-  --levels LEVELS          user, kernel or both (default: user; for driver: kernel)
-  --filter FILTER          "filter ADDRESS/SIZE", "tracestop ADDRESS/SIZE", or "filter * @ NAME.sys"; may be repeated
-  --seconds S              record for S seconds
-  --ring SIZE              keep only the last SIZE bytes of each processor, such as 16M
-  --bts                    record each taken branch by Branch Trace Store
-  --no-switches            no context switches and unloaded images (ETW): threads are not separated
-which packets:
-  --timing KINDS           any of tsc,mtc,cyc, or none (default: tsc,mtc)
-  --packets KINDS          further packets: any of ptwrite,power,events
-  --psb-period BYTES       bytes between PSBs (default: 4096)
-  --mtc-period N           the field MTCFreq (default: 3)
-  --cyc-threshold N        the field CycThresh (default: 0)
-  --no-return-compression  write every RET as a TIP packet
-more:
-  -m, --buffer SIZE        size of each processor's buffer, such as 16M (default: 4M)
-  --single-range           with --ring: one range of memory instead of a ToPA table
-  --redact                 leave paths and command lines out of the bundle
-  -q, --quiet              print errors only
-
-The exit status is that of the program, 0 if none was started, 1 after an error, 2 for wrong options.
+doctor     report what works on this system
 )";
+
+}  // namespace
+
+std::string help_text() {
+  std::string out(kUsage);
+  out += "\nwhat is recorded:\n";
+  out += help_line("-o --output", "FILE", "the bundle (default: trace.ptk)");
+  out += help_line("-a --all-cpus", "", "whatever runs on any processor");
+  out += help_lines(OptionSection::UNITS) + help_lines(OptionSection::SCOPE);
+  out += help_line("--no-switches", "",
+                   "no context switches and unloaded images (ETW): threads are not separated");
+  out += "which packets:\n" + help_lines(OptionSection::PACKETS);
+  out += "more:\n" + help_lines(OptionSection::GENERAL);
+  out += help_line("-q --quiet", "", "print errors only");
+  out +=
+      "\nFILTER: \"filter ADDRESS/SIZE\", \"tracestop ADDRESS/SIZE\", or \"filter * @ NAME.sys\".\n\n"
+      "The exit status is that of the program, 0 if none was started, 1 after an error, 2 for wrong "
+      "options.\n";
+  return out;
 }
 
 }  // namespace ptkit::capture

@@ -30,7 +30,7 @@ struct WindowsCommand {
 [[nodiscard]] base::Result<WindowsCommand> parse_command(const std::vector<std::string>& words);
 
 // What --help prints.
-[[nodiscard]] std::string_view help_text() noexcept;
+[[nodiscard]] std::string help_text();
 
 // "64M": bytes. BAD_CONFIG names `option`.
 [[nodiscard]] base::Result<std::uint64_t> parse_size(std::string_view text, std::string_view option);

@@ -25,7 +25,6 @@ constexpr std::size_t kMostNames = 5;  // in a warning
 
 // Options that the common part does not know, or explains in terms of Linux.
 WindowsSession::Problem WindowsSession::check_here() const {
-  const HardwareOptions& hardware = options_.record.hardware;
   if (query_.reason != 0)
     return unsupported(std::string("nothing can be traced here: ") + reason_text(query_.reason));
   if (stores_branches() && !has(query_, PTKIT_FEATURE_BTS)) {
@@ -34,12 +33,12 @@ WindowsSession::Problem WindowsSession::check_here() const {
         "user "
         "code apart (KVA shadow); record packets");
   }
-  if (!options_.module.empty() && !hardware.kernel)
+  if (!options_.module.empty() && !options_.record.levels.kernel)
     return invalid_option("--levels: a kernel driver is kernel code; leave --levels out");
   if (options_.module.size() >= sizeof config_.module)
     return invalid_option("the driver's name has " + std::to_string(options_.module.size()) +
                           " letters, and the driver takes " + std::to_string(sizeof config_.module - 1));
-  if (hardware.user && hardware.kernel && !hardware.whole_cpus() &&
+  if (options_.record.levels.user && options_.record.levels.kernel && !options_.record.whole_cpus() &&
       !has(query_, PTKIT_FEATURE_PROCESS_BOTH)) {
     return unsupported(
         "--levels: user and kernel code of one process at once is not possible here, where Windows keeps "
@@ -57,7 +56,7 @@ WindowsSession::Problem WindowsSession::prepare() {
   if (auto failure = check_here()) return failure;
   // Branch Trace Store does not choose by CR3.
   RecordOptions asked = options_.record;
-  asked.hardware.all_cpus = asked.hardware.all_cpus || (stores_branches() && asked.hardware.cpus.empty());
+  asked.cpus.all = asked.cpus.all || (stores_branches() && asked.cpus.numbers.empty());
   auto config = driver_config(asked, query_.query, warnings_);
   if (!config.ok()) return config.failure();
   config_.config = config.value();
@@ -89,11 +88,10 @@ WindowsSession::Problem WindowsSession::set_ranges() {
 }
 
 WindowsSession::Problem WindowsSession::set_target(int pid) {
-  const HardwareOptions& hardware = options_.record.hardware;
   config_.config.target = PTKIT_TARGET_ALL;
   config_.config.process = stores_branches() ? 0 : pid;
-  if (hardware.cpus.empty()) return {};
-  auto masks = affinity_of(hardware.cpus, machine_.group_processors);
+  if (options_.record.cpus.numbers.empty()) return {};
+  auto masks = affinity_of(options_.record.cpus.numbers, machine_.group_processors);
   if (!masks.ok()) return masks.failure();
   config_.config.target = PTKIT_TARGET_AFFINITY;
   std::copy(masks.value().begin(), masks.value().end(), std::begin(config_.affinity));
@@ -133,7 +131,7 @@ WindowsSession::Problem WindowsSession::begin(int pid, const formats::ClockSampl
     return refused_by(*port_, "take the configuration", error);
   if (auto failure = open_buffers()) return failure;
   write_configuration(now);
-  images_.emplace(*writer_, *source_, pid, options_.record.hardware.kernel);
+  images_.emplace(*writer_, *source_, pid, options_.record.levels.kernel);
   trace::Stream whole;
   if (config_.config.process != 0) {
     whole.pid = pid;
@@ -151,8 +149,8 @@ WindowsSession::Problem WindowsSession::begin(int pid, const formats::ClockSampl
 void WindowsSession::begin_events(int pid) {
   EventRecorder::Options options;
   for (const WindowsBuffer& buffer : buffers_) options.cpus.push_back(buffer.cpu());
-  options.pid = stores_branches() || options_.record.hardware.whole_cpus() ? 0 : pid;
-  options.kernel = options_.record.hardware.kernel;
+  options.pid = stores_branches() || options_.record.whole_cpus() ? 0 : pid;
+  options.kernel = options_.record.levels.kernel;
   options.tsc_khz = query_.query.tsc_khz;
   options.branch_records = stores_branches();
   if (!options_.switches)
@@ -280,9 +278,9 @@ void WindowsSession::warn_of_images(std::vector<std::string>& out) const {
 std::vector<std::string> WindowsSession::warnings() const {
   std::vector<std::string> out;
   for (const trace::Warning& warning : warnings_) out.push_back(warning.text());
-  const HardwareOptions& hardware = options_.record.hardware;
   if (recorder_) recorder_->warn(out);
-  const bool user_alone = config_.config.process == 0 && hardware.user && !hardware.kernel;
+  const bool user_alone =
+      config_.config.process == 0 && options_.record.levels.user && !options_.record.levels.kernel;
   if (!stores_branches() && user_alone && recorder_ && !recorder_->has_switches())
     out.emplace_back(
         "Processes are not separated: user code alone has no PIP packets. Record a process (-p), or --levels "

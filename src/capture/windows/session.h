@@ -74,9 +74,7 @@ class WindowsSession {
 
  private:
   [[nodiscard]] Problem check_here() const;
-  [[nodiscard]] bool stores_branches() const noexcept {
-    return options_.record.hardware.recorded == Recorded::BTS;
-  }
+  [[nodiscard]] bool stores_branches() const noexcept { return options_.record.recorded() == Recorded::BTS; }
   [[nodiscard]] Problem set_target(int pid);
   [[nodiscard]] Problem set_ranges();
   [[nodiscard]] Problem open_buffers();

@@ -29,9 +29,9 @@ ANSWER: dict[str, Any] = {
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which the driver works."""
-    monkeypatch.setattr(_core, "ask_driver", lambda: dict(ANSWER))
+    monkeypatch.setattr(_core, "query_driver", lambda: dict(ANSWER))
     monkeypatch.setattr(
-        _core, "ask_perf", lambda what="packets": {"missing": "no", "remedy": "none", "abilities": ""}
+        _core, "query_perf", lambda what="packets": {"missing": "no", "remedy": "none", "abilities": ""}
     )
     monkeypatch.setattr(driver, "processor_has_pt", lambda: True)
 
@@ -112,7 +112,7 @@ def test_other_interfaces_are_named() -> None:
 
 
 def test_the_core_says_what_is_missing() -> None:
-    answer = _core.ask_driver()
+    answer = _core.query_driver()
     assert answer["errno"] != 0 or answer["abi"] == answer["known_abi"]
 
 
@@ -121,7 +121,7 @@ def test_recording_with_the_driver_says_what_is_missing() -> None:
     with pytest.raises(ptkit.UnsupportedError, match=r"backend .driver. does not work here: .*; "):
         ptkit.Recorder(["true"], backend="driver").run()
     with pytest.raises(ptkit.UnsupportedError, match=r"ptkit's kernel driver is not loaded"):
-        _core.DriverRecorder(argv=[b"true"], output=b"x.ptk").run()
+        _core.Recorder(backend="driver", argv=[b"true"], output=b"x.ptk").run()
 
 
 def test_branches_need_a_feature_of_the_driver() -> None:
@@ -144,14 +144,14 @@ def test_options_reach_the_core() -> None:
     )  # fmt: skip
     assert arguments["argv"] == []
     assert arguments["cpus"] == [0, 2]
-    assert (arguments["user"], arguments["kernel"], arguments["ptwrite"]) == (True, True, True)
-    assert (arguments["limit_ms"], arguments["buffer_bytes"]) == (1500, 8 << 20)
-    assert (arguments["ring_bytes"], arguments["single_range"]) == (1 << 20, True)
-    assert (arguments["tsc"], arguments["mtc"], arguments["cyc"]) == (True, True, False)
-    _core.DriverRecorder(**arguments, output=b"x.ptk")  # takes all of them
+    assert (arguments["levels"], arguments["packets"]) == ("both", ["ptwrite"])
+    assert (arguments["seconds"], arguments["buffer"]) == (1500, 8 << 20)
+    assert (arguments["ring"], arguments["single_range"]) == (1 << 20, True)
+    assert "timing" not in arguments
+    _core.Recorder(**arguments, output=b"x.ptk")  # takes all of them
     assert plan(["true"], backend="driver")["argv"] == [b"true"]
     process = plan([], pid=1, levels="kernel", children=False)
-    assert (process["process"], process["user"], process["kernel"]) == (1, False, True)
+    assert (process["pid"], process["levels"]) == (1, "kernel")
     assert process["children"] is False
     assert plan(["true"], per_thread=True)["per_thread"] is True
 
@@ -184,7 +184,7 @@ def test_driver_options_that_exclude_each_other_are_refused(
 
 
 def test_whole_machines_need_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_core, "ask_driver", lambda: {"errno": errno.ENOENT})
+    monkeypatch.setattr(_core, "query_driver", lambda: {"errno": errno.ENOENT})
     with pytest.raises(ptkit.UnsupportedError) as raised:
         plan([], cpus="all")
     assert str(raised.value) == (
@@ -210,18 +210,18 @@ def test_options_of_the_command_line() -> None:
     parser = argparse.ArgumentParser()
     record.prepare_parser(parser)
     words = ["-C", "0,2-3", "--levels", "kernel", "--seconds", "2", "-m", "1M", "--packets", "power,events"]
-    assert record._hardware_options(parser.parse_args(words)) == {
+    assert record._recorder_options(parser.parse_args(words)) == {
         "cpus": [0, 2, 3],
         "levels": "kernel",
         "seconds": 2.0,
         "buffer": "1M",
         "packets": "power,events",
     }
-    assert record._hardware_options(parser.parse_args(["-a", "--no-children"])) == {
+    assert record._recorder_options(parser.parse_args(["-a", "--no-children"])) == {
         "cpus": "all",
         "children": False,
     }
-    assert record._hardware_options(parser.parse_args([])) == {}
+    assert record._recorder_options(parser.parse_args([])) == {}
 
 
 @pytest.mark.parametrize(

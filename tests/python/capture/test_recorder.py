@@ -70,17 +70,17 @@ class FakeEmulator:
             "warnings": ["the moon is full"] if "warn" in str(self.arguments["argv"]) else [],
         }
 
-    def request_stop(self) -> None:
+    def stop(self) -> None:
         self.interrupted = True
         while not self.pid:
             time.sleep(0.001)
         os.kill(self.pid, signal.SIGINT)
 
-    def progress(self) -> tuple[int, int]:
-        return self.instructions, self.instructions // 10
+    def status(self) -> tuple[int, bool, int, int]:
+        return self.pid, self.pid != 0, self.instructions, self.instructions // 10
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("request_detach", "snapshot", "pause", "resume"):
+        if name not in ("detach", "snapshot", "pause", "resume"):
             raise AttributeError(name)
         return lambda: self.calls.append(name)
 
@@ -88,7 +88,7 @@ class FakeEmulator:
 @pytest.fixture(autouse=True)
 def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[FakeEmulator]]:
     """Makes the fake the back end `emulator`; gives those that were made."""
-    monkeypatch.setattr(_core, "EmulatorRecorder", FakeEmulator)
+    monkeypatch.setattr(_core, "Recorder", FakeEmulator)
     monkeypatch.setattr(qemu, "find", lambda: qemu.Qemu("/qemu", "7.2.0", "/plugin.so"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(FakeEmulator, "made", [])
@@ -131,7 +131,7 @@ def test_control_methods_reach_the_core(emulator: list[FakeEmulator]) -> None:
         recorder.resume()
         recorder.snapshot()
         recorder.detach()
-        assert emulator[0].calls == ["pause", "resume", "snapshot", "request_detach"]
+        assert emulator[0].calls == ["pause", "resume", "snapshot", "detach"]
         recorder.stop()
     assert recorder.recording.interrupted
     assert recorder.recording.exit_status == 128 + signal.SIGINT
@@ -308,28 +308,16 @@ def test_a_temporary_bundle_lives_with_recorder_and_trace(tmp_path: Path) -> Non
     assert not _left(tmp_path)
 
 
-def test_steps_can_only_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    def record_steps(**arguments: Any) -> dict[str, Any]:
-        assert set(arguments) >= {"argv", "output", "progress"}
-        assert not {"qemu", "plugin", "redact", "ring_bytes"} & set(arguments)
-        for count in range(10**6):
-            try:
-                arguments["progress"](count)
-            except KeyboardInterrupt:
-                return {"exit_status": 130, "instructions": count, "interrupted": True}
-            time.sleep(0.005)
-        raise AssertionError
+def test_failures_of_requests_reach_the_caller(emulator: list[FakeEmulator]) -> None:
+    def refuse() -> None:
+        raise ptkit.UnsupportedError("backend 'step' can only be stopped; use backend='emulator'")
 
-    monkeypatch.setattr(_core, "record_steps", record_steps)
-    with ptkit.Recorder(["true"], backend="step") as recorder:
-        assert recorder.pid is None
-        for use in (recorder.pause, recorder.resume, recorder.detach):
-            with pytest.raises(ptkit.UnsupportedError, match="'step' can only be stopped"):
-                use()
-        assert wait_for(lambda: recorder.progress.instructions)
+    with ptkit.Recorder(LOOP, backend="emulator") as recorder:
+        emulator[0].pause = refuse  # type: ignore[attr-defined]
+        with pytest.raises(ptkit.UnsupportedError, match="'step' can only be stopped"):
+            recorder.pause()
         recorder.stop()
     assert recorder.recording.interrupted
-    assert recorder.recording.instructions == recorder.progress.instructions > 0
 
 
 # ---- the command line

@@ -150,7 +150,7 @@ def test_other_options_are_unknown() -> None:
 
 def test_without_a_back_end_there_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = {"missing": "nothing", "remedy": "", "abilities": ""}
-    monkeypatch.setattr(_core, "ask_perf", lambda what="packets": dict(nothing))
+    monkeypatch.setattr(_core, "query_perf", lambda what="packets": dict(nothing))
     monkeypatch.setattr(driver, "find", lambda *args, **more: Found("nothing"))
     monkeypatch.setattr(ptkit.capture.backends, "_runs_programs", lambda: False)
     with pytest.raises(ptkit.UnsupportedError, match="no back end works here; `ptkit doctor` says"):

@@ -78,9 +78,9 @@ def find_driver(what: str = "packets", answer: dict[str, Any] | None = None) -> 
     what : str
         What is to be recorded: ``"packets"`` or ``"bts"``.
     answer : dict, optional
-        What it said already, as ``_core.ask_driver`` gives it.
+        What it said already, as ``_core.query_driver`` gives it.
     """
-    answer = _core.ask_driver() if answer is None else answer
+    answer = _core.query_driver() if answer is None else answer
     if answer["detail"]:
         missing, _, remedy = answer["detail"].partition("; ")
         return Found(missing, remedy)
@@ -105,4 +105,4 @@ def _abilities(answer: dict[str, Any]) -> str:
 
 def describe() -> list[str]:
     """Lines about driver, processor and Windows, as ``ptkit-capture doctor`` prints them."""
-    return list(_core.ask_driver()["lines"])
+    return list(_core.query_driver()["lines"])

@@ -14,6 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import ptkit
+from ptkit.capture.option_table import OptionRow, option_rows
 from ptkit.cli import common
 from ptkit.cli.common import cpu_numbers
 from ptkit.cli.output.json_values import print_document
@@ -65,6 +66,11 @@ EXAMPLES = """examples:
   ptkit record --bts -- ./a.out
   ptkit record --branch-stack=any_call --sample-frequency 1000 -- ./a.out"""
 
+_SECTIONS = {
+    "scope": "what is recorded",
+    "packets": "which packets",
+    "units": "only with --backend perf or driver",
+}
 _NOTHING_MATCHED = 2  # exit status
 
 
@@ -75,29 +81,28 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", default="trace.ptk", help="the bundle (default: trace.ptk)"
     )
     common.add_force_option(parser)
-    parser.add_argument(
-        "--backend", default="auto", help="auto, or a name that `ptkit doctor` lists (default: auto)"
-    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    parser.add_argument(
-        "--redact", action="store_true", help="leave paths and command lines out of the bundle"
-    )
-    parser.add_argument(
-        "--with-debug",
-        action="store_true",
-        help="keep source lines and inlined functions of programs in the bundle",
-    )
     parser.add_argument(
         "--index", action="store_true", help="write an index beside the bundle, as `ptkit index` does"
     )
-    parser.add_argument(
-        "--owner",
-        metavar="USER",
-        help=Rare("user that gets the finished bundle (default: you, also under sudo); root keeps it"),
+    groups: dict[str, argparse._ActionsContainer] = {"general": parser}
+    groups |= {name: parser.add_argument_group(title) for name, title in _SECTIONS.items()}
+    for row in option_rows().values():
+        if row.flags:
+            _add_option(groups[row.section], row)
+    groups["scope"].add_argument(
+        "--snapshot-on",
+        metavar="SIGNAL",
+        help="keep the trace in the ring when ptkit itself gets SIGNAL, such as USR2",
     )
-    _add_scope(parser.add_argument_group("what is recorded"))
-    _add_packets(parser.add_argument_group("which packets"))
-    _add_units(parser.add_argument_group("only with --backend perf or driver"))
+    groups["units"].add_argument(
+        "-a",
+        "--all-cpus",
+        dest="cpus",
+        action="store_const",
+        const="all",
+        help="record whatever runs on any processor",
+    )
     common.add_json_option(parser, "report as JSON, on standard error: standard output is the program's")
     parser.add_argument(
         "program",
@@ -107,181 +112,41 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_scope(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--filter", metavar="FILTER", action="append", help="trace only some code; may be repeated"
-    )
-    group.add_argument(
-        "--trigger",
-        metavar="TRIGGER",
-        action="append",
-        help="start, stop or keep the recording at a place or signal; may be repeated",
-    )
-    group.add_argument(
-        "--max-instructions",
-        type=common.number(2**63 - 1, 1),
-        metavar="N",
-        help="record the first N instructions",
-    )
-    group.add_argument(
-        "--ring", metavar="SIZE", help="keep only the last SIZE bytes of trace, such as 64M or 1G"
-    )
-    group.add_argument(
-        "--snapshot-on",
-        metavar="SIGNAL",
-        help="keep the trace in the ring when ptkit itself gets SIGNAL, such as USR2",
-    )
+def _add_option(group: argparse._ActionsContainer, row: OptionRow) -> None:
+    """Add an option of the table. Without the option on the command line, its value is None."""
+    shown = f"{row.help} (default: {row.default})" if row.kind == "POWER_OF_TWO" else row.help
+    keywords: dict[str, Any] = {"dest": row.name, "help": Rare(shown) if row.rare else shown}
+    if row.kind == "FLAG":
+        keywords |= {"action": "store_const", "const": not row.is_on}
+    else:
+        keywords["metavar"] = row.metavar
+    if row.kind in ("FILTERS", "TRIGGERS"):
+        keywords["action"] = "append"
+    elif row.kind in ("NUMBER", "POWER_OF_TWO"):
+        keywords["type"] = common.number(row.most, row.least)
+    elif row.kind == "DURATION":
+        keywords["type"] = float
+    elif row.kind == "CPUS":
+        keywords["type"] = cpu_numbers
+    elif row.kind == "BRANCHES":
+        keywords |= {"nargs": "?", "const": "any"}
+    group.add_argument(*row.flags.split(), **keywords)
 
 
-def _add_packets(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--timing",
-        metavar="KINDS",
-        help="timing packets: any of tsc,mtc,cyc, or none (default: tsc,mtc for the emulator, all for step); "
-        "cyc gives nearer times: in the emulator, to one packet in 14",
-    )
-    group.add_argument(
-        "--psb-period",
-        type=common.number(1 << 26, 2048),
-        default=4096,
-        metavar="BYTES",
-        help=Rare("bytes between PSBs (default: 4096)"),
-    )
-    group.add_argument(
-        "--no-return-compression", action="store_true", help=Rare("write every RET as a TIP packet")
-    )
-    group.add_argument(
-        "--tnt-64", action="store_true", help=Rare("write long TNT packets where they save bytes")
-    )
-    group.add_argument(
-        "--mtc-period",
-        type=common.number(15),
-        metavar="N",
-        help=Rare("the field MTCFreq (default: 3 for the emulator, 8 for step)"),
-    )
-    group.add_argument(
-        "--cyc-threshold",
-        type=common.number(15),
-        default=0,
-        metavar="N",
-        help=Rare("the field CycThresh (default: 0)"),
-    )
-
-
-def _add_units(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--levels",
-        metavar="LEVELS",
-        help="trace user code, kernel code or both: user, kernel, both (default: user)",
-    )
-    group.add_argument(
-        "-p", "--pid", type=common.number(2**31 - 1, 1), metavar="PID", help="record a running process"
-    )
-    group.add_argument("-a", "--all-cpus", action="store_true", help="record whatever runs on any processor")
-    group.add_argument(
-        "-C",
-        "--cpu",
-        metavar="CPUS",
-        type=cpu_numbers,
-        help="record whatever runs on these processors, such as 0,2-3",
-    )
-    group.add_argument("--no-children", action="store_true", help="do not follow children (default: follow)")
-    group.add_argument("--seconds", type=float, metavar="S", help="record for S seconds")
-    group.add_argument(
-        "-m", "--buffer", metavar="SIZE", help="size of each processor's buffer, such as 16M (default: 4M)"
-    )
-    group.add_argument(
-        "--single-range",
-        action="store_true",
-        help=Rare("with --ring: one range of memory instead of a ToPA table (driver)"),
-    )
-    group.add_argument(
-        "--per-thread",
-        action="store_true",
-        help=Rare("a buffer and a stream for each thread instead of each processor; children are not traced"),
-    )
-    group.add_argument(
-        "--event",
-        metavar="TERMS",
-        help=Rare("perf event terms, which override all others, such as noretcomp,cyc_thresh=2 (perf)"),
-    )
-    group.add_argument(
-        "--packets", metavar="KINDS", help=Rare("further packets: any of ptwrite,power,events")
-    )
-    group.add_argument(
-        "--bts",
-        action="store_true",
-        help="record each taken branch by Branch Trace Store instead of packets",
-    )
-    group.add_argument(
-        "--branch-stack",
-        metavar="KINDS",
-        nargs="?",
-        const="any",
-        help="record samples with the last branches (LBR) instead of packets: all kinds, or any of "
-        "any_call,any_ret,cond,ind_call,ind_jmp,call,in_tx,no_tx,abort_tx (perf)",
-    )
-    group.add_argument(
-        "--sample-period",
-        type=common.number(2**63 - 1, 1),
-        metavar="N",
-        help=Rare("cycles between samples (perf)"),
-    )
-    group.add_argument(
-        "--sample-frequency",
-        type=common.number(2**63 - 1, 1),
-        metavar="HZ",
-        help=Rare("samples a second (perf; default: 4000, or as many as the kernel allows)"),
-    )
-
-
-def _hardware_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The given options of the back ends perf and driver."""
-    given = {
-        "levels": options.levels,
-        "pid": options.pid,
-        "cpus": "all" if options.all_cpus else options.cpu,
-        "children": False if options.no_children else None,
-        "seconds": options.seconds,
-        "buffer": options.buffer,
-        "single_range": options.single_range or None,
-        "per_thread": options.per_thread or None,
-        "event": options.event,
-        "packets": options.packets,
-        "bts": options.bts or None,
-        "branch_stack": options.branch_stack,
-        "sample_period": options.sample_period,
-        "sample_frequency": options.sample_frequency,
-    }
+def _recorder_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of the table that were given."""
+    rows = option_rows().values()
+    given = {row.name: getattr(options, row.name) for row in rows if row.flags}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def run(options: argparse.Namespace) -> int:
     """Record, print a line on standard error, return the program's exit status."""
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
-    hardware = _hardware_options(options)
-    if not program and not {"pid", "cpus"} & set(hardware):
+    given = _recorder_options(options)
+    if not program and not {"pid", "cpus"} & set(given):
         raise ValueError("no program to run: write `ptkit record -o FILE -- PROGRAM ARGS`")
-    recorder = ptkit.Recorder(
-        program,
-        options.output,
-        backend=options.backend,
-        return_compression=not options.no_return_compression,
-        timing=options.timing,
-        psb_period=options.psb_period,
-        tnt_64=options.tnt_64,
-        mtc_period=options.mtc_period,
-        cyc_threshold=options.cyc_threshold,
-        max_instructions=options.max_instructions,
-        filters=options.filter,
-        triggers=options.trigger,
-        ring=options.ring,
-        redact=options.redact,
-        with_debug=options.with_debug,
-        owner=options.owner,
-        force=options.force,
-        **hardware,
-    )
+    recorder = ptkit.Recorder(program, options.output, force=options.force, **given)
     line = RecordingLine(enabled=not options.quiet)
     try:
         with ending_signals(), _snapshots(recorder, options.snapshot_on):
@@ -315,7 +180,7 @@ def _write_index(path: Path, options: argparse.Namespace) -> None:
 
 def _nothing_matched(options: argparse.Namespace, recording: Recording) -> str:
     """Why filters or triggers make the recording useless; empty if they do not."""
-    if not options.filter and not options.trigger:
+    if not options.filters and not options.triggers:
         return ""
     if recording.unmatched:
         return f"{recording.unmatched} of the filters and triggers matched nothing (see the warnings)"
@@ -358,7 +223,7 @@ def _report(recording: Recording, options: argparse.Namespace) -> None:
         members = asdict(recording) | {"path": str(recording.path), "earlier": earlier}
         print_document("record", members, errors=True)
     elif not options.quiet:
-        by_trigger = bool(options.trigger) and recording.instructions < (options.max_instructions or 2**63)
+        by_trigger = bool(options.triggers) and recording.instructions < (options.max_instructions or 2**63)
         print(f"ptkit: {_summary(recording, by_trigger=by_trigger)}", file=sys.stderr)
 
 

@@ -12,14 +12,14 @@
 namespace ptkit::api::python {
 
 template <typename T, std::size_t N>
-inline T named(const char* what, const std::string& name,
+inline T named(const char* option, const std::string& name,
                const std::array<std::pair<const char*, T>, N>& values) {
   std::string names;
   for (const auto& [text, value] : values) {
     if (name == text) return value;
     names += (names.empty() ? "" : ", ") + std::string(text);
   }
-  throw py::value_error(std::string(what) + ": expected one of " + names + ", found " + name);
+  throw py::value_error(std::string(option) + ": expected one of " + names + ", found " + name);
 }
 
 using FilterTuple = std::tuple<std::string, std::string, std::string, std::uint64_t, std::uint64_t>;

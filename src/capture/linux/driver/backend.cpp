@@ -30,9 +30,9 @@ DriverBackend::Problem DriverBackend::prepare(const RecordOptions& options,
   auto config = driver_config(options, query_, warnings);
   if (!config.ok()) return config.failure();
   config_ = config.value();
-  cpus_ = options.hardware.cpus;
-  per_thread_ = options.hardware.per_thread;
-  traces_kernel_ = options.hardware.kernel;
+  cpus_ = options.cpus.numbers;
+  per_thread_ = options.per_thread;
+  traces_kernel_ = options.levels.kernel;
   return check_filters(options, capabilities_of(query_).ranges());
 }
 

@@ -13,7 +13,8 @@ class DriverRecorder : public HardwareRecorder {
  public:
   explicit DriverRecorder(RecordOptions options, OpenDriver open = &open_driver,
                           const OpenPerf& perf = &open_perf)
-      : HardwareRecorder(std::move(options), std::make_unique<DriverBackend>(std::move(open), perf())) {}
+      : HardwareRecorder(Backend::DRIVER, std::move(options),
+                         std::make_unique<DriverBackend>(std::move(open), perf())) {}
 };
 
 }  // namespace ptkit::capture

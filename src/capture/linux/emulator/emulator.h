@@ -6,27 +6,16 @@
 
 #include <memory>
 
-#include "base/status.h"
-#include "capture/common/record_options.h"
+#include "capture/common/requests.h"
 
 namespace ptkit::capture {
 
-class EmulatorRecorder {
+class EmulatorRecorder final : public RequestedRecorder {
  public:
   explicit EmulatorRecorder(RecordOptions options);
-  ~EmulatorRecorder();
+  ~EmulatorRecorder() override;
 
-  // Blocks until the program and all its descendants have ended, or a stop was requested.
-  [[nodiscard]] base::Result<RecordResult> run();
-
-  // From any thread, while run() runs.
-  void request_stop() noexcept;      // ends the recording: SIGINT for the program, SIGKILL some seconds later
-  void request_detach() noexcept;    // ends the recording; the program runs on, and run() waits for it
-  void request_snapshot() noexcept;  // ring mode: writes the ring to the bundle
-  void pause() noexcept;             // records nothing until resume()
-  void resume() noexcept;
-  [[nodiscard]] RecordProgress progress() const noexcept;
-  [[nodiscard]] int pid() const noexcept;  // of the program; 0: not started
+  [[nodiscard]] base::Result<RecordResult> run() override;
 
  private:
   class Session;

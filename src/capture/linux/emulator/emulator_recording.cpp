@@ -30,7 +30,7 @@ EmulatorRecording::EmulatorRecording(const RecordOptions& options, formats::PtkW
                                      FileParser& parser, const std::atomic<bool>& paused)
     : options_(options),
       generator_config_(capture::generator_config(options)),
-      output_(std::move(writer), options.ring_bytes, parser),
+      output_(std::move(writer), options.ring, parser),
       paused_(paused),
       started_(std::none_of(options.triggers.begin(), options.triggers.end(), begins_recording)),
       event_counts_(options.triggers.size()),
@@ -39,7 +39,7 @@ EmulatorRecording::EmulatorRecording(const RecordOptions& options, formats::PtkW
       ranges_(std::any_of(options.filters.begin(), options.filters.end(), is_filter)),
       triggers_found_(options.triggers.size()) {
   // A snapshot has the bytes that have left the packet generator, so ring mode uses smaller chunks.
-  generator_config_.chunk_bytes = options.ring_bytes != 0 ? kSmallChunkBytes : kChunkBytes;
+  generator_config_.chunk_bytes = options.ring != 0 ? kSmallChunkBytes : kChunkBytes;
 }
 
 void EmulatorRecording::count(const Counts& more) noexcept {
@@ -100,7 +100,7 @@ void EmulatorRecording::signal(int number) {
 }
 
 void EmulatorRecording::snapshot() {
-  if (!snapshot_requested_.exchange(false) || options_.ring_bytes == 0) return;
+  if (!snapshot_requested_.exchange(false) || options_.ring == 0) return;
   output_.snapshot();
   snapshots_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -201,7 +201,7 @@ void GuestProcess::warn_of_losses() {
     recording_.add_warning(warn(WarningCode::GUEST_THREAD_LIMIT, lost, slots_.size()).at(place));
   if (const std::uint32_t lost = shared_.lost_children(); lost != 0)
     recording_.add_warning(warn(WarningCode::GUEST_CHILDREN_UNREACHED, lost).at(place));
-  if (code_.changes() != 0 && !recording_.options().tsc)
+  if (code_.changes() != 0 && !recording_.options().timing_packets().tsc)
     recording_.add_warning(warn(WarningCode::GUEST_CODE_UNTIMED).at(place));
 }
 

@@ -44,10 +44,6 @@ bool has_ended(pid_t pid) { return ::kill(pid, 0) != 0 || status_of_zombie(pid).
 
 }  // namespace
 
-RecordProgress EmulatorRecorder::Session::progress() const noexcept {
-  return {instructions_.load(std::memory_order_relaxed), trace_bytes_.load(std::memory_order_relaxed)};
-}
-
 base::Result<RecordResult> EmulatorRecorder::Session::run() {
   if (auto failure = check(options_)) return *failure;
   auto program = find_emulated(options_);
@@ -57,8 +53,9 @@ base::Result<RecordResult> EmulatorRecorder::Session::run() {
   if (!writer.ok()) return writer.failure();
   const base::SignalsBlocked blocked(mask_);
   parser_.emplace();
-  parser_->keep_debug_information(options_.debug);
-  recording_ = std::make_unique<EmulatorRecording>(options_, std::move(writer.value()), *parser_, paused_);
+  parser_->keep_debug_information(options_.with_debug);
+  recording_ =
+      std::make_unique<EmulatorRecording>(options_, std::move(writer.value()), *parser_, requests_.pause);
   workers_ = std::make_unique<Workers>(*recording_);
   auto result = record(program.value());
   // The parser's processes must not outlive the recording. What refers to the parser is destroyed first.
@@ -76,7 +73,8 @@ base::Result<RecordResult> EmulatorRecorder::Session::record(const EmulatedProgr
   auto launched =
       launch_emulated(program, server.value().folder(), server.value().socket_path(), mask_, options_.quiet);
   if (!launched.ok()) return launched.failure();
-  child_ = launched.value().pid;
+  progress_.pid = launched.value().pid;
+  progress_.started = true;
   child_handle_ = std::move(launched.value().handle);
   qemu_version_ = std::async(std::launch::async, [&program] { return qemu_version(program.qemu); });
   loop(server.value());
@@ -225,22 +223,22 @@ void EmulatorRecorder::Session::remove_finished() {
 void EmulatorRecorder::Session::reap_child() {
   if (child_ended_) return;
   int status = 0;
-  const pid_t pid = ::waitpid(child_, &status, WNOHANG);
+  const pid_t pid = ::waitpid(progress_.pid, &status, WNOHANG);
   if (pid == 0 || (pid < 0 && errno == EINTR)) return;
   child_ended_ = true;
-  if (pid == child_) exit_status_ = exit_status_of(status);
+  if (pid == progress_.pid) exit_status_ = exit_status_of(status);
 }
 
 void EmulatorRecorder::Session::handle_requests() {
   const EmulatorRecording::Counts counts = recording_->counts();
-  instructions_.store(counts.instructions, std::memory_order_relaxed);
-  trace_bytes_.store(counts.trace_bytes, std::memory_order_relaxed);
-  if (stop_asked_) recording_->end(EmulatorRecording::Ending::INTERRUPTED);
-  if (detach_asked_) recording_->end(EmulatorRecording::Ending::DETACHED);
+  progress_.instructions.store(counts.instructions, std::memory_order_relaxed);
+  progress_.trace_bytes.store(counts.trace_bytes, std::memory_order_relaxed);
+  if (requests_.stop) recording_->end(EmulatorRecording::Ending::INTERRUPTED);
+  if (requests_.detach) recording_->end(EmulatorRecording::Ending::DETACHED);
   if (recording_->ended() && !recording_ended_) end_recording();
-  if (snapshot_asked_.exchange(false)) recording_->request_snapshot();
+  if (requests_.snapshot.exchange(false)) recording_->request_snapshot();
   if (recording_->snapshot_requested()) recording_->snapshot();
-  if (stop_asked_ && processes_.empty() && !child_ended_) terminate_child();
+  if (requests_.stop && processes_.empty() && !child_ended_) terminate_child();
 }
 
 // Programs continue unrecorded. Workers read the lines written so far.
@@ -256,9 +254,9 @@ void EmulatorRecorder::Session::terminate_child() {
   if (!signalled_) {
     interrupted_ = true;
     signalled_ = Clock::now();
-    static_cast<void>(::kill(child_, SIGINT));
+    static_cast<void>(::kill(progress_.pid, SIGINT));
   } else if (Clock::now() - *signalled_ >= kExitTime) {
-    static_cast<void>(::kill(child_, SIGKILL));
+    static_cast<void>(::kill(progress_.pid, SIGKILL));
   }
 }
 

@@ -2,7 +2,6 @@
 // detects their exits, and ends the recording. Workers read and encode the lines.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/common/requests.h"
 #include "capture/linux/emulator/channel_server.h"
 #include "capture/linux/emulator/emulator.h"
 #include "capture/linux/emulator/emulator_recording.h"
@@ -21,16 +21,10 @@ namespace ptkit::capture {
 
 class EmulatorRecorder::Session {
  public:
-  explicit Session(RecordOptions options) : options_(std::move(options)) {}
+  Session(RecordOptions options, RecordRequests& requests, RecordProgress& progress)
+      : options_(std::move(options)), requests_(requests), progress_(progress) {}
 
   [[nodiscard]] base::Result<RecordResult> run();
-
-  void request_stop() noexcept { stop_asked_ = true; }
-  void request_detach() noexcept { detach_asked_ = true; }
-  void request_snapshot() noexcept { snapshot_asked_ = true; }
-  void pause(bool paused) noexcept { paused_ = paused; }
-  [[nodiscard]] RecordProgress progress() const noexcept;
-  [[nodiscard]] int pid() const noexcept { return child_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -63,13 +57,8 @@ class EmulatorRecorder::Session {
   [[nodiscard]] base::Result<RecordResult> finish(const EmulatedProgram& program);
 
   RecordOptions options_;
-  std::atomic<bool> stop_asked_{false};
-  std::atomic<bool> detach_asked_{false};
-  std::atomic<bool> paused_{false};
-  std::atomic<bool> snapshot_asked_{false};
-  std::atomic<int> child_{0};
-  std::atomic<std::uint64_t> instructions_{0};
-  std::atomic<std::uint64_t> trace_bytes_{0};
+  RecordRequests& requests_;
+  RecordProgress& progress_;
 
   std::optional<FileParser> parser_;
   std::unique_ptr<EmulatorRecording> recording_;

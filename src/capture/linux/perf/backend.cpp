@@ -17,8 +17,7 @@ namespace ptkit::capture {
 using trace::WarningCode;
 
 PerfScope PerfBackend::scope() const {
-  const HardwareOptions& hardware = options_.hardware;
-  return {hardware.kernel, hardware.whole_cpus(), hardware.pid, -1, attr_.config, hardware.recorded};
+  return {options_.levels.kernel, options_.whole_cpus(), options_.pid, -1, attr_.config, options_.recorded()};
 }
 
 PerfBackend::Problem PerfBackend::prepare(const RecordOptions& options,
@@ -26,7 +25,7 @@ PerfBackend::Problem PerfBackend::prepare(const RecordOptions& options,
   options_ = options;
   port_ = open_();
   // The kernel's own thread that only the first namespace shows.
-  if (options.hardware.whole_cpus() && port_->read("/proc/2/comm").value_or("") != "kthreadd")
+  if (options.whole_cpus() && port_->read("/proc/2/comm").value_or("") != "kthreadd")
     warnings.push_back(warn(WarningCode::PID_NAMESPACE));
   return records(Recorded::PACKETS) ? prepare_packets(warnings) : prepare_branches();
 }
@@ -50,7 +49,7 @@ PerfBackend::Problem PerfBackend::prepare_packets(std::vector<trace::Warning>& w
   event_ = event.value();
   attr_ = event_attr(event_, pmu_.type);
   const auto tsc = std::uint64_t{1} << PT_CTL_TSC_EN;
-  if ((event_.config & tsc) == 0 && !options_.hardware.per_thread)
+  if ((event_.config & tsc) == 0 && !options_.per_thread)
     warnings.push_back(warn(WarningCode::NO_TSC_PACKETS));
   return check_filters(options_, pmu_.filters);
 }
@@ -154,8 +153,7 @@ PerfBackend::Problem PerfBackend::resume() {
 
 // CPUs that came online after the events were opened are not traced.
 void PerfBackend::warn_of_new_cpus() {
-  const HardwareOptions& hardware = options_.hardware;
-  if (hardware.per_thread || !hardware.cpus.empty()) return;
+  if (options_.per_thread || !options_.cpus.numbers.empty()) return;
   std::string names;
   for (const std::uint32_t cpu : online_cpus(*port_)) {
     if (std::find(pmu_.cpus.begin(), pmu_.cpus.end(), cpu) == pmu_.cpus.end())

@@ -60,7 +60,7 @@ class PerfBackend : public HardwareBackend {
 
   [[nodiscard]] Problem prepare_packets(std::vector<trace::Warning>& warnings);
   [[nodiscard]] Problem prepare_branches();
-  [[nodiscard]] bool records(Recorded what) const noexcept { return options_.hardware.recorded == what; }
+  [[nodiscard]] bool records(Recorded what) const noexcept { return options_.recorded() == what; }
   [[nodiscard]] PerfScope scope() const;
   [[nodiscard]] PerfBuffer::Sizes sizes_of(std::size_t attempt) const;
   [[nodiscard]] bool fits_memory(std::size_t attempt) const;

@@ -100,23 +100,23 @@ PerfError no_bts(const PerfPort& port) {
 }
 
 base::Result<perf_event_attr> lbr_event(const RecordOptions& options, const PerfPort& port) {
-  const HardwareOptions& hardware = options.hardware;
-  if (options.ring_bytes != 0)
+  if (options.ring != 0)
     return base::Failure{base::Status::UNSUPPORTED, 0,
                          "ring: branch stacks are samples, and all of them are kept; leave it out"};
-  if (hardware.sample_period != 0 && hardware.sample_frequency != 0)
+  if (options.sample_period != 0 && options.sample_frequency != 0)
     return invalid_option("sample_period, sample_frequency: expected one of both");
-  const auto kinds = kinds_of(hardware.stack_kinds);
+  const auto kinds = kinds_of(options.branch_stack);
   if (!kinds.ok()) return kinds.failure();
-  const trace_unit::msr::PerfEvent cycles{PERF_COUNT_HW_CPU_CYCLES, hardware.user, hardware.kernel};
+  const trace_unit::msr::PerfEvent cycles{PERF_COUNT_HW_CPU_CYCLES, options.levels.user,
+                                          options.levels.kernel};
   perf_event_attr attr = event_attr(cycles, PERF_TYPE_HARDWARE);
   attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
   attr.branch_sample_type = kinds.value();
-  attr.sample_period = hardware.sample_period;
-  if (hardware.sample_period != 0) return attr;
+  attr.sample_period = options.sample_period;
+  if (options.sample_period != 0) return attr;
   attr.freq = 1;
-  attr.sample_freq = hardware.sample_frequency != 0 ? hardware.sample_frequency
-                                                    : std::min(kFrequency, allowed_frequency(port));
+  attr.sample_freq = options.sample_frequency != 0 ? options.sample_frequency
+                                                   : std::min(kFrequency, allowed_frequency(port));
   return attr;
 }
 
@@ -133,13 +133,11 @@ PerfError busy(Recorded recorded) {
 }  // namespace
 
 base::Result<perf_event_attr> branch_event(const RecordOptions& options, const PerfPort& port) {
-  if (auto failure = check_hardware(options)) return *failure;
   if (auto failure = check_branches(options)) return *failure;
-  const HardwareOptions& hardware = options.hardware;
-  if (hardware.recorded == Recorded::LBR) return lbr_event(options, port);
+  if (options.recorded() == Recorded::LBR) return lbr_event(options, port);
   const auto type = event_type(port, kBtsPmu);
   if (!type) return no_bts(port).failure();
-  return event_attr({0, hardware.user, hardware.kernel}, *type);
+  return event_attr({0, options.levels.user, options.levels.kernel}, *type);
 }
 
 std::vector<CoreKind> core_kinds(const PerfPort& port) {
@@ -190,7 +188,7 @@ PerfSupport bts_support(PerfPort& port) {
 
 PerfSupport lbr_support(PerfPort& port) {
   RecordOptions options;
-  options.hardware.recorded = Recorded::LBR;
+  options.branch_stack = "any";
   const auto attr = lbr_event(options, port);
   if (!attr.ok()) return {{attr.failure().detail, "see `ptkit record --help`"}, {}};
   const std::vector<CoreKind> kinds = core_kinds(port);

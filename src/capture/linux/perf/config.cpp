@@ -128,20 +128,19 @@ std::optional<base::Failure> check_rules(const trace_unit::msr::RtitConfig& conf
 }
 
 trace_unit::msr::RtitConfig registers_of(const RecordOptions& options, const PerfPmu& pmu) {
-  const HardwareOptions& hardware = options.hardware;
   trace_unit::msr::RtitConfig out;
   out.trace_en = out.topa = out.branch_en = true;
-  out.user = hardware.user;
-  out.os = hardware.kernel;
-  out.tsc_en = options.tsc;
+  out.user = options.levels.user;
+  out.os = options.levels.kernel;
+  out.tsc_en = options.timing_packets().tsc;
   out.mtc_en = has_mtc(options, pmu.can);
-  out.cyc_en = options.cyc;
-  out.ptw_en = out.fup_on_ptw = hardware.ptwrite;
-  out.pwr_evt_en = hardware.power;
-  out.event_en = hardware.events;
+  out.cyc_en = options.timing_packets().cyc;
+  out.ptw_en = out.fup_on_ptw = options.packets.ptwrite;
+  out.pwr_evt_en = options.packets.power;
+  out.event_en = options.packets.events;
   out.dis_retc = !options.return_compression;
   if (out.mtc_en) out.mtc_freq = mtc_frequency(options, pmu.can);
-  if (options.cyc) out.cyc_thresh = options.cyc_threshold;
+  if (options.timing_packets().cyc) out.cyc_thresh = options.cyc_threshold;
   out.psb_freq = psb_frequency(options, pmu.can);
   return out;
 }
@@ -175,10 +174,9 @@ std::optional<std::uint32_t> event_type(const PerfPort& port, const std::string&
 
 std::optional<base::Failure> check_cpus(const RecordOptions& options,
                                         const std::vector<std::uint32_t>& online) {
-  const HardwareOptions& hardware = options.hardware;
-  if (hardware.per_thread && hardware.whole_cpus())
+  if (options.per_thread && options.whole_cpus())
     return unsupported("per_thread: whole processors have no threads of their own; leave one of both out");
-  for (const std::uint32_t cpu : hardware.cpus) {
+  for (const std::uint32_t cpu : options.cpus.numbers) {
     if (std::find(online.begin(), online.end(), cpu) == online.end())
       return invalid_option("cpus: processor " + std::to_string(cpu) + " is not there, or offline");
   }
@@ -207,18 +205,14 @@ std::optional<PerfPmu> find_pmu(const PerfPort& port, PerfError& error) {
 }
 
 base::Result<trace_unit::msr::PerfEvent> perf_event(const RecordOptions& options, const PerfPmu& pmu) {
-  if (auto failure = check_hardware(options)) return *failure;
-  if (options.hardware.single_range)
-    return unsupported(
-        "single_range: perf chooses the output itself; leave it out, or use backend \"driver\"");
   trace_unit::msr::PerfEvent event = trace_unit::msr::perf_of(registers_of(options, pmu)).event;
-  event.user = options.hardware.user;
-  event.kernel = options.hardware.kernel;
-  if (!options.hardware.event.empty()) {
-    auto parsed = trace_unit::msr::parse_perf(options.hardware.event, event);
+  event.user = options.levels.user;
+  event.kernel = options.levels.kernel;
+  if (!options.event.empty()) {
+    auto parsed = trace_unit::msr::parse_perf(options.event, event);
     if (!parsed.ok()) return invalid_option("event: " + parsed.failure().detail);
     event = parsed.value();
-    if (event.user != options.hardware.user || event.kernel != options.hardware.kernel)
+    if (event.user != options.levels.user || event.kernel != options.levels.kernel)
       return invalid_option(
           "event: remove the modifiers after the second slash (u, k); levels chooses user and kernel code");
   }

@@ -50,7 +50,7 @@ PerfBackend::Problem PerfBackend::open_all(int pid) {
   busy_threads_.clear();
   threads_missed_ = false;
   if (pid != 0) return open_threads(pid);
-  const std::vector<std::uint32_t>& chosen = options_.hardware.cpus;
+  const std::vector<std::uint32_t>& chosen = options_.cpus.numbers;
   for (const std::uint32_t cpu : chosen.empty() ? pmu_.cpus : chosen) {
     if (auto failure = open_one(kAll, static_cast<int>(cpu), false)) return failure;
   }
@@ -66,7 +66,7 @@ PerfBackend::Problem PerfBackend::open_threads(int pid) {
     for (const int tid : port_->threads(pid)) {
       if (!seen.insert(tid).second) continue;
       any = true;
-      if (options_.hardware.per_thread) {
+      if (options_.per_thread) {
         if (auto failure = open_one(tid, kAll, look > 0)) return failure;
         continue;
       }
@@ -107,7 +107,7 @@ PerfBackend::Problem PerfBackend::open_one(int tid, int cpu, bool may_be_inherit
 PerfBackend::Problem PerfBackend::open_event(perf_event_attr attr, int tid, int cpu, bool may_be_inherited) {
   const bool inherits = tid != kAll && cpu != kAll;
   attr.inherit = inherits ? 1 : 0;
-  attr.inherit_thread = inherits && !options_.hardware.children ? 1 : 0;
+  attr.inherit_thread = inherits && !options_.children ? 1 : 0;
   // The kernel interrupts and wakes up the reader once for so many bytes.
   if (!sizes_.ring) {
     const std::uint64_t most = records(Recorded::BTS) && tid == kAll ? kBtsWatermark : kMostWatermark;
@@ -187,29 +187,28 @@ std::uint64_t PerfBackend::trailer() const {
 }
 
 PerfBackend::Problem PerfBackend::open_sideband() {
-  const HardwareOptions& hardware = options_.hardware;
   const bool packets = records(Recorded::PACKETS);
   const bool store = records(Recorded::BTS);
   for (PerfBuffer& buffer : buffers_) {
-    buffer.set_attr(records_attr(attr_), packets && !hardware.per_thread);
-    if (store) buffer.set_bts(!hardware.whole_cpus(), hardware.kernel);
+    buffer.set_attr(records_attr(attr_), packets && !options_.per_thread);
+    if (store) buffer.set_bts(!options_.whole_cpus(), options_.levels.kernel);
   }
   // SWITCH records are needed only where the data itself has no thread. Samples, and AUX records of BTS of
   // single threads, have a pid and a tid; with `per_thread`, a buffer has the packets of one thread.
-  const bool switches = packets ? !hardware.per_thread : store && hardware.whole_cpus();
+  const bool switches = packets ? !options_.per_thread : store && options_.whole_cpus();
   for (const Opened& one : opened_) {
     if (one.secondary) continue;
     if (auto failure = open_dummy_for(one, switches)) return failure;
     if (store) restart_at_exec(one);
   }
-  return hardware.kernel ? open_kernel_sideband() : Problem();
+  return options_.levels.kernel ? open_kernel_sideband() : Problem();
 }
 
 // Sideband records: context switches, mappings, names, threads that begin and end.
 PerfBackend::Problem PerfBackend::open_dummy_for(const Opened& one, bool switches) {
   perf_event_attr attr = sideband_event(trailer());
   attr.inherit = one.tid != kAll && one.cpu != kAll ? 1 : 0;
-  attr.inherit_thread = attr.inherit != 0 && !options_.hardware.children ? 1 : 0;
+  attr.inherit_thread = attr.inherit != 0 && !options_.children ? 1 : 0;
   attr.context_switch = switches ? 1 : 0;
   const int event = open_sideband_event(*port_, attr, one.tid, one.cpu);
   if (event == -ESRCH) return {};
@@ -231,7 +230,7 @@ void PerfBackend::restart_at_exec(const Opened& one) {
   perf_event_attr attr = dummy_event(trailer());
   attr.disabled = attr.enable_on_exec = 1;
   attr.inherit = one.cpu != kAll ? 1 : 0;
-  attr.inherit_thread = attr.inherit != 0 && !options_.hardware.children ? 1 : 0;
+  attr.inherit_thread = attr.inherit != 0 && !options_.children ? 1 : 0;
   const int event = port_->open(attr, one.tid, one.cpu);
   if (event >= 0) sideband_events_.push_back(event);
   if (event >= 0 || event == -ESRCH || std::exchange(warned_of_exec_, true)) return;
@@ -252,7 +251,7 @@ PerfBackend::Problem PerfBackend::open_kernel_sideband() {
     all = all && !set_output(event, buffer);
   }
   // Events of chosen CPUs miss what others change.
-  reports_kernel_code_ = all && options_.hardware.cpus.empty();
+  reports_kernel_code_ = all && options_.cpus.numbers.empty();
   if (!all) warnings_.push_back(warn(WarningCode::KERNEL_CHANGES_UNKNOWN));
   return {};
 }

@@ -12,7 +12,7 @@ namespace ptkit::capture {
 class PerfRecorder : public HardwareRecorder {
  public:
   explicit PerfRecorder(RecordOptions options, OpenPerf open = &open_perf)
-      : HardwareRecorder(std::move(options), std::make_unique<PerfBackend>(std::move(open))) {}
+      : HardwareRecorder(Backend::PERF, std::move(options), std::make_unique<PerfBackend>(std::move(open))) {}
 };
 
 }  // namespace ptkit::capture

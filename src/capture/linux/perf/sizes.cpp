@@ -44,8 +44,8 @@ std::uint64_t free_memory(const PerfPort& port) {
 
 PerfBuffer::Sizes PerfBackend::sizes_of(std::size_t attempt) const {
   PerfBuffer::Sizes out = kSizes[attempt];
-  out.ring = options_.ring_bytes != 0;
-  const std::uint64_t asked = out.ring ? options_.ring_bytes : options_.hardware.buffer_bytes;
+  out.ring = options_.ring != 0;
+  const std::uint64_t asked = out.ring ? options_.ring : options_.buffer;
   if (asked != 0) out.trace = std::bit_ceil(std::max(asked, kPageBytes));
   // Branch stacks are in records.
   if (records(Recorded::LBR)) out.records = std::exchange(out.trace, 0);

@@ -21,11 +21,11 @@ constexpr std::uint8_t kRatio =
 std::uint64_t rtit_ctl(const RecordOptions& options) {
   trace_unit::msr::RtitConfig config;
   config.trace_en = config.user = config.branch_en = true;
-  config.cyc_en = options.cyc;
-  config.mtc_en = options.mtc;
-  config.tsc_en = options.tsc;
+  config.cyc_en = options.timing_packets().cyc;
+  config.mtc_en = options.timing_packets().mtc;
+  config.tsc_en = options.timing_packets().tsc;
   config.dis_retc = !options.return_compression;
-  config.mtc_freq = options.mtc_period;
+  config.mtc_freq = options.mtc_freq();
   config.cyc_thresh = options.cyc_threshold;
   config.psb_freq = static_cast<std::uint8_t>(std::countr_zero(options.psb_period) - 11);  // 2048 << PSBFreq
   return trace_unit::msr::values_of(config).ctl;
@@ -38,11 +38,11 @@ trace_unit::generator::GeneratorConfig generator_config(const RecordOptions& opt
   config.return_compression = options.return_compression;
   config.tip_ret =
       trace_unit::generator::TipRet::CLEARS;  // all decoders agree on it; docs/packet-generation.md
-  config.tsc = options.tsc;
-  config.mtc = options.mtc;
-  config.cyc = options.cyc;
+  config.tsc = options.timing_packets().tsc;
+  config.mtc = options.timing_packets().mtc;
+  config.cyc = options.timing_packets().cyc;
   config.use_tnt_64 = options.tnt_64;
-  config.mtc_period = options.mtc_period;
+  config.mtc_period = options.mtc_freq();
   config.cyc_threshold = options.cyc_threshold;
   config.psb_bytes = options.psb_period;
   config.tsc_ctc_numerator = kTscPerCtc;
@@ -61,7 +61,7 @@ trace::Configuration configuration(const RecordOptions& options, const TscCalibr
   trace::Clock& clock = configuration.clock;
   clock.tsc_ctc_numerator = kTscPerCtc;
   clock.tsc_ctc_denominator = 1;
-  clock.mtc_period = options.mtc_period;
+  clock.mtc_period = options.mtc_freq();
   clock.mtc_period_known = true;
   clock.max_nonturbo_ratio = kRatio;
   calibration.calibrate(clock);

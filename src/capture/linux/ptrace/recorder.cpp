@@ -12,10 +12,6 @@ namespace ptkit::capture {
 
 base::Result<RecordResult> StepRecorder::run() {
   if (auto failure = check(options_)) return *failure;
-  if (!options_.filters.empty() || !options_.triggers.empty() || options_.ring_bytes != 0) {
-    return base::Failure{base::Status::UNSUPPORTED, 0,
-                         "the back end \"step\" has no filters, triggers or ring mode; use the emulator"};
-  }
   auto writer =
       formats::PtkWriter::create(options_.output, {.redact = options_.redact, .owner = options_.owner});
   if (!writer.ok()) return writer.failure();
@@ -27,7 +23,7 @@ base::Result<RecordResult> StepRecorder::run() {
   static_cast<void>(::pthread_sigmask(SIG_SETMASK, &all, &mask));
   // Constructed here, so that its processes are no children of the tracer thread.
   FileParser parser;
-  parser.keep_debug_information(options_.debug);
+  parser.keep_debug_information(options_.with_debug);
   std::optional<base::Result<RecordResult>> result;
   std::thread tracer(
       [&] { result.emplace(StepSession(*this, std::move(writer.value()), parser).run(&mask)); });
@@ -36,7 +32,7 @@ base::Result<RecordResult> StepRecorder::run() {
   return std::move(*result);
 }
 
-void StepRecorder::request_stop() noexcept {
+void StepRecorder::stop() noexcept {
   stop_ = true;
   // Ends the tracer's waitpid(). The tracer does not deliver this signal.
   if (const int pid = wake_; pid > 0) static_cast<void>(::kill(pid, SIGSTOP));

@@ -6,31 +6,38 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/status.h"
-#include "capture/common/record_options.h"
+#include "capture/common/errors.h"
+#include "capture/common/recorder.h"
 
 namespace ptkit::capture {
 
-class StepRecorder {
+class StepRecorder final : public Recorder {
  public:
-  explicit StepRecorder(RecordOptions options) : options_(std::move(options)) {}
+  explicit StepRecorder(RecordOptions options) : options_(std::move(options)) {
+    options_.backend = Backend::STEP;
+  }
 
-  // Blocks until the program and all its descendants have ended, or a stop was requested. Waits in a thread
-  // of its own, so it does not reap other children of the calling process.
-  [[nodiscard]] base::Result<RecordResult> run();
-
-  // From any thread: ends the recording. Sends SIGINT to the program, and SIGKILL some seconds later.
-  void request_stop() noexcept;
-
-  [[nodiscard]] std::uint64_t instructions() const noexcept {
-    return instructions_.load(std::memory_order_relaxed);
+  // Waits in a thread of its own, so it does not reap other children of the calling process.
+  [[nodiscard]] base::Result<RecordResult> run() override;
+  void stop() noexcept override;
+  [[nodiscard]] Problem detach() override { return stops_only(); }
+  [[nodiscard]] Problem snapshot() override { return stops_only(); }
+  [[nodiscard]] Problem pause() override { return stops_only(); }
+  [[nodiscard]] Problem resume() override { return stops_only(); }
+  [[nodiscard]] RecordStatus status() const noexcept override {
+    const std::uint64_t count = instructions_.load(std::memory_order_relaxed);
+    return {.started = count != 0, .instructions = count};
   }
 
  private:
   friend class StepSession;
+  [[nodiscard]] static Problem stops_only() {
+    return unsupported("backend 'step' can only be stopped; use backend='emulator'");
+  }
+
   RecordOptions options_;
   std::atomic<bool> stop_{false};
-  std::atomic<int> wake_{0};  // a traced process; request_stop() sends it a signal to end waitpid()
+  std::atomic<int> wake_{0};  // a traced process; stop() sends it a signal to end waitpid()
   std::atomic<std::uint64_t> instructions_{0};
 };
 

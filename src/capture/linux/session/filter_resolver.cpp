@@ -154,7 +154,7 @@ bool needs_libraries(const RecordOptions& options, const std::string& program) {
 base::Result<std::vector<ResolvedFilter>> resolve_filters(const RecordOptions& options, int pid,
                                                           const KernelCode& kernel, FileParser& parser) {
   if (options.filters.empty()) return std::vector<ResolvedFilter>();
-  Resolver resolver(pid, options.hardware.user, options.hardware.kernel, kernel, parser);
+  Resolver resolver(pid, options.levels.user, options.levels.kernel, kernel, parser);
   std::vector<ResolvedFilter> out;
   for (const FilterRequest& filter : options.filters) {
     const std::vector<MappedRange> ranges = resolver.find(filter);
@@ -168,7 +168,7 @@ base::Result<std::vector<ResolvedFilter>> resolve_filters(const RecordOptions& o
 base::Result<std::vector<Breakpoint>> resolve_breakpoints(const RecordOptions& options, int pid,
                                                           const KernelCode& kernel, FileParser& parser) {
   using Event = TriggerRequest::Event;
-  Resolver resolver(pid, true, options.hardware.kernel, kernel, parser);
+  Resolver resolver(pid, true, options.levels.kernel, kernel, parser);
   std::vector<Breakpoint> out;
   for (std::uint32_t i = 0; i < options.triggers.size(); ++i) {
     const TriggerRequest& trigger = options.triggers[i];

@@ -42,7 +42,7 @@ base::Result<RecordResult> HardwareRecorder::Session::run() {
   sigset_t mask{};
   const base::SignalsBlocked blocked(mask);
   parser_.emplace();
-  parser_->keep_debug_information(options_.debug);
+  parser_->keep_debug_information(options_.with_debug);
   output_ = std::make_unique<BundleOutput>(std::move(writer.value()), 0, *parser_);
   auto result = record_and_finish(mask);
   // The recorder may outlive its recording, but the parser's process must not. Users of the parser are
@@ -64,15 +64,15 @@ base::Result<RecordResult> HardwareRecorder::Session::record_and_finish(const si
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::record(const sigset_t& mask) {
   calibration_.emplace();
-  if (options_.hardware.kernel) find_kernel();
+  if (options_.levels.kernel) find_kernel();
   if (auto failure = open_target(mask)) return failure;
   if (auto failure = configure()) return failure;
   const std::vector<trace::Stream> streams = backend_->streams();
   const bool by_offset = std::any_of(streams.begin(), streams.end(),
                                      [](const trace::Stream& one) { return one.switches_by_offset; });
-  processes_ = std::make_unique<SystemProcesses>(*output_, options_.hardware.user, by_offset,
+  processes_ = std::make_unique<SystemProcesses>(*output_, options_.levels.user, by_offset,
                                                  max_skew_of(configuration_.clock));
-  if (backend_->records_others() && !options_.hardware.whole_cpus()) processes_->ignore_others();
+  if (backend_->records_others() && !options_.whole_cpus()) processes_->ignore_others();
   processes_->while_saving([this] { drain_if_due(); });
   parser_->while_waiting([this] { drain_if_due(); });
   write_metadata();
@@ -88,7 +88,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::record(const sigse
   apply_records(trace::kTscMax);
   processes_->save_jit_code(read_tsc());
   write_switches();
-  trace_bytes_ = backend_->trace_bytes();
+  progress_.trace_bytes = backend_->trace_bytes();
   close_backend();
   wait_for_program();
   return {};
@@ -103,9 +103,8 @@ void HardwareRecorder::Session::close_backend() {
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::open_target(const sigset_t& mask) {
   const bool launches = !options_.argv.empty();
-  if (!launches && options_.hardware.pid == 0) return {};
-  auto target =
-      launches ? TargetProcess::launch(options_, mask) : TargetProcess::attach(options_.hardware.pid);
+  if (!launches && options_.pid == 0) return {};
+  auto target = launches ? TargetProcess::launch(options_, mask) : TargetProcess::attach(options_.pid);
   if (!target.ok()) return target.failure();
   target_ = std::move(target.value());
   if (launches && needs_libraries(options_, program_path(target_.pid()))) return target_.run_to_entry();
@@ -117,7 +116,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::configure() {
   if (!filters.ok()) return filters.failure();
   auto triggers = resolve_breakpoints(options_, target_.pid(), kernel_, *parser_);
   if (!triggers.ok()) return triggers.failure();
-  const int pid = options_.hardware.whole_cpus() ? 0 : target_.pid();
+  const int pid = options_.whole_cpus() ? 0 : target_.pid();
   if (auto failure = backend_->configure(pid, filters.value())) return failure;
   // configure() passed a PID to the kernel, which may have been reused. The process still exists after that,
   // so the PID was its own.
@@ -154,7 +153,7 @@ void HardwareRecorder::Session::write_metadata() {
 
 void HardwareRecorder::Session::save_processes() {
   if (target_.pid() != 0) processes_->save_code(target_.pid());
-  if (options_.hardware.whole_cpus()) processes_->find_all(read_tsc());
+  if (options_.whole_cpus()) processes_->find_all(read_tsc());
 }
 
 // Buffers of threads that begin while recording come later.
@@ -163,7 +162,7 @@ void HardwareRecorder::Session::make_streams() {
   for (std::size_t index = streams_.size(); index < all.size(); ++index) {
     trace::Stream& stream = all[index];
     streams_.emplace_back(0, stream);
-    if (target_.pid() != 0 && !options_.hardware.whole_cpus()) {
+    if (target_.pid() != 0 && !options_.whole_cpus()) {
       stream.pid = target_.pid();
       stream.space = processes_->space_of(target_.pid());
     }
@@ -173,19 +172,15 @@ void HardwareRecorder::Session::make_streams() {
 }
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::begin() {
-  trigger_counts_.assign(options_.triggers.size(), 0);
-  waits_for_trigger_ =
-      std::any_of(options_.triggers.begin(), options_.triggers.end(),
-                  [](const TriggerRequest& one) { return one.action == TriggerRequest::Action::START; });
   if (auto failure = start_backend()) return failure;
-  paused_ = waits_for_trigger_;
+  paused_ = triggers_.waits_for_start();
   if (auto failure = backend_->enable_breakpoints()) return failure;
-  if (options_.hardware.limit_ms != 0) deadline_ = Clock::now() + milliseconds(options_.hardware.limit_ms);
+  if (options_.seconds.count() != 0) deadline_ = Clock::now() + options_.seconds;
   last_flush_ = Clock::now();
   output_->flush();
   target_.release();
-  pid_ = target_.pid();
-  started_ = true;
+  progress_.pid = target_.pid();
+  progress_.started = true;
   return {};
 }
 
@@ -195,7 +190,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::start_backend() {
   const bool begins_first = backend_->start_changes_kernel_code();
   if (begins_first) {
     if (auto failure = backend_->start()) return failure;
-    if (!options_.hardware.kernel) return {};
+    if (!options_.levels.kernel) return {};
     if (auto failure = backend_->pause()) return failure;
   }
   kernel_saved_ = read_tsc();
@@ -203,7 +198,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::start_backend() {
   // Saving takes long, and the records written meanwhile must not fill the ring.
   if (auto failure = drain_buffers()) return failure;
   if (begins_first) return backend_->resume();
-  return waits_for_trigger_ ? Problem() : backend_->start();
+  return triggers_.waits_for_start() ? Problem() : backend_->start();
 }
 
 // Takes long, so it precedes configure(), after which rings fill. What the kernel generates in between is
@@ -218,7 +213,7 @@ void HardwareRecorder::Session::find_kernel() {
 // Saves the parts that are not in the bundle yet. Parts are found again if some may be new, which takes as
 // long as saving: start() may generate code (probes), and others load modules.
 void HardwareRecorder::Session::save_kernel(std::uint64_t tsc) {
-  if (!options_.hardware.kernel || kernel_.parts().empty()) return;
+  if (!options_.levels.kernel || kernel_.parts().empty()) return;
   std::optional<base::Failure> failure;
   if (!backend_->reports_kernel_code() || kernel_.modules_changed()) failure = kernel_.find_parts();
   if (!failure) failure = kernel_.save(*output_, tsc, [this] { drain_if_due(); });
@@ -239,24 +234,24 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::loop() {
 }
 
 bool HardwareRecorder::Session::is_over() {
-  interrupted_ = interrupted_ || stop_asked_;
+  interrupted_ = interrupted_ || requests_.stop;
   limited_ = limited_ || (deadline_ && Clock::now() >= *deadline_);
-  if (interrupted_ || limited_ || detach_asked_ || output_->failed() || backend_->failed()) return true;
+  if (interrupted_ || limited_ || requests_.detach || output_->failed() || backend_->failed()) return true;
   if (target_.pid() == 0 || !target_.has_ended()) return false;
   // Running children are recorded, too, if the back end has sideband records.
-  const bool follows = backend_->has_sideband() && options_.hardware.children;
+  const bool follows = backend_->has_sideband() && options_.children;
   if (!follows) return true;
   processes_->forget_ended();
   return !processes_->alive(target_.pid());
 }
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::follow_requests() {
-  const bool wanted = pause_asked_ || waits_for_trigger_;
+  const bool wanted = requests_.pause || triggers_.waits_for_start();
   if (wanted != paused_) {
     if (auto failure = wanted ? backend_->pause() : backend_->resume()) return failure;
     paused_ = wanted;
   }
-  if (snapshot_asked_.exchange(false)) return snapshot();
+  if (requests_.snapshot.exchange(false)) return snapshot();
   return {};
 }
 
@@ -275,7 +270,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::drain_buffers() {
   make_streams();
   if (auto failure = backend_->drain(*output_, records_)) return failure;
   for (const std::uint32_t trigger : backend_->take_fired()) on_trigger(trigger);
-  trace_bytes_ = backend_->trace_bytes();
+  progress_.trace_bytes = backend_->trace_bytes();
   last_drain_ = Clock::now();
   return {};
 }
@@ -285,15 +280,11 @@ void HardwareRecorder::Session::drain_if_due() {
   if (buffers_fill_ && Clock::now() - last_drain_ >= kPollInterval) static_cast<void>(drain_buffers());
 }
 
-// Triggers that stop or take a snapshot count only events while recording is on.
 void HardwareRecorder::Session::on_trigger(std::uint32_t trigger) {
   using Action = TriggerRequest::Action;
-  const TriggerRequest& request = options_.triggers[trigger];
-  const bool counts = request.action == Action::START ? waits_for_trigger_ : !paused_;
-  if (!counts || !request.should_fire(++trigger_counts_[trigger])) return;
-  if (request.action == Action::START) waits_for_trigger_ = false;
-  if (request.action == Action::STOP) limited_ = true;
-  if (request.action == Action::SNAPSHOT) snapshot_asked_ = true;
+  const std::optional<Action> due = triggers_.on_event(trigger, paused_);
+  if (due == Action::STOP) limited_ = true;
+  if (due == Action::SNAPSHOT) requests_.snapshot = true;
 }
 
 void HardwareRecorder::Session::apply_records(std::uint64_t before) {
@@ -306,7 +297,7 @@ void HardwareRecorder::Session::apply_records(std::uint64_t before) {
                                         std::make_move_iterator(end));
   records_.erase(records_.begin(), end);
   for (const auto& [record, stream] : due) {
-    if (options_.hardware.kernel) apply_kernel_record(record);
+    if (options_.levels.kernel) apply_kernel_record(record);
     processes_->take(record, stream);
     drain_if_due();
   }
@@ -331,7 +322,7 @@ void HardwareRecorder::Session::write_switches() {
 }
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::snapshot() {
-  if (options_.ring_bytes == 0) return {};
+  if (options_.ring == 0) return {};
   if (!paused_) {
     if (auto failure = backend_->pause()) return failure;
   }
@@ -347,12 +338,12 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::snapshot() {
 
 HardwareRecorder::Session::Problem HardwareRecorder::Session::end() {
   // collect() below includes a snapshot that was requested right before the end.
-  snapshots_ += snapshot_asked_ && options_.ring_bytes != 0 ? 1U : 0U;
+  snapshots_ += requests_.snapshot && options_.ring != 0 ? 1U : 0U;
   if (auto failure = backend_->pause()) return failure;
   make_streams();
   if (auto failure = backend_->drain(*output_, records_)) return failure;
   if (auto failure = backend_->collect(*output_, records_)) return failure;
-  if (options_.hardware.kernel) end_kernel();
+  if (options_.levels.kernel) end_kernel();
   return {};
 }
 
@@ -369,7 +360,7 @@ void HardwareRecorder::Session::wait_for_program() {
   if (!target_.launched()) return;
   std::optional<Clock::time_point> asked;
   while (!target_.has_ended()) {
-    interrupted_ = interrupted_ || stop_asked_;
+    interrupted_ = interrupted_ || requests_.stop;
     if (interrupted_ && !asked) {
       target_.signal(SIGINT);
       asked = Clock::now();
@@ -382,20 +373,20 @@ void HardwareRecorder::Session::wait_for_program() {
 
 // A stop request from here on cancels the alignment, as the recording has ended already.
 void HardwareRecorder::Session::align_switches_to_pips() {
-  if (!options_.hardware.kernel || processes_->has_cr3()) return;
-  stop_asked_ = false;
+  if (!options_.levels.kernel || processes_->has_cr3()) return;
+  requests_.stop = false;
   for (trace::Warning& warning : add_switch_offsets(*output_, {.records_lost = records_lost_,
                                                               .processes = processes_->programs(),
                                                               .skews = processes_->switch_skews(),
-                                                              .go_on = [this] { return !stop_asked_; }}))
+                                                              .go_on = [this] { return !requests_.stop; }}))
     warnings_.push_back(std::move(warning));
 }
 
 void HardwareRecorder::Session::save_unnamed_code() {
-  if (!options_.hardware.kernel || kernel_.parts().empty()) return;
+  if (!options_.levels.kernel || kernel_.parts().empty()) return;
   if (!kernel_.has_code(kernel_.parts().front().begin)) return;  // a warning says that all code is missing
-  stop_asked_ = false;
-  if (auto failure = capture::save_unnamed_code(*output_, kernel_, [this] { return !stop_asked_; }))
+  requests_.stop = false;
+  if (auto failure = capture::save_unnamed_code(*output_, kernel_, [this] { return !requests_.stop; }))
     warnings_.push_back(warn(WarningCode::KERNEL_CODE_MISSING, failure->detail));
 }
 
@@ -403,7 +394,7 @@ base::Result<RecordResult> HardwareRecorder::Session::finish() {
   RecordResult result;
   result.exit_status = target_.exit_status().value_or(0);
   result.streams = output_->streams();
-  result.trace_bytes = trace_bytes_;
+  result.trace_bytes = progress_.trace_bytes;
   result.snapshots = snapshots_;
   result.interrupted = interrupted_;
   result.limited = limited_;

@@ -4,17 +4,18 @@
 //   prepare -> launch or attach -> configure -> start -> loop: wait, drain, requests -> end -> align switches
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "capture/common/requests.h"
 #include "capture/linux/output/bundle_output.h"
 #include "capture/linux/process/tsc_clock.h"
 #include "capture/linux/session/recorder.h"
 #include "capture/linux/session/target_process.h"
+#include "capture/linux/session/trigger_counts.h"
 #include "capture/linux/sideband/kernel_code.h"
 #include "capture/linux/sideband/system_processes.h"
 
@@ -22,18 +23,15 @@ namespace ptkit::capture {
 
 class HardwareRecorder::Session {
  public:
-  Session(RecordOptions options, std::unique_ptr<HardwareBackend> backend)
-      : options_(std::move(options)), backend_(std::move(backend)) {}
+  Session(RecordOptions options, std::unique_ptr<HardwareBackend> backend, RecordRequests& requests,
+          RecordProgress& progress)
+      : options_(std::move(options)),
+        backend_(std::move(backend)),
+        requests_(requests),
+        progress_(progress),
+        triggers_(options_.triggers) {}
 
   [[nodiscard]] base::Result<RecordResult> run();
-
-  void request_stop() noexcept { stop_asked_ = true; }
-  void request_detach() noexcept { detach_asked_ = true; }
-  void request_snapshot() noexcept { snapshot_asked_ = true; }
-  void pause(bool paused) noexcept { pause_asked_ = paused; }
-  [[nodiscard]] RecordProgress progress() const noexcept { return {0, trace_bytes_}; }
-  [[nodiscard]] int pid() const noexcept { return pid_; }
-  [[nodiscard]] bool started() const noexcept { return started_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -72,13 +70,9 @@ class HardwareRecorder::Session {
 
   RecordOptions options_;
   std::unique_ptr<HardwareBackend> backend_;
-  std::atomic<bool> stop_asked_{false};
-  std::atomic<bool> detach_asked_{false};
-  std::atomic<bool> snapshot_asked_{false};
-  std::atomic<bool> pause_asked_{false};
-  std::atomic<bool> started_{false};
-  std::atomic<int> pid_{0};
-  std::atomic<std::uint64_t> trace_bytes_{0};
+  RecordRequests& requests_;
+  RecordProgress& progress_;
+  TriggerCounts triggers_;
 
   TargetProcess target_;
   KernelCode kernel_;
@@ -93,8 +87,6 @@ class HardwareRecorder::Session {
   std::vector<std::pair<std::uint32_t, trace::Stream>> streams_;  // by stream number
   std::vector<SidebandRecord> records_;                           // not applied yet
   std::uint64_t complete_before_ = 0;                             // TSC: all earlier records have been read
-  std::vector<std::uint64_t> trigger_counts_;                     // by trigger: events so far
-  bool waits_for_trigger_ = false;                                // a trigger begins the recording
   bool paused_ = false;
   bool buffers_fill_ = false;  // the back end may write its buffers, so they must be drained
   bool interrupted_ = false;

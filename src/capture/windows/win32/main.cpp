@@ -59,7 +59,7 @@ int run(const WindowsCommand& command) {
   using Verb = WindowsCommand::Verb;
   switch (command.verb) {
     case Verb::HELP:
-      std::fputs(std::string(ptkit::capture::help_text()).c_str(), stdout);
+      std::fputs(ptkit::capture::help_text().c_str(), stdout);
       return 0;
     case Verb::VERSION:
       std::printf("ptkit-capture %s\n", PTKIT_VERSION);

@@ -64,15 +64,15 @@ base::Result<std::optional<Program>> find_program(const capture::RecordOptions& 
     if (!started.ok()) return started.failure();
     return std::optional<Program>(std::move(started.value()));
   }
-  if (options.hardware.pid == 0) return std::optional<Program>();
-  auto attached = Program::attach(options.hardware.pid);
+  if (options.pid == 0) return std::optional<Program>();
+  auto attached = Program::attach(options.pid);
   if (!attached.ok()) return attached.failure();
   return std::optional<Program>(std::move(attached.value()));
 }
 
 // Whole processors are traced, whatever the program is.
 int traced_pid(const capture::RecordOptions& options, const std::optional<Program>& program) {
-  return program && !options.hardware.whole_cpus() ? program->pid() : 0;
+  return program && !options.whole_cpus() ? program->pid() : 0;
 }
 
 // Tracing has ended. The program runs on until its own end, or until a stop is requested.
@@ -96,7 +96,7 @@ base::Result<Outcome> run(const capture::WindowsOptions& given, Device& device,
   }
   listener.began(target ? target->pid() : 0);
   Host host(device, requests, listener, target ? &*target : nullptr);
-  capture::WindowsLoop loop(session, host, options.hardware.limit_ms);
+  capture::WindowsLoop loop(session, host, static_cast<std::uint64_t>(options.seconds.count()));
   if (auto failure = loop.run()) return *failure;
   const bool own = !options.argv.empty();
   Outcome outcome;

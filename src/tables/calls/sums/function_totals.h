@@ -22,7 +22,7 @@ struct Outermost : GroupSums {
   OffCpuTime away;
 
   void add(const Frame& frame, const GroupShare& share) {
-    if (GroupSums::add(frame, share)) away.add(frame.away);
+    if (GroupSums::add(frame, share)) away.add(frame.off_cpu);
   }
   void add_all(const Outermost& others) {
     GroupSums::add_all(others);

@@ -31,17 +31,17 @@ void expect_refused(RecordOptions options, const std::string& begin) {
 
 TEST(WindowsApiOptions, TakesWhatTheDriverHas) {
   RecordOptions given = plain();
-  given.ring_bytes = 65536;
+  given.ring = 65536;
   given.redact = given.quiet = true;
-  given.hardware.limit_ms = 500;
+  given.seconds = std::chrono::milliseconds(500);
   const auto result = windows_options(given);
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   const RecordOptions& record = result.value().record;
   EXPECT_EQ(record.argv, given.argv);
-  EXPECT_EQ(record.ring_bytes, 65536U);
+  EXPECT_EQ(record.ring, 65536U);
   EXPECT_TRUE(record.redact && record.quiet);
-  EXPECT_EQ(record.hardware.limit_ms, 500U);
-  EXPECT_FALSE(record.hardware.children);
+  EXPECT_EQ(record.seconds, std::chrono::milliseconds(500));
+  EXPECT_FALSE(record.children);
   EXPECT_TRUE(result.value().switches);
 }
 
@@ -51,11 +51,11 @@ TEST(WindowsApiOptions, NamesWhatTheDriverLacks) {
     change(options);
     expect_refused(std::move(options), std::string(name) + ": ");
   };
-  refused("per_thread", [](RecordOptions& o) { o.hardware.per_thread = true; });
-  refused("event", [](RecordOptions& o) { o.hardware.event = "cyc"; });
-  refused("branch_stack", [](RecordOptions& o) { o.hardware.recorded = Recorded::LBR; });
+  refused("per_thread", [](RecordOptions& o) { o.per_thread = true; });
+  refused("event", [](RecordOptions& o) { o.event = "cyc"; });
+  refused("branch_stack", [](RecordOptions& o) { o.branch_stack = "any"; });
   refused("triggers", [](RecordOptions& o) { o.triggers.emplace_back(); });
-  refused("with_debug", [](RecordOptions& o) { o.debug = true; });
+  refused("with_debug", [](RecordOptions& o) { o.with_debug = true; });
   refused("owner", [](RecordOptions& o) { o.owner = base::Owner{}; });
 }
 
@@ -73,8 +73,8 @@ TEST(WindowsApiOptions, TakesRangesOfAddresses) {
 TEST(WindowsApiOptions, TakesAWholeFileAsAKernelDriver) {
   RecordOptions given = with_filter({FilterRequest::Kind::FILTER, "ntfs.sys", "", 0, kLast});
   given.argv.clear();
-  given.hardware.user = false;
-  given.hardware.kernel = given.hardware.all_cpus = true;
+  given.levels.user = false;
+  given.levels.kernel = given.cpus.all = true;
   const auto result = windows_options(given);
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_EQ(result.value().module, "ntfs.sys");
@@ -82,7 +82,7 @@ TEST(WindowsApiOptions, TakesAWholeFileAsAKernelDriver) {
   given.filters.push_back({FilterRequest::Kind::FILTER, "disk.sys", "", 0, kLast});
   expect_refused(given, "filters: expected one kernel driver, found ntfs.sys and disk.sys");
   given.filters.pop_back();
-  given.hardware.user = true;
+  given.levels.user = true;
   expect_refused(given, "filters: the kernel driver ntfs.sys is kernel code");
 }
 

@@ -45,10 +45,10 @@ class WindowsLoopTest : public testing::Test {
     RecordOptions& record = options_.record;
     record.argv = {"a.exe"};
     record.output = scratch_.at("trace.ptk");
-    record.cyc = false;
+    record.timing.emplace();
     record.mtc_period = 3;
-    record.hardware.children = false;
-    record.hardware.buffer_bytes = 65536;
+    record.children = false;
+    record.buffer = 65536;
   }
 
   void begin() {
@@ -113,8 +113,8 @@ TEST_F(WindowsLoopTest, PausesAndResumesTheDriver) {
 }
 
 TEST_F(WindowsLoopTest, KeepsTheRingAtASnapshot) {
-  options_.record.ring_bytes = 65536;
-  options_.record.hardware.buffer_bytes = 0;
+  options_.record.ring = 65536;
+  options_.record.buffer = 0;
   begin();
   device_.write(0, bytes_from(500, 3));
   host_.events = {LoopEvent::SNAPSHOT};

@@ -27,8 +27,8 @@ TEST(WindowsOptions, ReadsAProgramWithItsOwnOptions) {
       parsed({"record", "-o", "x.ptk", "--levels=both", "-a", "--", "a.exe", "-o", "y"});
   EXPECT_EQ(command.verb, Verb::RECORD);
   EXPECT_EQ(command.options.record.output, "x.ptk");
-  EXPECT_TRUE(command.options.record.hardware.kernel);
-  EXPECT_TRUE(command.options.record.hardware.all_cpus);
+  EXPECT_TRUE(command.options.record.levels.kernel);
+  EXPECT_TRUE(command.options.record.cpus.all);
   EXPECT_EQ(command.options.record.argv, (Words{"a.exe", "-o", "y"}));
 }
 
@@ -36,12 +36,12 @@ TEST(WindowsOptions, ReadsSizesListsAndTimes) {
   const WindowsCommand command = parsed({"record", "-C", "2-3,0", "--ring", "16M", "-m", "64k", "--seconds",
                                          "1.5", "--timing", "tsc,cyc", "--packets", "ptwrite,power"});
   const RecordOptions& record = command.options.record;
-  EXPECT_EQ(record.hardware.cpus, (std::vector<std::uint32_t>{0, 2, 3}));
-  EXPECT_EQ(record.ring_bytes, std::uint64_t{16} << 20U);
-  EXPECT_EQ(record.hardware.buffer_bytes, 65536U);
-  EXPECT_EQ(record.hardware.limit_ms, 1500U);
-  EXPECT_TRUE(record.tsc && !record.mtc && record.cyc);
-  EXPECT_TRUE(record.hardware.ptwrite && record.hardware.power && !record.hardware.events);
+  EXPECT_EQ(record.cpus.numbers, (std::vector<std::uint32_t>{0, 2, 3}));
+  EXPECT_EQ(record.ring, std::uint64_t{16} << 20U);
+  EXPECT_EQ(record.buffer, 65536U);
+  EXPECT_EQ(record.seconds, std::chrono::milliseconds(1500));
+  EXPECT_EQ(record.timing, (TimingPackets{.tsc = true, .mtc = false, .cyc = true}));
+  EXPECT_TRUE(record.packets.ptwrite && record.packets.power && !record.packets.events);
 }
 
 TEST(WindowsOptions, ReadsFilters) {
@@ -57,12 +57,12 @@ TEST(WindowsOptions, ReadsFilters) {
 }
 
 TEST(WindowsOptions, ReadsTheOtherVerbs) {
-  EXPECT_EQ(parsed({"attach", "12"}).options.record.hardware.pid, 12);
+  EXPECT_EQ(parsed({"attach", "12"}).options.record.pid, 12);
   const WindowsCommand driver = parsed({"driver", "--seconds", "2", "ntfs.sys"});
   EXPECT_EQ(driver.options.module, "ntfs.sys");
-  EXPECT_TRUE(driver.options.record.hardware.kernel && !driver.options.record.hardware.user);
-  EXPECT_TRUE(driver.options.record.hardware.all_cpus);
-  EXPECT_EQ(parsed({"bts", "--", "a.exe"}).options.record.hardware.recorded, Recorded::BTS);
+  EXPECT_TRUE(driver.options.record.levels.kernel && !driver.options.record.levels.user);
+  EXPECT_TRUE(driver.options.record.cpus.all);
+  EXPECT_EQ(parsed({"bts", "--", "a.exe"}).options.record.recorded(), Recorded::BTS);
   EXPECT_EQ(parsed({"snapshot", "77"}).recorder, 77U);
   EXPECT_EQ(parsed({"doctor"}).verb, Verb::DOCTOR);
   EXPECT_EQ(parsed({"lbr"}).verb, Verb::LBR);

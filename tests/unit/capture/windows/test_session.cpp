@@ -25,10 +25,10 @@ class WindowsSessionTest : public testing::Test {
     RecordOptions& record = options_.record;
     record.argv = {"a.exe"};
     record.output = scratch_.at("trace.ptk");
-    record.cyc = false;
+    record.timing.emplace();
     record.mtc_period = 3;
-    record.hardware.children = false;
-    record.hardware.buffer_bytes = kBuffer;
+    record.children = false;
+    record.buffer = kBuffer;
     images_.files["\\??\\C:\\a.exe"] = ptkit::test::small_pe();
   }
 
@@ -154,7 +154,7 @@ TEST_F(WindowsSessionTest, RecordsALossWhereTheBufferWasFull) {
 }
 
 TEST_F(WindowsSessionTest, KeepsTheNewestBytesOfARing) {
-  options_.record.ring_bytes = kBuffer;
+  options_.record.ring = kBuffer;
   WindowsSession session = make();
   begin(session);
   device_.write(0, bytes_from(1000, 1));
@@ -169,7 +169,7 @@ TEST_F(WindowsSessionTest, KeepsTheNewestBytesOfARing) {
 }
 
 TEST_F(WindowsSessionTest, SaysThatARingWasOverwritten) {
-  options_.record.ring_bytes = kBuffer;
+  options_.record.ring = kBuffer;
   WindowsSession session = make();
   begin(session);
   device_.write(0, bytes_from(3 * kBuffer + 5, 1));
@@ -218,7 +218,7 @@ TEST_F(WindowsSessionTest, BeginsAnImageWhereItReplacesAnother) {
 
 TEST_F(WindowsSessionTest, SavesTheBytesOfAFileOnce) {
   options_.record.argv.clear();
-  options_.record.hardware.all_cpus = true;
+  options_.record.cpus.all = true;
   WindowsSession session = make();
   begin(session, 0);
   program_is_mapped(0x10000);
@@ -253,7 +253,7 @@ TEST_F(WindowsSessionTest, SavesCodeAsItsLoaderMovedIt) {
   ptkit::test::put_relocations(file, true, ptkit::test::kTextAddress, {10U << 12U | 0x10U});
   images_.files["\\??\\C:\\a.exe"] = file;
   options_.record.argv.clear();
-  options_.record.hardware.all_cpus = true;
+  options_.record.cpus.all = true;
   WindowsSession session = make();
   begin(session, 0);
   program_is_mapped(kFirst);
@@ -326,7 +326,7 @@ TEST_F(WindowsSessionTest, EndsTheCodeOfAnUnloadedImage) {
 
 TEST_F(WindowsSessionTest, EndsTheCodeOfAnUnloadedDriver) {
   options_.record.argv.clear();
-  options_.record.hardware.all_cpus = options_.record.hardware.kernel = true;
+  options_.record.cpus.all = options_.record.levels.kernel = true;
   WindowsSession session = make();
   begin(session, 0);
   append_image(device_.sideband, 1, 0, 0xfffff80000000000, kImageBytes, PTKIT_IMAGE_KERNEL, kProgram);
@@ -347,13 +347,12 @@ TEST_F(WindowsSessionTest, RecordsWithoutEventsAndSaysWhy) {
 }
 
 TEST_F(WindowsSessionTest, StartsNoEventsThatAreOfNoUse) {
-  options_.record.tsc = options_.record.mtc = false;
-  options_.record.hardware.usual_timing = false;
+  options_.record.timing = no_names<TimingPackets>();
   WindowsSession without_time = make();
   begin(without_time);
   EXPECT_FALSE(events_.started);
   EXPECT_TRUE(warns(end(without_time), "without TSC packets"));
-  options_.record.tsc = true;
+  options_.record.timing->tsc = true;
   options_.switches = false;
   WindowsSession unwanted = make();
   begin(unwanted);
@@ -392,7 +391,7 @@ TEST_F(WindowsSessionTest, LeavesOutEventsOfAnotherClock) {
 
 TEST_F(WindowsSessionTest, SeparatesProcessesOfUserCodeByEvents) {
   options_.record.argv.clear();
-  options_.record.hardware.all_cpus = true;
+  options_.record.cpus.all = true;
   WindowsSession session = make();
   begin(session, 0);
   events_.events = {thread_event(kPid, 17, 1), thread_event(99, 98, 1), switch_event(0, 100, 98, 17)};
@@ -405,8 +404,8 @@ TEST_F(WindowsSessionTest, SeparatesProcessesOfUserCodeByEvents) {
 
 TEST_F(WindowsSessionTest, TracesADriverByItsName) {
   options_.record.argv.clear();
-  options_.record.hardware.all_cpus = options_.record.hardware.kernel = true;
-  options_.record.hardware.user = false;
+  options_.record.cpus.all = options_.record.levels.kernel = true;
+  options_.record.levels.user = false;
   options_.module = "ntfs.sys";
   WindowsSession session = make();
   begin(session, 0);
@@ -447,7 +446,7 @@ std::vector<std::uint8_t> marked_branches() {
 }
 
 TEST_F(WindowsSessionTest, GivesBranchesTheProcessOfBothMarks) {
-  options_.record.hardware.recorded = Recorded::BTS;
+  options_.record.bts = true;
   events_.refusal = base::Failure{base::Status::UNSUPPORTED, 0, "ETW has no free session."};
   WindowsSession session = make();
   begin(session);
@@ -469,7 +468,7 @@ TEST_F(WindowsSessionTest, GivesBranchesTheProcessOfBothMarks) {
 }
 
 TEST_F(WindowsSessionTest, GivesBranchesTheThreadThatRanBetweenTheirMarks) {
-  options_.record.hardware.recorded = Recorded::BTS;
+  options_.record.bts = true;
   WindowsSession session = make();
   begin(session);
   events_.events = {thread_event(kPid, 17, 10), thread_event(99, 98, 10), switch_event(1, 900, 0, 17)};
@@ -490,7 +489,7 @@ TEST_F(WindowsSessionTest, GivesBranchesTheThreadThatRanBetweenTheirMarks) {
 
 TEST_F(WindowsSessionTest, ChoosesProcessorsOfTheSecondGroup) {
   options_.record.argv.clear();
-  options_.record.hardware.cpus = {0, 1};
+  options_.record.cpus.numbers = {0, 1};
   WindowsSession session{device_, images_, events_, options_, {"Windows 10", {1, 1}}};
   begin(session, 0);
   EXPECT_EQ(device_.config.config.target, std::uint32_t{PTKIT_TARGET_AFFINITY});
@@ -536,8 +535,8 @@ TEST_F(WindowsSessionTest, RefusesImpossibleCounts) {
 }
 
 TEST_F(WindowsSessionTest, RefusesMoreRangesThanTheProcessorHas) {
-  options_.record.hardware.kernel = true;
-  options_.record.hardware.all_cpus = true;
+  options_.record.levels.kernel = true;
+  options_.record.cpus.all = true;
   options_.module = "ntfs.sys";
   options_.record.filters.resize(4);
   EXPECT_NE(refused("ranges").find("5 address ranges"), std::string::npos);

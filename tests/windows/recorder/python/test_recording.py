@@ -172,7 +172,6 @@ def test_branch_trace_store_is_recorded(recorder: Recorder, python: DrivenPython
         ({"with_debug": True}, "UnsupportedError", "with_debug: "),
         ({"owner": "root"}, "ConfigError", "owner: files of Windows"),
         ({"branch_stack": True}, "ConfigError", "backend 'driver': it has no branch_stack"),
-        ({"truth": "."}, "ConfigError", "backend 'driver': it has no truth"),
         ({"psb_period": 5000}, "ConfigError", "psb_period: expected a power of two"),
         ({"cpus": [999]}, "ConfigError", "cpus: expected numbers below 4"),
     ],

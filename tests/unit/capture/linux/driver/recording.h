@@ -22,9 +22,10 @@ using Bytes = std::vector<std::uint8_t>;
 class DriverRecording : public ::testing::Test {
  protected:
   DriverRecording() {
-    options_.hardware.all_cpus = true;
-    options_.hardware.limit_ms = 300;
+    options_.cpus.all = true;
+    options_.seconds = std::chrono::milliseconds(300);
     options_.output = path_;
+    options_.timing = {.cyc = true};
     options_.mtc_period = 3;
   }
   ~DriverRecording() override { std::filesystem::remove(path_); }
@@ -33,9 +34,9 @@ class DriverRecording : public ::testing::Test {
 
   // Waits until the script has ended.
   base::Result<RecordResult> record() {
-    if (!device_.script.empty() && options_.hardware.limit_ms != 0) {
-      options_.hardware.limit_ms = 30'000;
-      device_.script.emplace_back([this](FakeDevice&) { recorder_->request_stop(); });
+    if (!device_.script.empty() && options_.seconds.count() != 0) {
+      options_.seconds = std::chrono::milliseconds(30'000);
+      device_.script.emplace_back([this](FakeDevice&) { recorder_->stop(); });
     }
     recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_), perf_opener(kernel_));
     return recorder_->run();

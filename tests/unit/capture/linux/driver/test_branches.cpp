@@ -101,8 +101,9 @@ TEST(DriverBranches, TakesThreadFromMarkAtEnd) {
 class DriverStore : public DriverRecording {
  protected:
   DriverStore() {
-    options_.hardware.recorded = Recorded::BTS;
-    options_.mtc_period = RecordOptions{}.mtc_period;
+    options_.bts = true;
+    options_.timing.reset();
+    options_.mtc_period.reset();
   }
 };
 
@@ -146,7 +147,7 @@ TEST_F(DriverStore, GivesRowsTheirThreadsAndTimes) {
 
 // 64 KiB are no whole number of records.
 TEST_F(DriverStore, ReadsRecordsAcrossEndOfBuffer) {
-  options_.hardware.buffer_bytes = 1;
+  options_.buffer = 4096;
   std::uint64_t written = 0;
   for (int i = 0; i < 8; ++i) {
     device_.script.emplace_back([&](FakeDevice& device) {
@@ -193,9 +194,9 @@ TEST_F(DriverStore, ReportsFullBuffer) {
 TEST_F(DriverStore, BeginsAnewAfterPause) {
   device_.script.emplace_back([this](FakeDevice& device) {
     device.write(0, joined({mark(7, 7, 1), branches(0x1000, 2), end_mark(2)}));
-    recorder_->pause();
+    EXPECT_FALSE(recorder_->pause());
   });
-  device_.script.emplace_back([this](FakeDevice&) { recorder_->resume(); });
+  device_.script.emplace_back([this](FakeDevice&) { EXPECT_FALSE(recorder_->resume()); });
   device_.script.emplace_back([](FakeDevice&) {});
   device_.script.emplace_back([](FakeDevice& device) {
     device.write(0, joined({mark(7, 7, 3), branches(0x1020, 2), end_mark(4), mark(7, 7, 5),
@@ -210,10 +211,10 @@ TEST_F(DriverStore, BeginsAnewAfterPause) {
 }
 
 TEST_F(DriverStore, KeepsNewestOfRing) {
-  options_.ring_bytes = 16 * kPage;
+  options_.ring = 16 * kPage;
   device_.script.emplace_back([this](FakeDevice& device) {
     device.write(0, joined({mark(7, 8, 10), branches(0x1000, 3), end_mark(20)}));
-    recorder_->request_snapshot();
+    EXPECT_FALSE(recorder_->snapshot());
   });
   device_.script.emplace_back([](FakeDevice& device) {
     device.write(0, joined({mark(7, 9, 30), branches(0x9000, 2), end_mark(40)}));
@@ -235,13 +236,13 @@ TEST_F(DriverStore, IsRefusedWhereDriverCannot) {
   device_.query.features &= ~PTKIT_FEATURE_BTS;
   EXPECT_NE(refused().find("boot with pti=off"), std::string::npos);
   device_.query = capable_query();
-  options_.hardware.single_range = true;
+  options_.single_range = true;
   EXPECT_NE(refused().find("single_range: this is of packets"), std::string::npos);
-  options_.hardware.single_range = false;
-  options_.hardware.per_thread = true;
+  options_.single_range = false;
+  options_.per_thread = true;
   EXPECT_NE(refused().find("per_thread: the driver stores branches of processors"), std::string::npos);
-  options_.hardware.per_thread = false;
-  options_.hardware.recorded = Recorded::LBR;
+  options_.per_thread = false;
+  options_.branch_stack = "any";
   EXPECT_NE(refused().find("branch_stack: this back end takes no samples"), std::string::npos);
 }
 

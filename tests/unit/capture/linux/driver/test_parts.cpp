@@ -25,8 +25,8 @@ namespace {
 
 RecordOptions whole_machine() {
   RecordOptions options;
-  options.hardware.all_cpus = true;
-  options.cyc = false;
+  options.cpus.all = true;
+  options.timing.emplace();
   options.mtc_period = 3;
   return options;
 }
@@ -47,7 +47,7 @@ std::string refused(const RecordOptions& options, const ptkit_query& query = cap
 
 TEST(DriverConfig, SetsFieldsByOptions) {
   RecordOptions options = whole_machine();
-  options.hardware.kernel = options.hardware.ptwrite = options.cyc = true;
+  options.levels.kernel = options.packets.ptwrite = options.timing->cyc = true;
   options.cyc_threshold = 5;
   options.psb_period = 8192;
   options.return_compression = false;
@@ -66,10 +66,10 @@ TEST(DriverConfig, SetsFieldsByOptions) {
 
 TEST(DriverConfig, RoundsBufferSizes) {
   RecordOptions options = whole_machine();
-  options.ring_bytes = 100'000;
+  options.ring = 100'000;
   EXPECT_EQ(configured(options).buffer_bytes, 25 * kPage);
   EXPECT_EQ(configured(options).wake_up_bytes, 0U);
-  options.hardware.single_range = true;
+  options.single_range = true;
   const ptkit_config config = configured(options);
   EXPECT_EQ(config.buffer_bytes, 32 * kPage);
   EXPECT_EQ(config.output, static_cast<std::uint32_t>(PTKIT_OUTPUT_SINGLE_RANGE));
@@ -79,8 +79,8 @@ TEST(DriverConfig, RoundsBufferSizes) {
 // Errata TGL052, ADL037, RPL017.
 TEST(DriverConfig, TakesToPAWhereErrataForbidSingleRange) {
   RecordOptions options = whole_machine();
-  options.ring_bytes = 8 * kPage;
-  options.hardware.single_range = true;
+  options.ring = 8 * kPage;
+  options.single_range = true;
   ptkit_query query = capable_query();
   for (const std::uint64_t most : {std::uint64_t{0}, 4 * kPage, 8 * kPage}) {
     query.most_single_bytes = most;
@@ -107,34 +107,34 @@ TEST(DriverConfig, RejectsMissingFeaturesByOption) {
   EXPECT_EQ(refused(options),
             "psb_period: this processor has only 2048, 4096, 8192, 16384, 32768, 65536 bytes");
   options = whole_machine();
-  options.cyc = true;
+  options.timing->cyc = true;
   options.cyc_threshold = 15;
   EXPECT_EQ(refused(options).substr(0, 13), "cyc_threshold");
   ptkit_query query = capable_query();
   query.cpuid_14_0[1] = 0;
   EXPECT_EQ(refused(whole_machine(), query), "timing: this processor has no MTC packets; leave \"mtc\" out");
   options = whole_machine();
-  options.hardware.usual_timing = true;
+  options.timing.reset();
+  options.mtc_period.reset();
   EXPECT_EQ(configured(options, query).flags & PTKIT_TRACE_MTC, 0U);
   options = whole_machine();
-  options.mtc_period = 4;
-  options.hardware.usual_mtc_period = true;
+  options.mtc_period.reset();
   EXPECT_EQ(configured(options).mtc_freq, 3);  // the nearest period
   options = whole_machine();
-  options.mtc = false;
+  options.timing->mtc = false;
   EXPECT_EQ(configured(options, query).psb_freq, 0);  // the only PSB frequency
-  options.hardware.ptwrite = true;
+  options.packets.ptwrite = true;
   EXPECT_EQ(refused(options, query).substr(0, 8), "packets:");
 }
 
 TEST(DriverConfig, RejectsOrWarnsOfMissingDriverFeatures) {
   RecordOptions options = whole_machine();
-  options.hardware.all_cpus = false;
-  options.hardware.kernel = true;
+  options.cpus.all = false;
+  options.levels.kernel = true;
   ptkit_query query = capable_query();
   query.features = PTKIT_FEATURE_TOPA | PTKIT_FEATURE_PROCESS;
   EXPECT_EQ(refused(options, query).substr(0, 7), "levels:");
-  options.hardware.kernel = false;
+  options.levels.kernel = false;
   std::vector<trace::Warning> warnings;
   const auto config = driver_config(options, query, warnings);
   ASSERT_TRUE(config.ok());
@@ -148,20 +148,14 @@ TEST(DriverConfig, RejectsOrWarnsOfMissingDriverFeatures) {
   EXPECT_EQ(refused(options, query).substr(0, 4), "pid:");
 }
 
-TEST(DriverConfig, RejectsEmulatorOptions) {
+TEST(DriverConfig, RejectsOptionsThatTheMachineLacks) {
   const std::vector<std::pair<void (*)(RecordOptions&), std::string>> cases{
-      {[](RecordOptions& o) { o.max_instructions = 5; }, "max_instructions: a processor does not count"},
-      {[](RecordOptions& o) { o.tnt_64 = true; }, "tnt_64:"},
-      {[](RecordOptions& o) { o.triggers.resize(1); }, "triggers: a processor does not count calls"},
-      {[](RecordOptions& o) { o.hardware.recorded = Recorded::LBR; }, "branch_stack: this back end takes no"},
-      {[](RecordOptions& o) { o.truth_folder = "/tmp"; }, "truth:"},
       {[](RecordOptions& o) {
-         o.hardware.cpus = {0, 2};
+         o.cpus.numbers = {0, 2};
        },
        "cpus: expected numbers below 2, found 2"},
-      {[](RecordOptions& o) { o.hardware.user = false; }, "levels:"},
-      {[](RecordOptions& o) { o.hardware.single_range = true; }, "single_range: a contiguous buffer"},
-      {[](RecordOptions& o) { o.hardware.buffer_bytes = std::uint64_t{1} << 40U; }, "buffer: "},
+      {[](RecordOptions& o) { o.single_range = true; }, "single_range: a contiguous buffer"},
+      {[](RecordOptions& o) { o.buffer = std::uint64_t{1} << 40U; }, "buffer: "},
   };
   for (const auto& [change, words] : cases) {
     RecordOptions options = whole_machine();
@@ -181,7 +175,7 @@ TEST(DriverConfig, NamesOptionOfRefusedField) {
 
 TEST(DriverConfig, DescribesRegistersAndClock) {
   RecordOptions options = whole_machine();
-  options.hardware.kernel = true;
+  options.levels.kernel = true;
   ptkit_config config = configured(options);
   config.range_count = 1;
   config.ranges[0] = {0x1000, 0x1fff, PTKIT_RANGE_STOP, 0};

@@ -60,7 +60,7 @@ class DriverPerfSideband : public DriverRecording {
   }
   // Records for 20 ms.
   base::Result<RecordResult> record_shortly() {
-    options_.hardware.limit_ms = 20;
+    options_.seconds = std::chrono::milliseconds(20);
     return record();
   }
 
@@ -82,8 +82,8 @@ TEST_F(DriverPerfSideband, OpensOneDummyEventPerCpu) {
 }
 
 TEST_F(DriverPerfSideband, OpensEventsOfChosenCpus) {
-  options_.hardware.all_cpus = false;
-  options_.hardware.cpus = {1};
+  options_.cpus.all = false;
+  options_.cpus.numbers = {1};
   ASSERT_TRUE(record_shortly().ok());
   ASSERT_EQ(dummies().size(), 1U);
   EXPECT_EQ(dummies()[0]->cpu, 1);
@@ -92,7 +92,7 @@ TEST_F(DriverPerfSideband, OpensEventsOfChosenCpus) {
 // Events of threads would change the traced code of context switches.
 TEST_F(DriverPerfSideband, OpensEventsOfCpusForProcess) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
+  options_.pid = ::getpid();
   ASSERT_TRUE(record_shortly().ok());
   ASSERT_EQ(dummies().size(), 2U);
   for (const FakeKernel::Event* event : dummies()) EXPECT_EQ(event->tid, -1);
@@ -101,8 +101,8 @@ TEST_F(DriverPerfSideband, OpensEventsOfCpusForProcess) {
 // Events of CPUs have records of all processes. A child counts from its FORK record on.
 TEST_F(DriverPerfSideband, IgnoresOtherProcesses) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
-  options_.hardware.limit_ms = 300;
+  options_.pid = ::getpid();
+  options_.seconds = std::chrono::milliseconds(300);
   device_.script.emplace_back([this](FakeDevice&) {
     fork(1, 20, ::getpid(), kFirst, 0xc000);
     exit(1, 40, kFirst, 0);
@@ -179,7 +179,7 @@ TEST_F(DriverPerfSideband, MergesRecordsOfBothByTime) {
 }
 
 TEST_F(DriverPerfSideband, CountsLostRecords) {
-  options_.hardware.sideband_bytes = kPage;
+  options_.sideband_bytes = kPage;
   for (int i = 0; i < 2; ++i) {
     device_.script.emplace_back([this](FakeDevice&) {
       for (std::uint64_t time = 1; time <= 100; ++time)
@@ -274,9 +274,9 @@ TEST_F(DriverPerfSideband, OpensNoEventsWithoutSidebandOfDriver) {
 // The code of the kernel is read once. All CPUs report what changes afterwards, as any of them may change it.
 TEST_F(DriverPerfSideband, RecordsChangesOfKernelCode) {
   constexpr std::uint64_t kPatched = 0xffffffff81000010;
-  options_.hardware.kernel = true;
-  options_.hardware.all_cpus = false;
-  options_.hardware.cpus = {1};
+  options_.levels.kernel = true;
+  options_.cpus.all = false;
+  options_.cpus.numbers = {1};
   device_.script.emplace_back([this](FakeDevice&) {
     const std::uint64_t never = read_tsc() + (std::uint64_t{1} << 50U);
     const Bytes body = poke(kPatched, {0x90, 0x90}, {0xeb, 0x10});
@@ -301,7 +301,7 @@ TEST_F(DriverPerfSideband, RecordsChangesOfKernelCode) {
 }
 
 TEST_F(DriverPerfSideband, WarnsIfChangesOfKernelCodeAreUnknown) {
-  options_.hardware.kernel = true;
+  options_.levels.kernel = true;
   kernel_.open_error = [](const perf_event_attr& attr, int, int) { return attr.text_poke != 0 ? EINVAL : 0; };
   const auto result = record_shortly();
   ASSERT_TRUE(result.ok()) << result.failure().detail;

@@ -37,14 +37,14 @@ std::vector<std::uint64_t> losses_of(const trace::Stream& stream, base::Status c
 }
 
 TEST_F(DriverRecording, EndsAtTimeLimit) {
-  options_.hardware.limit_ms = 20;
+  options_.seconds = std::chrono::milliseconds(20);
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_TRUE(result.value().limited);
 }
 
 TEST_F(DriverRecording, DrainsOnWakeUp) {
-  options_.hardware.buffer_bytes = 16 * kPage;
+  options_.buffer = 16 * kPage;
   Bytes expected;
   for (int i = 0; i < 12; ++i) {
     device_.script.emplace_back([&, i](FakeDevice& device) {
@@ -62,7 +62,7 @@ TEST_F(DriverRecording, DrainsOnWakeUp) {
   ASSERT_EQ(bundle->streams.size(), 2U);
   EXPECT_EQ(data_of(bundle->streams[0]), Bytes());
   EXPECT_EQ(data_of(bundle->streams[1]), expected);
-  EXPECT_GT(expected.size(), 2 * options_.hardware.buffer_bytes);
+  EXPECT_GT(expected.size(), 2 * options_.buffer);
   EXPECT_EQ(bundle->streams[1].cpu, 1);
   EXPECT_TRUE(bundle->streams[1].losses.empty());
   EXPECT_EQ(result.value().trace_bytes, expected.size());
@@ -70,7 +70,7 @@ TEST_F(DriverRecording, DrainsOnWakeUp) {
 }
 
 TEST_F(DriverRecording, ReportsOffsetOfFullBuffer) {
-  options_.hardware.buffer_bytes = 16 * kPage;
+  options_.buffer = 16 * kPage;
   device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 20 * kPage)); });
   device_.script.emplace_back([](FakeDevice& device) { device.write(0, psb()); });
   const auto result = record();
@@ -92,7 +92,7 @@ TEST_F(DriverRecording, ReportsClearedTraceEn) {
 }
 
 TEST_F(DriverRecording, ReportsWhereTraceEnWasCleared) {
-  options_.hardware.buffer_bytes = 16 * kPage;
+  options_.buffer = 16 * kPage;
   device_.script.emplace_back([](FakeDevice& device) {
     device.write(1, numbered(0, 100));
     ptkit_status& status = device.cpus[1].status;
@@ -113,12 +113,12 @@ TEST_F(DriverRecording, ReportsWhereTraceEnWasCleared) {
 }
 
 TEST_F(DriverRecording, PutsClearedTraceEnAtEndOfRing) {
-  options_.ring_bytes = 16 * kPage;
+  options_.ring = 16 * kPage;
   for (int i = 0; i < 2; ++i) {
     device_.script.emplace_back([&](FakeDevice& device) {
       device.write(0, numbered(0, 100));
       device.cpus[0].status.flags |= PTKIT_STATUS_CLEARED;
-      recorder_->request_snapshot();
+      EXPECT_FALSE(recorder_->snapshot());
     });
   }
   ASSERT_TRUE(record().ok());
@@ -159,7 +159,7 @@ TEST_F(DriverRecording, ReportsCpuThatPerfHas) {
 // The buffer filled up after its status was read, and tracing resumed after PTKIT_CONSUME. A PSB at the
 // beginning of a page does not show where tracing stopped.
 TEST_F(DriverRecording, FindsStopBetweenDrains) {
-  options_.hardware.buffer_bytes = 16 * kPage;
+  options_.buffer = 16 * kPage;
   bool once = false;
   device_.on_consume = [&](FakeDevice& device) {
     if (std::exchange(once, true)) return;
@@ -184,7 +184,7 @@ TEST_F(DriverRecording, FindsStopBetweenDrains) {
 
 // Full before PTKIT_CONSUME, and once more before the next PTKIT_STATUS.
 TEST_F(DriverRecording, ReportsBothStopsBetweenDrains) {
-  options_.hardware.buffer_bytes = 16 * kPage;
+  options_.buffer = 16 * kPage;
   bool once = false;
   device_.on_consume = [&](FakeDevice& device) {
     if (!std::exchange(once, true)) device.write(0, numbered(100, 20 * kPage));
@@ -198,7 +198,7 @@ TEST_F(DriverRecording, ReportsBothStopsBetweenDrains) {
 }
 
 TEST_F(DriverRecording, ReadsBufferWithoutWakeUpsAtEnd) {
-  options_.hardware.buffer_bytes = 16 * kPage;
+  options_.buffer = 16 * kPage;
   device_.query.features &= ~PTKIT_FEATURE_WAKE_UP;
   device_.script.emplace_back([](FakeDevice& device) {
     device.write(0, numbered(0, 20 * kPage));
@@ -215,7 +215,7 @@ TEST_F(DriverRecording, ReadsBufferWithoutWakeUpsAtEnd) {
 
 // Each snapshot has the new bytes, after a loss if bytes were overwritten.
 TEST_F(DriverRecording, SnapshotsHaveOnlyNewBytes) {
-  options_.ring_bytes = 16 * kPage;
+  options_.ring = 16 * kPage;
   const std::vector<std::uint64_t> parts{3000, 40000, 16 * kPage, 5, 0, 90000, 1};
   Bytes all;
   std::vector<Bytes> expected{Bytes()};  // between losses
@@ -225,9 +225,9 @@ TEST_F(DriverRecording, SnapshotsHaveOnlyNewBytes) {
       const Bytes more = numbered(all.size() + 1, part);
       device.write(0, more);
       append(all, more);
-      recorder_->request_snapshot();
-      if (all.size() - kept >= options_.ring_bytes) {
-        kept = all.size() - options_.ring_bytes;
+      EXPECT_FALSE(recorder_->snapshot());
+      if (all.size() - kept >= options_.ring) {
+        kept = all.size() - options_.ring;
         expected.emplace_back();
       }
       append(expected.back(), Bytes(all.begin() + static_cast<std::ptrdiff_t>(kept), all.end()));
@@ -249,10 +249,10 @@ TEST_F(DriverRecording, SnapshotsHaveOnlyNewBytes) {
 }
 
 TEST_F(DriverRecording, StopKeepsTrace) {
-  options_.hardware.limit_ms = 0;
+  options_.seconds = std::chrono::milliseconds(0);
   device_.script.emplace_back([&](FakeDevice& device) {
     device.write(0, numbered(0, 50));
-    recorder_->request_stop();
+    recorder_->stop();
   });
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
@@ -262,7 +262,7 @@ TEST_F(DriverRecording, StopKeepsTrace) {
 }
 
 TEST_F(DriverRecording, KeepsTraceIfDeviceFails) {
-  options_.hardware.limit_ms = 0;
+  options_.seconds = std::chrono::milliseconds(0);
   device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 50)); });
   device_.script.emplace_back([](FakeDevice& device) {
     for (const unsigned long request :
@@ -276,7 +276,7 @@ TEST_F(DriverRecording, KeepsTraceIfDeviceFails) {
 }
 
 TEST_F(DriverRecording, EndsOnFailedCpuButNotOnLostChildren) {
-  options_.hardware.limit_ms = 0;
+  options_.seconds = std::chrono::milliseconds(0);
   device_.script.emplace_back([](FakeDevice& device) { device.cpus[1].status.error = -ENOMEM; });
   device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 9)); });
   device_.script.emplace_back([](FakeDevice& device) { device.cpus[1].status.error = -EBUSY; });
@@ -292,12 +292,12 @@ TEST_F(DriverRecording, EndsOnFailedCpuButNotOnLostChildren) {
 TEST_F(DriverRecording, GivesInterruptedProgramTimeToExit) {
   const IgnoredSignal ignored(SIGINT);
   options_.hardware = {};
-  options_.hardware.limit_ms = 20;
+  options_.seconds = std::chrono::milliseconds(20);
   options_.argv = {"/bin/sh", "-c", "trap 'sleep 0.5; exit 7' INT; while :; do sleep 0.1; done"};
   recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_), perf_opener(kernel_));
   std::thread user([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5500));
-    recorder_->request_stop();
+    recorder_->stop();
   });
   const auto result = recorder_->run();
   user.join();
@@ -312,12 +312,12 @@ TEST_F(DriverRecording, LaunchesProgramAndSavesCode) {
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_EQ(result.value().exit_status, 3);
-  EXPECT_EQ(device_.config.process, recorder_->pid());
+  EXPECT_EQ(device_.config.process, recorder_->status().pid);
   EXPECT_NE(device_.config.flags & PTKIT_TRACE_CHILDREN, 0U);
   const auto bundle = read();
-  EXPECT_EQ(bundle->streams[0].pid, recorder_->pid());
+  EXPECT_EQ(bundle->streams[0].pid, recorder_->status().pid);
   ASSERT_LT(bundle->streams[0].space, bundle->spaces.size());
-  EXPECT_EQ(bundle->spaces[bundle->streams[0].space].pid, recorder_->pid());
+  EXPECT_EQ(bundle->spaces[bundle->streams[0].space].pid, recorder_->status().pid);
   std::size_t bytes = 0;
   for (const trace::CodeRegion& region : bundle->code) {
     EXPECT_EQ(region.space, bundle->streams[0].space);
@@ -331,7 +331,7 @@ TEST_F(DriverRecording, LaunchesProgramAndSavesCode) {
 // Buffers are not drained while the kernel's code is saved, so tracing is paused. The saved code has the
 // driver's tracepoint probes.
 TEST_F(DriverRecording, PausesWhileKernelCodeIsSaved) {
-  options_.hardware.kernel = true;
+  options_.levels.kernel = true;
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   std::vector<unsigned long> requests;
@@ -357,7 +357,7 @@ TEST_F(DriverRecording, RejectsExitedProcess) {
     for (;;) ::pause();
   }
   options_.hardware = {};
-  options_.hardware.pid = child;
+  options_.pid = child;
   device_.on_configure = [child] {
     static_cast<void>(::kill(child, SIGKILL));
     siginfo_t ended{};
@@ -402,8 +402,8 @@ TEST_F(DriverRecording, RefusesDriverOfOtherVersionInOneLine) {
 
 TEST_F(DriverRecording, OpensSessionPerChosenCpu) {
   FakeDevice second;
-  options_.hardware.all_cpus = false;
-  options_.hardware.cpus = {0, 1};
+  options_.cpus.all = false;
+  options_.cpus.numbers = {0, 1};
   std::size_t opened = 0;
   const OpenDriver open = [&]() -> base::Result<std::unique_ptr<DriverPort>> {
     return std::unique_ptr<DriverPort>(std::make_unique<FakePort>(opened++ == 0 ? device_ : second));

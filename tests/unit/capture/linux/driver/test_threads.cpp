@@ -24,9 +24,10 @@ using Bytes = std::vector<std::uint8_t>;
 class DriverThreads : public ::testing::Test {
  protected:
   DriverThreads() {
-    options_.hardware.per_thread = true;
-    options_.hardware.limit_ms = 30'000;
+    options_.per_thread = true;
+    options_.seconds = std::chrono::milliseconds(30'000);
     options_.output = path_;
+    options_.timing = {.cyc = true};
     options_.mtc_period = 3;
     options_.argv = {"/bin/sleep", "30"};
   }
@@ -43,7 +44,7 @@ class DriverThreads : public ::testing::Test {
         device.errors = later_errors_;
       } else {
         device.script = script_;
-        device.script.emplace_back([this](FakeDevice&) { recorder_->request_stop(); });
+        device.script.emplace_back([this](FakeDevice&) { recorder_->stop(); });
       }
       return std::unique_ptr<DriverPort>(std::make_unique<FakePort>(device));
     };
@@ -96,14 +97,14 @@ TEST_F(DriverThreads, TracesProgramByItsThread) {
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   const ptkit_config& config = devices_.front().config;
   EXPECT_EQ(config.target, static_cast<std::uint32_t>(PTKIT_TARGET_TASK));
-  EXPECT_EQ(config.task, recorder_->pid());
+  EXPECT_EQ(config.task, recorder_->status().pid);
   EXPECT_EQ(config.process, 0);
   EXPECT_EQ(config.flags & PTKIT_TRACE_CHILDREN, 0U);
   const auto bundle = read();
   ASSERT_EQ(bundle->streams.size(), 1U);
   const trace::Stream& stream = bundle->streams[0];
-  EXPECT_EQ(stream.pid, recorder_->pid());
-  EXPECT_EQ(stream.tid, recorder_->pid());
+  EXPECT_EQ(stream.pid, recorder_->status().pid);
+  EXPECT_EQ(stream.tid, recorder_->status().pid);
   EXPECT_EQ(stream.cpu, -1);
   EXPECT_EQ(data_of(stream), psb());
   EXPECT_TRUE(stream.switches.empty());
@@ -133,14 +134,14 @@ TEST_F(DriverThreads, TracesThreadsThatBeginLater) {
   const std::vector<std::pair<int, Bytes>> expected{{70, psb()}, {71, {1, 2, 3}}, {71, {9}}};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const trace::Stream& stream = bundle->streams[i + 1];
-    EXPECT_EQ(stream.pid, recorder_->pid());
+    EXPECT_EQ(stream.pid, recorder_->status().pid);
     EXPECT_EQ(stream.tid, expected[i].first);
     EXPECT_EQ(data_of(stream), expected[i].second);
     ASSERT_EQ(stream.losses.size(), 1U);
     EXPECT_EQ(stream.losses[0].offset, 0U);
     EXPECT_EQ(stream.losses[0].cause, base::Status::NOT_TRACED);
   }
-  EXPECT_TRUE(warns(result.value().warnings, WarningCode::THREADS_LATE, 3, recorder_->pid(), 0));
+  EXPECT_TRUE(warns(result.value().warnings, WarningCode::THREADS_LATE, 3, recorder_->status().pid, 0));
 }
 
 TEST_F(DriverThreads, CountsThreadsThatEndedEarlier) {
@@ -156,7 +157,7 @@ TEST_F(DriverThreads, CountsThreadsThatEndedEarlier) {
   const auto bundle = read();
   ASSERT_EQ(bundle->streams.size(), 1U);
   EXPECT_EQ(data_of(bundle->streams[0]), Bytes{4});
-  EXPECT_TRUE(warns(result.value().warnings, WarningCode::THREADS_LATE, 2, recorder_->pid(), 2));
+  EXPECT_TRUE(warns(result.value().warnings, WarningCode::THREADS_LATE, 2, recorder_->status().pid, 2));
 }
 
 TEST_F(DriverThreads, SaysWhyThreadIsNotTraced) {
@@ -165,13 +166,13 @@ TEST_F(DriverThreads, SaysWhyThreadIsNotTraced) {
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_TRUE(warns(result.value().warnings, WarningCode::TRACING_FAILED));
-  EXPECT_TRUE(warns(result.value().warnings, WarningCode::THREADS_LATE, 1, recorder_->pid(), 1));
+  EXPECT_TRUE(warns(result.value().warnings, WarningCode::THREADS_LATE, 1, recorder_->status().pid, 1));
 }
 
 // FORK records may be among the lost ones.
 TEST_F(DriverThreads, SearchesThreadsWhereRecordsAreLost) {
   options_.argv = {};
-  options_.hardware.pid = ::getpid();
+  options_.pid = ::getpid();
   std::atomic<bool> ends{false};
   std::thread other;
   script_.emplace_back([&](FakeDevice& device) {
@@ -197,7 +198,7 @@ TEST_F(DriverThreads, IsRefusedWhereDriverCannot) {
   ASSERT_FALSE(result.ok());
   EXPECT_NE(result.failure().detail.find("per_thread: this kernel has no tracepoints"), std::string::npos);
   query_ = capable_query();
-  options_.hardware.all_cpus = true;
+  options_.cpus.all = true;
   result = record();
   ASSERT_FALSE(result.ok());
   EXPECT_NE(result.failure().detail.find("whole processors have no threads"), std::string::npos);

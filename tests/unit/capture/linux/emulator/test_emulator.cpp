@@ -352,7 +352,7 @@ RecordOptions options(const Scratch& scratch, const std::string& guest) {
   out.output = scratch.at("out.ptk");
   out.qemu = "/proc/self/exe";
   out.plugin = loaded_library();
-  out.cyc = false;
+  out.mtc_period = 8;
   return out;
 }
 
@@ -568,8 +568,8 @@ TEST(EmulatorRecorder, StopsOnRequest) {
   EmulatorRecorder recorder(options(scratch, "waits"));
   std::thread stopper([&] {
     while (recorder.progress().instructions == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_GT(recorder.pid(), 0);
-    recorder.request_stop();
+    EXPECT_GT(recorder.status().pid, 0);
+    recorder.stop();
   });
   const auto result = recorder.run();
   stopper.join();
@@ -594,14 +594,14 @@ TEST(EmulatorRecorder, ProgramContinuesAfterMaxInstructions) {
 TEST(EmulatorRecorder, DetachesAndPauses) {
   const Scratch scratch;
   EmulatorRecorder recorder(options(scratch, "loops"));
-  recorder.pause();
+  EXPECT_FALSE(recorder.pause());
   const auto result = recorder.run();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_EQ(result.value().instructions, 0U);
   EXPECT_EQ(result.value().streams, 0U);
   for (const char* const guest : {"loops", "late"}) {
     EmulatorRecorder detached(options(scratch, guest));
-    detached.request_detach();
+    EXPECT_FALSE(detached.detach());
     const auto nothing = detached.run();
     ASSERT_TRUE(nothing.ok()) << nothing.failure().detail;
     EXPECT_EQ(nothing.value().exit_status, kUntraced);
@@ -663,7 +663,7 @@ TEST(EmulatorRecorder, RingKeepsTheLastBytes) {
   const Scratch scratch;
   RecordOptions one = options(scratch, "loops");
   one.psb_period = 2048;
-  one.ring_bytes = std::uint64_t{32} << 10U;
+  one.ring = std::uint64_t{32} << 10U;
   one.triggers = {trigger_of(TriggerRequest::Action::SNAPSHOT, kFirst, 400'000)};
   const Recorded all = record(one);
   EXPECT_EQ(all.result.instructions, insns_of_lines(kLoops));
@@ -708,7 +708,7 @@ TEST(EmulatorRecorder, WarnsOfFilesThatWereNotMapped) {
 TEST(EmulatorRecorder, WarnsOfCodeThatChangesAtUnknownTimes) {
   const Scratch scratch;
   RecordOptions one = options(scratch, "changes-code");
-  one.tsc = one.mtc = one.cyc = false;
+  one.timing = no_names<TimingPackets>();
   EXPECT_TRUE(warns(record(one).result.warnings, WarningCode::GUEST_CODE_UNTIMED));
 }
 

@@ -18,10 +18,10 @@ namespace ptkit::capture::test {
 class PerfRecording : public ::testing::Test {
  protected:
   PerfRecording() {
-    options_.hardware.all_cpus = true;
-    options_.hardware.limit_ms = 150;
+    options_.cpus.all = true;
+    options_.seconds = std::chrono::milliseconds(150);
     options_.output = path_;
-    options_.cyc = false;
+    options_.timing.emplace();
     options_.mtc_period = 3;
   }
   ~PerfRecording() override { std::filesystem::remove(path_); }
@@ -30,9 +30,9 @@ class PerfRecording : public ::testing::Test {
 
   // Waits until the script has ended.
   base::Result<RecordResult> record() {
-    if (!kernel_.script.empty() && options_.hardware.limit_ms != 0) {
-      options_.hardware.limit_ms = 30'000;
-      kernel_.script.emplace_back([this](FakeKernel&) { recorder_->request_stop(); });
+    if (!kernel_.script.empty() && options_.seconds.count() != 0) {
+      options_.seconds = std::chrono::milliseconds(30'000);
+      kernel_.script.emplace_back([this](FakeKernel&) { recorder_->stop(); });
     }
     recorder_ = std::make_unique<PerfRecorder>(options_, perf_opener(kernel_));
     return recorder_->run();

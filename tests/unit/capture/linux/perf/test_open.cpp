@@ -10,8 +10,8 @@ class PerfOpen : public PerfRecording {
  protected:
   PerfOpen() {
     options_.hardware = {};
-    options_.hardware.pid = ::getpid();
-    options_.hardware.limit_ms = 50;
+    options_.pid = ::getpid();
+    options_.seconds = std::chrono::milliseconds(50);
   }
 
   std::vector<trace::Warning> warnings() {
@@ -68,7 +68,7 @@ TEST_F(PerfOpen, SkipsExitedThreads) {
 
 // With a buffer for each thread, no event is inherited.
 TEST_F(PerfOpen, WarnsOfBusyNewThreads) {
-  options_.hardware.per_thread = true;
+  options_.per_thread = true;
   kernel_.threads[::getpid()] = {::getpid()};
   kernel_.open_error = [&](const perf_event_attr& attr, int tid, int) {
     kernel_.threads[::getpid()] = {::getpid(), kFirst};
@@ -101,14 +101,15 @@ TEST_F(PerfOpen, FindsInvalidFieldByRemovingIt) {
   kernel_.open_error = [](const perf_event_attr& attr, int, int) {
     return attr.inherit_thread != 0 ? EINVAL : 0;
   };
-  options_.hardware.children = false;
+  options_.children = false;
   EXPECT_NE(refused().find("children: this kernel cannot follow threads without children"), std::string::npos)
       << refused();
-  options_.hardware.recorded = Recorded::BTS;
+  options_.bts = true;
   EXPECT_NE(refused().find("children: this kernel cannot follow threads without children"), std::string::npos)
       << refused();
-  options_.hardware.children = true;
-  options_.hardware.recorded = Recorded::PACKETS;
+  options_.children = true;
+  options_.bts = false;
+  options_.branch_stack.clear();
   EXPECT_TRUE(record().ok());
   kernel_.open_error = [](const perf_event_attr& attr, int, int) {
     return attr.type == PERF_TYPE_SOFTWARE ? EINVAL : 0;
@@ -117,7 +118,7 @@ TEST_F(PerfOpen, FindsInvalidFieldByRemovingIt) {
 }
 
 TEST_F(PerfOpen, WarnsOnceOfMissingEnableOnExec) {
-  options_.hardware.recorded = Recorded::BTS;
+  options_.bts = true;
   kernel_.open_error = [](const perf_event_attr& attr, int, int) {
     return attr.enable_on_exec != 0 ? ENOSPC : 0;
   };
@@ -130,22 +131,22 @@ TEST_F(PerfOpen, WarnsOnceOfMissingEnableOnExec) {
 }
 
 TEST_F(PerfOpen, KernelsThatDoNotReportTheirChangesAreSaid) {
-  options_.hardware.kernel = true;
+  options_.levels.kernel = true;
   kernel_.open_error = [](const perf_event_attr& attr, int, int) { return attr.text_poke != 0 ? EINVAL : 0; };
   EXPECT_TRUE(warns(warnings(), WarningCode::KERNEL_CHANGES_UNKNOWN));
 }
 
 TEST_F(PerfOpen, RowsWithoutTimesHaveNoThreads) {
-  options_.tsc = options_.mtc = options_.cyc = false;
+  options_.timing = no_names<TimingPackets>();
   EXPECT_TRUE(warns(warnings(), WarningCode::NO_TSC_PACKETS));
-  options_.hardware.per_thread = true;
+  options_.per_thread = true;
   EXPECT_FALSE(warns(warnings(), WarningCode::NO_TSC_PACKETS));
 }
 
 // ---- memory
 
 TEST_F(PerfOpen, ShrinksManyBuffers) {
-  options_.hardware.per_thread = true;
+  options_.per_thread = true;
   auto& threads = kernel_.threads[::getpid()];
   for (int i = 0; i < 300; ++i) threads.push_back(kFirst + i);
   EXPECT_TRUE(warnings().empty());
@@ -160,9 +161,9 @@ TEST_F(PerfOpen, ShrinksManyBuffers) {
   EXPECT_LE(sum, std::size_t{201} << 20U);
   // A given size may take all free memory, but not more.
   kernel_.buffers.clear();
-  options_.hardware.buffer_bytes = 1 << 20;
+  options_.buffer = 1 << 20;
   EXPECT_TRUE(warnings().empty());
-  options_.hardware.buffer_bytes = 4 << 20;
+  options_.buffer = 4 << 20;
   EXPECT_NE(
       refused().find("buffer: there is not enough memory for 4096 KiB for each of 300 buffers (800 MiB are "
                      "free); ask for less (buffer, ring), or record fewer threads"),

@@ -57,14 +57,14 @@ Bytes numbered(std::uint64_t from, std::uint64_t count) {
 // ---- AUX data
 
 TEST_F(PerfAux, EndsAtTimeLimit) {
-  options_.hardware.limit_ms = 20;
+  options_.seconds = std::chrono::milliseconds(20);
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_TRUE(result.value().limited);
 }
 
 TEST_F(PerfAux, WrapsAndDrains) {
-  options_.hardware.buffer_bytes = 100'000;  // becomes 128 KiB
+  options_.buffer = 100'000;  // becomes 128 KiB
   Bytes expected;
   for (std::uint64_t i = 0; i < 12; ++i) {
     kernel_.script.emplace_back([&, i](FakeKernel& kernel) {
@@ -95,7 +95,7 @@ TEST_F(PerfAux, WrapsAndDrains) {
 
 TEST_F(PerfOptions, ReadsLipFromCaps) {
   using trace::IpPayloads;
-  options_.hardware.limit_ms = 1;
+  options_.seconds = std::chrono::milliseconds(1);
   const auto recorded = [&] {
     kernel_.next = 0;
     kernel_.script.assign(1, [](FakeKernel& kernel) { kernel.write(0, numbered(0, 100)); });
@@ -110,7 +110,7 @@ TEST_F(PerfOptions, ReadsLipFromCaps) {
 }
 
 TEST_F(PerfAux, PutsLossesByAuxFlags) {
-  options_.hardware.buffer_bytes = 64 * 1024;
+  options_.buffer = 64 * 1024;
   kernel_.script.emplace_back([](FakeKernel& kernel) { kernel.write(0, numbered(0, 70'000)); });
   kernel_.script.emplace_back([](FakeKernel& kernel) {
     kernel.write(0, numbered(1, 100));
@@ -142,7 +142,7 @@ TEST_F(PerfAux, PutsLossesByAuxFlags) {
 // Linux may wake the reader up before it disables the event, or never disable it.
 TEST_F(PerfAux, RestartsDisabledEvents) {
   using enum FakeKernel::OnFull;
-  options_.hardware.buffer_bytes = 64 * 1024;
+  options_.buffer = 64 * 1024;
   for (const auto when : {DISABLES, DISABLES_LATER, IGNORES}) {
     kernel_ = FakeKernel();
     kernel_.when_full = when;
@@ -173,9 +173,9 @@ TEST_F(PerfAux, RestartsNoEventWithRoom) {
 // run.
 TEST_F(PerfAux, RestartsThreadsSwitchedInWhileFull) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
-  options_.hardware.limit_ms = 50;
-  options_.hardware.buffer_bytes = 64 * 1024;
+  options_.pid = ::getpid();
+  options_.seconds = std::chrono::milliseconds(50);
+  options_.buffer = 64 * 1024;
   kernel_.threads[::getpid()] = {::getpid(), kFirst};
   const auto second = [](FakeKernel& kernel) -> FakeKernel::Event& {
     return *std::find_if(kernel.events.begin(), kernel.events.end(), [](const FakeKernel::Event& one) {
@@ -231,7 +231,7 @@ TEST_F(PerfAux, ReportsLostAuxRecordsAsLosses) {
 
 // The AUX record of data that can be seen already is not lost.
 TEST_F(PerfAux, WaitsForRecordsThatComeLater) {
-  options_.hardware.buffer_bytes = 64 * 1024;
+  options_.buffer = 64 * 1024;
   Bytes expected;
   const auto write = [&](FakeKernel& kernel, const Bytes& bytes, std::uint64_t flags = 0) {
     kernel.write(0, bytes, flags);
@@ -301,7 +301,7 @@ TEST_F(PerfAux, CountsImplausibleAuxRecords) {
 
 // Each snapshot has the new bytes, after a loss if bytes were overwritten.
 TEST_F(PerfAux, SnapshotsHaveOnlyNewBytes) {
-  options_.ring_bytes = 64 * 1024;
+  options_.ring = 64 * 1024;
   const std::vector<std::uint64_t> parts{3000, 40000, 64 * 1024, 5, 0, 90000, 1};
   Bytes all;
   Bytes joined;
@@ -312,9 +312,9 @@ TEST_F(PerfAux, SnapshotsHaveOnlyNewBytes) {
       const Bytes more = numbered(all.size() + 1, part);
       kernel.write(0, more);
       append(all, more);
-      recorder_->request_snapshot();
-      if (all.size() - kept >= options_.ring_bytes) {
-        kept = all.size() - options_.ring_bytes;
+      EXPECT_FALSE(recorder_->snapshot());
+      if (all.size() - kept >= options_.ring) {
+        kept = all.size() - options_.ring;
         losses.emplace_back(joined.size(), base::Status::RING_WRAPPED);
       }
       append(joined, Bytes(all.begin() + static_cast<std::ptrdiff_t>(kept), all.end()));
@@ -338,13 +338,13 @@ TEST_F(PerfAux, SnapshotsHaveOnlyNewBytes) {
 // The data of an AUX record begins where the data of the record before ended. If the ring was lapped, a gap
 // is found only at a PSB.
 TEST_F(PerfAux, PutsGapsOfRingAtTheirOffsets) {
-  options_.ring_bytes = 64 * 1024;
+  options_.ring = 64 * 1024;
   Bytes psb;
   for (int i = 0; i < 8; ++i) append(psb, {0x02, 0x82});
   const auto snapshot = [&](const std::vector<std::pair<Bytes, std::uint64_t>>& parts) {
     kernel_.script.emplace_back([this, parts](FakeKernel& kernel) {
       for (const auto& [bytes, flags] : parts) kernel.write(0, bytes, flags);
-      recorder_->request_snapshot();
+      EXPECT_FALSE(recorder_->snapshot());
     });
   };
   snapshot({{numbered(0, 1000), 0}, {numbered(1, 200), PERF_AUX_FLAG_PARTIAL}, {numbered(2, 300), 0}});
@@ -501,7 +501,7 @@ TEST_F(PerfSideband, WrapsRecords) {
 }
 
 TEST_F(PerfSideband, KeepsTextPokesByTime) {
-  options_.hardware.kernel = true;
+  options_.levels.kernel = true;
   kernel_.files["/proc/sys/kernel/perf_event_paranoid"] = "-1";
   constexpr std::uint64_t kAddress = 0xffffffff81000100;
   constexpr std::uint64_t kLater = std::uint64_t{1} << 60U;  // than the saved code, which has earlier changes
@@ -548,7 +548,7 @@ TEST_F(PerfEvents, InheritOnEveryCpu) {
   const auto units = kernel_.of_type(kPtType);
   ASSERT_EQ(units.size(), 2U);
   for (const FakeKernel::Event* one : units) {
-    EXPECT_EQ(one->tid, recorder_->pid());
+    EXPECT_EQ(one->tid, recorder_->status().pid);
     EXPECT_EQ(one->attr.inherit, 1U);
     EXPECT_EQ(one->attr.inherit_thread, 0U);
     EXPECT_EQ(one->attr.exclude_kernel, 1U);
@@ -564,7 +564,7 @@ TEST_F(PerfEvents, InheritOnEveryCpu) {
   }
   EXPECT_EQ(kernel_.requests.front(), static_cast<unsigned long>(PERF_EVENT_IOC_ENABLE));
   const auto bundle = read();
-  EXPECT_EQ(bundle.streams[0].pid, recorder_->pid());
+  EXPECT_EQ(bundle.streams[0].pid, recorder_->status().pid);
   std::size_t bytes = 0;
   for (const trace::CodeRegion& region : bundle.code) bytes += region.bytes.size();
   EXPECT_GT(bytes, std::size_t{50000});
@@ -572,9 +572,9 @@ TEST_F(PerfEvents, InheritOnEveryCpu) {
 
 TEST_F(PerfEvents, ShareBufferOfCpu) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
-  options_.hardware.children = false;
-  options_.hardware.limit_ms = 50;
+  options_.pid = ::getpid();
+  options_.children = false;
+  options_.seconds = std::chrono::milliseconds(50);
   kernel_.threads[::getpid()] = {::getpid(), kFirst, kFirst + 1};
   ASSERT_TRUE(record().ok());
   auto units = kernel_.of_type(kPtType);
@@ -586,7 +586,7 @@ TEST_F(PerfEvents, ShareBufferOfCpu) {
             4);
   kernel_ = FakeKernel();
   kernel_.threads[::getpid()] = {::getpid(), kFirst};
-  options_.hardware.per_thread = true;
+  options_.per_thread = true;
   kernel_.script.emplace_back([](FakeKernel& kernel) {
     FakeKernel::Buffer& second = std::next(kernel.buffers.begin())->second;
     const Bytes bytes = numbered(5, 50);
@@ -609,8 +609,8 @@ TEST_F(PerfEvents, ShareBufferOfCpu) {
 
 TEST_F(PerfEvents, AreNotPolledAfterHangup) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
-  options_.hardware.limit_ms = 50;
+  options_.pid = ::getpid();
+  options_.seconds = std::chrono::milliseconds(50);
   kernel_.threads[::getpid()] = {::getpid(), kFirst, kFirst + 1};
   std::vector<std::set<int>> polled;
   for (int i = 0; i < 4; ++i) {
@@ -634,7 +634,7 @@ TEST_F(PerfEvents, AreNotPolledAfterHangup) {
 // A CPU has one trace unit, which other tracers may need.
 TEST_F(PerfEvents, AreClosedAfterDetach) {
   options_.hardware = {};
-  options_.hardware.limit_ms = 50;
+  options_.seconds = std::chrono::milliseconds(50);
   const auto result = record_detached_program();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_TRUE(result.value().limited);
@@ -660,8 +660,9 @@ TEST_F(PerfSideband, DrainsRecordsBeforeStart) {
     int count_ = 0;
   };
   std::vector<int> drains;
-  options_.hardware.limit_ms = 20;
-  HardwareRecorder recorder(options_, std::make_unique<Counting>(perf_opener(kernel_), drains));
+  options_.seconds = std::chrono::milliseconds(20);
+  HardwareRecorder recorder(Backend::PERF, options_,
+                            std::make_unique<Counting>(perf_opener(kernel_), drains));
   const auto result = recorder.run();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   ASSERT_EQ(drains.size(), 1U);
@@ -671,8 +672,8 @@ TEST_F(PerfSideband, DrainsRecordsBeforeStart) {
 // A thread that began meanwhile has inherited an event.
 TEST_F(PerfEvents, AcceptInheritedThreads) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
-  options_.hardware.limit_ms = 50;
+  options_.pid = ::getpid();
+  options_.seconds = std::chrono::milliseconds(50);
   kernel_.open_error = [&](const perf_event_attr& attr, int tid, int) {
     kernel_.threads[::getpid()] = {::getpid(), kFirst};
     return tid == kFirst && attr.type == kPtType ? EBUSY : 0;
@@ -690,13 +691,13 @@ TEST_F(PerfEvents, ShrinkBuffersToMlockLimit) {
   EXPECT_EQ(kernel_.buffer(0).trace.size(), 256U * 1024);
   EXPECT_EQ(kernel_.buffers.size(), 2U);
   EXPECT_TRUE(warns(result.value().warnings, WarningCode::BUFFERS_LIMIT_LOCKED, 256));
-  options_.hardware.buffer_bytes = 1 << 20;
+  options_.buffer = 1 << 20;
   EXPECT_NE(refused().find("buffer: 1024 KiB for each of 2 buffers are more than you may lock"),
             std::string::npos);
 }
 
 TEST_F(PerfEvents, WarnOfSmallRecordRings) {
-  options_.hardware.buffer_bytes = 64 * 1024;
+  options_.buffer = 64 * 1024;
   kernel_.map_error = [](std::uint64_t bytes, bool) { return bytes > 600'000 ? EPERM : 0; };
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
@@ -717,13 +718,13 @@ TEST_F(PerfEvents, OmitBuildIdOnOldKernels) {
 // ---- options
 
 TEST_F(PerfOptions, SetConfigOfEvent) {
-  options_.hardware.ptwrite = options_.cyc = true;
+  options_.packets.ptwrite = options_.timing->cyc = true;
   options_.cyc_threshold = 5;
   options_.psb_period = 8192;
   options_.return_compression = false;
-  options_.hardware.kernel = true;
-  options_.hardware.cpus = {1};
-  options_.hardware.all_cpus = false;
+  options_.levels.kernel = true;
+  options_.cpus.numbers = {1};
+  options_.cpus.all = false;
   ASSERT_TRUE(record().ok());
   const auto units = kernel_.of_type(kPtType);
   ASSERT_EQ(units.size(), 1U);
@@ -741,23 +742,24 @@ TEST_F(PerfOptions, DefaultTimingFollowsCaps) {
     EXPECT_TRUE(record().ok());
     return kernel_.of_type(kPtType).at(0)->attr.config;
   };
-  options_.hardware.usual_mtc_period = true;
+  options_.mtc_period.reset();
   kernel_.files[kPtFolder + "caps/mtc_periods"] = "242";  // 1, 6, 9
   EXPECT_EQ(config(), 1U << 9U | 1U << 10U | 1U << 14U | 1U << 24U);
   kernel_.files[kPtFolder + "caps/mtc_periods"] = "22";  // 1, 5: equally near, the longer one is taken
   EXPECT_EQ(config(), 1U << 9U | 1U << 10U | 5U << 14U | 1U << 24U);
-  options_.hardware.usual_mtc_period = false;
+  options_.mtc_period = 3;
   EXPECT_NE(refused().find("mtc_period: this processor does not have that period; it has 1, 5"),
             std::string::npos);
   kernel_.files[kPtFolder + "caps/mtc"] = "0";
   kernel_.files[kPtFolder + "caps/mtc_periods"] = "0";
   EXPECT_NE(refused().find("timing: this processor has no MTC packets"), std::string::npos);
-  options_.hardware.usual_timing = options_.hardware.usual_mtc_period = true;
+  options_.timing.reset();
+  options_.mtc_period.reset();
   EXPECT_EQ(config(), 1U << 10U | 1U << 24U);
 }
 
 TEST_F(PerfOptions, TermsOverrideOptions) {
-  options_.hardware.event = "intel_pt/mtc=0,mtc_period=0,noretcomp/";
+  options_.event = "intel_pt/mtc=0,mtc_period=0,noretcomp/";
   ASSERT_TRUE(record().ok());
   EXPECT_EQ(kernel_.of_type(kPtType)[0]->attr.config, 1U << 10U | 1U << 11U | 1U << 24U);
   const std::vector<std::pair<std::string, std::string>> cases{
@@ -770,10 +772,10 @@ TEST_F(PerfOptions, TermsOverrideOptions) {
       {"intel_pt/tsc/k", "event: remove the modifiers after the second slash (u, k); levels"},
   };
   for (const auto& [event, words] : cases) {
-    options_.hardware.event = event;
+    options_.event = event;
     EXPECT_NE(refused().find(words), std::string::npos) << event << ": " << refused();
   }
-  options_.hardware.event = "cyc";
+  options_.event = "cyc";
   kernel_.files[kPtFolder + "format/cyc"] = "config1:3";
   EXPECT_NE(refused().find("has the term cyc elsewhere (config1:3)"), std::string::npos);
 }
@@ -782,8 +784,8 @@ extern "C" __attribute__((noinline, used)) int ptkit_perf_filtered(int value) { 
 
 TEST_F(PerfOptions, FiltersNameFilesOrKernel) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
-  options_.hardware.limit_ms = 50;
+  options_.pid = ::getpid();
+  options_.seconds = std::chrono::milliseconds(50);
   options_.filters.push_back({FilterRequest::Kind::FILTER, "", "ptkit_perf_filtered", 0, 0});
   options_.filters.push_back(
       {FilterRequest::Kind::TRACESTOP, "", "", 0xffffffff81000000, 0xffffffff81000fff});
@@ -823,8 +825,8 @@ TriggerRequest at_function(Action action, std::uint64_t count) {
 
 TEST_F(PerfTriggers, StartSnapshotAndStop) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
-  options_.ring_bytes = 64 * 1024;
+  options_.pid = ::getpid();
+  options_.ring = 64 * 1024;
   options_.triggers = {at_function(Action::START, 2), at_function(Action::SNAPSHOT, 1),
                        at_function(Action::STOP, 3)};
   std::vector<bool> traced;
@@ -852,8 +854,8 @@ TEST_F(PerfTriggers, StartSnapshotAndStop) {
 
 TEST_F(PerfTriggers, TraceNothingBeforeStart) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
-  options_.hardware.limit_ms = 50;
+  options_.pid = ::getpid();
+  options_.seconds = std::chrono::milliseconds(50);
   options_.triggers = {at_function(Action::START, 1)};
   kernel_.script.emplace_back([](FakeKernel& kernel) {
     EXPECT_TRUE(kernel.requests.empty());  // it was never enabled
@@ -866,7 +868,7 @@ TEST_F(PerfTriggers, TraceNothingBeforeStart) {
 }
 
 TEST_F(PerfSideband, SavesKernelCodeBeforeStart) {
-  options_.hardware.kernel = true;
+  options_.levels.kernel = true;
   kernel_.script.emplace_back([](FakeKernel& kernel) {
     constexpr unsigned long kEnable = PERF_EVENT_IOC_ENABLE;
     EXPECT_EQ(kernel.requests, (std::vector<unsigned long>{kEnable, kEnable}));
@@ -895,7 +897,7 @@ TEST_F(PerfTriggers, CountOnlyProcessTreeOnWholeCpus) {
     kernel_.fire(kernel_.last_of_type(PERF_TYPE_BREAKPOINT), {time, pid, pid});
   };
   kernel_.script.emplace_back([&, fire](FakeKernel& kernel) {
-    const int pid = recorder_->pid();
+    const int pid = recorder_->status().pid;
     kernel.write_record(0, perf::FORK, 0, {100, pid, pid}, born(kFirst, pid));
     kernel.write_record(0, perf::FORK, 0, {100, pid, pid}, born(kFirst + 1, pid));
     kernel.write_record(0, perf::FORK, 0, {110, 1, 1}, born(kFirst + 2, 1));
@@ -922,7 +924,7 @@ TEST_F(PerfTriggers, CountOnlyProcessTreeOnWholeCpus) {
 
 TEST_F(PerfTriggers, CountOnlySignalsOfProcessTree) {
   kernel_.files["/sys/kernel/tracing/events/signal/signal_deliver/id"] = "250";
-  options_.hardware.children = false;
+  options_.children = false;
   TriggerRequest trigger;
   trigger.event = Event::SIGNAL;
   trigger.signal = 10;
@@ -933,12 +935,12 @@ TEST_F(PerfTriggers, CountOnlySignalsOfProcessTree) {
     kernel_.fire(kernel_.last_of_type(PERF_TYPE_TRACEPOINT), {100, pid, pid});
   };
   kernel_.script.emplace_back([&, fire](FakeKernel& kernel) {
-    kernel.write_record(0, perf::FORK, 0, {50, recorder_->pid(), recorder_->pid()},
-                        born(kFirst, recorder_->pid()));
+    kernel.write_record(0, perf::FORK, 0, {50, recorder_->status().pid, recorder_->status().pid},
+                        born(kFirst, recorder_->status().pid));
     fire(kFirst);  // without the option children
   });
   kernel_.script.emplace_back([fire](FakeKernel&) { fire(kFirst + 1); });
-  kernel_.script.emplace_back([&, fire](FakeKernel&) { fire(recorder_->pid()); });
+  kernel_.script.emplace_back([&, fire](FakeKernel&) { fire(recorder_->status().pid); });
   kernel_.script.emplace_back([fire](FakeKernel&) { fire(0); });
   const auto result = record_detached_program();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
@@ -953,7 +955,7 @@ TEST_F(PerfTriggers, StopOnSignal) {
   options_.triggers = {trigger};
   EXPECT_NE(refused().find("triggers: the kernel's tracepoints cannot be read"), std::string::npos);
   kernel_.files["/sys/kernel/tracing/events/signal/signal_deliver/id"] = "250";
-  options_.hardware.limit_ms = 0;
+  options_.seconds = std::chrono::milliseconds(0);
   kernel_.script.emplace_back(
       [](FakeKernel& kernel) { kernel.fire(kernel.last_of_type(PERF_TYPE_TRACEPOINT)); });
   const auto result = record();
@@ -967,7 +969,7 @@ TEST_F(PerfTriggers, StopOnSignal) {
 
 TEST_F(PerfTriggers, ReportOpenErrors) {
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
+  options_.pid = ::getpid();
   options_.triggers = {at_function(Action::STOP, 1)};
   const std::vector<std::pair<int, std::string>> cases{
       {ENOSPC, "triggers: a processor has four breakpoints"},
@@ -1014,7 +1016,7 @@ TEST_F(PerfErrors, AreOneLineWithRemedy) {
     EXPECT_NE(refused().find(words), std::string::npos) << words << ": " << refused();
   }
   kernel_.map_error = nullptr;
-  options_.hardware.kernel = true;
+  options_.levels.kernel = true;
   options_.filters.push_back({FilterRequest::Kind::FILTER, "", "", 0xffffffff81000000, 0xffffffff81000fff});
   const std::vector<std::tuple<int, std::string>> filtered{
       {EOPNOTSUPP, "filters: this processor or kernel cannot do them (filter 0xffffffff81000000/0x1000)"},
@@ -1025,7 +1027,7 @@ TEST_F(PerfErrors, AreOneLineWithRemedy) {
     kernel_.errors[PERF_EVENT_IOC_SET_FILTER] = error;
     EXPECT_NE(refused().find(words), std::string::npos) << words << ": " << refused();
   }
-  options_.hardware.kernel = false;
+  options_.levels.kernel = false;
   kernel_.errors[PERF_EVENT_IOC_SET_FILTER] = EINVAL;
   EXPECT_NE(refused().find("these addresses are the kernel's"), std::string::npos);
 }
@@ -1033,13 +1035,13 @@ TEST_F(PerfErrors, AreOneLineWithRemedy) {
 TEST_F(PerfErrors, NameNeededParanoidLevel) {
   kernel_.open_error = [](const perf_event_attr&, int, int) { return EACCES; };
   options_.hardware = {};
-  options_.hardware.pid = ::getpid();
+  options_.pid = ::getpid();
   EXPECT_NE(refused().find("pid: process " + std::to_string(::getpid()) + " belongs to another user"),
             std::string::npos);
-  options_.hardware.kernel = true;
+  options_.levels.kernel = true;
   EXPECT_NE(refused().find("tracing the kernel's code needs kernel.perf_event_paranoid at most 1"),
             std::string::npos);
-  options_.hardware.kernel = false;
+  options_.levels.kernel = false;
   kernel_.files["/proc/sys/kernel/perf_event_paranoid"] = "3";
   EXPECT_NE(refused().find("tracing programs needs kernel.perf_event_paranoid at most 2, and it is 3"),
             std::string::npos);

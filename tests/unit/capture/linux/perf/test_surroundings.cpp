@@ -25,8 +25,8 @@ class PerfEnvironmentTest : public PerfRecording {
  protected:
   PerfEnvironmentTest() {
     options_.hardware = {};
-    options_.hardware.pid = ::getpid();
-    options_.hardware.limit_ms = 50;
+    options_.pid = ::getpid();
+    options_.seconds = std::chrono::milliseconds(50);
   }
 
   void filter(const std::string& file, std::uint64_t first, std::uint64_t last) {
@@ -107,7 +107,7 @@ TEST_F(PerfFiles, ResolveInNamespaceOfProcess) {
   std::vector<std::uint64_t> found;
   const std::uint64_t theirs = inode_of("/proc/" + std::to_string(child) + "/root" + folder + "/code");
   if (answer == 'y') {
-    options_.hardware.pid = child;
+    options_.pid = child;
     filter(folder + "/code", 0, 15);
     const auto result = record();
     EXPECT_TRUE(result.ok()) << result.failure().detail;
@@ -160,9 +160,9 @@ TEST_F(PerfCpus, WarnsOfCpusOnlinedWhileRecording) {
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_TRUE(warns(result.value().warnings, WarningCode::CPUS_CAME_ONLINE, "2, 3"));
   kernel_.script.clear();
-  options_.hardware.limit_ms = 50;
-  options_.hardware.pid = 0;
-  options_.hardware.cpus = {1};  // CPUs are chosen
+  options_.seconds = std::chrono::milliseconds(50);
+  options_.pid = 0;
+  options_.cpus.numbers = {1};  // CPUs are chosen
   kernel_.files["/sys/devices/system/cpu/online"] = "0-3";
   const auto chosen = record();
   ASSERT_TRUE(chosen.ok()) << chosen.failure().detail;
@@ -170,8 +170,8 @@ TEST_F(PerfCpus, WarnsOfCpusOnlinedWhileRecording) {
 }
 
 TEST_F(PerfCpus, WarnsInPidNamespace) {
-  options_.hardware.pid = 0;
-  options_.hardware.all_cpus = true;
+  options_.pid = 0;
+  options_.cpus.all = true;
   auto result = record();
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(warns(result.value().warnings, WarningCode::PID_NAMESPACE));
@@ -179,8 +179,8 @@ TEST_F(PerfCpus, WarnsInPidNamespace) {
   result = record();
   ASSERT_TRUE(result.ok());
   EXPECT_TRUE(warns(result.value().warnings, WarningCode::PID_NAMESPACE));
-  options_.hardware.all_cpus = false;
-  options_.hardware.pid = ::getpid();
+  options_.cpus.all = false;
+  options_.pid = ::getpid();
   result = record();
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(warns(result.value().warnings, WarningCode::PID_NAMESPACE));
@@ -227,7 +227,7 @@ TEST_F(PerfFiles, ReportFileLimit) {
   };
   EXPECT_NE(refused().find(words), std::string::npos) << refused();
   options_.triggers.clear();
-  options_.hardware.kernel = true;
+  options_.levels.kernel = true;
   kernel_.open_error = [](const perf_event_attr& attr, int, int) { return attr.text_poke != 0 ? ENFILE : 0; };
   EXPECT_NE(refused().find(words), std::string::npos) << refused();
 }

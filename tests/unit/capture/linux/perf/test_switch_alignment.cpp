@@ -19,7 +19,7 @@ constexpr std::uint64_t kLate = 3000;  // ticks, by which SWITCH records are lat
 class PerfSwitchAlignment : public PerfRecording {
  protected:
   PerfSwitchAlignment() {
-    options_.hardware.kernel = true;
+    options_.levels.kernel = true;
     kernel_.files["/proc/sys/kernel/perf_event_paranoid"] = "-1";
   }
 
@@ -126,7 +126,7 @@ TEST_F(PerfSwitchAlignment, FindsPipBetweenDistantRecords) {
 }
 
 TEST_F(PerfSwitchAlignment, NeedsNoUserCode) {
-  options_.hardware.user = false;
+  options_.levels.user = false;
   kernel_.script.emplace_back(&run);
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
@@ -134,7 +134,7 @@ TEST_F(PerfSwitchAlignment, NeedsNoUserCode) {
 }
 
 TEST_F(PerfSwitchAlignment, NeedsKernelCode) {
-  options_.hardware.kernel = false;
+  options_.levels.kernel = false;
   kernel_.script.emplace_back(&run);
   ASSERT_TRUE(record().ok());
   const trace::TraceBundle bundle = read();

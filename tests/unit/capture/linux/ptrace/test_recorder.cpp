@@ -88,13 +88,22 @@ TEST(StepRecorder, RecordsFromFirstInstructionToExit) {
   }));
 }
 
+TEST(StepRecorder, CanOnlyBeStopped) {
+  const Scratch scratch;
+  StepRecorder recorder(options(scratch, {"true"}));
+  for (const auto& failure : {recorder.detach(), recorder.snapshot(), recorder.pause(), recorder.resume()}) {
+    ASSERT_TRUE(failure);
+    EXPECT_TRUE(has(failure->detail, "can only be stopped; use backend='emulator'"));
+  }
+}
+
 TEST(StepRecorder, StopsOnRequest) {
   const Scratch scratch;
   const IgnoredSignal ignored(SIGINT);
   StepRecorder recorder(options(scratch, {"sleep", "100"}));
   std::thread stopper([&] {
-    while (recorder.instructions() < 100) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    recorder.request_stop();
+    while (recorder.status().instructions < 100) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    recorder.stop();
   });
   const auto result = recorder.run();
   stopper.join();
