@@ -1,26 +1,27 @@
-"""Back ends: which work here, what the others lack, and which one is used."""
+"""Back ends: which work on this system, what the others lack, and which one is used."""
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from platform import machine as this_machine
+from platform import system
 
 from ptkit.capture import perf, ptrace, qemu
-from ptkit.capture.found import Found
+from ptkit.capture.backend_probe import BackendProbe
 from ptkit.capture.option_table import option_rows
-from ptkit.capture.program import NATIVE, ODD, SMALL, UNKNOWN
-from ptkit.capture.systems import here
+from ptkit.capture.program import I386, NATIVE, UNKNOWN, UNSUPPORTED
+from ptkit.capture.systems import platform
 from ptkit.errors import ConfigError, UnsupportedError
 
 __all__ = ["Backend", "choose", "probe"]
 
 
 _MACHINES = {
-    "perf": {NATIVE, SMALL, ODD, UNKNOWN},
-    "driver": {NATIVE, SMALL, ODD, UNKNOWN},
+    "perf": {NATIVE, I386, UNSUPPORTED, UNKNOWN},
+    "driver": {NATIVE, I386, UNSUPPORTED, UNKNOWN},
     "emulator": {NATIVE, UNKNOWN},
-    "step": {NATIVE, SMALL, ODD, UNKNOWN},
+    "step": {NATIVE, I386, UNSUPPORTED, UNKNOWN},
 }
 
 
@@ -33,7 +34,7 @@ class Backend:
     name : str
         What ``record(backend=...)`` takes.
     available : bool
-        Whether it works here.
+        Whether it works on this system.
     detail : str
         What it is, and what is missing.
     remedy : str
@@ -63,7 +64,7 @@ def _lacking(name: str, what: str, missing: str, remedy: str) -> Backend:
     return Backend(name, False, f"{what}; {missing}", remedy, missing)
 
 
-def _seen(name: str, what: str, found: Found, *others: Backend, records: str = "packets") -> Backend:
+def _seen(name: str, what: str, found: BackendProbe, *others: Backend, records: str = "packets") -> Backend:
     if found.missing:
         one = _lacking(name, what, found.missing, found.remedy)
     else:
@@ -76,7 +77,7 @@ def _perf() -> Backend:
     store = "Linux perf with the intel_bts event: each taken branch, many times slower than native"
     stacks = "Linux perf's samples with branch stacks (LBR): the last branches, again and again"
     what = "Linux perf with the intel_pt event: the processor itself traces"
-    if platform.system() == "Windows":
+    if system() == "Windows":
         return _lacking("perf", what, "this is Windows", "use the driver (docs/windows-capture.md), or Linux")
     return _seen(
         "perf",
@@ -91,14 +92,14 @@ def _driver() -> Backend:
     store = "ptkit's kernel driver with Branch Trace Store: each taken branch, many times slower than native"
     return _seen(
         "driver",
-        here.DRIVER_WORDS,
-        here.find_driver(),
-        _seen("driver", store, here.find_driver("bts"), records="bts"),
+        platform.DRIVER_WORDS,
+        platform.find_driver(),
+        _seen("driver", store, platform.find_driver("bts"), records="bts"),
     )
 
 
 def _runs_programs() -> bool:
-    return platform.system() == "Linux" and platform.machine() in {"x86_64", "AMD64"}
+    return system() == "Linux" and this_machine() in {"x86_64", "AMD64"}
 
 
 def _emulator() -> Backend:
@@ -108,7 +109,7 @@ def _emulator() -> Backend:
     found = qemu.find()
     if found.missing:
         return _lacking("emulator", what, found.missing, found.remedy)
-    untried = "" if found.tried else "; ptkit was not tried with a QEMU as new as this"
+    untried = "" if found.tried else "; ptkit was not tested with this version of QEMU"
     return Backend("emulator", True, f"{what}; QEMU {found.version} ({found.path}){untried}")
 
 
@@ -129,7 +130,7 @@ _PROBES: tuple[Callable[[], Backend], ...] = (_perf, _driver, _emulator, _step)
 
 
 def probe() -> list[Backend]:
-    """Return the back ends, best first: which work here, and what the others lack.
+    """Return the back ends, best first: which work on this system, and what the others lack.
 
     Returns
     -------
@@ -151,7 +152,7 @@ def _lacking_options(name: str, wanted: Collection[str]) -> list[str]:
 
 
 def _unable(name: str, wanted: Collection[str], machine: str, starts: bool) -> str:
-    """Why a back end that works here cannot record with these options; empty if it can."""
+    """Why a back end that works on this system cannot record with these options; empty if it can."""
     if machine not in _MACHINES[name]:
         return f"it does not run programs for {machine}"
     lacks = _lacking_options(name, wanted)
@@ -188,7 +189,7 @@ def choose(backend: str, wanted: Collection[str], machine: str, starts: bool = T
     ConfigError
         If no back end has that name, or it cannot do what is asked for.
     UnsupportedError
-        If it does not work here, or not with this program.
+        If it does not work on this system, or not with this program.
     """
     found = [one.recording(wanted) for one in probe()]
     names = [one.name for one in found]
@@ -213,13 +214,13 @@ def _named(
     one = next(one for one in found if one.name == name)
     if not one.available:
         raise UnsupportedError(
-            f"backend {one.name!r} does not work here: {one.missing}; {one.remedy or 'see `ptkit doctor`'}"
+            f"backend {one.name!r} does not work on this system: {one.missing}; {one.remedy or 'see `ptkit doctor`'}"
         )
     problem = _unable(one.name, wanted, machine, starts)
     if problem:
         able = [name for name in _MACHINES if not _unable(name, wanted, machine, starts)]
-        here = [other.name for other in found if other.available and other.name in able]
-        able = here or able
+        working = [other.name for other in found if other.available and other.name in able]
+        able = working or able
         foreign = machine not in _MACHINES[one.name] or problem == _unstartable(one.name, starts)
         error = UnsupportedError if foreign else ConfigError
         raise error(f"backend {one.name!r}: {problem}; use {' or '.join(map(repr, able)) or 'other options'}")
@@ -228,7 +229,7 @@ def _named(
 
 def _nothing(found: Collection[Backend], wanted: Collection[str]) -> Exception:
     if not any(one.available for one in found):
-        return UnsupportedError("no back end works here; `ptkit doctor` says what each one lacks")
+        return UnsupportedError("no back end works on this system; `ptkit doctor` says what each one lacks")
     lacks: dict[str, list[str]] = {}  # names of back ends by what they lack
     for one in found:
         if not _lacking_options(one.name, wanted):
@@ -238,4 +239,4 @@ def _nothing(found: Collection[Backend], wanted: Collection[str]) -> Exception:
     if {"pid", "cpus"} & set(wanted):
         says.append("emulator and step only start programs: ptkit record -- PROGRAM ARGS")
     asked = ", ".join(sorted(wanted)) or "argv"
-    return UnsupportedError("; ".join([f"{asked}: no back end here can do this", *says]))
+    return UnsupportedError("; ".join([f"{asked}: no back end on this system can do this", *says]))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ptkit import __version__, _core
-from ptkit.capture.found import Found
+from ptkit.capture.backend_probe import BackendProbe
 
 __all__ = ["DEVICE", "NO_PT", "NO_PT_REMEDY", "find", "find_sources", "processor_has_pt"]
 
@@ -71,17 +71,17 @@ def _how_to_load() -> str:
     )
 
 
-def _unloaded() -> Found:
+def _unloaded() -> BackendProbe:
     if not processor_has_pt():
-        return Found(NO_PT, NO_PT_REMEDY)
+        return BackendProbe(NO_PT, NO_PT_REMEDY)
     level = _locked_down()
     if level:
-        return Found(
+        return BackendProbe(
             f"the driver is not loaded, and the kernel, locked down ({level}), takes signed modules only",
             "sign ptkit.ko with a key that the machine trusts (sign-file, mokutil --import; "
             "docs/kernel-driver.md), or switch Secure Boot off",
         )
-    return Found("the driver is not loaded", _how_to_load())
+    return BackendProbe("the driver is not loaded", _how_to_load())
 
 
 def _abilities(answer: dict[str, Any]) -> str:
@@ -94,16 +94,16 @@ def _abilities(answer: dict[str, Any]) -> str:
     return "version {}.{}.{}: {}".format(*answer["version"], ", ".join(words))
 
 
-def _of_branches(answer: dict[str, Any]) -> Found:
+def _of_branches(answer: dict[str, Any]) -> BackendProbe:
     if "bts" in answer["features"]:
-        return Found(abilities="the kernel and whole processors, too")
-    return Found(
-        "there is no Branch Trace Store here: the processor lacks it, or the kernel isolates page tables",
+        return BackendProbe(abilities="the kernel and whole processors, too")
+    return BackendProbe(
+        "there is no Branch Trace Store on this system: the processor lacks it, or the kernel isolates page tables",
         "boot with pti=off where that is acceptable, or record packets",
     )
 
 
-def find(answer: dict[str, Any] | None = None, what: str = "packets") -> Found:
+def find(answer: dict[str, Any] | None = None, what: str = "packets") -> BackendProbe:
     """Ask the driver.
 
     Parameters
@@ -118,19 +118,19 @@ def find(answer: dict[str, Any] | None = None, what: str = "packets") -> Found:
     if error in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
         return _unloaded()
     if error in (errno.EACCES, errno.EPERM):
-        return Found(
+        return BackendProbe(
             f"{DEVICE} may not be opened",
             "run as root, or give the program the capability CAP_PERFMON and access to that file",
         )
     if error:
-        return Found(
+        return BackendProbe(
             f"{DEVICE} does not answer ({os.strerror(error)})",
             "unload what made that file, and load ptkit's driver",
         )
     if answer["abi"] != answer["known_abi"]:
         older = answer["abi"] < answer["known_abi"]
-        return Found(
+        return BackendProbe(
             f"the driver's interface has version {answer['abi']}, and this ptkit knows {answer['known_abi']}",
             "load the driver that belongs to this ptkit" if older else "take the ptkit of that driver",
         )
-    return Found(abilities=_abilities(answer)) if what == "packets" else _of_branches(answer)
+    return BackendProbe(abilities=_abilities(answer)) if what == "packets" else _of_branches(answer)

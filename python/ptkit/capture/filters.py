@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ptkit.capture.places import NAME, file_name, number_or_name, symbol_range, unquoted
+from ptkit.capture.code_locations import NAME, file_name, number_or_name, symbol_range, unquoted
 from ptkit.errors import ConfigError
 from ptkit.support.arguments import LAST_ADDRESS, integer, several
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptkit import _core
-from ptkit.arguments import chosen, flag, integer, several
 from ptkit.capture.filters import filters_of
 from ptkit.capture.sizes import size_of
-from ptkit.capture.systems import here
+from ptkit.capture.systems import platform
 from ptkit.capture.triggers import triggers_of
 from ptkit.errors import ConfigError
+from ptkit.support.arguments import chosen, flag, integer, several
 
 __all__ = ["OptionRow", "default_timing", "option_rows", "read_option"]
 
@@ -137,7 +137,7 @@ _READERS: dict[str, Callable[[OptionRow, Any], Any]] = {
     "FILTERS": lambda _, value: filters_of(value) or None,
     "TRIGGERS": lambda _, value: triggers_of(value) or None,
     "BRANCHES": _branches,
-    "USER": lambda _, value: here.owner_of(value),
+    "USER": lambda _, value: platform.owner_of(value),
 }
 
 

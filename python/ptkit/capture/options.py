@@ -13,10 +13,9 @@ from ptkit.capture.filters import Filter
 from ptkit.capture.functions import check_functions
 from ptkit.capture.option_table import option_rows, read_option
 from ptkit.capture.option_types import Options
-from ptkit.capture.program import NATIVE, machine_of, words_of
+from ptkit.capture.program import NATIVE, encoded_arguments, machine_of
 from ptkit.capture.triggers import Trigger
 from ptkit.errors import ConfigError
-from ptkit.support.arguments import chosen, flag, integer
 
 __all__ = ["Options", "Plan", "path_of", "plan_of"]
 
@@ -102,7 +101,7 @@ def _program(argv: Sequence[str | os.PathLike[str]], options: Options) -> tuple[
         return [], NATIVE
     if options.get("pid") is not None:
         raise ConfigError("pid: this process is recorded, so give no program")
-    words = words_of(argv)
+    words = encoded_arguments(argv)
     return words, machine_of(words[0])
 
 
@@ -114,7 +113,7 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
     ConfigError
         If an option is out of range or there is no such program.
     UnsupportedError
-        If the back end does not work here.
+        If the back end does not work on this system.
     TypeError
         If there is no such option.
     """

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from ptkit import _core
-from ptkit.capture.systems import here
+from ptkit.capture.systems import platform
 from ptkit.errors import OpenError
 
 __all__ = ["OutputFile", "place_warnings"]
@@ -102,12 +102,12 @@ def place_warnings(folder: str | os.PathLike[str]) -> list[str]:
         mode = _core.mode_of_new_file(os.fsencode(path / "trace.ptk"))
     except (OSError, OpenError):
         mode = None
-    return here.place_warnings(path, mode)
+    return platform.place_warnings(path, mode)
 
 
 def _head(path: Path) -> bytes:
     try:
-        with os.fdopen(os.open(path, here.LOOK), "rb") as file:
+        with os.fdopen(os.open(path, platform.LOOK), "rb") as file:
             return file.read(_HEAD_BYTES)
     except OSError:
         return b"?"  # there, and of unknown content

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptkit import _core
+from ptkit.capture.backend_probe import BackendProbe
 from ptkit.capture.driver import NO_PT, NO_PT_REMEDY
-from ptkit.capture.found import Found
 
 __all__ = ["find"]
 
 
-def find(answer: dict[str, str] | None = None, what: str = "packets") -> Found:
+def find(answer: dict[str, str] | None = None, what: str = "packets") -> BackendProbe:
     """Ask the kernel.
 
     Parameters
@@ -21,5 +21,5 @@ def find(answer: dict[str, str] | None = None, what: str = "packets") -> Found:
     what : str
         What is to be recorded: ``"packets"``, ``"bts"`` or ``"branch_stack"``.
     """
-    found = Found(**(_core.query_perf(what) if answer is None else answer))
+    found = BackendProbe(**(_core.query_perf(what) if answer is None else answer))
     return replace(found, remedy=NO_PT_REMEDY) if found.missing == NO_PT else found

@@ -10,18 +10,18 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ptkit.capture.systems import here
+from ptkit.capture.systems import platform
 from ptkit.errors import ConfigError
 
-__all__ = ["NATIVE", "ODD", "SMALL", "UNKNOWN", "files_of", "machine_of", "words_of"]
+__all__ = ["I386", "NATIVE", "UNKNOWN", "UNSUPPORTED", "encoded_arguments", "files_of", "machine_of"]
 
 NATIVE = "x86-64"
-SMALL = "32-bit x86"
-ODD = "an unknown machine"  # neither an ELF file nor a script: execvp() gives it to a shell
+I386 = "32-bit x86"
+UNSUPPORTED = "an unknown machine"  # neither an ELF file nor a script: execvp() gives it to a shell
 UNKNOWN = ""  # the file cannot be read: the back end that runs it reports errors
 
 _MAX_SCRIPTS = 5  # interpreters of interpreters: the kernel's limit
-_MACHINES = {3: SMALL, 8: "MIPS", 21: "PowerPC", 22: "S390", 40: "ARM", 183: "AArch64", 243: "RISC-V"}
+_MACHINES = {3: I386, 8: "MIPS", 21: "PowerPC", 22: "S390", 40: "ARM", 183: "AArch64", 243: "RISC-V"}
 _EM_X86_64 = 62
 _PT_INTERP = 3
 _HEAD_BYTES = 4096
@@ -29,7 +29,7 @@ _ELF_HEADER_BYTES = 64
 _LOADER_SECONDS = 10
 
 
-def words_of(argv: Sequence[str | os.PathLike[str]]) -> list[bytes]:
+def encoded_arguments(argv: Sequence[str | os.PathLike[str]]) -> list[bytes]:
     """Check a program and its arguments, and return them as the system takes them.
 
     Raises
@@ -59,7 +59,7 @@ def _find(name: str) -> str:
     if path.name != name and path.is_dir():
         raise ConfigError(f"argv: {name!r} is a folder, not a program")
     if path.name != name and path.exists():
-        raise ConfigError(f"argv: {name!r} is not permitted to run: {here.NOT_EXECUTABLE}")
+        raise ConfigError(f"argv: {name!r} is not permitted to run: {platform.NOT_EXECUTABLE}")
     raise ConfigError(f"argv: there is no program {name!r} that can be run; check the name and PATH")
 
 
@@ -90,22 +90,22 @@ def machine_of(program: bytes) -> str:
     Returns
     -------
     str
-        `NATIVE`, `SMALL`, `ODD`, `UNKNOWN`, or the name of another machine.
+        `NATIVE`, `I386`, `UNSUPPORTED`, `UNKNOWN`, or the name of another machine.
     """
     heads = [head for _, head in _interpreted(os.fsdecode(program))]
     if not heads:
         return UNKNOWN
     if not heads[-1].startswith(b"#!"):
         return _machine(heads[-1])
-    return ODD if not heads[-1][2:].partition(b"\n")[0].split() else UNKNOWN
+    return UNSUPPORTED if not heads[-1][2:].partition(b"\n")[0].split() else UNKNOWN
 
 
 def _machine(head: bytes) -> str:
-    known = here.machine_of_file(head)
+    known = platform.machine_of_file(head)
     if known is not None:
         return known
     if len(head) < 20 or not head.startswith(b"\x7fELF"):
-        return ODD
+        return UNSUPPORTED
     big_endian = head[5] == 2
     (machine,) = struct.unpack_from(">H" if big_endian else "<H", head, 18)
     if machine == _EM_X86_64:
@@ -139,7 +139,7 @@ def files_of(program: bytes) -> list[str]:
 
 def _loader_of(path: Path, head: bytes) -> str | None:
     """The program interpreter (PT_INTERP) of an ELF file for x86; None if it has none."""
-    if len(head) < _ELF_HEADER_BYTES or _machine(head) not in (NATIVE, SMALL, "x32"):
+    if len(head) < _ELF_HEADER_BYTES or _machine(head) not in (NATIVE, I386, "x32"):
         return None
     wide = head[4] == 2
     table, entry_bytes, entries = (

@@ -8,7 +8,7 @@ import signal as _signal
 from dataclasses import dataclass
 from typing import Any
 
-from ptkit.capture.places import NAME, file_name, number_or_name, unquoted
+from ptkit.capture.code_locations import NAME, file_name, number_or_name, unquoted
 from ptkit.errors import ConfigError
 from ptkit.support.arguments import LAST_ADDRESS, integer, several
 

@@ -168,7 +168,7 @@ def plan_recording(
     ConfigError
         If an option is out of range, there is no such program, or the folder cannot be written.
     UnsupportedError
-        If no back end works here.
+        If no back end works on this system.
     FormatError
         If nothing was recorded.
 

@@ -42,7 +42,7 @@ class Recorder(BundleRecorder):
     ConfigError
         If an option is out of range or there is no such program.
     UnsupportedError
-        If the back end does not work here.
+        If the back end does not work on this system.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def record(
     ConfigError
         If an option is out of range or there is no such program.
     UnsupportedError
-        If the back end does not work here.
+        If the back end does not work on this system.
     OpenError
         If the recording cannot be written.
     FormatError

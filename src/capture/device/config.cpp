@@ -116,8 +116,8 @@ std::optional<base::Failure> check_store(const RecordOptions& options, const ptk
   }
   if (has(query, PTKIT_FEATURE_BTS)) return {};
   return unsupported(
-      "bts: there is no Branch Trace Store here: the processor lacks it, or the kernel isolates page "
-      "tables; boot with pti=off where that is acceptable, or record packets");
+      "bts: there is no Branch Trace Store on this system: the processor lacks it, or the kernel isolates "
+      "page tables; boot with pti=off where that is acceptable, or record packets");
 }
 
 std::optional<base::Failure> check_scope(const RecordOptions& options, const ptkit_query& query,
@@ -138,8 +138,8 @@ std::optional<base::Failure> check_scope(const RecordOptions& options, const ptk
   }
   if (options.levels.user && options.levels.kernel && !has(query, PTKIT_FEATURE_PROCESS_BOTH)) {
     return unsupported(
-        "levels: user and kernel code of one process at once is not possible here, where the kernel isolates "
-        "page tables; record one of both, or whole processors (cpus=\"all\", -a)");
+        "levels: user and kernel code of one process at once is not possible on this system, where the "
+        "kernel isolates page tables; record one of both, or whole processors (cpus=\"all\", -a)");
   }
   if (follows_children(options) && !has(query, PTKIT_FEATURE_CHILDREN))
     warnings.push_back(warn(WarningCode::CHILDREN_UNSUPPORTED));
@@ -276,8 +276,8 @@ base::Failure config_error(int error, const ptkit_config& config) {
   }
   if (error == E2BIG)
     return unsupported(
-        "this driver is older than this ptkit, and lacks something that is asked for; load a "
-        "newer one");
+        "the loaded driver does not support these options, as it is older than this ptkit; load the driver "
+        "of this version");
   if (error == ESRCH) return invalid_option("pid: there is no such process, or it is one of the kernel's");
   return unsupported(std::string("the driver does not take the configuration: ") + std::strerror(error));
 }

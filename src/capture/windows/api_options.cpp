@@ -21,8 +21,7 @@ using Problem = std::optional<base::Failure>;
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kReasons{{
     {"per_thread",
      "Windows calls no driver at a context switch, so that a buffer cannot follow a thread; leave it out: "
-     "rows have "
-     "their threads by ETW's context switches"},
+     "rows have their threads by ETW's context switches"},
     {"event", "these are terms of Linux perf; use timing, packets, psb_period and cyc_threshold"},
     {"branch_stack", "the Windows driver takes no samples; record packets, or each branch (bts=True)"},
     {"triggers",

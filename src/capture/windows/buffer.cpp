@@ -78,8 +78,8 @@ void WindowsBuffer::write(formats::PtkWriter& writer, base::Bytes bytes, const S
 
 void WindowsBuffer::write_threads(formats::PtkWriter& writer, const ThreadBetween& thread_between) {
   std::vector<trace::Switch> known;
-  for (; !unnamed_.empty(); unnamed_.pop_front()) {
-    const Unnamed& next = unnamed_.front();
+  for (; !unattributed_.empty(); unattributed_.pop_front()) {
+    const UnattributedBytes& next = unattributed_.front();
     known.push_back(next.owner);
     if (next.until == 0) continue;
     auto found = thread_between(next.owner.tsc, next.until);
@@ -106,7 +106,7 @@ void WindowsBuffer::write_branches(formats::PtkWriter& writer, base::Bytes bytes
     if (same && stretch.pid >= 0) owner.pid = stretch.pid;
     if (same && stretch.pid > 0) owner.space = space_of(stretch.pid);
     if (expects_threads_)
-      unnamed_.push_back({owner, stretch.until});
+      unattributed_.push_back({owner, stretch.until});
     else
       more.switches.push_back(owner);
     records.insert(records.end(), stretch.records.begin(), stretch.records.end());

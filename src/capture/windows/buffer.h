@@ -85,11 +85,11 @@ class WindowsBuffer {
   std::optional<DriverBranches> branches_;  // Branch Trace Store
   bool expects_threads_ = false;
   // Branches between two marks, without their thread.
-  struct Unnamed {
+  struct UnattributedBytes {
     trace::Switch owner;      // by the marks
     std::uint64_t until = 0;  // 0: not known
   };
-  std::deque<Unnamed> unnamed_;
+  std::deque<UnattributedBytes> unattributed_;
   Counts counts_;
 };
 

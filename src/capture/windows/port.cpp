@@ -3,7 +3,7 @@
 #include <string>
 
 #include "capture/common/errors.h"
-#include "capture/windows/words.h"
+#include "capture/windows/descriptions.h"
 
 namespace ptkit::capture {
 

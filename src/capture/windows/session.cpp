@@ -8,7 +8,7 @@
 #include "capture/common/errors.h"
 #include "capture/device/config.h"
 #include "capture/windows/affinity.h"
-#include "capture/windows/words.h"
+#include "capture/windows/descriptions.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::capture {
@@ -21,30 +21,28 @@ bool has(const ptkit_windows_query& query, std::uint64_t feature) {
 
 constexpr std::size_t kMostNames = 5;  // in a warning
 
+constexpr const char* kNoStore =
+    "--bts: there is no Branch Trace Store on this system: the processor lacks it, or Windows keeps page "
+    "tables of user code apart (KVA shadow); record packets";
+constexpr const char* kOneLevel =
+    "--levels: user and kernel code of one process at once is not possible on this system, where Windows "
+    "keeps their page tables apart (KVA shadow); record one of both, or whole processors (-a)";
+
 }  // namespace
 
 // Options that the common part does not know, or explains in terms of Linux.
-WindowsSession::Problem WindowsSession::check_here() const {
+WindowsSession::Problem WindowsSession::check_system() const {
   if (query_.reason != 0)
-    return unsupported(std::string("nothing can be traced here: ") + reason_text(query_.reason));
-  if (stores_branches() && !has(query_, PTKIT_FEATURE_BTS)) {
-    return unsupported(
-        "--bts: there is no Branch Trace Store here: the processor lacks it, or Windows keeps page tables of "
-        "user "
-        "code apart (KVA shadow); record packets");
-  }
+    return unsupported(std::string("tracing is not possible on this system: ") + reason_text(query_.reason));
+  if (stores_branches() && !has(query_, PTKIT_FEATURE_BTS)) return unsupported(kNoStore);
   if (!options_.module.empty() && !options_.record.levels.kernel)
     return invalid_option("--levels: a kernel driver is kernel code; leave --levels out");
   if (options_.module.size() >= sizeof config_.module)
     return invalid_option("the driver's name has " + std::to_string(options_.module.size()) +
                           " letters, and the driver takes " + std::to_string(sizeof config_.module - 1));
   if (options_.record.levels.user && options_.record.levels.kernel && !options_.record.whole_cpus() &&
-      !has(query_, PTKIT_FEATURE_PROCESS_BOTH)) {
-    return unsupported(
-        "--levels: user and kernel code of one process at once is not possible here, where Windows keeps "
-        "their "
-        "page tables apart (KVA shadow); record one of both, or whole processors (-a)");
-  }
+      !has(query_, PTKIT_FEATURE_PROCESS_BOTH))
+    return unsupported(kOneLevel);
   return {};
 }
 
@@ -53,7 +51,7 @@ WindowsSession::Problem WindowsSession::prepare() {
   auto query = query_driver(*port_);
   if (!query.ok()) return query.failure();
   query_ = query.value();
-  if (auto failure = check_here()) return failure;
+  if (auto failure = check_system()) return failure;
   // Branch Trace Store does not choose by CR3.
   RecordOptions asked = options_.record;
   asked.cpus.all = asked.cpus.all || (stores_branches() && asked.cpus.numbers.empty());

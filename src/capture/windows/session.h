@@ -73,7 +73,7 @@ class WindowsSession {
   [[nodiscard]] bool failed() const noexcept;
 
  private:
-  [[nodiscard]] Problem check_here() const;
+  [[nodiscard]] Problem check_system() const;
   [[nodiscard]] bool stores_branches() const noexcept { return options_.record.recorded() == Recorded::BTS; }
   [[nodiscard]] Problem set_target(int pid);
   [[nodiscard]] Problem set_ranges();

@@ -14,7 +14,7 @@ import pytest
 import ptkit
 from ptkit import _core, capture
 from ptkit.capture import backends, driver, options, program, qemu
-from ptkit.capture.found import Found
+from ptkit.capture.backend_probe import BackendProbe
 from ptkit.capture.option_table import default_timing, read_option
 from ptkit.cli import main
 
@@ -63,14 +63,14 @@ def test_fitting_qemu_is_found(fake_qemu: FakeQemu) -> None:
     found = _emulator()
     assert found.available
     assert f"QEMU 7.2.22 ({path})" in found.detail
-    assert "not tried" not in found.detail
+    assert "not tested" not in found.detail
 
 
 def test_newer_qemu_is_noted_as_untried(fake_qemu: FakeQemu) -> None:
     fake_qemu("10.0.2")
     found = _emulator()
     assert found.available
-    assert "not tried" in found.detail
+    assert "not tested" in found.detail
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_unfit_qemu_says_what_it_lacks(
     assert not found.available
     assert missing.replace("PATH", str(path)) in found.missing
     assert "apt-get install qemu-user" in found.remedy
-    with pytest.raises(ptkit.UnsupportedError, match=r"backend 'emulator' does not work here: .*qemu-user"):
+    with pytest.raises(ptkit.UnsupportedError, match=r"backend 'emulator' does not work on this system: .*qemu-user"):
         ptkit.Recorder(["true"], backend="emulator").run()
 
 
@@ -160,7 +160,7 @@ def test_doctor_shows_the_emulator(
     fake_qemu: FakeQemu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    monkeypatch.setattr(backends.perf, "find", lambda what="packets": Found(driver.NO_PT, "another"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": BackendProbe(driver.NO_PT, "another"))
     fake_qemu()
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
@@ -182,7 +182,7 @@ def test_doctor_shows_the_emulator(
 @pytest.fixture
 def no_pt(monkeypatch: pytest.MonkeyPatch, fake_qemu: FakeQemu) -> None:
     """A machine without PT where the emulator and single steps work."""
-    monkeypatch.setattr(backends.perf, "find", lambda what="packets": Found(driver.NO_PT, "another"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": BackendProbe(driver.NO_PT, "another"))
     monkeypatch.setattr(backends, "_step", lambda: capture.Backend("step", True, "single steps"))
     monkeypatch.setattr(
         backends, "_PROBES", (backends._perf, backends._driver, backends._emulator, backends._step)
@@ -201,7 +201,7 @@ def test_auto_takes_the_emulator_and_says_why() -> None:
 
 @pytest.mark.usefixtures("no_pt")
 def test_auto_falls_back_to_steps(fake_qemu: FakeQemu) -> None:
-    for machine in (program.SMALL, program.ODD):
+    for machine in (program.I386, program.UNSUPPORTED):
         chosen, reason = backends.choose("auto", (), machine)
         assert chosen.name == "step"
         assert f"emulator: it does not run programs for {machine}" in reason
@@ -223,7 +223,7 @@ def test_back_end_that_lacks_an_option_names_another() -> None:
         with pytest.raises(ptkit.ConfigError, match=f"'step': it has no {name}; use 'emulator'"):
             ptkit.Recorder(["true"], backend="step", **{name: value}).run()  # type: ignore[arg-type]
     with pytest.raises(ptkit.UnsupportedError, match="it does not run programs for 32-bit x86; use 'step'"):
-        backends.choose("emulator", (), program.SMALL)
+        backends.choose("emulator", (), program.I386)
 
 
 @pytest.mark.usefixtures("no_pt")
@@ -244,7 +244,7 @@ def test_programs_for_other_machines(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_machine_of_a_program_is_read(tmp_path: Path) -> None:
     for name, machine, bits, big_endian, expected in (
         ("native", 62, 64, False, program.NATIVE),
-        ("small", 3, 32, False, program.SMALL),
+        ("small", 3, 32, False, program.I386),
         ("x32", 62, 32, False, "x32"),
         ("power", 21, 64, True, "PowerPC"),
         ("odd", 4711, 64, False, "ELF machine 4711"),
@@ -258,7 +258,7 @@ def test_machine_of_a_program_is_read(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         (tmp_path / name).chmod(0o755)
         expected = {"sh": program.NATIVE, "gone": program.UNKNOWN, "self": program.UNKNOWN}.get(
-            name, program.ODD
+            name, program.UNSUPPORTED
         )
         assert program.machine_of(os.fsencode(tmp_path / name)) == expected, name
 
@@ -278,7 +278,7 @@ def test_programs_that_cannot_be_run(tmp_path: Path) -> None:
 
 def test_no_working_back_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "_runs_programs", lambda: False)
-    monkeypatch.setattr(backends.perf, "find", lambda what="packets": Found(driver.NO_PT, "another"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": BackendProbe(driver.NO_PT, "another"))
     assert not any(one.available for one in capture.probe())
     with pytest.raises(ptkit.UnsupportedError, match="`ptkit doctor` says what each one lacks"):
         backends.choose("auto", (), program.NATIVE)
@@ -312,7 +312,7 @@ def test_without_ptrace_processors_record_what_runs_already(
     yama: Callable[[int, int], None], fake_qemu: FakeQemu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_qemu()
-    monkeypatch.setattr(backends.perf, "find", lambda what="packets": Found(abilities="filters"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": BackendProbe(abilities="filters"))
     yama(2, 0)
     perf = next(one for one in capture.probe() if one.name == "perf")
     assert perf.available

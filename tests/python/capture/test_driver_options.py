@@ -118,7 +118,7 @@ def test_the_core_says_what_is_missing() -> None:
 
 @pytest.mark.skipif(Path(driver.DEVICE).exists(), reason="the driver is loaded")
 def test_recording_with_the_driver_says_what_is_missing() -> None:
-    with pytest.raises(ptkit.UnsupportedError, match=r"backend .driver. does not work here: .*; "):
+    with pytest.raises(ptkit.UnsupportedError, match=r"backend .driver. does not work on this system: .*; "):
         ptkit.Recorder(["true"], backend="driver").run()
     with pytest.raises(ptkit.UnsupportedError, match=r"ptkit's kernel driver is not loaded"):
         _core.Recorder(backend="driver", argv=[b"true"], output=b"x.ptk").run()
@@ -188,7 +188,7 @@ def test_whole_machines_need_the_driver(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ptkit.UnsupportedError) as raised:
         plan([], cpus="all")
     assert str(raised.value) == (
-        "cpus: no back end here can do this; perf, driver: this processor has no Intel PT, or its hypervisor "
+        "cpus: no back end on this system can do this; perf, driver: this processor has no Intel PT, or its hypervisor "
         "hides it; needs a machine with Intel PT (Broadwell or newer); "
         "emulator and step only start programs: ptkit record -- PROGRAM ARGS"
     )

@@ -11,7 +11,7 @@ import pytest
 import ptkit
 from ptkit import _core
 from ptkit.capture import driver, perf
-from ptkit.capture.found import Found
+from ptkit.capture.backend_probe import BackendProbe
 from ptkit.capture.options import plan_of
 from ptkit.cli.main import main
 from ptkit.cli.verbs import record
@@ -22,7 +22,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which perf has intel_pt, and the driver is loaded."""
     answer = {"missing": "", "remedy": "", "abilities": "4 address filters"}
     monkeypatch.setattr(_core, "query_perf", lambda what="packets": dict(answer))
-    monkeypatch.setattr(driver, "find", lambda what="packets": Found(abilities="version 0.1.0"))
+    monkeypatch.setattr(driver, "find", lambda what="packets": BackendProbe(abilities="version 0.1.0"))
 
 
 def plan(argv: list[str], **options: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ptkit.capture import program
-from ptkit.capture.found import Found
-from ptkit.capture.systems import here, posix, windows
+from ptkit.capture.backend_probe import BackendProbe
+from ptkit.capture.systems import platform, posix, windows
 from ptkit.errors import ConfigError
 
 ANSWER: dict[str, Any] = {
@@ -36,7 +36,7 @@ def test_both_systems_have_the_same_names() -> None:
 
 def test_the_driver_says_what_it_can_do() -> None:
     found = windows.find_driver(answer=ANSWER)
-    assert found == Found(
+    assert found == BackendProbe(
         abilities="version 1.2.3: ToPA output, one process, Branch Trace Store, "
         "4 address filters, MTC packets"
     )
@@ -51,7 +51,7 @@ def test_a_driver_without_branch_trace_store_says_so() -> None:
 
 def test_what_is_missing_has_its_remedy() -> None:
     answer = ANSWER | {"detail": "the driver is not loaded; install it; then start it"}
-    assert windows.find_driver(answer=answer) == Found(
+    assert windows.find_driver(answer=answer) == BackendProbe(
         "the driver is not loaded", "install it; then start it"
     )
 
@@ -60,7 +60,7 @@ def test_what_is_missing_has_its_remedy() -> None:
     ("head", "machine"),
     [
         (pe(0x8664), program.NATIVE),
-        (pe(0x14C), program.SMALL),
+        (pe(0x14C), program.I386),
         (pe(0xAA64), "AArch64"),
         (pe(0x1234), "PE machine 0x1234"),
         (pe(0x8664)[:-2], None),

@@ -14,7 +14,7 @@ from waiting import wait_for
 import ptkit
 from ptkit import _core
 from ptkit.capture import driver
-from ptkit.capture.found import Found
+from ptkit.capture.backend_probe import BackendProbe
 from ptkit.planning import plan_recording
 from ptkit.planning.packet_bytes import count_bytes
 from ptkit.planning.settings import Settings, factors
@@ -151,16 +151,16 @@ def test_other_options_are_unknown() -> None:
 def test_without_a_back_end_there_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = {"missing": "nothing", "remedy": "", "abilities": ""}
     monkeypatch.setattr(_core, "query_perf", lambda what="packets": dict(nothing))
-    monkeypatch.setattr(driver, "find", lambda *args, **more: Found("nothing"))
+    monkeypatch.setattr(driver, "find", lambda *args, **more: BackendProbe("nothing"))
     monkeypatch.setattr(ptkit.capture.backends, "_runs_programs", lambda: False)
-    with pytest.raises(ptkit.UnsupportedError, match="no back end works here; `ptkit doctor` says"):
+    with pytest.raises(ptkit.UnsupportedError, match="no back end works on this system; `ptkit doctor` says"):
         plan_recording(["true"])
 
 
 def test_attaching_needs_a_back_end_that_can() -> None:
     if any(one.name in ("perf", "driver") and one.available for one in ptkit.capture.probe()):
         pytest.skip("perf has intel_pt here")
-    with pytest.raises(ptkit.UnsupportedError, match="pid: no back end here can do this"):
+    with pytest.raises(ptkit.UnsupportedError, match="pid: no back end on this system can do this"):
         plan_recording(pid=os.getpid())
 
 

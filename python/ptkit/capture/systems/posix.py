@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from ptkit.capture import driver
-from ptkit.capture.found import Found
+from ptkit.capture.backend_probe import BackendProbe
 from ptkit.errors import ConfigError
 from ptkit.support.system import user_name
 
@@ -88,7 +88,7 @@ def machine_of_file(head: bytes) -> str | None:
     return None
 
 
-def find_driver(what: str = "packets") -> Found:
+def find_driver(what: str = "packets") -> BackendProbe:
     """Ask the driver: `what` is ``"packets"`` or ``"bts"``."""
     return driver.find(what=what)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ptkit import _core
-from ptkit.capture.found import Found
+from ptkit.capture.backend_probe import BackendProbe
 from ptkit.errors import ConfigError
 
 __all__ = [
@@ -70,7 +70,7 @@ def machine_of_file(head: bytes) -> str | None:
     return _MACHINES.get(machine, f"PE machine {machine:#x}")
 
 
-def find_driver(what: str = "packets", answer: dict[str, Any] | None = None) -> Found:
+def find_driver(what: str = "packets", answer: dict[str, Any] | None = None) -> BackendProbe:
     """Ask the driver.
 
     Parameters
@@ -83,13 +83,13 @@ def find_driver(what: str = "packets", answer: dict[str, Any] | None = None) -> 
     answer = _core.query_driver() if answer is None else answer
     if answer["detail"]:
         missing, _, remedy = answer["detail"].partition("; ")
-        return Found(missing, remedy)
+        return BackendProbe(missing, remedy)
     if what == "packets":
-        return Found(abilities=_abilities(answer))
+        return BackendProbe(abilities=_abilities(answer))
     if "bts" in answer["features"]:
-        return Found(abilities="whole processors, the kernel, too")
-    return Found(
-        "there is no Branch Trace Store here: the processor lacks it, or Windows keeps page tables of user "
+        return BackendProbe(abilities="whole processors, the kernel, too")
+    return BackendProbe(
+        "there is no Branch Trace Store on this system: the processor lacks it, or Windows keeps page tables of user "
         "code apart (KVA shadow)",
         "record packets",
     )

@@ -122,7 +122,7 @@ def _plan(options: argparse.Namespace) -> int:
 def _list_backends(options: argparse.Namespace) -> int:
     from ptkit import capture
     from ptkit.capture.output_file import place_warnings
-    from ptkit.capture.systems import here
+    from ptkit.capture.systems import platform
 
     backends = capture.probe()
     place = place_warnings(Path.cwd())
@@ -150,9 +150,9 @@ def _list_backends(options: argparse.Namespace) -> int:
             name = one.name if one is backend else f"  --{one.records.replace('_', '-')}"
             table.add_row(name, "yes" if one.available else "no", one.detail, one.remedy)
     screen = console()
-    screen.print(f"`ptkit record` uses: {best or 'nothing, as no back end works here'}")
+    screen.print(f"`ptkit record` uses: {best or 'nothing, as no back end works on this system'}")
     screen.print(table)
-    for line in here.describe():
+    for line in platform.describe():
         print(line)
     screen.print(f"decoders: {', '.join(engines)}")
     for sentence in place:

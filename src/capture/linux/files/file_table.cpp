@@ -11,7 +11,7 @@ bool names_file(const std::string& name, const std::string& path) {
 FileTable::Entry FileTable::find(const std::string& key, const std::string& path,
                                  const std::function<ParsedFile()>& parse) {
   const auto [at, fresh] = files_.try_emplace(key);
-  Known& known = at->second;
+  CachedFile& known = at->second;
   if (!fresh) return {known.number, {}, known.build_id};
   known.number = static_cast<std::int32_t>(files_.size() - 1);
   ParsedFile parsed = parse();

@@ -31,11 +31,11 @@ class FileTable {
                            const std::function<ParsedFile()>& parse);
 
  private:
-  struct Known {
+  struct CachedFile {
     std::int32_t number = -1;
     std::string build_id;
   };
-  std::map<std::string, Known> files_;
+  std::map<std::string, CachedFile> files_;
 };
 
 }  // namespace ptkit::capture

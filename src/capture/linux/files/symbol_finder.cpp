@@ -22,7 +22,7 @@ std::vector<FunctionPlace> SymbolFinder::find(const std::string& path, const std
                                               const std::function<MappedFile()>& open) {
   const std::lock_guard lock(mutex_);
   const auto [at, fresh] = files_.try_emplace(path);
-  Known& known = at->second;
+  CachedSymbol& known = at->second;
   if (fresh) known.file = open();
   const auto [places, unknown] = known.places.try_emplace(name);
   if (unknown) {

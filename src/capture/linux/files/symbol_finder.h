@@ -26,7 +26,7 @@ class SymbolFinder {
   [[nodiscard]] std::vector<std::string> similar(const std::string& name);
 
  private:
-  struct Known {
+  struct CachedSymbol {
     MappedFile file;
     std::map<std::string, std::vector<FunctionPlace>> places;  // by name
   };
@@ -35,7 +35,7 @@ class SymbolFinder {
 
   CodeReader reader_;
   std::mutex mutex_;
-  std::map<std::string, Known> files_;  // by path
+  std::map<std::string, CachedSymbol> files_;  // by path
 };
 
 }  // namespace ptkit::capture

@@ -9,7 +9,7 @@
 #include "capture/linux/process/pt_config.h"
 #include "capture/linux/session/filter_resolver.h"
 #include "capture/linux/session/switch_alignment.h"
-#include "capture/linux/session/unnamed_code.h"
+#include "capture/linux/session/missing_code.h"
 #include "trace/clock.h"
 #include "trace/warning_codes.h"
 
@@ -202,7 +202,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::start_backend() {
 }
 
 // Takes long, so it precedes configure(), after which rings fill. What the kernel generates in between is
-// found in the trace (save_unnamed_code()).
+// found in the trace (save_missing_code()).
 void HardwareRecorder::Session::find_kernel() {
   kernel_found_ = read_tsc();
   if (auto failure = kernel_.find_parts())
@@ -382,11 +382,11 @@ void HardwareRecorder::Session::align_switches_to_pips() {
     warnings_.push_back(std::move(warning));
 }
 
-void HardwareRecorder::Session::save_unnamed_code() {
+void HardwareRecorder::Session::save_missing_code() {
   if (!options_.levels.kernel || kernel_.parts().empty()) return;
   if (!kernel_.has_code(kernel_.parts().front().begin)) return;  // a warning says that all code is missing
   requests_.stop = false;
-  if (auto failure = capture::save_unnamed_code(*output_, kernel_, [this] { return !requests_.stop; }))
+  if (auto failure = capture::save_missing_code(*output_, kernel_, [this] { return !requests_.stop; }))
     warnings_.push_back(warn(WarningCode::KERNEL_CODE_MISSING, failure->detail));
 }
 
@@ -403,7 +403,7 @@ base::Result<RecordResult> HardwareRecorder::Session::finish() {
   info_.exit_status = target_.exit_status();
   write_info();  // with the TSC frequency measured over the whole recording
   align_switches_to_pips();
-  save_unnamed_code();
+  save_missing_code();
   if (options_.argv.empty()) output_->metadata(R"({"program": false})");
   for (trace::Warning& warning : processes_->warnings()) warnings_.push_back(std::move(warning));
   result.warnings = warnings_;

@@ -65,7 +65,7 @@ class HardwareRecorder::Session {
   void wait_for_program();
   void write_info();
   void align_switches_to_pips();
-  void save_unnamed_code();
+  void save_missing_code();
   [[nodiscard]] base::Result<RecordResult> finish();
 
   RecordOptions options_;

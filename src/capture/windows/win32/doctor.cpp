@@ -5,7 +5,7 @@
 #include "capture/device/config.h"
 #include "capture/windows/win32/device.h"
 #include "capture/windows/win32/machine.h"
-#include "capture/windows/words.h"
+#include "capture/windows/descriptions.h"
 
 namespace ptkit::capture::win32 {
 
@@ -15,7 +15,7 @@ using Lines = std::vector<std::string>;
 
 void add(Lines& out, std::span<const capture::Words> all, std::uint64_t bits) {
   for (const capture::Words& one : all)
-    out.push_back(((bits & one.code) != 0 ? "  yes  " : "  no   ") + std::string(one.words));
+    out.push_back(((bits & one.code) != 0 ? "  yes  " : "  no   ") + std::string(one.text));
 }
 
 std::string version_text(std::uint32_t version) {
@@ -30,9 +30,9 @@ void add_query(Lines& out, const ptkit_windows_query& query) {
                 " kHz, " + std::to_string(capture::capabilities_of(common).ranges()) + " address ranges");
   out.push_back("buffers:    up to " + std::to_string(common.most_bytes) + " bytes for each processor");
   out.emplace_back("what driver and processor can do:");
-  add(out, capture::feature_words(), common.features);
+  add(out, capture::feature_descriptions(), common.features);
   out.emplace_back("what this Windows is like:");
-  add(out, capture::system_words(), query.system);
+  add(out, capture::system_descriptions(), query.system);
 }
 
 base::Result<ptkit_windows_query> ask_driver() {

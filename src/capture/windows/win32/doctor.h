@@ -1,4 +1,4 @@
-// Says what works here.
+// Reports what works on this system.
 #pragma once
 
 #include <optional>

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Found"]
+__all__ = ["BackendProbe"]
 
 
 @dataclass(frozen=True)
-class Found:
+class BackendProbe:
     """What the driver, or perf, can do here, or why it cannot be used.
 
     Attributes
     ----------
     missing, remedy : str
-        Why it does not work here, and what to do; empty if it does.
+        Why it does not work on this system, and what to do; empty if it does.
     abilities : str
         What it can do here, as text.
     """

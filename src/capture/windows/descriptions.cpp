@@ -1,4 +1,4 @@
-#include "capture/windows/words.h"
+#include "capture/windows/descriptions.h"
 
 #include <array>
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace ptkit::capture {
 
 namespace {
 
-constexpr std::array<Words, 20> kReasons{{
+constexpr std::array<Description, 20> kReasons{{
     {PTKIT_REASON_NO_PT,
      "the processors have no Processor Trace; record on Intel processors from Broadwell on"},
     {PTKIT_REASON_HYPERVISOR,
@@ -45,11 +45,10 @@ constexpr std::array<Words, 20> kReasons{{
     {PTKIT_REASON_ERROR, "the trace unit reported an error, or left its buffer; begin anew"},
     {PTKIT_REASON_DENIED,
      "the trace unit reported an error, and a hypervisor runs below Windows, which may show Processor Trace "
-     "and "
-     "deny its use; switch Hyper-V and memory integrity off where that is acceptable, and restart"},
+     "and deny its use; switch Hyper-V and memory integrity off where that is acceptable, and restart"},
 }};
 
-constexpr std::array<Words, 8> kFeatures{{
+constexpr std::array<Description, 8> kFeatures{{
     {PTKIT_FEATURE_TOPA, "output to a table of regions (ToPA)"},
     {PTKIT_FEATURE_SINGLE_RANGE, "output to a single range (--single-range)"},
     {PTKIT_FEATURE_PROCESS, "one process, by CR3 (-p, a program)"},
@@ -60,7 +59,7 @@ constexpr std::array<Words, 8> kFeatures{{
     {PTKIT_FEATURE_VMX, "tracing while a hypervisor runs"},
 }};
 
-constexpr std::array<Words, 5> kSystem{{
+constexpr std::array<Description, 5> kSystem{{
     {PTKIT_SYSTEM_HYPERVISOR, "a hypervisor runs below Windows"},
     {PTKIT_SYSTEM_VBS, "virtualization-based security is on"},
     {PTKIT_SYSTEM_KVA_SHADOW, "user code has page tables of its own (KVA shadow)"},
@@ -96,13 +95,13 @@ constexpr std::array<Field, 15> kFields{{
 
 }  // namespace
 
-std::span<const Words> feature_words() noexcept { return kFeatures; }
+std::span<const Description> feature_descriptions() noexcept { return kFeatures; }
 
-std::span<const Words> system_words() noexcept { return kSystem; }
+std::span<const Description> system_descriptions() noexcept { return kSystem; }
 
 const char* reason_text(std::uint32_t reason) noexcept {
-  for (const Words& one : kReasons) {
-    if (one.code == reason) return one.words;
+  for (const Description& one : kReasons) {
+    if (one.code == reason) return one.text;
   }
   return "the driver gives a reason that this program does not know; install the driver that came with it";
 }
@@ -112,8 +111,7 @@ std::string recording_text(const ptkit_windows_query& query) {
     return std::string("recording:  impossible: ") + reason_text(query.reason);
   if ((query.system & PTKIT_SYSTEM_HYPERVISOR) == 0) return "recording:  possible";
   return "recording:  not certain: a hypervisor runs below Windows; it shows Processor Trace, and may deny "
-         "its "
-         "use (try it)";
+         "its use (try it)";
 }
 
 const char* field_text(std::uint32_t offset) noexcept {

@@ -1,4 +1,4 @@
-// Words for what the driver gives as numbers.
+// Descriptions of the numbers that the driver reports.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace ptkit::capture {
 
-struct Words {
+struct Description {
   std::uint64_t code = 0;
-  const char* words = "";
+  const char* text = "";
 };
 
 // What driver and processor can do: PTKIT_FEATURE_*.
-[[nodiscard]] std::span<const Words> feature_words() noexcept;
+[[nodiscard]] std::span<const Description> feature_descriptions() noexcept;
 // What a Windows is like: PTKIT_SYSTEM_*.
-[[nodiscard]] std::span<const Words> system_words() noexcept;
+[[nodiscard]] std::span<const Description> system_descriptions() noexcept;
 // Why a trace unit cannot be used, or stopped (PTKIT_REASON_*), and what to do about it.
 [[nodiscard]] const char* reason_text(std::uint32_t reason) noexcept;
 // Whether a recording can be expected to work: a line for `doctor`.

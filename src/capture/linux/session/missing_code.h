@@ -11,7 +11,7 @@ namespace ptkit::capture {
 
 // Reads the recorded trace once, from the bundle, and adds the pages of such code to the bundle as they are
 // now. Fails if code is gone, or if `go_on` ends the search.
-[[nodiscard]] std::optional<base::Failure> save_unnamed_code(BundleOutput& output, const KernelCode& kernel,
+[[nodiscard]] std::optional<base::Failure> save_missing_code(BundleOutput& output, const KernelCode& kernel,
                                                              const std::function<bool()>& go_on);
 
 }  // namespace ptkit::capture

@@ -1,4 +1,4 @@
-#include "capture/linux/session/unnamed_code.h"
+#include "capture/linux/session/missing_code.h"
 
 #include <algorithm>
 #include <set>
@@ -99,7 +99,7 @@ base::Failure missing(const std::vector<std::uint64_t>& pages) {
 
 }  // namespace
 
-std::optional<base::Failure> save_unnamed_code(BundleOutput& output, const KernelCode& kernel,
+std::optional<base::Failure> save_missing_code(BundleOutput& output, const KernelCode& kernel,
                                                const std::function<bool()>& go_on) {
   output.flush();
   if (output.failed() || !formats::is_file(output.path())) return {};

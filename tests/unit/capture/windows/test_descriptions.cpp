@@ -5,7 +5,7 @@
 #include <string>
 
 #include "capture/windows/requests.h"
-#include "capture/windows/words.h"
+#include "capture/windows/descriptions.h"
 
 namespace ptkit::capture {
 namespace {
@@ -37,10 +37,10 @@ TEST(WindowsWords, NamesTheOptionOfEachField) {
 }
 
 TEST(WindowsWords, HasWordsForEachBitOnce) {
-  for (const auto all : {feature_words(), system_words()}) {
+  for (const auto all : {feature_descriptions(), system_descriptions()}) {
     std::uint64_t bits = 0;
-    for (const Words& one : all) {
-      EXPECT_EQ(bits & one.code, 0U) << one.words;
+    for (const Description& one : all) {
+      EXPECT_EQ(bits & one.code, 0U) << one.text;
       bits |= one.code;
     }
     EXPECT_NE(bits, 0U);
