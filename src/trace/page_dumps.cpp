@@ -30,7 +30,7 @@ Overlap overlap(const CodeRegion& page, const CodeRegion& image) noexcept {
 
 }  // namespace
 
-void put_under_pages(TraceBundle& bundle, std::size_t added, const std::vector<std::int32_t>& over) {
+void order_below_page_dumps(TraceBundle& bundle, std::size_t added, const std::vector<std::int32_t>& over) {
   std::set<SpaceId> spaces;
   for (std::size_t i = added; i < bundle.code.size(); ++i) spaces.insert(bundle.code[i].space);
   for (const SpaceId space : spaces) {

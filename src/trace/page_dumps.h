@@ -13,7 +13,8 @@ namespace ptkit::trace {
 // The regions from `added` on are of images that the user gave: moves those of files before the first page
 // that the recording has for their space, so that its pages supply the code. `over`: files that were given as
 // code, which stay.
-void put_under_pages(TraceBundle& bundle, std::size_t added, const std::vector<std::int32_t>& over = {});
+void order_below_page_dumps(TraceBundle& bundle, std::size_t added,
+                            const std::vector<std::int32_t>& over = {});
 
 struct PageComparison {
   std::size_t pages = 0;      // regions of no file that overlap the image

@@ -345,9 +345,9 @@ void register_bundle(py::module_& module) {
            py::arg("in_memory") = py::none(),
            "in_memory: whether a PE file has the layout of memory; None: by its contents.")
       .def(
-          "put_under_pages",
+          "order_below_page_dumps",
           [](BundleHandle& self, std::size_t added, const std::vector<std::int32_t>& over) {
-            trace::put_under_pages(*self.bundle, added, over);
+            trace::order_below_page_dumps(*self.bundle, added, over);
           },
           py::arg("added"), py::arg("over") = std::vector<std::int32_t>{},
           "Images, regions from `added` on, name the pages of the recording; not the files `over`.")

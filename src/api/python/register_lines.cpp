@@ -10,7 +10,7 @@
 #include "packet/opcodes.h"
 #include "packet/text.h"
 #include "tables/text/fields.h"
-#include "trace/drakvuf.h"
+#include "trace/ptwrite_text.h"
 #include "trace/rtit_ctl.h"
 
 namespace ptkit::api::python {
@@ -262,8 +262,7 @@ py::list packet_texts(const Numbers& kind, const Numbers& payload, const Numbers
     packet.flags = static_cast<std::uint8_t>(flags.data()[row]);
     const packet::DumpText text = packet::dump_text(packet);
     std::string detail(std::string_view(text.detail));
-    if (annotated && packet.kind == packet::PacketKind::PTW)
-      detail += trace::drakvuf::annotation_text(packet.payload);
+    if (annotated && packet.kind == packet::PacketKind::PTW) detail += trace::ptwrite_text(packet.payload);
     texts.append(py::make_tuple(text.opcode, std::string_view(text.payload), detail));
   }
   return texts;
@@ -282,7 +281,7 @@ py::list event_texts(const Numbers& kind, const Numbers& payload, const Numbers&
     event.flags = static_cast<std::uint16_t>(flags.data()[row]);
     std::string text = flow::event_text(event);
     if (annotated && event.kind == flow::EventKind::PTWRITE) {
-      const std::string annotation = trace::drakvuf::annotation_text(event.payload);
+      const std::string annotation = trace::ptwrite_text(event.payload);
       if (!annotation.empty()) text.append(", ").append(annotation);
     }
     texts.append(py::cast(text));

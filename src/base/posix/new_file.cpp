@@ -22,11 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr mode_t kFileMode = 0600;
-constexpr mode_t kFolderMode = 0700;
 constexpr int kTries = 16;  // attempts if random names exist already
 
-// An unpredictable name.
-std::string random_name() {
+}  // namespace
+
+std::string random_file_name() {
   std::array<unsigned char, 8> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
   std::string name = ".ptkit-";
@@ -38,7 +38,8 @@ std::string random_name() {
   return name;
 }
 
-std::optional<Failure> refusal(int folder, const std::string& name, const std::string& path, bool is_folder) {
+std::optional<Failure> refused_name(int folder, const std::string& name, const std::string& path,
+                                    bool is_folder) {
   struct stat info {};
   if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode)) return {};
   if (is_folder && S_ISDIR(info.st_mode)) return {};
@@ -47,14 +48,12 @@ std::optional<Failure> refusal(int folder, const std::string& name, const std::s
       path + ": is " + file_kind(info.st_mode) + ", and only regular files are written; give another name"};
 }
 
-}  // namespace
-
 Failure cannot_write(const std::string& path, const char* what, int cause) {
   return {Status::IO_ERROR, 0, path + ": cannot " + what + ": " + std::strerror(cause)};
 }
 
 std::optional<Failure> refused_output(const std::string& path) {
-  return refusal(AT_FDCWD, path, path, false);
+  return refused_name(AT_FDCWD, path, path, false);
 }
 
 void set_owner(int fd, const std::optional<Owner>& owner) noexcept {
@@ -86,9 +85,9 @@ Result<NewFile> NewFile::create(const std::string& path) {
   const std::string parent = whole.parent_path().string();
   Fd folder(::open(parent.empty() ? "." : parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0) return cannot_write(path, "create", errno);
-  if (auto refused = refusal(folder.get(), name, path, false)) return *refused;
+  if (auto refused = refused_name(folder.get(), name, path, false)) return *refused;
   for (int i = 0; i < kTries; ++i) {
-    std::string written = random_name();
+    std::string written = random_file_name();
     if (written.empty()) break;
     Fd file(::openat(folder.get(), written.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                      kFileMode));
@@ -125,57 +124,6 @@ Result<unsigned> mode_of_new_file(const std::string& path) {
   if (!file.ok()) return file.failure();
   struct stat info {};
   return ::fstat(file.value().fd(), &info) == 0 ? unsigned{info.st_mode & kPermissions} : 0U;
-}
-
-NewFolder::NewFolder(std::string path, std::string written)
-    : path_(std::move(path)), written_(std::move(written)) {}
-
-NewFolder::NewFolder(NewFolder&& other) noexcept
-    : path_(std::move(other.path_)), written_(std::exchange(other.written_, {})) {}
-
-NewFolder::~NewFolder() {
-  std::error_code ignored;
-  if (!written_.empty()) fs::remove_all(written_, ignored);
-}
-
-Result<NewFolder> NewFolder::create(const std::string& path) {
-  if (auto refused = refusal(AT_FDCWD, path, path, true)) return *refused;
-  const fs::path parent = fs::path(path).parent_path();
-  for (int i = 0; i < kTries; ++i) {
-    const std::string name = random_name();
-    if (name.empty()) break;
-    std::string written = (parent / name).string();
-    if (::mkdir(written.c_str(), kFolderMode) == 0) return NewFolder(path, std::move(written));
-    if (errno != EEXIST) break;
-  }
-  return cannot_write(path, "create", errno);
-}
-
-std::optional<Failure> create_subfolder(const std::string& path) {
-  if (::mkdir(path.c_str(), kFolderMode) == 0 || errno == EEXIST) return std::nullopt;
-  return cannot_write(path, "create", errno);
-}
-
-std::optional<Failure> NewFolder::rename(const std::optional<Owner>& owner) {
-  std::error_code error;
-  if (owner) {  // the folder's mode is 0700 until here: no other user can change its contents
-    for (const fs::directory_entry& one : fs::recursive_directory_iterator(written_, error))
-      static_cast<void>(::lchown(one.path().c_str(), owner->user, owner->group));
-    set_owner(Fd(::open(written_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)).get(), owner);
-  }
-  std::string old;
-  if (fs::exists(fs::symlink_status(path_, error))) {
-    old = (fs::path(path_).parent_path() / random_name()).string();
-    if (::rename(path_.c_str(), old.c_str()) != 0) return cannot_write(path_, "replace", errno);
-  }
-  if (::rename(written_.c_str(), path_.c_str()) != 0) {
-    const int cause = errno;
-    if (!old.empty()) static_cast<void>(::rename(old.c_str(), path_.c_str()));
-    return cannot_write(path_, "create", cause);
-  }
-  written_.clear();
-  if (!old.empty()) fs::remove_all(old, error);
-  return std::nullopt;
 }
 
 }  // namespace ptkit::base

@@ -1,5 +1,5 @@
-// Files and folders that are written under a random name and renamed when complete. Other users can neither
-// read them nor redirect the writes to another file.
+// Files that are written under a random name and renamed when complete. Other users can neither read them nor
+// redirect the writes to another file.
 #pragma once
 
 #include <optional>
@@ -41,30 +41,12 @@ class NewFile {
   Fd file_;
 };
 
-// A folder (mode 0700) with a random name beside its final path.
-class NewFolder {
- public:
-  [[nodiscard]] static Result<NewFolder> create(const std::string& path);
-  NewFolder(NewFolder&& other) noexcept;
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-  NewFolder& operator=(NewFolder&&) = delete;
-  ~NewFolder();  // removes the folder and its contents unless it was renamed
+// An unpredictable name; empty: the system has no random bytes.
+[[nodiscard]] std::string random_file_name();
 
-  [[nodiscard]] const std::string& written() const noexcept { return written_; }  // the random path
-  // Changes the owner of all files in the folder and renames the folder. Replaces a file or folder of that
-  // name.
-  [[nodiscard]] std::optional<Failure> rename(const std::optional<Owner>& owner);
-
- private:
-  NewFolder(std::string path, std::string written);
-
-  std::string path_;
-  std::string written_;
-};
-
-// Creates a folder (mode 0700) inside a NewFolder. It may exist already.
-[[nodiscard]] std::optional<Failure> create_subfolder(const std::string& path);
+// The failure if `name` in `folder` exists and is no regular file; with `is_folder`, it may be a folder, too.
+[[nodiscard]] std::optional<Failure> refused_name(int folder, const std::string& name,
+                                                  const std::string& path, bool is_folder);
 
 // "PATH: cannot WHAT: cause".
 [[nodiscard]] Failure cannot_write(const std::string& path, const char* what, int cause);

@@ -40,9 +40,24 @@ bool OutputFile::write(Bytes bytes) {
   return true;
 }
 
-void OutputFile::cut(std::uint64_t size) noexcept {
-  if (::ftruncate(state_->open.get(), static_cast<::off_t>(size)) == 0)
-    static_cast<void>(::lseek(state_->open.get(), 0, SEEK_END));
+bool OutputFile::write_at(std::uint64_t offset, Bytes bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        ::pwrite(state_->open.get(), bytes.data(), bytes.size(), static_cast<::off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      state_->error = std::strerror(errno);
+      return false;
+    }
+    offset += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool OutputFile::cut(std::uint64_t size) noexcept {
+  return ::ftruncate(state_->open.get(), static_cast<::off_t>(size)) == 0 &&
+         ::lseek(state_->open.get(), 0, SEEK_END) >= 0;
 }
 
 std::optional<Failure> OutputFile::name() { return state_->file.rename(); }

@@ -25,8 +25,10 @@ class OutputFile {
 
   // Appends. False: error() says why.
   [[nodiscard]] bool write(Bytes bytes);
-  // Truncates the file to `size`: write() goes on there.
-  void cut(std::uint64_t size) noexcept;
+  // Overwrites earlier bytes; write() appends as before. False: error() says why.
+  [[nodiscard]] bool write_at(std::uint64_t offset, Bytes bytes);
+  // Drops bytes after `size`, or adds zeros up to there: write() continues there.
+  bool cut(std::uint64_t size) noexcept;
   // Gives the file its name, and replaces an earlier file.
   [[nodiscard]] std::optional<Failure> name();
   // After the last write(). False: error() says why.

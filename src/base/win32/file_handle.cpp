@@ -1,5 +1,6 @@
 #include "base/win32/file_handle.h"
 
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -21,6 +22,14 @@ namespace {
 }
 
 }  // namespace
+
+std::wstring random_file_name() {
+  constexpr std::wstring_view kDigits = L"0123456789abcdef";
+  std::random_device random;
+  std::wstring name = L".ptkit-";
+  for (int i = 0; i < 16; ++i) name += kDigits[random() % kDigits.size()];
+  return name;
+}
 
 Failure last_failure(const std::string& path, const char* what) {
   const std::error_code error(static_cast<int>(::GetLastError()), std::system_category());

@@ -1,4 +1,4 @@
-// Owns a HANDLE of a file that is open for reading.
+// Owns a HANDLE of a file that is open for reading; names of new files, and failures of the system.
 #pragma once
 
 #include <windows.h>
@@ -26,6 +26,9 @@ class FileHandle {
   explicit FileHandle(HANDLE handle) noexcept : handle_(handle) {}
   HANDLE handle_;
 };
+
+// An unpredictable name.
+[[nodiscard]] std::wstring random_file_name();
 
 // "PATH: cannot WHAT: " and the system's sentence for the last error of this thread.
 [[nodiscard]] Failure last_failure(const std::string& path, const char* what);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <random>
 #include <system_error>
 #include <utility>
 
@@ -19,14 +18,6 @@ namespace fs = std::filesystem;
 constexpr int kTries = 16;  // attempts if random names exist already
 
 std::string last_error() { return std::system_category().message(static_cast<int>(::GetLastError())); }
-
-std::wstring random_name() {
-  constexpr std::wstring_view kDigits = L"0123456789abcdef";
-  std::random_device random;
-  std::wstring name = L".ptkit-";
-  for (int i = 0; i < 16; ++i) name += kDigits[random() % kDigits.size()];
-  return name;
-}
 
 }  // namespace
 
@@ -65,7 +56,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   state->path = to_path(path);
   if (auto refused = refused_output(path)) return *refused;
   for (int i = 0; i < kTries && state->handle == INVALID_HANDLE_VALUE; ++i) {
-    fs::path name = state->path.parent_path() / random_name();
+    fs::path name = state->path.parent_path() / random_file_name();
     // It is renamed while it is open.
     state->handle = ::CreateFileW(name.c_str(), GENERIC_WRITE | DELETE, FILE_SHARE_READ | FILE_SHARE_DELETE,
                                   nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr);
@@ -92,10 +83,21 @@ bool OutputFile::write(Bytes bytes) {
   return true;
 }
 
-void OutputFile::cut(std::uint64_t size) noexcept {
+bool OutputFile::write_at(std::uint64_t offset, Bytes bytes) {
+  LARGE_INTEGER position{};
+  position.QuadPart = static_cast<LONGLONG>(offset);
+  if (::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) == 0) {
+    state_->error = last_error();
+    return false;
+  }
+  return write(bytes) && ::SetFilePointerEx(state_->handle, {}, nullptr, FILE_END) != 0;
+}
+
+bool OutputFile::cut(std::uint64_t size) noexcept {
   LARGE_INTEGER position{};
   position.QuadPart = static_cast<LONGLONG>(size);
-  if (::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) != 0) ::SetEndOfFile(state_->handle);
+  return ::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) != 0 &&
+         ::SetEndOfFile(state_->handle) != 0;
 }
 
 std::optional<Failure> OutputFile::name() {

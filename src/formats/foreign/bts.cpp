@@ -11,7 +11,7 @@ namespace ptkit::formats {
 
 namespace {
 
-bool sniff(const std::string&) { return false; }
+bool sniff_bts(const std::string&) { return false; }
 
 // Puts a ring in the order of execution, where that is known. A buffer with empty records has not wrapped.
 void put_in_order(trace::DsRecords& all, trace::DsLayout layout, const std::string& path,
@@ -26,8 +26,8 @@ void put_in_order(trace::DsRecords& all, trace::DsLayout layout, const std::stri
 }
 
 template <trace::DsLayout LAYOUT>
-base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
-                                            const OpenOptions& options) {
+base::Result<trace::TraceBundle> read_bts_bytes(const std::string& path, const trace::TraceBuffer& data,
+                                                const OpenOptions& options) {
   const std::optional<DsDump> dump = find_bts_buffer(data.bytes(), LAYOUT);
   if (!dump) {
     return bad_file(path,
@@ -54,20 +54,21 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
 }
 
 template <trace::DsLayout LAYOUT>
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+base::Result<trace::TraceBundle> read_bts(const std::string& path, const OpenOptions& options) {
   if (is_folder(path)) return bad_file(path, "expected a file with BTS records, found a folder");
   auto file = trace::TraceBuffer::map_file(path);
   if (!file.ok()) return file.failure();
-  return read_bytes<LAYOUT>(path, file.value(), options);
+  return read_bts_bytes<LAYOUT>(path, file.value(), options);
 }
 
 }  // namespace
 
-const Format kBtsFormat{"bts",   "a buffer of Branch Trace Store, records of 24 bytes",
-                        &sniff,  &read<trace::DsLayout::BITS64>,
-                        nullptr, &read_bytes<trace::DsLayout::BITS64>};
-const Format kBts32Format{"bts32", "a buffer of Branch Trace Store of a 32-bit system, records of 12 bytes",
-                          &sniff,  &read<trace::DsLayout::BITS32>,
-                          nullptr, &read_bytes<trace::DsLayout::BITS32>};
+const Format kBtsFormat{"bts",      "a buffer of Branch Trace Store, records of 24 bytes",
+                        &sniff_bts, &read_bts<trace::DsLayout::BITS64>,
+                        nullptr,    &read_bts_bytes<trace::DsLayout::BITS64>};
+const Format kBts32Format{
+    "bts32",    "a buffer of Branch Trace Store of a 32-bit system, records of 12 bytes",
+    &sniff_bts, &read_bts<trace::DsLayout::BITS32>,
+    nullptr,    &read_bts_bytes<trace::DsLayout::BITS32>};
 
 }  // namespace ptkit::formats

@@ -21,7 +21,6 @@ using trace::WarningCode;
 namespace {
 
 using drakvuf::Annotation;
-using drakvuf::Command;
 using drakvuf::Found;
 using drakvuf::Paging;
 
@@ -103,17 +102,17 @@ class Loader {
     const auto& all = found.annotations;
     for (std::size_t i = 0; i < all.size(); ++i) {
       now.offset = all[i].offset;
-      if (all[i].command == Command::TID) {
+      if (all[i].mark == trace::DrakvufMark::TID) {
         now.tid = all[i].data;
-      } else if (all[i].command == Command::CR3) {
-        const auto is_next_cr3 = [](const Annotation& one) { return one.command == Command::CR3; };
+      } else if (all[i].mark == trace::DrakvufMark::CR3) {
+        const auto is_next_cr3 = [](const Annotation& one) { return one.mark == trace::DrakvufMark::CR3; };
         const auto next =
             std::find_if(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(), is_next_cr3);
         while (pip != found.pips.end() && pip->offset < now.offset) ++pip;
         const bool near = pip != found.pips.end() && (next == all.end() || pip->offset < next->offset);
         now.space = space_of_half(all[i].data, near ? &*pip : nullptr);
         now.pid = bundle_.spaces[now.space].pid;
-        const bool with_tid = i + 1 < all.size() && all[i + 1].command == Command::TID &&
+        const bool with_tid = i + 1 < all.size() && all[i + 1].mark == trace::DrakvufMark::TID &&
                               all[i + 1].offset == now.offset + drakvuf::kPtwSize;
         now.tid = with_tid ? static_cast<std::int64_t>(all[++i].data) : trace::kNoId;
       } else {

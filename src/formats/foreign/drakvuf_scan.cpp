@@ -7,9 +7,6 @@
 
 namespace ptkit::formats::drakvuf {
 
-using trace::drakvuf::command_of;
-using trace::drakvuf::is_annotation;
-
 namespace {
 
 constexpr std::array<std::uint8_t, 2> kPtwBytes{0x02, 0x32};  // 8 bytes of payload, no FUP
@@ -42,7 +39,7 @@ class Scan {
       if (to - offset < kPtwSize) return;
       const auto payload = base::load_le<8>(stream_.data() + offset + kPtwBytes.size());
       add(offset, payload);
-      at += is_annotation(payload) ? static_cast<std::ptrdiff_t>(kPtwSize) : 1;
+      at += trace::is_drakvuf_mark(payload) ? static_cast<std::ptrdiff_t>(kPtwSize) : 1;
     }
   }
 
@@ -66,9 +63,9 @@ class Scan {
   }
 
   void add(std::uint64_t offset, std::uint64_t payload) {
-    if (!is_annotation(payload)) return;
-    if (command_of(payload) == Command::NO_DATA) ++found_.no_data;
-    found_.annotations.push_back({offset, command_of(payload), static_cast<std::uint32_t>(payload)});
+    if (!trace::is_drakvuf_mark(payload)) return;
+    if (trace::drakvuf_mark(payload) == trace::DrakvufMark::NO_DATA) ++found_.no_data;
+    found_.annotations.push_back({offset, trace::drakvuf_mark(payload), static_cast<std::uint32_t>(payload)});
   }
 
   // Goes to the next PSB, at the beginning or after an error. False: no PSB follows.

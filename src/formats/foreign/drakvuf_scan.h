@@ -6,17 +6,15 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "trace/drakvuf.h"
+#include "trace/ptwrite_text.h"
 
 namespace ptkit::formats::drakvuf {
-
-using trace::drakvuf::Command;
 
 inline constexpr std::uint64_t kPtwSize = 10;
 
 struct Annotation {
   std::uint64_t offset = 0;
-  Command command = Command::EVENT;
+  trace::DrakvufMark mark = trace::DrakvufMark::EVENT;
   std::uint32_t data = 0;
 };
 

@@ -88,7 +88,7 @@ Chain chain_of(base::Bytes bytes) {
   return chain_of(bytes, 0);
 }
 
-bool sniff_bytes(base::Bytes bytes) {
+bool sniff_ipttool_bytes(base::Bytes bytes) {
   const Chain chain = chain_of(bytes);
   if (chain.records.empty()) return false;
   const bool whole = bytes.size() - chain.end <= kHeaderBytes;
@@ -96,9 +96,9 @@ bool sniff_bytes(base::Bytes bytes) {
   return whole || driver || chain.cut;
 }
 
-bool sniff(const std::string& path) {
+bool sniff_ipttool(const std::string& path) {
   const auto data = trace::TraceBuffer::map_file(path);
-  return data.ok() && sniff_bytes(data.value().bytes());
+  return data.ok() && sniff_ipttool_bytes(data.value().bytes());
 }
 
 bool is_zero(std::uint8_t byte) noexcept { return byte == 0; }
@@ -135,8 +135,8 @@ void read_clock(const std::string& path, const Chain& chain, trace::TraceBundle&
   }
 }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
-                                            const OpenOptions&) {
+base::Result<trace::TraceBundle> read_ipttool_bytes(const std::string& path, const trace::TraceBuffer& data,
+                                                    const OpenOptions&) {
   const base::Bytes bytes = data.bytes();
   const Chain chain = chain_of(bytes);
   if (chain.records.empty()) {
@@ -157,10 +157,10 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
   return bundle;
 }
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+base::Result<trace::TraceBundle> read_ipttool(const std::string& path, const OpenOptions& options) {
   auto data = trace::TraceBuffer::map_file(path);
   if (!data.ok()) return data.failure();
-  return read_bytes(path, data.value(), options);
+  return read_ipttool_bytes(path, data.value(), options);
 }
 
 }  // namespace
@@ -168,10 +168,10 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
 const Format kIpttoolFormat{
     .name = "ipttool",
     .description = "threads' traces by Windows' driver (ipttool, winipt)",
-    .sniff = &sniff,
-    .read = &read,
-    .sniff_bytes = &sniff_bytes,
-    .read_bytes = &read_bytes,
+    .sniff = &sniff_ipttool,
+    .read = &read_ipttool,
+    .sniff_bytes = &sniff_ipttool_bytes,
+    .read_bytes = &read_ipttool_bytes,
     .unverified = true,
 };
 

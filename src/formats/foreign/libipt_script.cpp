@@ -98,13 +98,13 @@ Parts parts_of(const std::string& path) {
   return parts;
 }
 
-bool sniff(const std::string& path) {
+bool sniff_libipt_script(const std::string& path) {
   return is_folder(path) ? !parts_of(path).snapshots.empty() : is_file(path) && !base_of(path).empty();
 }
 
-class Loader {
+class LibiptScriptLoader {
  public:
-  Loader(const std::string& path, const OpenOptions& options) : path_(path), options_(options) {}
+  LibiptScriptLoader(const std::string& path, const OpenOptions& options) : path_(path), options_(options) {}
 
   base::Result<trace::TraceBundle> load(const Parts& parts) {
     for (const auto& [buffer, snapshots] : parts.snapshots) {
@@ -235,7 +235,7 @@ class Loader {
   std::size_t files_ = 0;  // number of sideband files read so far
 };
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+base::Result<trace::TraceBundle> read_libipt_script(const std::string& path, const OpenOptions& options) {
   const Parts parts = parts_of(path);
   if (parts.snapshots.empty())
     return bad_file(path, "expected files NAME-aux-idx0.bin, ... (libipt's scripts), found none");
@@ -246,7 +246,7 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
       return whole;
     }
   }
-  return Loader(path, options).load(parts);
+  return LibiptScriptLoader(path, options).load(parts);
 }
 
 }  // namespace
@@ -254,8 +254,8 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
 const Format kLibiptScriptFormat{
     .name = "libipt-script",
     .description = "NAME-aux-idxN.bin of libipt's scripts for perf.data",
-    .sniff = &sniff,
-    .read = &read,
+    .sniff = &sniff_libipt_script,
+    .read = &read_libipt_script,
     .unverified = true,
 };
 

@@ -21,7 +21,7 @@ using base::kPageBytes;
 constexpr std::size_t kAddressBytes = 8;
 constexpr std::string_view kDumpName = "pt_trace_dump_";
 
-bool sniff(const std::string& path) {
+bool sniff_libxdc(const std::string& path) {
   const bool has_trace = is_file(join(path, "trace")) || !numbered_files(path, kDumpName).empty();
   return is_folder(path) && has_trace &&
          (is_file(join(path, "page_cache.addr")) || is_file(join(path, "page_cache.dump")));
@@ -96,7 +96,7 @@ std::optional<base::Failure> add_streams(trace::TraceBundle& bundle, const std::
   return std::nullopt;
 }
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
+base::Result<trace::TraceBundle> read_libxdc(const std::string& path, const OpenOptions&) {
   trace::TraceBundle bundle;
   if (const auto failure = add_streams(bundle, path)) return *failure;
   auto addresses = member(path, "page_cache.addr");
@@ -118,7 +118,8 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
 
 }  // namespace
 
-const Format kLibxdcFormat{
-    "libxdc", "a folder with trace, page_cache.addr and page_cache.dump (libxdc, kAFL, Nyx)", &sniff, &read};
+const Format kLibxdcFormat{"libxdc",
+                           "a folder with trace, page_cache.addr and page_cache.dump (libxdc, kAFL, Nyx)",
+                           &sniff_libxdc, &read_libxdc};
 
 }  // namespace ptkit::formats

@@ -34,7 +34,7 @@ std::string document_path(const std::string& path) {
   return is_folder(path) ? join(path, "trace.json") : path;
 }
 
-bool sniff(const std::string& path) {
+bool sniff_lldb(const std::string& path) {
   if (is_folder(path)) return is_file(join(path, "trace.json"));
   const std::string head = first_bytes(path, 64);
   const auto first = head.find_first_not_of(" \t\r\n");
@@ -50,9 +50,9 @@ std::string plain_uuid(const std::string& uuid) {
   return plain;
 }
 
-class Loader {
+class LldbLoader {
  public:
-  explicit Loader(const std::string& document)
+  explicit LldbLoader(const std::string& document)
       : document_(document), folder_(parent_folder(document)), own_(folder_), json_(document) {}
 
   base::Result<trace::TraceBundle> load() {
@@ -269,8 +269,8 @@ class Loader {
   std::vector<std::string> trace_files_;
 };
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
-  return Loader(document_path(path)).load();
+base::Result<trace::TraceBundle> read_lldb(const std::string& path, const OpenOptions&) {
+  return LldbLoader(document_path(path)).load();
 }
 
 }  // namespace
@@ -278,8 +278,8 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
 const Format kLldbFormat{
     .name = "lldb",
     .description = "an LLDB trace bundle (trace.json with its files)",
-    .sniff = &sniff,
-    .read = &read,
+    .sniff = &sniff_lldb,
+    .read = &read_lldb,
     .names_files = true,
 };
 

@@ -9,12 +9,12 @@ namespace ptkit::formats {
 
 namespace {
 
-bool sniff(const std::string& path) { return !is_folder(path); }
+bool sniff_raw(const std::string& path) { return !is_folder(path); }
 
-bool sniff_bytes(base::Bytes) { return true; }
+bool sniff_raw_bytes(base::Bytes) { return true; }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
-                                            const OpenOptions& options) {
+base::Result<trace::TraceBundle> read_raw_bytes(const std::string& path, const trace::TraceBuffer& data,
+                                                const OpenOptions& options) {
   if (!options.without_psb && !has_early_psb(data.bytes())) {
     const std::string what = describe(data.bytes());
     const bool is_unknown = what.ends_with("unknown form");
@@ -35,15 +35,16 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
   return bundle;
 }
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+base::Result<trace::TraceBundle> read_raw(const std::string& path, const OpenOptions& options) {
   if (is_folder(path)) return bad_file(path, "expected a file with an Intel PT stream, found a folder");
   auto data = trace::TraceBuffer::map_file(path);
   if (!data.ok()) return data.failure();
-  return read_bytes(path, data.value(), options);
+  return read_raw_bytes(path, data.value(), options);
 }
 
 }  // namespace
 
-const Format kRawFormat{"raw", "a raw Intel PT stream", &sniff, &read, &sniff_bytes, &read_bytes};
+const Format kRawFormat{"raw",     "a raw Intel PT stream", &sniff_raw,
+                        &read_raw, &sniff_raw_bytes,        &read_raw_bytes};
 
 }  // namespace ptkit::formats

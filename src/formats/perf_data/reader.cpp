@@ -42,9 +42,11 @@ std::string data_path(const std::string& path) { return is_folder(path) ? join(p
 
 constexpr std::string_view kMagic = "PERFILE2";
 
-bool sniff(const std::string& path) { return first_bytes(data_path(path), kMagic.size()) == kMagic; }
+bool sniff_perf_data(const std::string& path) {
+  return first_bytes(data_path(path), kMagic.size()) == kMagic;
+}
 
-bool sniff_bytes(base::Bytes bytes) {
+bool sniff_perf_data_bytes(base::Bytes bytes) {
   return bytes.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
 }
 
@@ -55,9 +57,9 @@ bool is_x86(std::string_view architecture) noexcept {
   return architecture.empty() || architecture.starts_with("x86") || architecture == "amd64" || is_32_bit;
 }
 
-class Reader {
+class PerfDataReader {
  public:
-  Reader(const std::string& path, perf::File file, const OpenOptions& options)
+  PerfDataReader(const std::string& path, perf::File file, const OpenOptions& options)
       : path_(path),
         file_(std::move(file)),
         trailers_(file_.attrs()),
@@ -386,23 +388,27 @@ class Reader {
   std::optional<base::Failure> failure_;
 };
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+base::Result<trace::TraceBundle> read_perf_data(const std::string& path, const OpenOptions& options) {
   auto file = perf::File::open(data_path(path), is_folder(path) ? path : std::string());
   if (!file.ok()) return file.failure();
-  return Reader(path, std::move(file.value()), options).read();
+  return PerfDataReader(path, std::move(file.value()), options).read();
 }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& name, const trace::TraceBuffer& bytes,
-                                            const OpenOptions& options) {
+base::Result<trace::TraceBundle> read_perf_data_bytes(const std::string& name,
+                                                      const trace::TraceBuffer& bytes,
+                                                      const OpenOptions& options) {
   auto file = perf::File::of(name, bytes);
   if (!file.ok()) return file.failure();
-  return Reader(name, std::move(file.value()), options).read();
+  return PerfDataReader(name, std::move(file.value()), options).read();
 }
 
 }  // namespace
 
-const Format kPerfDataFormat{"perf.data",  "a recording by Linux perf (file, folder or pipe)",
-                             &sniff,       &read,
-                             &sniff_bytes, &read_bytes};
+const Format kPerfDataFormat{"perf.data",
+                             "a recording by Linux perf (file, folder or pipe)",
+                             &sniff_perf_data,
+                             &read_perf_data,
+                             &sniff_perf_data_bytes,
+                             &read_perf_data_bytes};
 
 }  // namespace ptkit::formats

@@ -69,8 +69,8 @@ bool has_room(std::uint64_t offset, base::Bytes bytes) {
          (offset == 0 && bytes.size() >= kElfHeaderBytes && same(bytes.first(kElfMagic.size()), kElfMagic));
 }
 
-std::string filter_of(trace::RangeKind kind, std::uint64_t place, std::uint64_t size) {
-  return (kind == trace::RangeKind::FILTER ? "filter " : "tracestop ") + base::hexadecimal(place) + "/" +
+std::string filter_of(trace::RangeKind kind, std::uint64_t offset, std::uint64_t size) {
+  return (kind == trace::RangeKind::FILTER ? "filter " : "tracestop ") + base::hexadecimal(offset) + "/" +
          base::hexadecimal(size);
 }
 
@@ -360,15 +360,15 @@ void Code::put(Process& process, const Item& item, Records& records) {
   }
   const trace::CodeRegion& region = bundle_.code[item.region];
   if (!agrees_[item.region]) return process.jit.put(region.address, bytes_of(region));
-  const Place place{region.address, size_of(region), region.file_offset,
-                    static_cast<std::size_t>(region.file)};
-  if (!map(process, item.tsc, place, records)) return;
+  const FileRange span{region.address, size_of(region), region.file_offset,
+                       static_cast<std::size_t>(region.file)};
+  if (!map(process, item.tsc, span, records)) return;
   // Saved bytes take precedence over a mapping without bytes.
-  const std::uint64_t end = place.address + place.size;
+  const std::uint64_t end = span.address + span.size;
   if (region.bytes.size() != 0)
-    process.jit.forget(place.address, end);
+    process.jit.forget(span.address, end);
   else
-    process.jit.remap(place.address, end);
+    process.jit.remap(span.address, end);
 }
 
 void Code::map_jit(Process& process, std::uint64_t tsc, Records& records) {
@@ -378,33 +378,33 @@ void Code::map_jit(Process& process, std::uint64_t tsc, Records& records) {
 }
 
 // False: a record of this mapping was already written.
-bool Code::map(Process& process, std::uint64_t tsc, const Place& place, Records& records) {
-  const std::uint64_t last = place.address + (place.size - 1);
-  const Mapped mapped{place.file, place.address - place.offset};
-  const auto there = process.mappings.find(place.address);
+bool Code::map(Process& process, std::uint64_t tsc, const FileRange& span, Records& records) {
+  const std::uint64_t last = span.address + (span.size - 1);
+  const Mapped mapped{span.file, span.address - span.offset};
+  const auto there = process.mappings.find(span.address);
   if (there != process.mappings.end() && there->second.last >= last && there->second.value == mapped)
     return false;
-  process.mappings.assign(place.address, last, mapped);
-  note_filters(process.image.space, place);
-  const CodeFile& file = files_[place.file];
+  process.mappings.assign(span.address, last, mapped);
+  note_filters(process.image.space, span);
+  const CodeFile& file = files_[span.file];
   const std::int64_t pid = process.image.pid;
   records.map({pid, pid, trace::kNoId, tsc},
-              {place.address, place.size, place.offset, file.path, file.build_id});
+              {span.address, span.size, span.offset, file.path, file.build_id});
   return true;
 }
 
 // ---- address ranges
 
 // perf compares branch targets with filters by file and offset.
-void Code::note_filters(trace::SpaceId space, const Place& place) {
-  const std::string& path = files_[place.file].path;
+void Code::note_filters(trace::SpaceId space, const FileRange& span) {
+  const std::string& path = files_[span.file].path;
   const auto note = [&](const trace::AddressRange& range) {
-    const std::uint64_t first = std::max(range.first, place.address);
-    const std::uint64_t last = std::min(range.last, place.address + (place.size - 1));
+    const std::uint64_t first = std::max(range.first, span.address);
+    const std::uint64_t last = std::min(range.last, span.address + (span.size - 1));
     if (range.kind == trace::RangeKind::OFF || first > last) return;
     // These characters end a file name in perf's filter syntax.
     if (path.find_first_of(" ,\t\n") != std::string::npos) is_filter_whole_ = false;
-    filters_.insert(filter_of(range.kind, place.offset + (first - place.address), last - first + 1) + "@" +
+    filters_.insert(filter_of(range.kind, span.offset + (first - span.address), last - first + 1) + "@" +
                     path);
   };
   for (const trace::AddressRange& range : bundle_.configuration.ranges) note(range);

@@ -55,7 +55,7 @@ class Code {
     std::uint64_t delta = 0;  // address - offset
     [[nodiscard]] bool operator==(const Mapped&) const = default;
   };
-  struct Place {
+  struct FileRange {  // bytes of a file at an address
     std::uint64_t address = 0;
     std::uint64_t size = 0;
     std::uint64_t offset = 0;  // file offset
@@ -103,9 +103,9 @@ class Code {
   void add_jit_file(const std::string& owner, const std::vector<Item>& items);
   void finish_jit_file(std::size_t number, JitElf& jit);
   void put(Process& process, const Item& item, Records& records);
-  [[nodiscard]] bool map(Process& process, std::uint64_t tsc, const Place& place, Records& records);
+  [[nodiscard]] bool map(Process& process, std::uint64_t tsc, const FileRange& span, Records& records);
   void map_jit(Process& process, std::uint64_t tsc, Records& records);
-  void note_filters(trace::SpaceId space, const Place& place);
+  void note_filters(trace::SpaceId space, const FileRange& span);
   void name_code();
 
   const trace::TraceBundle& bundle_;

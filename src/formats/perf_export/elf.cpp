@@ -183,14 +183,14 @@ std::optional<base::Failure> write_code_folder(const std::vector<CodeFile>& file
                                                const std::string& folder) {
   for (const CodeFile& file : files) {
     if (!file.is_written || file.build_id.size() < 4) continue;
-    std::string place = folder;
+    std::string path = folder;
     for (const std::string& name :
          {std::string(".build-id"), file.build_id.substr(0, 2), file.build_id.substr(2)}) {
-      place += '/' + name;
-      if (auto failure = base::create_subfolder(place)) return failure;
+      path += '/' + name;
+      if (auto failure = base::create_subfolder(path)) return failure;
     }
     const char* const name = file.path == "[vdso]" ? "/vdso" : "/elf";
-    if (auto failure = write_file(file, place + name)) return failure;
+    if (auto failure = write_file(file, path + name)) return failure;
   }
   return std::nullopt;
 }

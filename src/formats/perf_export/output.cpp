@@ -1,65 +1,73 @@
 #include "formats/perf_export/output.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "base/file_path.h"
 #include "formats/common/files.h"
 
 namespace ptkit::formats::perf {
 
-using base::cannot_write;
+namespace {
 
-Output::Output(std::string path, base::NewFile unnamed, std::FILE* file)
-    : path_(std::move(path)), unnamed_(std::move(unnamed)), file_(file) {}
+constexpr std::size_t kMostUnwritten = std::size_t{1} << 16U;  // records are small: one write for many
+
+}  // namespace
+
+Output::Output(std::string path, base::OutputFile file) : path_(std::move(path)), file_(std::move(file)) {}
 
 base::Result<Output> Output::create(const std::string& path) {
-  auto created = base::NewFile::create(path);
+  auto created = base::OutputFile::create(path);
   if (!created.ok()) return created.failure();
-  base::Fd descriptor = created.value().release();
-  std::FILE* const file = ::fdopen(descriptor.get(), "wb");
-  if (file == nullptr) return cannot_write(path, "create", errno);
-  static_cast<void>(descriptor.release());
-  return Output(path, std::move(created.value()), file);
+  return Output(path, std::move(created.value()));
 }
 
-void Output::fail(const char* what) {
-  if (!failure_) failure_ = cannot_write(path_, what, errno);
+void Output::fail() {
+  if (!failure_)
+    failure_ = base::Failure{base::Status::IO_ERROR, 0, path_ + ": cannot write: " + file_.error()};
+}
+
+void Output::flush() {
+  if (!failure_ && !file_.write(unwritten_)) fail();
+  unwritten_.clear();
 }
 
 void Output::put(base::Bytes bytes) {
   if (failure_) return;
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) return fail("write");
   size_ += bytes.size();
+  if (unwritten_.size() + bytes.size() > kMostUnwritten) flush();
+  if (bytes.size() <= kMostUnwritten) {
+    unwritten_.insert(unwritten_.end(), bytes.begin(), bytes.end());
+  } else if (!failure_ && !file_.write(bytes)) {
+    fail();
+  }
 }
 
 void Output::put_at(std::uint64_t offset, base::Bytes bytes) {
-  if (failure_) return;
-  const bool there = ::fseeko(file_.get(), static_cast<::off_t>(offset), SEEK_SET) == 0;
-  if (!there || std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size() ||
-      ::fseeko(file_.get(), static_cast<::off_t>(size_), SEEK_SET) != 0)
-    fail("write");
+  flush();
+  if (!failure_ && !file_.write_at(offset, bytes)) fail();
 }
 
 void Output::skip_to(std::uint64_t offset) {
-  if (failure_ || offset <= size_) return;
-  if (::fseeko(file_.get(), static_cast<::off_t>(offset), SEEK_SET) != 0) return fail("write");
+  if (offset <= size_) return;
+  flush();
+  if (failure_) return;
+  if (!file_.cut(offset)) return fail();
   size_ = offset;
 }
 
 std::optional<base::Failure> Output::keep() {
-  if (!failure_) base::set_owner(::fileno(file_.get()), base::sudo_caller());
-  // Some file systems report a full disk only when the file is closed.
-  if (!failure_ && std::fclose(file_.release()) != 0) fail("write");
-  if (!failure_) failure_ = unnamed_.rename();
+  flush();
+  if (!failure_ && !file_.close(base::sudo_caller())) fail();
+  if (!failure_) failure_ = file_.name();
   return failure_;
 }
 
 base::Result<base::NewFolder> create_folder(const std::string& path, const std::string& sign) {
   const std::string plain = without_slashes(path);
   std::error_code error;
-  if (std::filesystem::is_directory(plain, error) && !std::filesystem::exists(plain + "/" + sign, error)) {
+  if (std::filesystem::is_directory(base::to_path(plain), error) &&
+      !std::filesystem::exists(base::to_path(join(plain, sign)), error)) {
     return base::Failure{base::Status::IO_ERROR, 0,
                          plain + ": the folder exists and was not written by ptkit; choose another path"};
   }

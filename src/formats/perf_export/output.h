@@ -1,14 +1,14 @@
 // Output files and folders that get their names when they are complete. For .cpp files of this folder only.
 #pragma once
 
-#include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
-#include "base/posix/new_file.h"
 #include "base/status.h"
+#include "base/system/new_folder.h"
+#include "base/system/output_file.h"
 
 namespace ptkit::formats::perf {
 
@@ -26,15 +26,13 @@ class Output {
   [[nodiscard]] std::optional<base::Failure> keep();
 
  private:
-  struct Closer {
-    void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
-  };
-  Output(std::string path, base::NewFile unnamed, std::FILE* file);
-  void fail(const char* what);
+  Output(std::string path, base::OutputFile file);
+  void flush();
+  void fail();
 
   std::string path_;
-  base::NewFile unnamed_;
-  std::unique_ptr<std::FILE, Closer> file_;
+  base::OutputFile file_;
+  std::vector<std::uint8_t> unwritten_;  // bytes before size_ that the file does not have yet
   std::uint64_t size_ = 0;
   std::optional<base::Failure> failure_;
 };

@@ -24,14 +24,14 @@ using ptk::ChunkType;
 using ptk::IndexEntry;
 using trace::WarningCode;
 
-bool sniff_bytes(base::Bytes bytes) {
+bool sniff_ptk_bytes(base::Bytes bytes) {
   return bytes.size() >= ptk::kMagic.size() &&
          std::equal(ptk::kMagic.begin(), ptk::kMagic.end(), bytes.begin());
 }
 
-bool sniff(const std::string& path) {
+bool sniff_ptk(const std::string& path) {
   const std::string head = first_bytes(path, ptk::kMagic.size());
-  return sniff_bytes({reinterpret_cast<const std::uint8_t*>(head.data()), head.size()});
+  return sniff_ptk_bytes({reinterpret_cast<const std::uint8_t*>(head.data()), head.size()});
 }
 
 // Whether traces of so many bytes are unpacked into a file: more than a GiB, or an eighth of the free memory.
@@ -44,9 +44,9 @@ bool is_large(std::uint64_t trace) {
 // Maps ids, which the writer chose freely, to indexes in the bundle, which are contiguous.
 using Ids = std::map<std::uint32_t, std::size_t>;
 
-class Reader {
+class PtkReader {
  public:
-  Reader(std::string path, base::Bytes file, std::shared_ptr<const ptk::OpenFile> open)
+  PtkReader(std::string path, base::Bytes file, std::shared_ptr<const ptk::OpenFile> open)
       : path_(std::move(path)), file_(file), open_(std::move(open)) {}
 
   base::Result<trace::TraceBundle> read() {
@@ -388,21 +388,21 @@ class Reader {
   std::size_t missing_references_ = 0;
 };
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
+base::Result<trace::TraceBundle> read_ptk(const std::string& path, const OpenOptions&) {
   auto file = trace::TraceBuffer::map_file(path);
   if (!file.ok()) return file.failure();
   auto open = ptk::OpenFile::open(path);
   if (!open.ok()) return open.failure();
-  return Reader(path, file.value().bytes(), std::move(open.value())).read();
+  return PtkReader(path, file.value().bytes(), std::move(open.value())).read();
 }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& name, const trace::TraceBuffer& bytes,
-                                            const OpenOptions&) {
-  return Reader(name, bytes.bytes(), std::make_shared<const ptk::OpenFile>(bytes)).read();
+base::Result<trace::TraceBundle> read_ptk_bytes(const std::string& name, const trace::TraceBuffer& bytes,
+                                                const OpenOptions&) {
+  return PtkReader(name, bytes.bytes(), std::make_shared<const ptk::OpenFile>(bytes)).read();
 }
 
 }  // namespace
 
-const Format kPtkFormat{"ptk", "a ptkit bundle", &sniff, &read, &sniff_bytes, &read_bytes};
+const Format kPtkFormat{"ptk", "a ptkit bundle", &sniff_ptk, &read_ptk, &sniff_ptk_bytes, &read_ptk_bytes};
 
 }  // namespace ptkit::formats

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "packet/text.h"
-#include "trace/drakvuf.h"
+#include "trace/ptwrite_text.h"
 
 namespace ptkit::tables::text {
 namespace {
@@ -35,7 +35,7 @@ void add_packet(TextBuffer& out, const PacketField& field, std::size_t row) {
   const packet::DumpText text = packet::dump_text(packet);
   std::string annotation;
   if (field.annotated && packet.kind == packet::PacketKind::PTW)
-    annotation = trace::drakvuf::annotation_text(packet.payload);
+    annotation = trace::ptwrite_text(packet.payload);
   const std::size_t begin = out.size();
   out.add(text.opcode);
   if (text.payload.size() + text.detail.size() == 0) return;

@@ -28,7 +28,7 @@ std::shared_ptr<TraceBundle> page_and_image() {
   auto bundle = std::make_shared<TraceBundle>();
   bundle->files.push_back({"image", "", {}, {}});
   bundle->code = {region(0, 0x1000, {1, 2, 3, 4}, -1), region(0, 0x1000, {1, 9, 3, 4, 5, 6}, 0)};
-  put_under_pages(*bundle, 1);
+  order_below_page_dumps(*bundle, 1);
   return bundle;
 }
 
@@ -50,7 +50,7 @@ TEST(PageDumps, RecordedFilesAndRawCodeKeepTheirOrder) {
   bundle.files.resize(4);
   bundle.code = {region(0, 0x1000, {1}, 0), region(0, 0x2000, {1}, -1), region(0, 0x3000, {1}, 1),
                  region(0, 0x2000, {2}, 2), region(0, 0x2000, {3}, -1), region(0, 0x2000, {4}, 3)};
-  put_under_pages(bundle, 3);
+  order_below_page_dumps(bundle, 3);
   EXPECT_EQ(files_of(bundle), (std::vector<int>{0, 2, 3, -1, 1, -1}));
   EXPECT_EQ(bundle.code[5].bytes.bytes()[0], 3);
 }
@@ -59,7 +59,7 @@ TEST(PageDumps, PagesOfOneSpaceMoveNothing) {
   TraceBundle bundle;
   bundle.files.resize(1);
   bundle.code = {region(1, 0x1000, {1}, -1), region(0, 0x1000, {2}, -1), region(0, 0x1000, {3}, 0)};
-  put_under_pages(bundle, 1);
+  order_below_page_dumps(bundle, 1);
   EXPECT_EQ(files_of(bundle), (std::vector<int>{-1, -1, 0}));
 }
 

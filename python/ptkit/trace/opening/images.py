@@ -155,7 +155,7 @@ class _GivenImages:
                 if last <= reach[1]:
                     continue
             reach = space, last, number
-        self._bundle.put_under_pages(self._recorded, self._files_of_code)
+        self._bundle.order_below_page_dumps(self._recorded, self._files_of_code)
 
     def _refuse(self, one: _Item, other: _Item, first: int, last: int) -> None:
         where, remedy = (

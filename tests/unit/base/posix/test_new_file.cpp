@@ -12,6 +12,7 @@
 
 #include "base/posix/new_file.h"
 #include "base/system/new_contents.h"
+#include "base/system/new_folder.h"
 
 namespace ptkit::base {
 namespace {
