@@ -2,8 +2,8 @@
 """Fails on an include or import that goes upward, or sideways between folders of equal level.
 
 Levels are those of tools/layout.toml: a file may include from its own folder and from lower levels only.
-kernel/ includes only itself, by levels of its folders and sub-folders, and its files form no circle. Nothing
-but tests includes tests/.
+Modules of Python form no circle, nor do imports for types alone. kernel/ includes only itself, by levels of
+its folders and sub-folders, and its files form no circle. Nothing but tests includes tests/.
 
 The portable folders include no header of POSIX but in src/base/posix, and none of Windows but in
 src/base/win32.
@@ -11,6 +11,7 @@ src/base/win32.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -150,6 +151,64 @@ def python_problems() -> list[str]:
     return problems
 
 
+def find_circle(edges: dict[str, set[str]]) -> list[str]:
+    """Nodes of a circle, the first one also last; empty if there is none."""
+    finished: set[str] = set()
+
+    def visit(node: str, way: list[str]) -> list[str]:
+        if node in way:
+            return [*way[way.index(node) :], node]
+        if node in finished:
+            return []
+        for other in sorted(edges.get(node, ())):
+            if circle := visit(other, [*way, node]):
+                return circle
+        finished.add(node)
+        return []
+
+    return next((circle for node in sorted(edges) if (circle := visit(node, []))), [])
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a module of Python."""
+    parts = path.relative_to(ROOT / "python").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_names(path: Path) -> list[tuple[str, str]]:
+    """Module and name of each import of a file, also of those for types alone, and of those in functions."""
+    found = []
+    package = module_name(path).split(".")[: None if path.name == "__init__.py" else -1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found += [(module, alias.name) for alias in node.names]
+    return found
+
+
+def python_circles() -> list[str]:
+    """Circles of imports among modules. What is imported from `ptkit` itself is of the module that has it."""
+    package = ROOT / "python" / "ptkit"
+    paths = {module_name(path): path for path in sorted(package.rglob("*.py"))}
+    modules = {*paths, "ptkit._core"}
+    root = package / "__init__.py"
+    homes = {name: module for module, name in imported_names(root) if name} if root.exists() else {}
+    edges: dict[str, set[str]] = {}
+    for own, path in paths.items():
+        targets = set()
+        for module, name in imported_names(path):
+            if f"{module}.{name}" in modules:
+                targets.add(f"{module}.{name}")
+            else:
+                targets.add(homes.get(name, "") if module == "ptkit" and name else module)
+        edges[own] = (targets & modules) - {own}
+    circle = find_circle(edges)
+    return [f"python/ptkit: circle of imports: {' -> '.join(circle)}"] if circle else []
+
+
 # tests/unit/<folder> may include headers of its own folder and of the shared one.
 SHARED_TESTS = "support"
 
@@ -179,24 +238,6 @@ def resolve(path: Path, target: str, *folders: Path) -> Path | None:
         if (folder / target).is_file():
             return (folder / target).resolve()
     return None
-
-
-def find_circle(edges: dict[str, set[str]]) -> list[str]:
-    """Nodes of a circle, the first one also last; empty if there is none."""
-    finished: set[str] = set()
-
-    def visit(node: str, way: list[str]) -> list[str]:
-        if node in way:
-            return [*way[way.index(node) :], node]
-        if node in finished:
-            return []
-        for other in sorted(edges.get(node, ())):
-            if circle := visit(other, [*way, node]):
-                return circle
-        finished.add(node)
-        return []
-
-    return next((circle for node in sorted(edges) if (circle := visit(node, []))), [])
 
 
 def kernel_level(place: tuple[str, str]) -> tuple[int, int] | None:
@@ -300,7 +341,7 @@ def test_problems() -> list[str]:
 
 
 def main() -> int:
-    problems = cpp_problems() + python_problems() + kernel_problems() + test_problems()
+    problems = cpp_problems() + python_problems() + python_circles() + kernel_problems() + test_problems()
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -35,7 +35,8 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_public_methods_are_documented() -> None:
     for kind in (ptkit.Trace, ptkit.Table, ptkit.TraceInfo, ptkit.StreamInfo, ptkit.Recorder, ptkit.Filter):
-        for name, member in vars(kind).items():
+        for name in dir(kind):
+            member = inspect.getattr_static(kind, name)
             if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
                 assert inspect.getdoc(member), f"{kind.__name__}.{name}"
 

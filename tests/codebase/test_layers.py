@@ -54,6 +54,44 @@ def test_upward_include_is_found(tmp_path: Path) -> None:
     assert len(problems_in(tmp_path, files)) == 6
 
 
+CIRCLES = {
+    "of types": {
+        "table/table.py": "if TYPE_CHECKING:\n    from ptkit.table.show import Shown\n",
+        "table/show.py": "from ptkit.table.table import Table\n",
+    },
+    "in a function": {
+        "table/table.py": "def show():\n    from ptkit.table import show\n",
+        "table/show.py": "from ptkit.table.table import Table\n",
+    },
+    "of names of ptkit": {
+        "__init__.py": "if TYPE_CHECKING:\n    from ptkit.trace.facade import Trace\n",
+        "trace/facade.py": "from ptkit.trace.view import View\n",
+        "trace/view.py": "from ptkit import Trace\n",
+    },
+    "by relative imports": {
+        "table/table.py": "from .show import shown\n",
+        "table/show.py": "from . import table\n",
+    },
+}
+
+
+@pytest.mark.parametrize("kind", CIRCLES)
+def test_circle_of_python_modules_is_found(kind: str, tmp_path: Path) -> None:
+    files = {f"python/ptkit/{name}": text for name, text in CIRCLES[kind].items()}
+    (problem,) = problems_in(tmp_path, files)
+    first, *others = problem.removeprefix("python/ptkit: circle of imports: ").split(" -> ")
+    assert len(others) == 2
+    assert others[-1] == first
+
+
+def test_names_of_ptkit_that_it_has_itself_form_no_circle(tmp_path: Path) -> None:
+    files = {
+        "python/ptkit/__init__.py": "if TYPE_CHECKING:\n    from ptkit import export as export\n",
+        "python/ptkit/export/__init__.py": "from ptkit import __version__, _core\n",
+    }
+    assert problems_in(tmp_path, files) == []
+
+
 def test_posix_outside_its_folder_is_found(tmp_path: Path) -> None:
     files = {
         "src/base/a.h": "#include <cerrno>\n",
@@ -223,8 +261,8 @@ def test_shared_python_does_not_import_tests(tmp_path: Path) -> None:
     assert problem == "tests/support/wheels.py:1: tests/support imports test_walk, a module of tests"
 
 
-# Members of `Trace`, and of the core's objects in it, that other stages once reached by duck typing.
-PRIVATE = ("_bundle", "_opened", "_session", "_settings")
+# Members of `Trace`, of the core's objects in it, and of `Table` that other stages once reached.
+PRIVATE = ("_arrays", "_bundle", "_context", "_open", "_opened", "_session", "_settings", "_times")
 
 
 def _reached(text: str) -> list[str]:

@@ -80,7 +80,7 @@ def test_errors_name_the_image_file(open_trace: Any, loop: Any) -> None:
     arrays = {name: errors[name].copy() for name in errors.columns}
     arrays["file"][:] = 0
     arrays["flags"] |= np.uint8(ptkit.ErrorFlag.FILE_KNOWN)
-    runs = {name: run.copy() for name, run in errors._runs.arrays.items()}
+    runs = {name: run.copy() for name, run in errors.data.runs.arrays.items()}
     named = from_core("errors", (1, arrays, runs), context=TableContext(files=("/lib/x.so",)))
     assert ": image /lib/x.so, addresses [0x1000, 0x2000); " in named.messages()[0]
 

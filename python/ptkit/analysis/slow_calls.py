@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -13,8 +14,10 @@ from ptkit import _core
 from ptkit.analysis.call_branches import EdgeWork, edge_work
 from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
+from ptkit.support.text import counted, one_line
 from ptkit.table import Table
 from ptkit.table.distinct_names import distinct_names
+from ptkit.table.html import Cell, html_table
 
 __all__ = ["CallComparison", "CallDifference", "Choice", "compare_calls"]
 
@@ -27,6 +30,13 @@ _Rows = TypeVar("_Rows", CallTable, NDArray[np.intp])
 SLOW, FAST = 1, 2
 _DIGITS = 6  # of a number of calls: a share such as 0.57 is no binary fraction
 _TO = " -> "  # between the ends of an edge
+_MOST_ROWS = 10
+_PARTS = (
+    ("functions", "function", "instructions"),
+    ("lines", "line", "instructions"),
+    ("edges", "edge", "instructions"),
+    ("times", "time", "TSC ticks"),
+)
 _AWAY = {"untraced": "packets disabled", "switched": "other threads", "lost": "control flow lost"}
 
 
@@ -149,9 +159,7 @@ class CallComparison:
         )
 
     def _repr_html_(self) -> str:
-        from ptkit.analysis.comparison_html import comparison_html
-
-        return comparison_html(self)
+        return _html(self)
 
     def example(self, number: int) -> CallTable:
         """The call with this ``id``: a row of `slow` or `fast`."""
@@ -376,3 +384,48 @@ def _of_times(
         for side, one in zip(sides, values, strict=True)
     ]
     return CallDifference(kind, name, slow, fast, slow_share, fast_share, *examples)
+
+
+def _html(comparison: CallComparison) -> str:
+    """Build a table for each kind of difference, of those with most extra work, for a notebook."""
+    found = comparison
+    shown = distinct_names(found._full_names())
+    by = "instructions" if found.by == "instructions" else "time"
+    head = (
+        f"<p><b>{escape(one_line(shown[found.function_full]))}</b>: {len(found.slow):,} slow and "
+        f"{len(found.fast):,} fast of {counted(found.calls, 'call')}, by {by}. All numbers are means over "
+        "the calls.</p>"
+    )
+    tables = [
+        _html_of(differences, shown, noun, unit)
+        for name, noun, unit in _PARTS
+        if (differences := getattr(found, name))
+    ]
+    return head + "".join(tables)
+
+
+def _html_of(differences: Sequence[CallDifference], shown: Mapping[str, str], noun: str, unit: str) -> str:
+    heads = [
+        Cell(noun, is_text=True),
+        Cell("extra", title="slow less fast", unit=unit),
+        Cell("slow", unit=unit),
+        Cell("fast", unit=unit),
+        Cell("slow", title="in a slow call", unit="times" if noun != "time" else "share"),
+        Cell("fast", title="in a fast call", unit="times" if noun != "time" else "share"),
+        Cell("example", title="id of a slow call that has it"),
+    ]
+    rows = [
+        [
+            Cell(one._with(shown), title=one.name_full, is_text=True),
+            Cell(f"{one.extra:+,.0f}" if one.kind != "gap" else f"{one.extra:+.2f}"),
+            *(
+                Cell(f"{value:,.0f}" if one.kind != "gap" else f"{value:.2f}")
+                for value in (one.slow, one.fast)
+            ),
+            *(Cell(f"{value:,.2f}") for value in (one.slow_count, one.fast_count)),
+            Cell("-" if one.slow_example is None else str(one.slow_example)),
+        ]
+        for one in differences[:_MOST_ROWS]
+    ]
+    left_out = len(differences) - len(rows)
+    return html_table(heads, rows, f"{left_out:,} more in the attribute {noun}s" if left_out > 0 else "")

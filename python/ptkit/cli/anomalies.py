@@ -14,7 +14,6 @@ from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import say
 from ptkit.cli.stacks import fit, line_width, note, place_names
-from ptkit.decode import Query
 from ptkit.support.text import counted
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -28,9 +27,7 @@ _NO_CALL = "*"  # marks targets of returns that are no return addresses
 def print_anomalies(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any], losses: Losses) -> int:
     """Print a line for each anomaly, stream by stream, up to the limit; how many there are."""
     with decoding(trace, streams=selection.chosen_streams(trace, options)):
-        query = Query(**chosen)  # type: ignore[typeddict-item]
-        query["columns"] = _COLUMNS
-        frames, anomalies = trace._frames(query, "native")
+        frames, anomalies = trace.calls_and_anomalies(**{**chosen, "columns": _COLUMNS})
     losses.count(frames)
     shown = anomalies if options.all else anomalies[: options.limit]
     if options.json:
@@ -54,7 +51,7 @@ def _print(trace: Trace, shown: Table, options: argparse.Namespace) -> None:
     names = "rva and symbol" if options.rva else "symbol"
     clock, writer = Clock(trace, None), LineWriter(trace, names, short=common.has_short_names(options))
     writer.begin(shown)
-    if trace._times.span is None:
+    if trace.open_parts.times.span is None:
         heads.append("instruction")
         writer.number("instruction", "decimal")
     else:

@@ -82,7 +82,7 @@ def print_around(trace: Trace, options: argparse.Namespace, chosen: dict[str, An
     time = _time(trace, options)
     window = _window(trace, options.window)
     low, high = max(time - window, 0), min(time + window, _LAST_TSC - 1)
-    trace._times.check(low, high + 1, "--around takes s, ms, us, ns and %, too: --around 10ms")
+    trace.open_parts.times.check(low, high + 1, "--around takes s, ms, us, ns and %, too: --around 10ms")
     owners = {name: chosen[name] for name in ("stream", "cpu", "tid", "pid") if name in chosen}
     streams = selection.chosen_streams(trace, options)
     at = trace.at_times([time], clock="tsc", **owners)
@@ -109,14 +109,14 @@ def _time(trace: Trace, options: argparse.Namespace) -> int:
         ns = int(Decimal(number.replace(",", "")) * _NANOSECONDS[unit or "ns"])
     except InvalidOperation:
         raise ConfigError(f"--around {number}: times of --clock {options.clock} are decimal") from None
-    first, _ = trace._clocks.intervals([ns], options.clock)
+    first, _ = trace.open_parts.clocks.intervals([ns], options.clock)
     return int(first[0])
 
 
 def _window(trace: Trace, moment: selection.Moment) -> int:
     """Half the length of the window in ticks."""
     if moment is None:
-        if not trace._times.knows_seconds:
+        if not trace.open_parts.times.knows_seconds:
             return _DEFAULT_TICKS
         moment = _DEFAULT_WINDOW
     return selection.length(trace, moment, "--window")

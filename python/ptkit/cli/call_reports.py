@@ -111,7 +111,7 @@ def measure_of(trace: Trace, options: argparse.Namespace) -> str:
 
 def has_real_times(trace: Trace) -> bool:
     """Whether the trace has times, and they are not an emulator's."""
-    return trace._times.span is not None and trace.info.recording.get("backend") != EMULATOR
+    return trace.open_parts.times.span is not None and trace.info.recording.get("backend") != EMULATOR
 
 
 def _choice(text: str) -> float | int | tuple[str, str]:
@@ -142,7 +142,7 @@ def print_call_report(trace: Trace, options: argparse.Namespace, chosen: dict[st
 
 def _histogram(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
     name, of = options.histogram, measure_of(trace, options)
-    ranges = trace._ranges_of(name)
+    ranges = trace.open_parts.ranges_of(name)
     with decoding(trace, streams=selection.chosen_streams(trace, options)):
         calls = trace.calls(frames=options.frames, **chosen | {"symbol": name}) if ranges else None
         if not calls:  # imported functions have no address; the others are for what an error lists
@@ -172,10 +172,10 @@ def _bins(found: CallHistogram) -> list[dict[str, int]]:
 def _print_bins(trace: Trace, calls: CallTable, found: CallHistogram, options: argparse.Namespace) -> None:
     """Print a line for each bin, with a bar for its calls."""
     by_time = found.unit != "instructions"
-    in_ns = by_time and trace._times.knows_seconds
+    in_ns = by_time and trace.open_parts.times.knows_seconds
     if in_ns:  # with limits that are round
         lengths, known = calls.lengths("time")
-        ns = trace._times.length_ns(lengths[known])
+        ns = trace.open_parts.times.length_ns(lengths[known])
         found = histogram(ns, "ns", found.unknown, None)
     bins = _bins(found)
     total = max(sum(one["total"] for one in bins), 1)

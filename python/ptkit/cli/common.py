@@ -444,11 +444,11 @@ def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = 
         )
     if warn:
         note_decimals(options, partial(_has_code, trace))
-    trace._say_with(_say_warning if warn else _keep_warning)
-    trace._keep_nothing()
+    trace.open_parts.print_warnings_by(_say_warning if warn else _keep_warning)
+    trace.open_parts.keep_nothing()
     names = getattr(options, "symbol", None) or ()
     for name in (names,) if isinstance(names, str) else names:
-        trace._ranges.of_symbol(name)
+        trace.open_parts.ranges.of_symbol(name)
     for sentence in trace.info.warnings if warn else ():
         _say_warning(sentence)
     return trace

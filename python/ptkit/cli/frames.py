@@ -190,7 +190,7 @@ def frames_of_call(
     """
     most = None if lines is None else lines * (_FRAMES_PER_LINE if folds else 1)
     before = 0  # calls of the streams before
-    for stream in trace._scope.streams(Query(**chosen)):  # type: ignore[typeddict-item]
+    for stream in trace.open_parts.scope.streams(Query(**chosen)):  # type: ignore[typeddict-item]
         here = chosen | {"stream": stream}
         tops, count = OuterFrames(1), 0
         for part in losses.counted(_parts(trace, ["id", "depth", "tid"], here)):
@@ -221,7 +221,7 @@ def _no_frames(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Tabl
 
 def _parts(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Iterator[Table]:
     """Selected frames in the order in which they end, with progress."""
-    streams = list(trace._scope.streams(Query(**chosen)))  # type: ignore[typeddict-item]
+    streams = list(trace.open_parts.scope.streams(Query(**chosen)))  # type: ignore[typeddict-item]
     with decoding(trace, streams=streams):
         for stream in streams:
             here = chosen | {"stream": stream}

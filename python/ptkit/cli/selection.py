@@ -187,7 +187,7 @@ def selection(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
         chosen["taken"] = options.taken
     # The plan says what is wrong before anything is printed.
     table = "branches" if {"kind", "taken"} & chosen.keys() and options.verb != "events" else "events"
-    trace._plan(table, Query(**chosen))  # type: ignore[typeddict-item]
+    trace.open_parts.plan(table, Query(**chosen))  # type: ignore[typeddict-item]
     if getattr(options, "whole_calls", False):
         if interval is None:
             raise ConfigError("--whole-calls goes with --time: without it, all calls are whole")
@@ -201,7 +201,7 @@ def _ticks(trace: Trace, interval: tuple[Moment, Moment]) -> tuple[int | None, i
     if begin is not None and end is not None and begin > end:
         raise ConfigError("--time: FROM must be below TO")
     low, high = 0 if begin is None else begin, 2**64 - 1 if end is None else end
-    trace._times.check(low, high, "--time takes s, ms, us, ns and %, too: --time 10ms-20ms")
+    trace.open_parts.times.check(low, high, "--time takes s, ms, us, ns and %, too: --time 10ms-20ms")
     return begin, end
 
 
@@ -220,14 +220,14 @@ def tick(trace: Trace, moment: tuple[str, str], option: str) -> int:
     if unit == "%":
         if value > 100:
             raise ConfigError(f"{option}: {text}% is more than 100%")
-        return trace._times.ticks("percent", value)
-    return trace._times.ticks("seconds", value * _SECONDS[unit])
+        return trace.open_parts.times.ticks("percent", value)
+    return trace.open_parts.times.ticks("seconds", value * _SECONDS[unit])
 
 
 def length(trace: Trace, moment: tuple[str, str], option: str) -> int:
     """Turn a length of time into TSC ticks; errors as of `tick`."""
     ticks = tick(trace, moment, option)
-    first = trace._times.span[0] if trace._times.span is not None else 0
+    first = trace.open_parts.times.span[0] if trace.open_parts.times.span is not None else 0
     return ticks - first if moment[1] else ticks
 
 
@@ -235,7 +235,7 @@ def chosen_streams(trace: Trace, options: argparse.Namespace) -> list[int]:
     """Indices of the streams that have what is selected."""
     names = ("stream", "cpu", "tid", "pid")
     query = {name: found for name in names if (found := getattr(options, name, None))}
-    return list(trace._scope.streams(Query(**query)))  # type: ignore[typeddict-item]
+    return list(trace.open_parts.scope.streams(Query(**query)))  # type: ignore[typeddict-item]
 
 
 def passes(
@@ -294,7 +294,7 @@ def report_no_rows(trace: Trace, options: argparse.Namespace, rows: int) -> None
         f"--{name.replace('_', '-')}" for name in ("taken", "not_taken") if getattr(options, name, False)
     ]
     if rows == 0 and given and options.limit != 0:
-        span = f"; the trace spans {trace._times.text()}" if "--time" in given else ""
+        span = f"; the trace spans {trace.open_parts.times.text()}" if "--time" in given else ""
         say(f"ptkit {options.verb}: note: no rows match {', '.join(given)}{span}", errors=True)
 
 

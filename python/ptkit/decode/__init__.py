@@ -16,7 +16,8 @@ from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, read_lines
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.moments import overlapping, read_ptwrites, read_times
 from ptkit.decode.opened import Opened, OpenTrace, Settings
-from ptkit.decode.plan import Plan, Query, plan_of
+from ptkit.decode.plan import Plan, plan_of
+from ptkit.decode.query import Query
 from ptkit.decode.read import ALL_EDGES, iterate, read, whole_edges
 from ptkit.decode.scope import Range, Scope
 

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.errors import ConfigError
+from ptkit.support.text import counted
+from ptkit.table.html import Cell, html_table
 
 __all__ = ["CallHistogram", "histogram"]
 
 _STEPS = (1, 2, 5)
 _LAST = 2**63 - 1
+_BAR = 20  # characters
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,7 @@ class CallHistogram:
     unknown: int
 
     def _repr_html_(self) -> str:
-        from ptkit.decode.histogram_html import histogram_html
-
-        return histogram_html(self)
+        return _html(self)
 
 
 def histogram(
@@ -88,3 +89,33 @@ def _checked(bins: Sequence[int]) -> NDArray[np.int64]:
     if len(limits) < 2 or limits[0] < 0 or limits[-1] > _LAST or any(a >= b for a, b in pairwise(limits)):
         raise ConfigError("bins: give at least two ascending limits of 63 bits, such as [0, 100, 10_000]")
     return np.array(limits, np.int64)
+
+
+def _html(histogram: CallHistogram) -> str:
+    """Build a table of the bins, with bars, for a notebook."""
+    unit = histogram.unit
+    counts, totals = histogram.counts.tolist(), histogram.totals.tolist()
+    limits, sum_of_all, most = histogram.limits.tolist(), max(sum(totals), 1), max([*counts, 1])
+    heads = [
+        Cell("from", unit=unit),
+        Cell("to below", unit=unit),
+        Cell("calls"),
+        Cell("", is_text=True),
+        Cell("sum", title="of all calls of the bin", unit=unit),
+        Cell("share", title="of the sum of all calls"),
+    ]
+    rows = [
+        [
+            Cell(f"{low:,}"),
+            Cell(f"{high:,}"),
+            Cell(f"{count:,}"),
+            Cell("\u2588" * -(-count * _BAR // most), is_text=True),
+            Cell(f"{total:,}"),
+            Cell(f"{total / sum_of_all:.1%}"),
+        ]
+        for low, high, count, total in zip(limits[:-1], limits[1:], counts, totals, strict=True)
+    ]
+    footer = f"{counted(sum(counts), 'call')} by {unit}"
+    if histogram.unknown:
+        footer += f"; of {histogram.unknown:,} more the length is not known"
+    return html_table(heads, rows, footer)

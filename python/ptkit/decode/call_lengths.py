@@ -79,7 +79,7 @@ class CallLengths(Table):
         True
         """
         lengths, known = self.lengths(of)
-        if "flags" in self._arrays:
+        if "flags" in self.data.arrays:
             whole = ~np.asarray(self["begins_before"] | self["ends_after"])
             lengths, known = lengths[whole], known[whole]
         unit = "instructions" if of == "instructions" else "TSC ticks"

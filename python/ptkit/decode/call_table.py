@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +13,15 @@ from ptkit.decode.call_lengths import CallLengths
 from ptkit.decode.call_names import one_function
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ColumnError, ConfigError
-from ptkit.table import Runs, Table
+from ptkit.table import Table
 from ptkit.table.table import from_core
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ptkit.decode.scope import Range
+    from ptkit.table import Columns
+    from ptkit.table.base import BaseTable
 
 __all__ = ["FRAME_VIEWS", "TREE_COLUMNS", "CallTable", "check_frames", "check_sums", "function_columns"]
 
@@ -117,30 +119,14 @@ class CallTable(CallLengths):
     @classmethod
     def of(cls, table: Table, notes: _core.CallNotes) -> CallTable:
         """Make one of a table of frames, and of what the core noted of them."""
-        calls = cls(
-            table._schema,
-            len(table),
-            table._arrays,
-            table._runs,
-            columns=table._columns,
-            context=table._context,
-            errors=table.errors,
-            gaps=table.gaps,
-        )
+        calls = cls(table.data, columns=table.columns, errors=table.errors, gaps=table.gaps)
         calls._notes = notes
         return calls
 
     def _part(
-        self,
-        rows: int,
-        arrays: Mapping[str, NDArray[Any] | _core.RunColumn],
-        runs: Runs | None,
-        *,
-        columns: Sequence[str],
-        errors: Table | None,
-        gaps: Table | None,
+        self, data: Columns, columns: Sequence[str], errors: BaseTable | None, gaps: BaseTable | None
     ) -> Self:
-        part = super()._part(rows, arrays, runs, columns=columns, errors=errors, gaps=gaps)
+        part = super()._part(data, columns, errors, gaps)
         part._notes = self._notes
         return part
 
@@ -234,19 +220,19 @@ class CallTable(CallLengths):
     def numbers_of(self, name: str, ranges: Sequence[Range]) -> NDArray[np.intp]:
         """Numbers of the function of a name, or of a pattern, that these calls are of: see `one_function`."""
         functions = self._function_rows()
-        counts = np.bincount(self._arrays[self._FUNCTION], minlength=len(functions))
+        counts = np.bincount(self.data.arrays[self._FUNCTION], minlength=len(functions))
         return one_function(functions, counts, name, ranges)
 
     def of_function(self, name: str, ranges: Sequence[Range]) -> Self:
         """The calls of that function."""
-        return self[np.isin(self._arrays[self._FUNCTION], self.numbers_of(name, ranges))]
+        return self[np.isin(self.data.arrays[self._FUNCTION], self.numbers_of(name, ranges))]
 
     def _function_rows(self) -> Table:
-        return from_core("functions", self._noted("compare").names(), context=self._context)
+        return from_core("functions", self._noted("compare").names(), context=self.data.context)
 
     def outermost(self, functions: NDArray[np.intp]) -> NDArray[np.intp]:
         """Rows of frames of these functions that have no such frame below."""
-        chosen = np.isin(self._arrays[self._FUNCTION], functions).astype(np.uint8)
+        chosen = np.isin(self.data.arrays[self._FUNCTION], functions).astype(np.uint8)
         outer = self._noted("compare").outermost(self._summed("compare"), len(self), {"chosen": chosen})
         return np.flatnonzero(outer)
 
@@ -282,17 +268,17 @@ class CallTable(CallLengths):
 
     def _summed(self, what: str) -> dict[str, NDArray[Any]]:
         """Columns that sums are made of."""
-        missing = [name for name in (*self.SUMMED, self._FUNCTION) if name not in self._arrays]
+        missing = [name for name in (*self.SUMMED, self._FUNCTION) if name not in self.data.arrays]
         if missing:
             raise ColumnError(
                 f"{what}: the calls lack columns {', '.join(missing)}: read them without columns=[...], or "
                 f"ask trace.{'functions' if what == 'functions' else 'call_tree'}()"
             )
-        assert self._runs is not None
-        more = (self._LEVEL,) if self._LEVEL in self._arrays else ()
-        arrays = {name: self._arrays[name] for name in (*self.SUMMED, self._FUNCTION, *more)}
-        return {**arrays, "space": self._runs.spread("space")}
+        assert self.data.runs is not None
+        more = (self._LEVEL,) if self._LEVEL in self.data.arrays else ()
+        arrays = {name: self.data.arrays[name] for name in (*self.SUMMED, self._FUNCTION, *more)}
+        return {**arrays, "space": self.data.runs.spread("space")}
 
     def _sums(self, table: str, rows: Any, columns: Sequence[str]) -> Table:
-        sums = from_core(table, rows, context=self._context, errors=self.errors, gaps=self.gaps)
+        sums = from_core(table, rows, context=self.data.context, errors=self.errors, gaps=self.gaps)
         return sums[list(columns)]

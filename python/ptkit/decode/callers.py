@@ -13,7 +13,7 @@ from ptkit.decode.caller_chains import Chains, most_shared_with_ancestors
 from ptkit.decode.scope import Range
 from ptkit.support.memory import ask
 from ptkit.support.schema import schema_of
-from ptkit.table import Table
+from ptkit.table import Columns, Table
 
 __all__ = ["callers_of"]
 
@@ -70,7 +70,8 @@ def callers_of(tree: Table, name: str, ranges: Sequence[Range], depth: int | Non
     arrays = {one: found[one].astype(schema.columns[one].dtype) for one in schema.names("stored")}
     for array in arrays.values():
         array.flags.writeable = False
-    return Table(schema, len(rows), arrays, None, context=tree._context, errors=tree.errors, gaps=tree.gaps)
+    data = Columns(schema, len(rows), arrays, context=tree.data.context)
+    return Table(data, errors=tree.errors, gaps=tree.gaps)
 
 
 class _Trie(NamedTuple):

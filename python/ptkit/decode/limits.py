@@ -1,8 +1,8 @@
-"""Rows between two places of a stream: by stream offset, instruction, or order of events."""
+"""Rows between two stream positions: by stream offset, instruction, or order of events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +12,9 @@ from ptkit.errors import ConfigError
 from ptkit.support.arguments import LAST_ADDRESS, integer
 
 if TYPE_CHECKING:
-    from ptkit.decode.plan import Plan
     from ptkit.table import Table
 
-__all__ = ["Limits", "columns_of", "kept_parts", "offset_limits"]
+__all__ = ["Limits", "columns_of", "offset_limits", "rows_between"]
 
 #: What limits rows, and [low, high) of it: ``"offset"``, ``"instruction"``, ``"order"``.
 Limits = Mapping[str, tuple[int, int]]
@@ -53,18 +52,18 @@ def columns_of(table: str, limits: Limits) -> set[str]:
 
 
 def _bounds(table: Table, name: str) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """First and last place of each row."""
+    """First and last position of each row."""
     key = table.name, name
     if key in _ENDS:
         begin, end = _ENDS[key]
-        return table._arrays[begin], table._arrays[end]
-    first = table._arrays[name]
+        return table.data.arrays[begin], table.data.arrays[end]
+    first = table.data.arrays[name]
     if key in _LENGTHS:
-        return first, first + np.maximum(table._arrays[_LENGTHS[key]], 1).astype(np.uint64) - np.uint64(1)
+        return first, first + np.maximum(table.data.arrays[_LENGTHS[key]], 1).astype(np.uint64) - np.uint64(1)
     return first, first
 
 
-def _between(table: Table, limits: Limits) -> tuple[NDArray[np.bool_], bool]:
+def rows_between(table: Table, limits: Limits) -> tuple[NDArray[np.bool_], bool]:
     """Which rows lie between the limits, and whether later rows of the stream may."""
     kept = np.ones(len(table), np.bool_)
     more = True
@@ -74,22 +73,3 @@ def _between(table: Table, limits: Limits) -> tuple[NDArray[np.bool_], bool]:
         kept &= (last >= np.uint64(low)) & ~after
         more = more and not after.any()
     return kept, more
-
-
-def _side(side: Table | None, limits: Limits) -> Table | None:
-    """Errors or gaps between the limits; without a limit that they have, all."""
-    known = {name: limit for name, limit in limits.items() if name in ("offset", "order")}
-    return None if side is None else side[_between(side, known)[0]]
-
-
-def kept_parts(plan: Plan, parts: Iterator[Table]) -> Iterator[Table]:
-    """Rows between the limits of a plan; reading ends where no more can come."""
-    of_sides = {**plan.limits, **plan.side_limits}
-    for part in parts:
-        rows, more = _between(part, plan.limits)
-        kept = part[rows]
-        kept.errors, kept.gaps = _side(part.errors, of_sides), _side(part.gaps, of_sides)
-        if len(kept) or kept.errors or kept.gaps:
-            yield kept
-        if not more and len(plan.streams) == 1:
-            return

@@ -13,7 +13,7 @@ from ptkit import _core
 from ptkit.decode.plan import Plan
 from ptkit.decode.read import iterate, read
 from ptkit.support.schema import schema_of
-from ptkit.table import Table
+from ptkit.table import Columns, Table
 
 __all__ = ["BLOCK_COLUMNS", "EDGE_COLUMNS", "read_lines"]
 
@@ -192,13 +192,5 @@ def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
         "instructions": instructions[order],
         "self_instructions": instructions[order],
     }
-    return Table(
-        schema_of("functions"),
-        lines,
-        arrays,
-        None,
-        columns=plan.shown,
-        context=plan.context,
-        errors=branches.errors,
-        gaps=branches.gaps,
-    )
+    data = Columns(schema_of("functions"), lines, arrays, context=plan.context)
+    return Table(data, columns=plan.shown, errors=branches.errors, gaps=branches.gaps)

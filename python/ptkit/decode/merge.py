@@ -20,7 +20,7 @@ MERGE_BYTES = 48
 
 def _keys(table: Table, before: int = 0) -> NDArray[np.uint64]:
     """Times of one stream's rows that never go back."""
-    tsc = table._arrays["tsc"].copy()
+    tsc = table.data.arrays["tsc"].copy()
     known = table.known("tsc")
     if known is not None:
         tsc[~known] = 0

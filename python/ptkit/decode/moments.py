@@ -17,7 +17,7 @@ from ptkit.decode.read import iterate, read
 from ptkit.errors import ConfigError
 from ptkit.support import memory
 from ptkit.support.schema import schema_of
-from ptkit.table import Table
+from ptkit.table import Columns, Table
 from ptkit.table.cells import read_only
 from ptkit.table.table import concatenate, from_core
 
@@ -64,16 +64,9 @@ def read_ptwrites(plan: Plan) -> Table:
             # Without code, other branches can come between the packet and the PTWRITE.
             flags = np.where(events["ip_known"], flags, flags & ~np.uint16(_core.MomentFlag.INNERMOST))
         arrays["flags"] = arrays["flags"] | flags
-    table = Table(
-        schema_of("ptwrites"),
-        len(events),
-        {name: read_only(arrays[name]) for name in plan.stored},
-        events._runs,
-        columns=plan.shown,
-        context=plan.context,
-        errors=events.errors,
-        gaps=events.gaps,
-    )
+    stored = {name: read_only(arrays[name]) for name in plan.stored}
+    data = Columns(schema_of("ptwrites"), len(events), stored, events.data.runs, plan.context)
+    table = Table(data, columns=plan.shown, errors=events.errors, gaps=events.gaps)
     return sorted_by_time(table) if plan.merges else table
 
 
@@ -141,7 +134,7 @@ def read_times(plan: Plan, least: NDArray[np.uint64], most: NDArray[np.uint64]) 
     arrays["time"] = read_only(order.astype(np.uint64)[arrays["time"].astype(np.int64)])
     table = from_core("at_times", (count, arrays, runs), columns=plan.shown, context=plan.context)
     kept = table[_of_threads(table, plan.selection)] if plan.selection else table
-    return kept[np.argsort(kept._arrays["time"], kind="stable")]
+    return kept[np.argsort(kept.data.arrays["time"], kind="stable")]
 
 
 def _of_threads(table: Table, selection: dict[str, Any]) -> NDArray[np.bool_]:
@@ -204,8 +197,8 @@ def _between(plan: Plan, stream: int, time: tuple[int, int], low: int) -> tuple[
 
 def _reaches(table: Table, low: int) -> NDArray[np.bool_]:
     """Rows with a time that do not end before `low`."""
-    error = table._arrays["tsc_error"]
-    ends = table._arrays["tsc"] + error.astype(np.uint64)
+    error = table.data.arrays["tsc_error"]
+    ends = table.data.arrays["tsc"] + error.astype(np.uint64)
     known = table.known("tsc")
     reaches = (ends >= np.uint64(low)) | (error == _NO_LIMIT)
     return np.asarray(reaches if known is None else reaches & known)

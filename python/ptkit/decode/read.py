@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ptkit import _core
-from ptkit.decode.limits import kept_parts
+from ptkit.decode.limits import Limits, rows_between
 from ptkit.decode.merge import MERGE_BYTES, merge_in_time, sorted_by_time
 from ptkit.decode.plan import Plan
 from ptkit.errors import ConfigError, DecodeError, OutOfMemoryError
 from ptkit.support import memory
 from ptkit.support.arguments import integer
 from ptkit.support.schema import schema_of
-from ptkit.table import Runs, Table
+from ptkit.table import Columns, Runs, Table
 from ptkit.table.table import concatenate, from_core
 
 if TYPE_CHECKING:
@@ -276,21 +276,32 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
         if count or has_sides:
             if count < rows:
                 arrays = {name: array[:count] for name, array in arrays.items()}
-            yield Table(
-                schema,
-                count,
-                arrays,
-                kept,
-                columns=plan.shown,
-                context=plan.context,
-                errors=sides[0],
-                gaps=sides[1],
-            )
+            data = Columns(schema, count, arrays, kept, plan.context)
+            yield Table(data, columns=plan.shown, errors=sides[0], gaps=sides[1])
 
 
 def _parts_in_time(plan: Plan, rows: int) -> Iterator[Table]:
     each = [_parts(replace(plan, streams=(stream,)), min(rows, _MERGE_ROWS)) for stream in plan.streams]
     return merge_in_time(each, rows)
+
+
+def _side_between(side: Table | None, limits: Limits) -> Table | None:
+    """Errors or gaps between the limits; without a limit that they have, all."""
+    known = {name: limit for name, limit in limits.items() if name in ("offset", "order")}
+    return None if side is None else side[rows_between(side, known)[0]]
+
+
+def _kept_parts(plan: Plan, parts: Iterator[Table]) -> Iterator[Table]:
+    """Rows between the limits of a plan; reading ends where no more can come."""
+    of_sides = {**plan.limits, **plan.side_limits}
+    for part in parts:
+        rows, more = rows_between(part, plan.limits)
+        kept = part[rows]
+        kept.errors, kept.gaps = _side_between(part.errors, of_sides), _side_between(part.gaps, of_sides)
+        if len(kept) or kept.errors or kept.gaps:
+            yield kept
+        if not more and len(plan.streams) == 1:
+            return
 
 
 def iterate(plan: Plan, rows: int, reuse: bool) -> Iterator[Table]:
@@ -309,4 +320,4 @@ def iterate(plan: Plan, rows: int, reuse: bool) -> Iterator[Table]:
     else:
         in_place = reuse and not (plan.raises and plan.table == "errors")
         parts = _parts_in_place(plan, rows) if in_place else _parts(plan, rows)
-    return kept_parts(plan, parts) if plan.limits else parts
+    return _kept_parts(plan, parts) if plan.limits else parts

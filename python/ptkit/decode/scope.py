@@ -10,7 +10,7 @@ from ptkit.errors import ConfigError
 from ptkit.support.arguments import LAST_ADDRESS, integers
 
 if TYPE_CHECKING:
-    from ptkit.decode.plan import Query
+    from ptkit.decode.query import Query
     from ptkit.info import TraceInfo
 
 #: First and last address, and the only space that is meant (None: every one).

@@ -14,7 +14,7 @@ from ptkit.errors import ConfigError
 from ptkit.support.arguments import LAST_ADDRESS, flag, integer, member, several
 
 if TYPE_CHECKING:
-    from ptkit.decode.plan import Query
+    from ptkit.decode.query import Query
 
 # What selects nothing: an empty list would select everything.
 _NOWHERE = (1, 0, None)

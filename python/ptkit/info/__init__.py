@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from ptkit.info.facts import MissingFile, ModuleInfo, ProcessInfo, StreamInfo
 from ptkit.info.lines import EMULATED_TIMES, EMULATOR
 from ptkit.info.model import (
     EFFECTIVE,
     LINEAR,
-    MissingFile,
-    ModuleInfo,
     PacketCounts,
-    ProcessInfo,
-    StreamInfo,
     TraceInfo,
     complete,
     count_packets,

@@ -15,7 +15,7 @@ from ptkit.support.schema import BRANCH_RECORD
 from ptkit.support.text import counted
 
 if TYPE_CHECKING:
-    from ptkit.info.model import ModuleInfo, ProcessInfo, StreamInfo, TraceInfo
+    from ptkit.info.facts import ModuleInfo, ProcessInfo, StreamInfo, TraceFacts
 
 __all__ = ["EMULATED_TIMES", "EMULATOR", "lines_of"]
 
@@ -30,12 +30,12 @@ _PDB = re.compile("[0-9a-f]{32}-[0-9a-f]{1,8}")
 _Line = tuple[str, str]
 
 
-def lines_of(info: TraceInfo, *, verbose: bool = False) -> list[_Line]:
+def lines_of(info: TraceFacts, *, verbose: bool = False) -> list[_Line]:
     """Names and texts of the lines.
 
     Parameters
     ----------
-    info : TraceInfo
+    info : TraceFacts
     verbose : bool
         All lines, also those that only a decoder needs.
 
@@ -101,7 +101,7 @@ def _process_line(process: ProcessInfo) -> str:
     return "; ".join(parts)
 
 
-def _other_spaces(info: TraceInfo) -> Iterator[_Line]:
+def _other_spaces(info: TraceFacts) -> Iterator[_Line]:
     """Address spaces and threads of which the process is not known."""
     for index, (pid, cr3) in enumerate(info.spaces):
         if index and pid is None:
@@ -116,7 +116,7 @@ def _module_line(module: ModuleInfo) -> str:
     return f"{module.base:#x}, {module.size:#x} bytes{where}  {module.path}"
 
 
-def _streams(info: TraceInfo, verbose: bool) -> Iterator[_Line]:
+def _streams(info: TraceFacts, verbose: bool) -> Iterator[_Line]:
     """The largest streams, in their order."""
     numbers = range(len(info.streams))
     shown = nlargest(_MOST_LINES["stream"], numbers, key=lambda number: info.streams[number].size)
@@ -127,7 +127,7 @@ def _streams(info: TraceInfo, verbose: bool) -> Iterator[_Line]:
         yield "stream", _more(len(info.streams) - len(shown))
 
 
-def _registers(info: TraceInfo) -> Iterator[_Line]:
+def _registers(info: TraceFacts) -> Iterator[_Line]:
     """What a decoder needs."""
     yield "clock", _clock(info)
     if info.rtit_ctl is not None:
@@ -136,7 +136,7 @@ def _registers(info: TraceInfo) -> Iterator[_Line]:
         yield "IP payloads", _payloads(info)
 
 
-def _recorded(info: TraceInfo) -> list[tuple[str, str]]:
+def _recorded(info: TraceFacts) -> list[tuple[str, str]]:
     said = info.recording
     parts = [f"by {said['backend']}"] if said.get("backend") else []
     begin, end = said.get("begin_ns", 0), said.get("end_ns", 0)
@@ -158,7 +158,7 @@ def _recorded(info: TraceInfo) -> list[tuple[str, str]]:
     return lines
 
 
-def _stream_span(info: TraceInfo, stream: StreamInfo) -> str:
+def _stream_span(info: TraceFacts, stream: StreamInfo) -> str:
     """Where in the trace a stream begins and ends."""
     if stream.first_tsc is None or stream.last_tsc is None or info.first_tsc is None:
         return "no times"
@@ -171,7 +171,7 @@ def _stream_span(info: TraceInfo, stream: StreamInfo) -> str:
     return f"{begin:.6f} s to {end:.6f} s"
 
 
-def _times(info: TraceInfo) -> str:
+def _times(info: TraceFacts) -> str:
     """First time, last time and span."""
     if info.first_tsc is None or info.last_tsc is None:
         return "none (no TSC packet)"
@@ -182,13 +182,13 @@ def _times(info: TraceInfo) -> str:
     return f"{text}, span {info.seconds:.9f} s ({counted(ticks, 'tick')})"
 
 
-def _payloads(info: TraceInfo) -> str:
+def _payloads(info: TraceFacts) -> str:
     known = "not known" if info.ip_payloads is None else f"{info.ip_payloads} addresses"
     base = f", CS base {info.cs_base:#x} is added" if info.cs_base else ""
     return f"{known} (of 16 and 32-bit code){base}"
 
 
-def _clock(info: TraceInfo) -> str:
+def _clock(info: TraceFacts) -> str:
     parts = []
     if info.tsc_hz is not None:
         parts.append(f"TSC {info.tsc_hz:,} Hz")

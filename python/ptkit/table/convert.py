@@ -19,7 +19,7 @@ from ptkit.table.labels import Labels
 if TYPE_CHECKING:
     import pyarrow
 
-    from ptkit.table.table import Table
+    from ptkit.table.base import BaseTable
 
 # Format strings of the Arrow C data interface.
 _FORMATS = {
@@ -34,14 +34,14 @@ _FORMATS = {
 }
 
 
-def shown_names(table: Table, columns: Sequence[str] | None) -> tuple[str, ...]:
+def shown_names(table: BaseTable, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Columns to convert: those that are asked for, or those of the table.
 
     A table that no columns were chosen of has the functions of its addresses, too, as they are shown.
     """
     if columns is not None:
         return tuple(names("columns", columns))
-    if not set(table._schema.names("stored")) <= set(table.columns):
+    if not set(table.data.schema.names("stored")) <= set(table.columns):
         return table.columns
     found: dict[str, None] = {}
     for name in table.columns:
@@ -60,9 +60,9 @@ def cell_bytes(table: str, name: str) -> int:
     return 8 if column is None else column.dtype.itemsize
 
 
-def _arrow_bytes(table: Table, columns: Sequence[str]) -> int:
+def _arrow_bytes(table: BaseTable, columns: Sequence[str]) -> int:
     """Bytes for each row: stored columns are shared, others are made; any may need a mask of known values."""
-    stored = table._schema.names("stored")
+    stored = table.data.schema.names("stored")
     return sum(1 if name in stored else 1 + cell_bytes(table.name, name) for name in columns)
 
 
@@ -75,7 +75,7 @@ _Names: TypeAlias = tuple[int, NDArray[np.int32], NDArray[np.uint8]]
 _Field: TypeAlias = tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None, int, _Names | None]
 
 
-def _fields(table: Table, columns: Sequence[str] | None) -> list[_Field]:
+def _fields(table: BaseTable, columns: Sequence[str] | None) -> list[_Field]:
     shown = shown_names(table, columns)
     size = len(table) * _arrow_bytes(table, shown)
     memory.ask(f"{table.name}: {len(table):,} rows in Arrow", size, LESS.format(table.name, "to_arrow"))
@@ -89,7 +89,9 @@ def _validity(known: NDArray[np.bool_] | None) -> tuple[NDArray[np.uint8] | None
     return (None, 0) if known is None or nulls == 0 else (_bits(contiguous(known)), nulls)
 
 
-def _field(table: Table, name: str, bits: dict[str | None, tuple[NDArray[np.uint8] | None, int]]) -> _Field:
+def _field(
+    table: BaseTable, name: str, bits: dict[str | None, tuple[NDArray[np.uint8] | None, int]]
+) -> _Field:
     column = table.column(name)
     dictionary = None
     values: NDArray[Any]
@@ -103,7 +105,7 @@ def _field(table: Table, name: str, bits: dict[str | None, tuple[NDArray[np.uint
         if column.enum is not None:  # members are numbered from 0 on: a value is its own code
             values = values.view(np.int8)
             dictionary = _dictionary([column.enum(value).name for value in range(len(column.enum))])
-        flag = None if column.role == "derived" else table._schema.validity.get(name)
+        flag = None if column.role == "derived" else table.data.schema.validity.get(name)
         if flag is None or flag not in bits:
             bits[flag] = _validity(table.known(name))
         validity, nulls = bits[flag]
@@ -126,12 +128,12 @@ def _dictionary(texts: Sequence[str]) -> _Names:
     return len(encoded), ends, np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
 
 
-def arrow_capsules(table: Table, columns: Sequence[str] | None) -> tuple[Any, Any]:
+def arrow_capsules(table: BaseTable, columns: Sequence[str] | None) -> tuple[Any, Any]:
     """Schema and array capsules of one struct array; the columns are shared, not copied."""
     return _core.arrow_array(len(table), _fields(table, columns))
 
 
-def arrow_stream(table: Table, columns: Sequence[str] | None) -> Any:
+def arrow_stream(table: BaseTable, columns: Sequence[str] | None) -> Any:
     """Return a stream capsule of one batch."""
     return _core.arrow_stream(len(table), _fields(table, columns))
 
@@ -139,7 +141,7 @@ def arrow_stream(table: Table, columns: Sequence[str] | None) -> Any:
 class _Stream:
     """The capsule protocol around chosen columns."""
 
-    def __init__(self, table: Table, columns: Sequence[str] | None) -> None:
+    def __init__(self, table: BaseTable, columns: Sequence[str] | None) -> None:
         self._table = table
         self._columns = columns
 
@@ -147,7 +149,7 @@ class _Stream:
         return arrow_stream(self._table, self._columns)
 
 
-def to_arrow(table: Table, columns: Sequence[str] | None) -> pyarrow.Table:
+def to_arrow(table: BaseTable, columns: Sequence[str] | None) -> pyarrow.Table:
     """Share a table with pyarrow."""
     import pyarrow
 

@@ -20,16 +20,27 @@ from ptkit._core import BranchKind
 from ptkit.support.schema import Column, TableSchema, schema_of
 from ptkit.support.text import is_memory, module_name
 from ptkit.table.cells import is_uniform, uniform
+from ptkit.table.columns import Columns
 from ptkit.table.labels import Labels
 from ptkit.table.lengths import AWAY, LENGTHS, length_needs, length_ns, running, running_columns
 
 if TYPE_CHECKING:
     from ptkit.table.context import TableContext
-    from ptkit.table.table import Table
 
-__all__ = ["Derived", "derived_of", "full_name", "indirect_branches", "other_form", "symbol_column"]
+__all__ = [
+    "KNOWN",
+    "Derived",
+    "derived_of",
+    "from_arrays",
+    "full_name",
+    "indirect_branches",
+    "other_form",
+    "symbol_column",
+]
 
 Values: TypeAlias = NDArray[Any] | Labels
+
+KNOWN = " known"  # behind the name of a column that is kept as an array: its mask
 
 
 @dataclass(frozen=True)
@@ -57,8 +68,8 @@ class Derived:
 
     column: Column
     needs: tuple[str, ...]
-    values: Callable[[Table], Values]
-    known: Callable[[Table], NDArray[np.bool_] | None]
+    values: Callable[[Columns], Values]
+    known: Callable[[Columns], NDArray[np.bool_] | None]
     known_if: str
     offered: Callable[[TableContext], bool]
     uses: tuple[str, ...] = ()
@@ -70,6 +81,23 @@ def derived_of(table: str) -> Mapping[str, Derived]:
     schema = schema_of(table)
     found = [*_names(schema), *_nanoseconds(schema), *_lengths(schema), *_files(schema), *_functions(schema)]
     return MappingProxyType({one.column.name: one for one in _with_short_names(found)})
+
+
+def from_arrays(one: Derived) -> Derived:
+    """Return the same derived column of tables that have it as an array (`TableContext.kept`)."""
+    name = one.column.name
+
+    def values(table: Columns) -> Values:
+        names = table.context.kept[name]
+        cells = table.arrays[name]
+        return cells if names is None else Labels(cells, names)
+
+    def known(table: Columns) -> NDArray[np.bool_] | None:
+        if name + KNOWN in table.arrays:
+            return table.arrays[name + KNOWN]
+        return None
+
+    return replace(one, values=values, known=known, offered=lambda context: True)
 
 
 def _column(name: str, dtype: Any, unit: str, doc: str) -> Column:
@@ -108,7 +136,7 @@ def _with_short_names(found: list[Derived]) -> list[Derived]:
 
 
 def _short(one: Derived) -> Derived:
-    def values(table: Table) -> Labels:
+    def values(table: Columns) -> Labels:
         labels = one.values(table)
         assert isinstance(labels, Labels)
         return labels.renamed(_core.short_names)
@@ -131,12 +159,12 @@ def _nanoseconds(schema: TableSchema) -> list[Derived]:
 def _clock_column(table: str, name: str, ticks: str) -> Derived:
     known_if = schema_of(table).validity.get(ticks)
 
-    def values(table: Table) -> NDArray[np.int64]:
-        assert table._context.to_ns is not None
-        values = table._arrays[ticks]
+    def values(table: Columns) -> NDArray[np.int64]:
+        assert table.context.to_ns is not None
+        values = table.arrays[ticks]
         if is_uniform(values):
-            return uniform(table._context.to_ns(values[:1])[0], np.int64, len(values))
-        return table._context.to_ns(values)
+            return uniform(table.context.to_ns(values[:1])[0], np.int64, len(values))
+        return table.context.to_ns(values)
 
     return Derived(
         _column(name, np.int64, "ns", f"`{ticks}` as nanoseconds of the recorder's clock"),
@@ -168,9 +196,9 @@ def _running(schema: TableSchema, column: Column) -> Derived:
 def _length_in_ns(schema: TableSchema, name: str) -> Derived:
     known = name if name in schema.columns else AWAY[0]  # running of frames is made of that
 
-    def values(table: Table) -> NDArray[np.int64]:
+    def values(table: Columns) -> NDArray[np.int64]:
         is_stored = name in schema.columns
-        return length_ns(table, table._arrays[name] if is_stored else running(table, name))
+        return length_ns(table, table.arrays[name] if is_stored else running(table, name))
 
     return Derived(
         _column(f"{name}_ns", np.int64, "ns", f"`{name}` in nanoseconds of the recorder's clock"),
@@ -240,26 +268,26 @@ def _named(
     """Return a name or an offset of an address; `source`: the column that names those that have none."""
     wants_offset = column.dtype != np.dtype(object)
 
-    def labels_and_offsets(table: Table) -> tuple[Labels, NDArray[np.uint64]]:
-        name_rows = table._context.name_rows
+    def labels_and_offsets(table: Columns) -> tuple[Labels, NDArray[np.uint64]]:
+        name_rows = table.context.name_rows
         assert name_rows is not None
-        spaces, times = _spaces(table), _times(table)
+        spaces, times = table.spaces(), table.times()
         labels, places = name_rows(
-            what, table._arrays[address], spaces, table.known(address), times, wants_offset
+            what, table.arrays[address], spaces, table.known(address), times, wants_offset
         )
-        if source is not None and source in table._arrays and "kind" in table._arrays:
-            indirect = indirect_branches(table._arrays["kind"], table.known(source)) & ~labels.known()
-            rest = name_rows("import", table._arrays[source], spaces, indirect, times, False)
+        if source is not None and source in table.arrays and "kind" in table.arrays:
+            indirect = indirect_branches(table.arrays["kind"], table.known(source)) & ~labels.known()
+            rest = name_rows("import", table.arrays[source], spaces, indirect, times, False)
             labels = labels.filled(rest[0])
         if (address, what) == ("entry_ip", "symbol"):
             labels, places = _with_inlined(table, _with_imports(table, labels), places)
             labels = _with_threads(table, labels)
         return labels, places
 
-    def values(table: Table) -> Values:
+    def values(table: Columns) -> Values:
         return labels_and_offsets(table)[wants_offset]
 
-    def known(table: Table) -> NDArray[np.bool_]:
+    def known(table: Columns) -> NDArray[np.bool_]:
         return labels_and_offsets(table)[0].known()
 
     return Derived(
@@ -273,29 +301,29 @@ def _named(
     )
 
 
-def _with_imports(table: Table, labels: Labels, what: str = "import") -> Labels:
+def _with_imports(table: Columns, labels: Labels, what: str = "import") -> Labels:
     """Name imported functions of which the code is not traced, or their modules, by their import slots."""
-    if "import_ip" not in table._arrays or "flags" not in table._arrays:
+    if "import_ip" not in table.arrays or "flags" not in table.arrays:
         return labels
-    imports = (table._arrays["flags"] & table._schema.columns["is_import"].mask) != 0
-    name_rows = table._context.name_rows
+    imports = (table.arrays["flags"] & table.schema.columns["is_import"].mask) != 0
+    name_rows = table.context.name_rows
     assert name_rows is not None
     if not imports.any():
         return labels
-    where = table._arrays["import_ip"], _spaces(table), imports, _times(table)
+    where = table.arrays["import_ip"], table.spaces(), imports, table.times()
     return labels.filled(name_rows(what, *where, False)[0])
 
 
 def _with_inlined(
-    table: Table, labels: Labels, places: NDArray[np.uint64]
+    table: Columns, labels: Labels, places: NDArray[np.uint64]
 ) -> tuple[Labels, NDArray[np.uint64]]:
     """Put the names of inlined functions in place of those of the functions that have their code."""
-    levels = table._arrays.get("inline_level")
-    name_inlined = table._context.name_inlined
+    levels = table.arrays.get("inline_level")
+    name_inlined = table.context.name_inlined
     if levels is None or name_inlined is None or not levels.any():
         return labels, places
     inlined = levels > 0
-    where = table._arrays["entry_ip"], _spaces(table), table.known("entry_ip"), _times(table), levels
+    where = table.arrays["entry_ip"], table.spaces(), table.known("entry_ip"), table.times(), levels
     others = Labels(np.where(inlined, -1, labels.codes).astype(np.int32), labels.names)
     return others.filled(name_inlined(*where)), places if not len(places) else np.where(inlined, 0, places)
 
@@ -311,18 +339,18 @@ def _files(schema: TableSchema) -> list[Derived]:
 
 
 def _file_column(name: str, doc: str, form: Callable[[str], str]) -> Derived:
-    def values(table: Table) -> Labels:
-        names = [form(path) for path in table._context.files]
+    def values(table: Columns) -> Labels:
+        names = [form(path) for path in table.context.files]
         distinct = list(dict.fromkeys(names))
         codes = {text: code for code, text in enumerate(distinct)}
         code_of = np.array([*(codes[text] for text in names), -1], np.int32)  # file -1: none
-        return Labels(code_of[table._arrays["file"]], distinct)
+        return Labels(code_of[table.arrays["file"]], distinct)
 
     return Derived(
         _column(name, object, "", doc),
         ("file",),
         values,
-        lambda table: np.asarray(table._arrays["file"] >= 0),
+        lambda table: np.asarray(table.arrays["file"] >= 0),
         "`file_known`",
         lambda context: bool(context.files),
     )
@@ -334,22 +362,22 @@ def _module_column(
     """Name of the file of a row, or of the memory without a file that has its address."""
     of_files = _file_column("module", _MODULE, module_name)
 
-    def values(table: Table) -> Labels:
+    def values(table: Columns) -> Labels:
         labels = of_files.values(table)
         assert isinstance(labels, Labels)
-        name_rows = table._context.name_rows
+        name_rows = table.context.name_rows
         known = table.known(address)
         in_memory = ~labels.known() if known is None else known & ~labels.known()
         if name_rows is None:
             return labels
         if in_memory.any():
-            ips = table._arrays[address]
+            ips = table.arrays[address]
             labels = labels.filled(
-                name_rows("module", ips, _spaces(table), in_memory, _times(table), False)[0]
+                name_rows("module", ips, table.spaces(), in_memory, table.times(), False)[0]
             )
         return _with_imports(table, labels, "import_module")
 
-    def known(table: Table) -> NDArray[np.bool_]:
+    def known(table: Columns) -> NDArray[np.bool_]:
         return values(table).known()
 
     return Derived(of_files.column, ("file", address, *more), values, known, "it has a name", offered, uses)
@@ -379,10 +407,10 @@ def _functions(schema: TableSchema) -> list[Derived]:
 def _sources() -> list[Derived]:
     """Source file and line of the code at `entry_ip`."""
 
-    def named(table: Table) -> tuple[Labels, NDArray[np.uint32]]:
-        name_lines = table._context.name_lines
+    def named(table: Columns) -> tuple[Labels, NDArray[np.uint32]]:
+        name_lines = table.context.name_lines
         assert name_lines is not None
-        return name_lines(table._arrays["entry_ip"], table._arrays["space"])
+        return name_lines(table.arrays["entry_ip"], table.arrays["space"])
 
     path = _column("source", object, "", "path of the source file that `entry_ip` comes from")
     line = _column("line", np.uint32, "", "line of `entry_ip` in `source`")
@@ -402,15 +430,15 @@ def _sources() -> list[Derived]:
     ]
 
 
-def _function_names(table: Table) -> Labels:
-    name_rows = table._context.name_rows
+def _function_names(table: Columns) -> Labels:
+    name_rows = table.context.name_rows
     assert name_rows is not None
-    where = table._arrays["entry_ip"], _spaces(table), table.known("entry_ip"), _times(table)
+    where = table.arrays["entry_ip"], table.spaces(), table.known("entry_ip"), table.times()
     symbols, places = name_rows("symbol", *where, False)
     names = _with_inlined(table, _with_imports(table, symbols), places)[0].texts()
     modules, offsets = name_rows("module", *where, True)
-    files, flags = modules.texts(), table._arrays["flags"]
-    columns = table._schema.columns
+    files, flags = modules.texts(), table.arrays["flags"]
+    columns = table.schema.columns
     framed = table.known("frame") if "frame" in columns else None
     for row in np.flatnonzero(names == None):  # noqa: E711
         if framed is not None and not framed[row]:
@@ -424,46 +452,28 @@ def _function_names(table: Table) -> Labels:
         elif files[row] is not None and not is_memory(files[row]):
             names[row] = f"{files[row]}!{offsets[row]:#x}"
         else:
-            names[row] = f"{table._arrays['entry_ip'][row]:#x}"
+            names[row] = f"{table.arrays['entry_ip'][row]:#x}"
     distinct = [text for text in dict.fromkeys(names.tolist()) if text is not None]
     codes = {None: -1} | {text: code for code, text in enumerate(distinct)}
     return Labels(np.array([codes[text] for text in names], np.int32), distinct)
 
 
-def _outermost(table: Table, row: int, of_frames: bool) -> str:
+def _outermost(table: Columns, row: int, of_frames: bool) -> str:
     """Name code that is in no known function: that of a thread's outermost frame has the thread's name."""
-    tid = 0 if of_frames else int(table._arrays["entry_ip"][row])  # see stored_entry() of FunctionTable
-    return table._context.thread_label(tid) if tid else "[unknown]"
+    tid = 0 if of_frames else int(table.arrays["entry_ip"][row])  # see stored_entry() of FunctionTable
+    return table.context.thread_label(tid) if tid else "[unknown]"
 
 
-def _with_threads(table: Table, labels: Labels) -> Labels:
+def _with_threads(table: Columns, labels: Labels) -> Labels:
     """Name the outermost frames of threads, as far as no function is known to have their code."""
-    if table._schema.name != "calls" or table._runs is None:
+    if table.name != "calls" or table.runs is None:
         return labels
     unnamed = ~np.asarray(table.known("entry_ip")) & ~np.asarray(table.known("parent"))
     rows = np.flatnonzero(unnamed & np.asarray(table.known("tid")))
     if not len(rows):
         return labels
-    tids = table._runs.spread("tid")[rows].tolist()
+    tids = table.runs.spread("tid")[rows].tolist()
     numbers = {tid: number for number, tid in enumerate(dict.fromkeys(tids))}
     codes = np.full(len(labels.codes), -1, np.int32)
     codes[rows] = [numbers[tid] for tid in tids]
-    return labels.filled(Labels(codes, [table._context.thread_label(tid) for tid in numbers]))
-
-
-def _spaces(table: Table) -> NDArray[np.uint32]:
-    return table._arrays["space"] if table._runs is None else table._runs.spread("space")
-
-
-def _times(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]] | None:
-    for name in ("code_tsc", "tsc_from"):  # from when on the code is there
-        if name in table._arrays:
-            return table._arrays[name], np.zeros(len(table), np.uint32), np.ones(len(table), np.bool_)
-    if "tsc" not in table._arrays:
-        return None
-    known = table.known("tsc")
-    return (
-        table._arrays["tsc"],
-        table._arrays["tsc_error"],
-        np.ones(len(table), np.bool_) if known is None else known,
-    )
+    return labels.filled(Labels(codes, [table.context.thread_label(tid) for tid in numbers]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.errors import ConfigError
+from ptkit.table.base import BaseTable
 
 if TYPE_CHECKING:
     import pandas
@@ -16,17 +16,11 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-    from ptkit.table.table import Table
-
 __all__ = ["TableForms"]
 
 
-class TableForms:
+class TableForms(BaseTable):
     """What `Table` is converted to, and how it is shown."""
-
-    @property
-    def _table(self) -> Table:
-        return cast("Table", self)
 
     def messages(self) -> list[str]:
         """A line of text per row of an errors, gaps, events or packets table.
@@ -47,21 +41,9 @@ class TableForms:
 
     def _messages(self, *, rva: bool = False) -> list[str]:
         """Make `messages`; `rva`: with module and RVA of addresses."""
-        from ptkit.table import messages
+        from ptkit.table.messages import messages_of
 
-        table = self._table
-        table._ask(f"messages of {len(table):,} rows", len(table) * messages.ROW_BYTES)
-        if table.name == "errors":
-            return messages.error_messages(
-                table, table._context.files, table._context.record_streams, rva=rva
-            )
-        if table.name == "gaps":
-            return messages.gap_messages(table, table._context.record_streams, rva=rva)
-        if table.name == "events":
-            return messages.event_messages(table, rva=rva)
-        if table.name == "packets":
-            return messages.packet_messages(table)
-        raise ConfigError(f"{table.name} has no messages: errors, gaps, events and packets have")
+        return messages_of(self, rva=rva)
 
     # Tables of other packages.
 
@@ -79,7 +61,7 @@ class TableForms:
         """
         from ptkit.table.row_objects import row_objects
 
-        return row_objects(self._table, dtype, copy)
+        return row_objects(self, dtype, copy)
 
     def to_pandas(
         self,
@@ -118,7 +100,7 @@ class TableForms:
         """
         from ptkit.table.frames import to_pandas
 
-        return to_pandas(self._table, columns, copy=copy, dtype_backend=dtype_backend)
+        return to_pandas(self, columns, copy=copy, dtype_backend=dtype_backend)
 
     def to_polars(self, columns: Sequence[str] | None = None) -> polars.DataFrame:
         """View as a DataFrame of Polars; enumerations become polars.Enum, names polars.Categorical.
@@ -135,7 +117,7 @@ class TableForms:
         """
         from ptkit.table.frames import to_polars
 
-        return to_polars(self._table, columns)
+        return to_polars(self, columns)
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
         """Share with pyarrow: enumerations and names as dictionaries of strings; what is not known is null.
@@ -152,22 +134,22 @@ class TableForms:
         """
         from ptkit.table.convert import to_arrow
 
-        return to_arrow(self._table, columns)
+        return to_arrow(self, columns)
 
     def __arrow_c_schema__(self) -> Any:
         from ptkit.table.convert import arrow_capsules
 
-        return arrow_capsules(self._table[:0], None)[0]
+        return arrow_capsules(self[:0], None)[0]
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         from ptkit.table.convert import arrow_capsules
 
-        return arrow_capsules(self._table, None)
+        return arrow_capsules(self, None)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         from ptkit.table.convert import arrow_stream
 
-        return arrow_stream(self._table, None)
+        return arrow_stream(self, None)
 
     # In a picture, in a terminal and in a notebook.
 
@@ -202,14 +184,14 @@ class TableForms:
         """
         from ptkit.table.plot import plot_functions
 
-        return plot_functions(self._table, ax, count)
+        return plot_functions(self, ax, count)
 
     def __repr__(self) -> str:
         from ptkit.table.show import as_text
 
-        return as_text(self._table)
+        return as_text(self)
 
     def _repr_html_(self) -> str:
         from ptkit.table.show import as_html
 
-        return as_html(self._table)
+        return as_html(self)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-    from ptkit.table.table import Table
+    from ptkit.table.base import BaseTable
 
 __all__ = ["frame_bytes", "to_pandas", "to_polars"]
 
@@ -42,7 +42,7 @@ def frame_bytes(table: str, columns: Sequence[str], *, copy: bool = False) -> in
 class _Masks:
     """Masks of unknown values. Columns with the same flag share one, as long as nothing writes it."""
 
-    def __init__(self, table: Table, copy: bool) -> None:
+    def __init__(self, table: BaseTable, copy: bool) -> None:
         self._table = table
         self._copy = copy
         self._nothing: NDArray[np.bool_] | None = None
@@ -51,7 +51,7 @@ class _Masks:
     def unknown(self, name: str) -> NDArray[np.bool_] | None:
         """Return where values are unknown; None: nowhere."""
         column = self._table.column(name)
-        key = name if column.role == "derived" else self._table._schema.validity.get(name, "")
+        key = name if column.role == "derived" else self._table.data.schema.validity.get(name, "")
         if key not in self._found:
             known = self._table.known(name)
             everywhere = known is None or bool(known.all())
@@ -71,7 +71,11 @@ class _Masks:
 
 
 def to_pandas(
-    table: Table, columns: Sequence[str] | None, *, copy: bool = False, dtype_backend: str = "numpy_nullable"
+    table: BaseTable,
+    columns: Sequence[str] | None,
+    *,
+    copy: bool = False,
+    dtype_backend: str = "numpy_nullable",
 ) -> pandas.DataFrame:
     """View a table as a DataFrame, or copy it into one."""
     import pandas
@@ -103,11 +107,11 @@ def _categories(enum: type[IntEnum]) -> Any:
     return pandas.CategoricalDtype(pandas.Index(names))
 
 
-def _pandas_column(table: Table, name: str, masks: _Masks, copy: bool) -> Any:
+def _pandas_column(table: BaseTable, name: str, masks: _Masks, copy: bool) -> Any:
     import pandas
 
     column = table.column(name)
-    nullable = column.role == "derived" or name in table._schema.validity
+    nullable = column.role == "derived" or name in table.data.schema.validity
     if column.role == "derived":
         made = table._derived_values(name)
         if isinstance(made, Labels):
@@ -138,7 +142,7 @@ def _categorical(
     return pandas.Categorical.from_codes(codes, dtype=_categories(enum))
 
 
-def to_polars(table: Table, columns: Sequence[str] | None) -> polars.DataFrame:
+def to_polars(table: BaseTable, columns: Sequence[str] | None) -> polars.DataFrame:
     """View a table as a Polars DataFrame."""
     import polars
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.support.schema import Column, TableSchema
 from ptkit.table.cells import is_uniform, uniform
-
-if TYPE_CHECKING:
-    from ptkit.table.table import Table
+from ptkit.table.columns import Columns
 
 __all__ = ["AWAY", "LENGTHS", "length_needs", "length_ns", "running", "running_columns"]
 
@@ -51,9 +49,9 @@ def length_needs(table: str, name: str) -> tuple[str, ...]:
     return (*_WHOLE[table], *AWAY, *(f"{one}_error" for one in AWAY))
 
 
-def running(table: Table, name: str) -> _Ticks:
+def running(table: Columns, name: str) -> _Ticks:
     """Values of ``running`` or ``running_error``."""
-    get = table._arrays
+    get = table.arrays
     if table.name == "functions":
         least, most = get["least"], get["most"]
     else:
@@ -71,9 +69,9 @@ def _less(some: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(some - np.minimum(some, others))
 
 
-def length_ns(table: Table, ticks: _Ticks) -> NDArray[np.int64]:
+def length_ns(table: Columns, ticks: _Ticks) -> NDArray[np.int64]:
     """Lengths in nanoseconds."""
-    convert = table._context.length_ns
+    convert = table.context.length_ns
     assert convert is not None
     if is_uniform(ticks):
         return uniform(convert(ticks[:1])[0], np.int64, len(ticks))

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptkit import _core
+from ptkit.errors import ConfigError
 from ptkit.support.text import counted, one_line, shortened
 
 if TYPE_CHECKING:
-    from ptkit.table.table import Table
+    from ptkit.table.base import BaseTable
 
 _CODE = _core.ErrorCode
 _MISMATCHES = {_CODE.TNT_MISMATCH, _CODE.TIP_MISMATCH, _CODE.FUP_MISMATCH, _CODE.UNEXPECTED_PACKET}
 _BYTES = {_CODE.BAD_OPCODE, _CODE.BAD_PACKET, _CODE.TRUNCATED_PACKET, _CODE.BAD_IP_COMPRESSION}
 _CODE_NEEDED = {_CODE.NO_CODE, _CODE.BAD_INSN}
 
-#: Bytes for each row, about: the values that a text is made of, as Python has them, and the text.
-ROW_BYTES = 800
+# Bytes for each row, about: the values that a text is made of, as Python has them, and the text.
+_ROW_BYTES = 800
 
 _CAUSES = {
     _core.GapCause.ERROR: "after an error",
@@ -32,10 +33,10 @@ _CAUSES = {
 _START_OF_RECORDS = "start of a branch stack, or of the branch records: what ran before is not recorded"
 
 
-def _addresses(table: Table, column: str, form: str = "{:#x}", *, rva: bool) -> list[str | None]:
+def _addresses(table: BaseTable, column: str, form: str = "{:#x}", *, rva: bool) -> list[str | None]:
     """Addresses as text, None where they are not known; `rva`: with module and RVA."""
     ips = [None if ip is None else form.format(ip) for ip in table.named(column)]
-    if not rva or table._context.name_rows is None:
+    if not rva or table.data.context.name_rows is None:
         return ips
     end = column.removesuffix("ip")
     places = (table[f"{end}module"].tolist(), table[f"{end}module_offset"].tolist())
@@ -45,25 +46,37 @@ def _addresses(table: Table, column: str, form: str = "{:#x}", *, rva: bool) -> 
     ]
 
 
-def error_messages(
-    table: Table, files: Sequence[str], record_streams: Collection[int], *, rva: bool = False
-) -> list[str]:
-    """One sentence per row of an errors table: what, where, and what to do.
+def messages_of(table: BaseTable, *, rva: bool = False) -> list[str]:
+    """A line of text per row; see `Table.messages`. `rva`: with module and RVA of addresses."""
+    table._require_memory(f"messages of {len(table):,} rows", len(table) * _ROW_BYTES)
+    if table.name == "errors":
+        return _error_messages(table, rva=rva)
+    if table.name == "gaps":
+        return _gap_messages(table, rva=rva)
+    if table.name == "events":
+        return _event_messages(table, rva=rva)
+    if table.name == "packets":
+        return _packet_messages(table)
+    raise ConfigError(f"{table.name} has no messages: errors, gaps, events and packets have")
 
-    `record_streams` are those of branch records; `rva`: with module and RVA of addresses.
-    """
+
+def _error_messages(table: BaseTable, *, rva: bool) -> list[str]:
+    """One sentence per row of an errors table: what, where, and what to do."""
+    context = table.data.context
     columns = ("code", "offset", "argument", "argument2", "file", "file_known")
     values = [table[name].tolist() for name in columns]
     values.insert(2, _addresses(table, "ip", rva=rva))
     rows = zip(*values, strict=True)
     return [
-        _error_message(files, stream in record_streams, *row)
-        for stream, row in zip(_streams_of(table, record_streams), rows, strict=True)
+        _error_message(context.files, of_record, *row)
+        for of_record, row in zip(_of_records(table), rows, strict=True)
     ]
 
 
-def _streams_of(table: Table, record_streams: Collection[int]) -> list[int]:
-    return table["stream"].tolist() if record_streams else [-1] * len(table)
+def _of_records(table: BaseTable) -> list[bool]:
+    """Which rows are of streams of branch records."""
+    records = table.data.context.record_streams
+    return [stream in records for stream in table["stream"].tolist()] if records else [False] * len(table)
 
 
 def _error_message(
@@ -110,16 +123,14 @@ def _particulars(code: int, argument: int, argument2: int) -> str:
     return ""
 
 
-def gap_messages(table: Table, record_streams: Collection[int], *, rva: bool = False) -> list[str]:
-    """One sentence per row of a gaps table; arguments are those of `error_messages`."""
+def _gap_messages(table: BaseTable, *, rva: bool) -> list[str]:
+    """One sentence per row of a gaps table."""
     values = [table[name].tolist() for name in ("cause", "code", "begin", "end")]
     ends = [_addresses(table, name, rva=rva) for name in ("from_ip", "to_ip")]
     rows = zip(*values, *ends, strict=True)
     return [
-        _START_OF_RECORDS
-        if stream in record_streams and row[0] == _core.GapCause.START
-        else _gap_message(stream in record_streams, *row)
-        for stream, row in zip(_streams_of(table, record_streams), rows, strict=True)
+        _START_OF_RECORDS if of_records and row[0] == _core.GapCause.START else _gap_message(of_records, *row)
+        for of_records, row in zip(_of_records(table), rows, strict=True)
     ]
 
 
@@ -146,16 +157,16 @@ def _gap_message(
     return text
 
 
-def event_messages(table: Table, *, rva: bool = False) -> list[str]:
+def _event_messages(table: BaseTable, *, rva: bool) -> list[str]:
     """The text of each event, in the manner of ptxed, with its IP where it has one; `rva`: with its RVA."""
     columns = [table[name] for name in ("kind", "payload", "payload2", "payload3", "flags")]
-    texts = _core.event_texts(*columns, annotated=table._context.annotated)
+    texts = _core.event_texts(*columns, annotated=table.data.context.annotated)
     ips = _addresses(table, "ip", "{:016x}", rva=rva)
     return [text if ip is None else f"{text}, ip: {ip}" for text, ip in zip(texts, ips, strict=True)]
 
 
-def packet_messages(table: Table) -> list[str]:
+def _packet_messages(table: BaseTable) -> list[str]:
     """Name and payload of each packet, in the manner of ptdump."""
     columns = (table[name] for name in ("kind", "payload", "payload2", "flags"))
-    texts = _core.packet_texts(*columns, annotated=table._context.annotated)
+    texts = _core.packet_texts(*columns, annotated=table.data.context.annotated)
     return [f"{opcode:<10} {payload:<24} {detail}".rstrip() for opcode, payload, detail in texts]

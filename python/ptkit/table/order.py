@@ -13,12 +13,12 @@ from ptkit.support.arguments import flag
 from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
-    from ptkit.table.table import Table
+    from ptkit.table.base import BaseTable
 
 __all__ = ["order_of"]
 
 
-def order_of(table: Table, columns: Sequence[str], descending: bool | Sequence[bool]) -> NDArray[np.intp]:
+def order_of(table: BaseTable, columns: Sequence[str], descending: bool | Sequence[bool]) -> NDArray[np.intp]:
     """Row numbers in the order of columns, the first one first; see `Table.sort`."""
     if not columns:
         raise ConfigError(f"sort: no column is given; there are {', '.join(table.available)}")
@@ -28,11 +28,11 @@ def order_of(table: Table, columns: Sequence[str], descending: bool | Sequence[b
     keys: list[NDArray[Any]] = []
     for name, falls in zip(columns, each, strict=True):
         keys += _keys(table, name, flag("descending", falls))
-    table._ask(f"the order of {len(table):,} rows", len(table) * 8 * (len(keys) + 1))
+    table._require_memory(f"the order of {len(table):,} rows", len(table) * 8 * (len(keys) + 1))
     return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
 
 
-def _keys(table: Table, name: str, descending: bool) -> list[NDArray[Any]]:
+def _keys(table: BaseTable, name: str, descending: bool) -> list[NDArray[Any]]:
     """What rows are ordered by: first whether the value is unknown, if any is, then the value."""
     column, known = table.column(name), table.known(name)
     values: Any = table._derived_values(name) if column.role == "derived" else np.asarray(table[name])

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.table.cells import is_uniform, read_only, uniform
-from ptkit.table.derived import Derived, full_name, symbol_column
+from ptkit.table.derived import KNOWN, full_name, symbol_column
 from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
-    from ptkit.table.table import Table
+    from ptkit.table.base import BaseTable
 
-__all__ = ["from_arrays", "kept_columns", "packed", "unpacked"]
-
-_KNOWN = " known"  # behind the name of a column: its mask
+__all__ = ["kept_columns", "packed", "unpacked"]
 
 
-def from_arrays(one: Derived) -> Derived:
-    """Return the same derived column of tables that have it as an array (`TableContext.kept`)."""
-    name = one.column.name
-
-    def values(table: Table) -> NDArray[Any] | Labels:
-        names = table._context.kept[name]
-        cells = table._arrays[name]
-        return cells if names is None else Labels(cells, names)
-
-    def known(table: Table) -> NDArray[np.bool_] | None:
-        if name + _KNOWN in table._arrays:
-            return table._arrays[name + _KNOWN]
-        return None
-
-    return replace(one, values=values, known=known, offered=lambda context: True)
-
-
-def kept_columns(table: Table) -> tuple[dict[str, NDArray[Any]], dict[str, list[str] | None]]:
+def kept_columns(table: BaseTable) -> tuple[dict[str, NDArray[Any]], dict[str, list[str] | None]]:
     """Return the derived columns of a table as arrays, and the names that codes stand for."""
     arrays: dict[str, NDArray[Any]] = {}
     kept: dict[str, list[str] | None] = {}
@@ -49,11 +29,11 @@ def kept_columns(table: Table) -> tuple[dict[str, NDArray[Any]], dict[str, list[
         else:
             arrays[name], kept[name] = values, None
         if known is not None:
-            arrays[name + _KNOWN] = uniform(True, np.bool_, len(table)) if known.all() else known
+            arrays[name + KNOWN] = uniform(True, np.bool_, len(table)) if known.all() else known
     return arrays, kept
 
 
-def _derived_names(table: Table) -> list[str]:
+def _derived_names(table: BaseTable) -> list[str]:
     """Derived columns that can be asked for, and the names of functions that are shown beside addresses."""
     shown = [symbol_column(name) for name in table.columns if table.column(name).unit == "address"]
     of_symbols = [name for symbol in shown for name in (symbol, full_name(symbol), f"{symbol}_offset")]

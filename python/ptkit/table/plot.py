@@ -11,11 +11,12 @@ from ptkit.support.arguments import integer
 from ptkit.support.text import counted, fitted, one_line
 from ptkit.table.derived import full_name
 from ptkit.table.distinct_names import distinct_names
+from ptkit.table.order import order_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ptkit.table.table import Table
+    from ptkit.table.base import BaseTable
 
 __all__ = ["OTHERS", "PALETTE", "new_axes", "plot_functions"]
 
@@ -49,7 +50,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return found
 
 
-def plot_functions(table: Table, ax: Axes | None, count: int) -> Axes:
+def plot_functions(table: BaseTable, ax: Axes | None, count: int) -> Axes:
     """Draw the functions with most instructions of their own as bars; see `Table.plot`."""
     count = integer("count", count, 1, _MOST_BARS)
     if table.name != "functions":
@@ -59,7 +60,7 @@ def plot_functions(table: Table, ax: Axes | None, count: int) -> Axes:
     names = next((name for name in ("function", "module") if name in table), None)
     if names is None or "self_instructions" not in table:
         raise ConfigError("plot: the table lacks the columns function and self_instructions: ask for them")
-    shown = table.nlargest(count, "self_instructions")
+    shown = table[order_of(table, ("self_instructions",), True)[:count]]
     total = max(int(np.asarray(table["self_instructions"]).sum()), 1)
     shares = 100 * np.asarray(shown["self_instructions"]) / total
     axes: Any = new_axes(ax, (8, 1 + 0.22 * max(len(shown), 4)))
@@ -81,7 +82,7 @@ def plot_functions(table: Table, ax: Axes | None, count: int) -> Axes:
     return found
 
 
-def _names(shown: Table, column: str) -> list[str | None]:
+def _names(shown: BaseTable, column: str) -> list[str | None]:
     """Names, with what tells functions with equal short names apart."""
     if column != "function" or not shown._can_make(full_name(column)):
         return list(shown.named(column))

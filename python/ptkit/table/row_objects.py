@@ -13,14 +13,14 @@ from ptkit.errors import ConfigError
 from ptkit.table.convert import shown_names
 
 if TYPE_CHECKING:
-    from ptkit.table.table import Table
+    from ptkit.table.base import BaseTable
 
 __all__ = ["row_objects"]
 
 _VALUE_BYTES = 100  # of a Python object, about
 
 
-def row_objects(table: Table, dtype: Any, copy: bool | None) -> NDArray[np.object_]:
+def row_objects(table: BaseTable, dtype: Any, copy: bool | None) -> NDArray[np.object_]:
     """Return an array of one object per row; see `Table.__array__`."""
     if dtype is not None and np.dtype(dtype) != np.dtype(object):
         raise ConfigError(
@@ -30,7 +30,7 @@ def row_objects(table: Table, dtype: Any, copy: bool | None) -> NDArray[np.objec
     if copy is False:
         raise ValueError("copy=False: rows of a table are made; take a column, which is shared")
     shown = shown_names(table, None)
-    table._ask(f"objects of {len(table):,} rows", len(table) * len(shown) * _VALUE_BYTES)
+    table._require_memory(f"objects of {len(table):,} rows", len(table) * len(shown) * _VALUE_BYTES)
     # Integers beside None become floats in pandas.
     unknown = sys.modules["pandas"].NA if "pandas" in sys.modules else None
     row = make_dataclass("Row", shown, frozen=True)

@@ -15,9 +15,10 @@ from ptkit.table.derived import full_name, symbol_column
 from ptkit.table.distinct_names import distinct_names
 from ptkit.table.html import Cell, html_table
 from ptkit.table.labels import Labels
+from ptkit.table.messages import messages_of
 
 if TYPE_CHECKING:
-    from ptkit.table.table import Table
+    from ptkit.table.base import BaseTable
 
 _ENDS = 5  # rows shown at each end
 # Shares of the width: of a name, of one beside an address, and of a message.
@@ -28,7 +29,7 @@ _SIDES = ("errors", "gaps")
 _BETWEEN = "  "
 
 
-def _parts(table: Table) -> tuple[list[tuple[int, Table]], int | None]:
+def _parts(table: BaseTable) -> tuple[list[tuple[int, BaseTable]], int | None]:
     """What is shown of a table, with the numbers of first rows, and after how many rows some are left out."""
     if len(table) <= 2 * _ENDS:
         return [(0, table[:])], None
@@ -47,13 +48,13 @@ def _is_length(column: Column) -> bool:
     return column.unit == "TSC ticks" and column.dtype != np.uint64
 
 
-def _apart(parts: list[tuple[int, Table]]) -> dict[str, str]:
+def _apart(parts: list[tuple[int, BaseTable]]) -> dict[str, str]:
     """What is shown for full names of functions, in columns or beside addresses."""
     rows = [part for _, part in parts]
     return distinct_names(text for part in rows for name in part.columns for text in _full_names(part, name))
 
 
-def _texts(table: Table, name: str, apart: Mapping[str, str]) -> list[str]:
+def _texts(table: BaseTable, name: str, apart: Mapping[str, str]) -> list[str]:
     """Every row of a (short) table as text, but for names of addresses; `apart`: see `_apart`."""
     column = table.column(name)
     values: list[Any] = table.named(name)
@@ -67,7 +68,7 @@ def _texts(table: Table, name: str, apart: Mapping[str, str]) -> list[str]:
     return ["-" if value is None else one_line(form.format(value)) for value in values]
 
 
-def _places(table: Table, name: str, apart: Mapping[str, str]) -> list[str | None]:
+def _places(table: BaseTable, name: str, apart: Mapping[str, str]) -> list[str | None]:
     """Functions and offsets in them; None also where the columns that this needs were not read."""
     symbol = symbol_column(name)
     if table.column(name).unit != "address" or not table._can_make(symbol):
@@ -90,12 +91,12 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: max(most - 3, 0)] + "..."
 
 
-def _messages(table: Table) -> list[str]:
-    has_columns = set(table._schema.names("stored")) <= set(table.columns)
-    return table.messages() if has_columns and len(table) else [""] * len(table)
+def _messages(table: BaseTable) -> list[str]:
+    has_columns = set(table.data.schema.names("stored")) <= set(table.columns)
+    return messages_of(table) if has_columns and len(table) else [""] * len(table)
 
 
-def _footer(table: Table, shown: int | None = None) -> str:
+def _footer(table: BaseTable, shown: int | None = None) -> str:
     text = f"{table.name}: {counted(len(table), 'row')} x {counted(len(table.columns), 'column')}"
     if shown is not None:
         text += f", {shown} shown"
@@ -106,7 +107,7 @@ def _footer(table: Table, shown: int | None = None) -> str:
     return text
 
 
-def as_text(table: Table, width: int | None = None) -> str:
+def as_text(table: BaseTable, width: int | None = None) -> str:
     """Like pandas: aligned columns, head and tail, and as many columns as fit the terminal."""
     width = shutil.get_terminal_size().columns if width is None else width
     parts, cut = _parts(table)
@@ -143,7 +144,7 @@ def as_text(table: Table, width: int | None = None) -> str:
 
 
 def _with_places(
-    parts: list[tuple[int, Table]], name: str, width: int, apart: Mapping[str, str]
+    parts: list[tuple[int, BaseTable]], name: str, width: int, apart: Mapping[str, str]
 ) -> list[str]:
     """Cells of a column: addresses with functions, long texts cut."""
     most, most_beside = int(width * _NAME), int(width * _PLACE)
@@ -173,10 +174,10 @@ def _aligned(columns: list[list[str]], left: int, cut: int | None) -> list[str]:
     ]
 
 
-def as_html(table: Table) -> str:
+def as_html(table: BaseTable) -> str:
     """Build the same table for a notebook, with all columns, and times in units."""
     parts, cut = _parts(table)
-    rate = table._context.ns_per_tick()
+    rate = table.data.context.ns_per_tick()
     heads = [Cell("")]
     columns = [[Cell(str(first + row)) for first, part in parts for row in range(len(part))]]
     apart = _apart(parts)
@@ -194,7 +195,7 @@ def as_html(table: Table) -> str:
 
 
 def _html_cells(
-    table: Table, name: str, rate: float | None, is_text: bool, apart: Mapping[str, str]
+    table: BaseTable, name: str, rate: float | None, is_text: bool, apart: Mapping[str, str]
 ) -> list[Cell]:
     column, texts = table.column(name), _texts(table, name, apart)
     if rate is not None and _is_length(column):
@@ -214,7 +215,7 @@ def _html_cells(
     ]
 
 
-def _full_names(table: Table, name: str) -> list[str]:
+def _full_names(table: BaseTable, name: str) -> list[str]:
     """Names that are shown in short, as they are; empty for other columns."""
     name = full_name(symbol_column(name) if table.column(name).unit == "address" else name)
     if not table._can_make(name):

@@ -424,6 +424,25 @@ class Calls(ABC):
             self._anomalies = self._frames(Query(columns=["id", "tsc"]), "native")[1]
         return self._anomalies
 
+    def calls_and_anomalies(self, **query: Unpack[Query]) -> tuple[CallTable, Table]:
+        """Every frame, as `calls`, and what fits no frame, as `stack_anomalies`, of one decode.
+
+        Parameters
+        ----------
+        **query
+            As for `calls`.
+
+        Returns
+        -------
+        tuple of CallTable and Table
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, OutOfMemoryError
+            As for `calls`.
+        """
+        return self._frames(query, "native")
+
     # What a part of a stream does in another way.
 
     def _window(self, plan: _decode.Plan) -> _decode.Window | None:

@@ -14,7 +14,7 @@ from ptkit.analysis.slow_calls import CallComparison, Choice, compare_calls
 from ptkit.decode import Query
 from ptkit.decode.call_table import CallTable
 from ptkit.decode.plan import check_choice
-from ptkit.errors import ConfigError, SymbolError
+from ptkit.errors import ConfigError
 from ptkit.support.arguments import integer
 from ptkit.trace.calls import Calls
 from ptkit.trace.parts import Parts
@@ -22,10 +22,8 @@ from ptkit.trace.parts import Parts
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ptkit.decode import Range
     from ptkit.table import Table
-    from ptkit.trace.names.names import Names
-    from ptkit.trace.ranges import CodeRanges
+    from ptkit.trace.open_parts import OpenParts
 
 _COLUMNS = (*CallTable.SUMMED, "end_how", "instruction", "end_instruction", "stream", "tid")
 _MOST_SAMPLES = 2**20
@@ -35,8 +33,7 @@ _PARTIAL = ("time", "ip", "symbol", "module")
 class Comparing(Parts, Calls):
     """What `Trace` says of slow calls."""
 
-    _names: Names
-    _ranges: CodeRanges
+    _open: OpenParts
 
     def compare(
         self,
@@ -130,18 +127,12 @@ class Comparing(Parts, Calls):
             name_lines=self._lines_of,
         )
 
-    def _ranges_of(self, function: str) -> list[Range]:
-        try:
-            return self._ranges.of_symbol(function)
-        except SymbolError:
-            return []
-
     def _texts_of(self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]) -> list[str]:
-        names = self._names.symbolize(ips, spaces)
+        names = self._open.names.symbolize(ips, spaces)
         return [name or f"{ip:#x}" for name, ip in zip(names, ips.tolist(), strict=True)]
 
     def _lines_of(self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]) -> list[str | None]:
-        found = self._names.lines(ips, spaces)
+        found = self._open.names.lines(ips, spaces)
         return [
             None if file is None else f"{PurePath(file).name}:{line}"
             for file, line in zip(found.file, found.line.tolist(), strict=True)

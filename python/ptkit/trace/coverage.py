@@ -23,7 +23,7 @@ from ptkit.trace.opening.images import add_images
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from ptkit.trace.facade import ImageCallback
+    from ptkit.trace.open_parts import ImageCallback
     from ptkit.trace.opening.images import ImageItem
 
 __all__ = ["CoverageDecoder", "CoverageResult"]
@@ -39,7 +39,7 @@ def _session(
     """Code, and what tables of edges, errors and gaps take their names from."""
     if isinstance(images, Trace):
         if cpu is None and callback is None:
-            return images.opened.session, images._context
+            return images.opened.session, images.open_parts.context
         raise ConfigError("cpu and image_callback are the trace's own: give them to ptkit.open")
     bundle = _core.Bundle()
     bundle.source = "images"

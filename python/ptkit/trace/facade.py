@@ -3,66 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit import export as _export
-from ptkit.decode import OpenTrace, Query, Settings
-from ptkit.decode.kept_sums import KeptSums
-from ptkit.decode.scope import stream_indices
-from ptkit.errors import OutOfMemoryError, TraceWarning
-from ptkit.info import PacketCounts, StreamInfo, TraceInfo, complete, count_packets, info_of, modules_of
+from ptkit.decode import Query
+from ptkit.errors import OutOfMemoryError
 from ptkit.support.arguments import LAST_ADDRESS, integer
-from ptkit.support.text import counted
-from ptkit.table import TableContext
-from ptkit.trace.clocks import Clocks, clock_sample
-from ptkit.trace.comparing import Comparing
-from ptkit.trace.moments import Moments
-from ptkit.trace.names.code import Code
-from ptkit.trace.names.code_segments import CodeSegments
-from ptkit.trace.names.names import Names
 from ptkit.trace.opening import index as _index
-from ptkit.trace.opening.debug_files import DebugFiles, debug_folders
 from ptkit.trace.opening.index import IndexInfo
-from ptkit.trace.plots import Plots
-from ptkit.trace.ranges import CodeRanges
 from ptkit.trace.saving import save
 from ptkit.trace.slice import Slice
-from ptkit.trace.suspected_files import SuspectedFiles
-from ptkit.trace.suspected_filter import SuspectedFilter
-from ptkit.trace.tables import Tables
-from ptkit.trace.threads import Threads
-from ptkit.trace.time_range import TimeScale, interval
+from ptkit.trace.time_range import interval
 from ptkit.trace.view import View
+from ptkit.trace.whole import WholeTrace
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from ptkit.capture import Recording
     from ptkit.export import Exported
     from ptkit.table import Table
 
-    ImageCallback = Callable[[int, int, int], Buffer | None]
-
 __all__ = ["Trace"]
 
 
-def _span_of(info: TraceInfo) -> tuple[int, int] | None:
-    return None if info.first_tsc is None or info.last_tsc is None else (info.first_tsc, info.last_tsc)
-
-
-def _look(segments: CodeSegments, filter: SuspectedFilter, debug_files: DebugFiles) -> None:
-    """Say what is odd with code that was met, or with files that name it."""
-    segments.look()
-    filter.look()
-    debug_files.look()
-
-
-class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
+class Trace(WholeTrace):
     """A recording: its streams, its code, and its tables.
 
     Table methods decode anew. What is kept: ``errors``, ``gaps``, ``stack_anomalies``, and the sums over
@@ -80,163 +46,7 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
         What `ptkit.record` says of the run: exit status, counts; None for other traces.
     """
 
-    def __init__(
-        self,
-        bundle: _core.Bundle,
-        settings: Settings,
-        image_callback: ImageCallback | None = None,
-        given: Collection[str] = (),
-        debug_path: Sequence[str | os.PathLike[str]] | None = None,
-    ) -> None:
-        session = _core.Session(bundle, image_callback, debug_folders(debug_path))
-        self._has_callback = image_callback is not None
-        # Code from a callback may be other code when it is asked for again.
-        kept = None if self._has_callback else KeptSums()
-        self._opened = OpenTrace(bundle, session, settings, kept)
-        self._info = info_of(bundle, settings.engine, given)
-        self._debug_files = DebugFiles(session)
-        paths = tuple(path for path, _ in bundle.files)
-        self._names = Names(session, len(self._info.spaces), paths, self._debug_files.look)
-        to_ns = None
-        if self._info.tsc_hz is not None or self._info.perf_time is not None:
-            to_ns = session.tsc_to_ns
-        # What these call does not refer to the trace: it is freed as soon as the last reference is gone.
-        self._timed_info = timed = cache(partial(complete, self._info, session, to_ns))
-        files = tuple(bundle.files)
-        self._modules = cache(lambda: modules_of(_core.mappings(session), files, bundle.image_bytes))
-        self._times = TimeScale(lambda: _span_of(timed()), to_ns)
-        check_time = partial(self._times.check, hint="between() takes seconds=, ns= and percent=, too")
-        self._clocks = Clocks(self._times, clock_sample(self._info.recording))
-        self._ranges = CodeRanges(session, bundle, self._info)
-        self._scope = _decode.Scope(
-            session,
-            self._info,
-            self._ranges.of_symbol,
-            self._ranges.of_module,
-            bundle.spaces_of_cr3,
-            check_time,
-        )
-        records = frozenset(i for i, one in enumerate(self._info.streams) if one.kind == "branch records")
-        annotated = bundle.configuration["ptw_disabled"]
-        length_ns = None if to_ns is None else self._times.length_ns
-        self._context = TableContext(
-            paths,
-            self._names.name_rows,
-            self._names.name_lines,
-            to_ns,
-            records,
-            annotated,
-            length_ns,
-            self._names.name_inlined,
-            {tid: name for _, tid, name in self._info.threads if tid is not None},
-        )
-        self._segments = CodeSegments(session, self._info, settings.cs_base is not None)
-        self._filter = SuspectedFilter(session, self._info.source)
-        self._suspected = SuspectedFiles(paths, self._info.source)
-        self._look = partial(_look, self._segments, self._filter, self._debug_files)  # refers to no trace
-        self.recording: Recording | None = None
-
-    # The trace's description.
-
-    @property
-    def info(self) -> TraceInfo:
-        """Streams, configuration, processor, times, code and known losses.
-
-        Only some packets at both ends of each stream are decoded for it: they have the first and last time.
-        """
-        return replace(self._timed_info(), modules=self._modules(), warnings=self._warnings())
-
-    def _warnings(self) -> tuple[TraceWarning, ...]:
-        late = (self._segments, self._filter, self._suspected, self._debug_files)
-        return (*self._info.warnings, *(warning for one in late for warning in one.warnings))
-
-    def _say_with(self, say: Callable[[str], None]) -> None:
-        """Let a function take late warnings."""
-        for late in (self._segments, self._filter, self._suspected, self._debug_files):
-            late.say = say
-
-    @property
-    def streams(self) -> tuple[StreamInfo, ...]:
-        """One entry per stream: name, size, processor, thread, times."""
-        return self._timed_info().streams
-
-    @property
-    def source(self) -> str:
-        """Path, or a description of the memory that it came from."""
-        return self._info.source
-
-    @property
-    def format(self) -> str:
-        """Name of the reader that made it."""
-        return self._info.format
-
-    @property
-    def opened(self) -> OpenTrace:
-        """What analyses and exporters need of the trace; provisional, as `ptkit.decode` is."""
-        return self._opened
-
-    def __repr__(self) -> str:
-        streams = counted(len(self.streams), "stream")
-        return f"<ptkit.Trace {self.source!r}: {streams}, {self._info.bytes:,} bytes>"
-
-    # Tables.
-
-    def _span(self) -> tuple[int, int] | None:
-        return self._times.span
-
-    def _plan(self, table: str, query: Query, bound: Query | None = None, **more: Any) -> _decode.Plan:
-        return _decode.plan_of(
-            self._opened,
-            self._context,
-            table,
-            query,
-            scope=self._scope,
-            sync=self._opened.settings.sync,
-            bound=bound,
-            after=self._look,
-            met=self._suspected.of_query(),
-            method=getattr(type(self), table, None),
-            **more,
-        )
-
-    def packet_counts(self, *, stream: int | Sequence[int] | None = None) -> PacketCounts:
-        """Packets by kind, from where `packets` begins in each stream, without making rows of them.
-
-        Parameters
-        ----------
-        stream : int or sequence of int, optional
-            Only these streams, counted together; None: all.
-
-        Returns
-        -------
-        PacketCounts
-            The same as counting the rows of `packets`, at a few gigabytes per second. ptkit's own, whatever
-            the engine.
-
-        Raises
-        ------
-        ConfigError
-            If there is no such stream.
-        """
-        count, sync = len(self._info.streams), self._opened.settings.sync
-        streams = range(count) if stream is None else stream_indices(stream, count)
-        return count_packets(self._opened.session, streams, sync=sync)
-
-    def _find_index(self, path: str | os.PathLike[str] | None) -> None:
-        found, problem = _index.find(self._opened, self.source, path)
-        if found is not None:
-            self._use_index(found)
-        if problem is not None:
-            self._info = replace(self._info, warnings=(*self._info.warnings, problem))
-
-    def _keep_nothing(self) -> None:
-        """Sums over frames are for one question only, and no others are made with them."""
-        self._opened = replace(self._opened, kept=None)
-
-    def _use_index(self, index: _core.Index) -> None:
-        settings = replace(self._opened.settings, index=index)
-        indexed = _index.sums_of(index, self._opened)
-        self._opened = replace(self._opened, settings=settings, indexed=indexed)
+    recording: Recording | None = None
 
     def _sums_to_index(self, index: _core.Index) -> bytes:
         """Sums of all streams for the index: none if they do not fit, or if readers would miss a warning."""
@@ -246,10 +56,10 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
             parts = _decode.parts_of(sums, _decode.whole_edges(edges))
         except OutOfMemoryError:
             parts, states = {}, []
-        self._look()
-        if self._segments.warnings or self._filter.warnings:
+        self._open.look()
+        if self._open.segments.warnings or self._open.filter.warnings:
             parts, states = {}, []
-        return _decode.encoded(parts, states, _core.sums_identity(self._opened.session))
+        return _decode.encoded(parts, states, _core.sums_identity(self._open.opened.session))
 
     # Parts of the trace.
 
@@ -298,7 +108,7 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
         >>> max(len(half), len(first), len(early)) < len(trace.branches())
         True
         """
-        time, text = interval(self._times, t0, t1, {"seconds": seconds, "ns": ns, "percent": percent})
+        time, text = interval(self._open.times, t0, t1, {"seconds": seconds, "ns": ns, "percent": percent})
         return View(self, Query(time=time), text)
 
     def touching(self, what: str | int | tuple[int, int] | Sequence[int | tuple[int, int]]) -> View:
@@ -403,10 +213,10 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
         the beginning all the same.
         """
         found, info = _index.make(
-            self._opened, self.source, path, save=save, threads=threads, sums=self._sums_to_index
+            self._open.opened, self.source, path, save=save, threads=threads, sums=self._sums_to_index
         )
-        self._use_index(found)
-        self._look()
+        self._open.use_index(found)
+        self._open.look()
         return info
 
     def export(self, path: str | os.PathLike[str], format: str = "perf.data", **options: Any) -> Exported:
@@ -517,4 +327,4 @@ class Trace(Code, Tables, Comparing, Moments, Threads, Plots):
         ...     print(ptkit.open(f"{folder}/raw.ptk").info.cpu)
         (6, 158, 10)
         """
-        return save(self, path)
+        return save(self._open, path)

@@ -15,13 +15,13 @@ from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
 from ptkit.support.arguments import LAST_ADDRESS
 from ptkit.support.schema import Column, schema_of
-from ptkit.table import Table
+from ptkit.table import Columns, Table
 from ptkit.table.cells import read_only
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ptkit.trace.clocks import Clocks
+    from ptkit.trace.open_parts import OpenParts
 
 __all__ = ["Moments", "overlap_others"]
 
@@ -38,7 +38,7 @@ _UNORDERED = Column(
 class Moments(ABC):
     """What `Trace` says of moments; docs/moments.md has the rules."""
 
-    _clocks: Clocks
+    _open: OpenParts
 
     @abstractmethod
     def _plan(self, table: str, query: Query, bound: Query | None = None, **more: Any) -> _decode.Plan: ...
@@ -146,7 +146,9 @@ class Moments(ABC):
             raise ConfigError("around() has no offset= and order=: rows are those of the window, by time")
         if not window >= 0:
             raise ConfigError(f"window={window!r} must not be negative")
-        (low,), (high,) = (ends.tolist() for ends in self._clocks.intervals([time], clock, window, window))
+        (low,), (high,) = (
+            ends.tolist() for ends in self._open.clocks.intervals([time], clock, window, window)
+        )
         window_of = Query(time=(low, min(high + 1, LAST_ADDRESS)))
         plan = self._plan(table, query, window_of)  # type: ignore[arg-type]
         schema = schema_of(table)
@@ -215,7 +217,7 @@ class Moments(ABC):
         """
         if not resolution >= 0:
             raise ConfigError(f"resolution={resolution!r} must not be negative")
-        least, most = self._clocks.intervals(times, clock, 0, resolution)
+        least, most = self._open.clocks.intervals(times, clock, 0, resolution)
         if len(least) and int((most - least).max()) >= _NO_LIMIT:
             raise ConfigError(f"resolution={resolution!r} is too coarse: 2**32 TSC ticks at most")
         return _decode.read_times(self._plan("at_times", query), least, most)
@@ -223,22 +225,14 @@ class Moments(ABC):
 
 def _marked(table: Table) -> Table:
     """Add the column ``unordered`` to rows that are ordered by time."""
-    low = np.asarray(table._arrays["tsc"])
-    error = table._arrays["tsc_error"]
+    low = np.asarray(table.data.arrays["tsc"])
+    error = table.data.arrays["tsc_error"]
     high = np.where(error == _NO_LIMIT, np.uint64(2**64 - 1), low + error.astype(np.uint64))
-    arrays = {name: table._arrays[name] for name in table._arrays}
+    arrays = dict(table.data.arrays)
     arrays["unordered"] = read_only(overlap_others(low, high, np.asarray(table["stream"])))
-    schema = replace(table._schema, columns={**table._schema.columns, "unordered": _UNORDERED})
-    return Table(
-        schema,
-        len(table),
-        arrays,
-        table._runs,
-        columns=(*table.columns, "unordered"),
-        context=table._context,
-        errors=table.errors,
-        gaps=table.gaps,
-    )
+    schema = replace(table.data.schema, columns={**table.data.schema.columns, "unordered": _UNORDERED})
+    data = Columns(schema, len(table), arrays, table.data.runs, table.data.context)
+    return Table(data, columns=(*table.columns, "unordered"), errors=table.errors, gaps=table.gaps)
 
 
 def overlap_others(

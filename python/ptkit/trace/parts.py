@@ -278,11 +278,13 @@ class Parts(ABC):
 
 def with_targets(edges: Table) -> Table:
     """Leave out branches of which neither the target nor its name is known."""
-    unknown: NDArray[np.bool_] = (edges._arrays["flags"] & schema_of("edges").columns["to_known"].mask) == 0
+    unknown: NDArray[np.bool_] = (
+        edges.data.arrays["flags"] & schema_of("edges").columns["to_known"].mask
+    ) == 0
     if not unknown.any():
         return edges
-    if edges._context.name_rows is None:
+    if edges.data.context.name_rows is None:
         return edges[~unknown]
-    names = derived_of("edges")["to_symbol"].values(edges)
+    names = derived_of("edges")["to_symbol"].values(edges.data)
     assert isinstance(names, Labels)
     return edges[~unknown | names.known()]

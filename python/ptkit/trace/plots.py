@@ -77,7 +77,7 @@ class Plots(ABC):
         limits, edges = self._phases(by, slots, query)
         files, counts = _by_file(edges, slots if by != "time" else len(limits) - 1)
         if by == "time":
-            drawn = _draw_times(axes, np.array(limits, np.float64), counts, edges._context.ns_per_tick())
+            drawn = _draw_times(axes, np.array(limits, np.float64), counts, edges.data.context.ns_per_tick())
         else:
             shares = 100 * counts / counts.sum(axis=1, keepdims=True).clip(1)
             drawn = _draw(axes, np.linspace(0, 100, slots + 1), shares)

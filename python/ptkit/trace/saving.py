@@ -10,19 +10,19 @@ from ptkit import _core
 from ptkit.errors import ConfigError, UnsupportedError
 
 if TYPE_CHECKING:
-    from ptkit.trace.facade import Trace
+    from ptkit.trace.open_parts import OpenParts
 
 __all__ = ["save"]
 
 
-def save(trace: Trace, path: str | os.PathLike[str]) -> int:
+def save(parts: OpenParts, path: str | os.PathLike[str]) -> int:
     """Write the bundle of a trace; see `Trace.save`."""
     text = os.fspath(path)
     if not text or "\0" in text:
         raise ConfigError(f"path={path!r} is no path: it is empty or has a NUL")
-    source = Path(trace.source)
+    source = Path(parts.described.source)
     if source.exists() and Path(text).exists() and Path(text).samefile(source):
         raise ConfigError(f"{text}: is what is read; save to another file")
-    if trace._has_callback:
+    if parts.has_callback:
         raise UnsupportedError("code comes from image_callback, and is not in the recording: give images=")
-    return _core.save_bundle(trace.opened.bundle, os.fsencode(text))
+    return _core.save_bundle(parts.opened.bundle, os.fsencode(text))

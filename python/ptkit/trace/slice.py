@@ -15,7 +15,7 @@ from ptkit.decode.call_table import CallTable
 from ptkit.errors import ConfigError
 from ptkit.support.arguments import LAST_ADDRESS
 from ptkit.support.schema import schema_of
-from ptkit.table import Table
+from ptkit.table import Columns, Table
 from ptkit.table.derived import indirect_branches
 from ptkit.trace.calls import Calls
 from ptkit.trace.parts import with_targets
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ptkit.decode.limits import Limits
-    from ptkit.trace.facade import Trace
+    from ptkit.trace.whole import WholeTrace
 
 __all__ = ["Slice"]
 
@@ -56,7 +56,7 @@ class Slice(Tables, Calls, Plots):
     Made by `Trace.slice`.
     """
 
-    def __init__(self, trace: Trace, after: Table | None, before: Table | None) -> None:
+    def __init__(self, trace: WholeTrace, after: Table | None, before: Table | None) -> None:
         self._trace = trace
         given = [_event("after", after), _event("before", before)]
         streams = {int(one["stream"][0]) for one in given if one is not None}
@@ -71,7 +71,7 @@ class Slice(Tables, Calls, Plots):
             raise ConfigError("slice: the event of after= must not come behind that of before=")
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> WholeTrace:
         """The trace that it is a part of."""
         return self._trace
 
@@ -82,16 +82,18 @@ class Slice(Tables, Calls, Plots):
         return f"<ptkit.Slice of {self._trace.source!r}, {where}>"
 
     def _span(self) -> tuple[int, int] | None:
-        return self._trace._span()
+        return self._trace.open_parts.times.span
 
     def _ranges_of(self, function: str) -> list[_decode.Range]:
-        return self._trace._ranges_of(function)
+        return self._trace.open_parts.ranges_of(function)
 
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
         if query.get("stream") not in (None, self._stream):
             raise ConfigError(f"stream={query.get('stream')!r}: the slice is of stream {self._stream}")
         whole: Query = {**query, "stream": self._stream}
-        return self._trace._plan(table, whole, **more).between(self._limit(table), self._limit("events"))
+        return self._trace.open_parts.plan(table, whole, **more).between(
+            self._limit(table), self._limit("events")
+        )
 
     def _limit(self, table: str) -> Limits:
         place = _PLACES.get(table)
@@ -110,7 +112,7 @@ class Slice(Tables, Calls, Plots):
         plan = replace(plan, stored=(*{*plan.stored, *places},))
         calls, anomalies = _decode.read_calls(plan, frames=frames, inlines=inlines)
         low, high = self._limits["offset"]
-        begin, end = (calls._arrays[name] for name in places)
+        begin, end = (calls.data.arrays[name] for name in places)
         offset = np.asarray(anomalies["offset"])
         return calls[(begin < high) & (end >= low)], anomalies[(offset >= low) & (offset < high)]
 
@@ -210,15 +212,8 @@ def _edges_of(branches: Table, bins: NDArray[Any] | None = None) -> Table:
     arrays["count"] = counts.astype(schema.columns["count"].dtype)
     for array in arrays.values():
         array.flags.writeable = False
-    return Table(
-        schema,
-        len(edges),
-        arrays,
-        None,
-        context=branches._context,
-        errors=branches.errors,
-        gaps=branches.gaps,
-    )
+    data = Columns(schema, len(edges), arrays, context=branches.data.context)
+    return Table(data, errors=branches.errors, gaps=branches.gaps)
 
 
 def _event(name: str, event: Table | None) -> Table | None:

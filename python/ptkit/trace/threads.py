@@ -14,7 +14,7 @@ from ptkit import _core
 from ptkit._core import CallKind, GapCause
 from ptkit.errors import ConfigError
 from ptkit.support.schema import schema_of
-from ptkit.table import Table
+from ptkit.table import Columns, Table
 from ptkit.table.cells import read_only
 from ptkit.trace.calls import Calls
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from ptkit.decode import OpenTrace, Query
+    from ptkit.decode import Query
     from ptkit.info import StreamInfo, TraceInfo
     from ptkit.table import TableContext
+    from ptkit.trace.open_parts import OpenParts
 
 __all__ = ["Threads"]
 
@@ -74,8 +75,7 @@ _NOWHERE = _Site(None, None, 0)  # in no system call that is known
 class Threads(Calls):
     """What `Trace` says of threads."""
 
-    _opened: OpenTrace
-    _context: TableContext
+    _open: OpenParts
 
     @property
     @abstractmethod
@@ -124,7 +124,7 @@ class Threads(Calls):
         >>> int(threads["instructions"].sum()) == len(trace.instructions(columns=["cls"]))
         True
         """
-        return self._thread_tables(query)[0]
+        return self.threads_and_waits(**query)[0]
 
     def waits(self, **query: Unpack[Query]) -> Table:
         """Where each thread waited: system calls by the call that led there, and how long they took.
@@ -162,14 +162,32 @@ class Threads(Calls):
         >>> int(waits["count"].sum()) > 0
         True
         """
-        return self._thread_tables(query)[1]
+        return self.threads_and_waits(**query)[1]
 
-    def _thread_tables(self, query: Query) -> tuple[Table, Table]:
+    def threads_and_waits(self, **query: Unpack[Query]) -> tuple[Table, Table]:
+        """The tables that `threads` and `waits` give, of one decode.
+
+        Parameters
+        ----------
+        **query
+            As for `threads`.
+
+        Returns
+        -------
+        tuple of Table
+
+        Raises
+        ------
+        ConfigError, ColumnError, OutOfMemoryError
+            As for `calls`.
+        """
         for name in _REFUSED:
             if query.get(name) is not None:
                 raise ConfigError(f"{name}: threads have all of their frames; leave it out")
         query["columns"] = _FRAME_COLUMNS
-        return _thread_tables(self.calls(**query), self._opened.session, self.info.streams, self._context)
+        return _thread_tables(
+            self.calls(**query), self._open.opened.session, self.info.streams, self._open.context
+        )
 
 
 def _thread_tables(
@@ -271,10 +289,8 @@ class _Rows:
         """All rows, with the errors and gaps of the frames."""
         dtypes = self._schema.columns
         arrays = {one: read_only(np.array(cells, dtypes[one].dtype)) for one, cells in self._columns.items()}
-        rows = len(arrays["flags"])
-        return Table(
-            self._schema, rows, arrays, None, context=context, errors=frames.errors, gaps=frames.gaps
-        )
+        data = Columns(self._schema, len(arrays["flags"]), arrays, context=context)
+        return Table(data, errors=frames.errors, gaps=frames.gaps)
 
 
 def _numbered(frames: Table) -> tuple[list[_Thread], NDArray[np.intp]]:

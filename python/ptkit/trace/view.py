@@ -11,7 +11,7 @@ from ptkit.trace.plots import Plots
 from ptkit.trace.tables import Tables
 
 if TYPE_CHECKING:
-    from ptkit.trace.facade import Trace
+    from ptkit.trace.whole import WholeTrace
 
 
 class View(Tables, Calls, Plots):
@@ -24,14 +24,14 @@ class View(Tables, Calls, Plots):
     Made by `Trace.between` and `Trace.touching`.
     """
 
-    def __init__(self, trace: Trace, bound: Query, text: str) -> None:
+    def __init__(self, trace: WholeTrace, bound: Query, text: str) -> None:
         self._trace = trace
         self._bound = bound
         self._text = text
-        trace._plan("events", Query(), bound)  # says what is wrong with it now
+        trace.open_parts.plan("events", Query(), bound)  # says what is wrong with it now
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> WholeTrace:
         """The trace that it is a part of."""
         return self._trace
 
@@ -39,10 +39,10 @@ class View(Tables, Calls, Plots):
         return f"<ptkit.View of {self._trace.source!r}, {self._text}>"
 
     def _span(self) -> tuple[int, int] | None:
-        return self._trace._span()
+        return self._trace.open_parts.times.span
 
     def _ranges_of(self, function: str) -> list[_decode.Range]:
-        return self._trace._ranges_of(function)
+        return self._trace.open_parts.ranges_of(function)
 
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
-        return self._trace._plan(table, query, self._bound, **more)
+        return self._trace.open_parts.plan(table, query, self._bound, **more)

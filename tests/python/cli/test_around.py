@@ -105,7 +105,7 @@ def test_times_have_units(recording: str, capsys: pytest.CaptureFixture[str]) ->
 def test_times_of_a_log(recording: str, moment: int, capsys: pytest.CaptureFixture[str]) -> None:
     trace = ptkit.open(recording)
     sample = trace.info.recording
-    ns = trace._times.ns(moment) - trace._times.ns(sample["clocks_tsc"])
+    ns = trace.open_parts.times.ns(moment) - trace.open_parts.times.ns(sample["clocks_tsc"])
     for clock in ("monotonic", "realtime"):
         time = ns + sample[f"clocks_{clock}_ns"]
         texts = [str(time), f"{time // 10**9}.{time % 10**9:09}s"]
@@ -116,7 +116,7 @@ def test_times_of_a_log(recording: str, moment: int, capsys: pytest.CaptureFixtu
         assert rows[0] == rows[1]
         found = {int(row["tsc"], 0) for row in rows[0] if row["table"] == "at_times"}
         (ticks,) = found
-        assert trace._times.ns(ticks) == trace._times.ns(moment)
+        assert trace.open_parts.times.ns(ticks) == trace.open_parts.times.ns(moment)
     assert main(["calls", recording, "--around", "5%", "--clock", "realtime"]) == 2
     assert "5% is no time of a clock" in capsys.readouterr().err
 

@@ -391,7 +391,7 @@ def _two_spaces() -> Any:
     switches = [(0, 10, 10, 1), (1500, 20, 20, 2), (2500, 10, 10, 1)]
     bundle.add_stream(passage(1000) + passage(2000) + passage(3000), cpu=0, switches=switches)
     trace = _bundle_trace(bundle)
-    trace._names._spaces = 3  # a bundle made in Python cannot list spaces
+    trace.open_parts.names._spaces = 3  # a bundle made in Python cannot list spaces
     return trace
 
 

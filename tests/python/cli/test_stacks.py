@@ -537,7 +537,7 @@ def test_limits_of_slow_calls_are_times(slow: str, capsys: pytest.CaptureFixture
     found = re.match(r"handle: 5,000 calls; ([0-9,]+) slow ones, ([0-9.]+ [um]s) or more; ", lines[0])
     assert found is not None
     trace = ptkit.open(slow)
-    lengths = trace._times.length_ns(trace.calls(symbol="handle").lengths("time")[0])
+    lengths = trace.open_parts.times.length_ns(trace.calls(symbol="handle").lengths("time")[0])
     assert int(found[1].replace(",", "")) == (lengths >= 1000).sum()
     assert found[2] == duration(int(lengths[lengths >= 1000].min()))
     assert main(["functions", slow, "--slow", "handle", "--slow-from", "1us"]) == 2

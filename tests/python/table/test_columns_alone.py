@@ -70,7 +70,7 @@ def test_each_column_alone(name: str, form: str, ask: Callable[..., Any]) -> Non
 
 
 def _flags(table: Any) -> list[str]:
-    return ["flags"] if "flags" in table._schema.columns else []
+    return ["flags"] if "flags" in table.data.schema.columns else []
 
 
 def _is_not_offered(table: Any, column: str) -> bool:
@@ -78,4 +78,4 @@ def _is_not_offered(table: Any, column: str) -> bool:
     derived = table._derived(column)
     if column in ("bin", "file") and table.name == "edges":
         return True
-    return derived is not None and not derived.offered(table._context)
+    return derived is not None and not derived.offered(table.data.context)

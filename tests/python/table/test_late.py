@@ -42,14 +42,14 @@ def test_offsets_equal_those_of_parts(open_engine: Any, trace: Any, name: str, e
     for threads in (1, 2, 3):
         table = getattr(open_engine(engine), name)(threads=threads)
         runs = table.nbytes
-        assert not table._arrays.is_made("offset")
+        assert not table.data.arrays.is_made("offset")
         found = table["offset"]
         assert np.array_equal(found, wanted)
         assert not found.flags.writeable
         assert found.dtype == np.uint64
         assert found is not table["from_ip" if name == "branches" else "ip"]
         assert np.shares_memory(found, table["offset"])
-        assert table._arrays.is_made("offset")
+        assert table.data.arrays.is_made("offset")
         assert table.nbytes - runs > 0.4 * wanted.nbytes
 
 
@@ -58,7 +58,7 @@ def test_only_a_column_that_is_asked_for_is_made(trace: Any) -> None:
     assert table.columns == ("from_ip", "offset")
     assert "offset" in table
     assert table["from_ip"].any()
-    assert not table._arrays.is_made("offset")
+    assert not table.data.arrays.is_made("offset")
     assert trace.branches(columns=["offset"])["offset"].tolist() == _in_parts(trace, "branches").tolist()
     with pytest.raises(ptkit.ColumnError, match="offset"):
         trace.branches(columns=["from_ip"])["offset"]
@@ -69,10 +69,10 @@ def test_slices_stay_late_and_share_the_array(trace: Any) -> None:
     table = trace.branches()
     part = table[100:5000:3]
     inner = part[10:20]
-    assert not part._arrays.is_made("offset")
+    assert not part.data.arrays.is_made("offset")
     assert inner["offset"].tolist() == wanted[100:5000:3][10:20].tolist()
     assert np.shares_memory(inner["offset"], table["offset"])
-    assert part._arrays.is_made("offset")
+    assert part.data.arrays.is_made("offset")
     assert part["offset"].tolist() == wanted[100:5000:3].tolist()
     assert table[:0]["offset"].tolist() == []
 
@@ -94,7 +94,7 @@ def test_consumers_get_the_array(trace: Any) -> None:
     wanted = _in_parts(trace, "blocks")
     assert np.array_equal(trace.blocks().to_arrow()["offset"].to_numpy(), wanted)
     assert np.array_equal(trace.blocks().to_pandas()["offset"].to_numpy(), wanted)
-    late = trace.blocks()._arrays._columns["offset"]
+    late = trace.blocks().data.arrays._columns["offset"]
     assert isinstance(late, LateColumn)
     assert np.array_equal(pickle.loads(pickle.dumps(late)), wanted)
     assert np.array_equal(copy.deepcopy(late), wanted)

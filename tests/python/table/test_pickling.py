@@ -66,7 +66,7 @@ def test_names_and_times_are_there(ask: Callable[..., Any]) -> None:
 def test_columns_that_are_left_out_take_no_room(ask: Callable[..., Any]) -> None:
     table = ask("branches")
     assert len(pickle.dumps(table[["kind"]])) < len(pickle.dumps(table)) / 10
-    assert pickle.loads(pickle.dumps(table[["kind"]]))._arrays.keys() <= {"kind", "flags"}
+    assert pickle.loads(pickle.dumps(table[["kind"]])).data.arrays.keys() <= {"kind", "flags"}
 
 
 @pytest.mark.parametrize("name", TABLES)

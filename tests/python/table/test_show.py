@@ -71,7 +71,7 @@ def test_texts_fit_the_terminal(
 def test_long_names_are_cut_and_messages_kept(ask: Callable[..., Any], clocked: Any) -> None:
     arrays = {name: np.zeros(2, "u8" if name.endswith("ip") else "i8") for name in ("entry_ip", "count")}
     labels = np.array([0, 0], np.int32)
-    context = clocked._context.without_trace({"function": [LONG]})
+    context = clocked.open_parts.context.without_trace({"function": [LONG]})
     table = from_core(
         "functions", (2, arrays | {"function": labels}, {}), columns=["function", "count"], context=context
     )

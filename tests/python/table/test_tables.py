@@ -37,7 +37,7 @@ def test_branches_of_a_loop(loop_trace: Any, loop: Any) -> None:
 @pytest.mark.parametrize("name", ["branches", "blocks", "instructions", "events", "packets", "edges"])
 def test_contains_says_what_available_lists(loop_trace: Any, name: str) -> None:
     whole = getattr(loop_trace, name)()
-    every = {*whole.available, *whole._schema.columns, *derived_of(name), "nothing"}
+    every = {*whole.available, *whole.data.schema.columns, *derived_of(name), "nothing"}
     for table in (whole, whole[whole.columns[:1]], whole[:1]):
         assert {one for one in every if one in table} == set(table.available)
         assert 3 not in table
@@ -199,7 +199,7 @@ def test_context_is_kept_as_runs(loop: Any) -> None:
     assert table["tid_known"].tolist() == [True] * 3 * rows + [False] * rows
     assert table["cpu_known"].tolist() == [True] * 3 * rows + [False] * rows
     assert table.named("tid")[-1] is None
-    assert len(table._runs) == 4
+    assert len(table.data.runs) == 4
     assert len(trace.branches(tid=101)) == rows
     assert set(trace.branches(tid=[100, 102])["tid"].tolist()) == {100, 102}
     assert set(trace.branches(stream=[1, 2])["stream"].tolist()) == {1, 2}

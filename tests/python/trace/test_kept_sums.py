@@ -70,7 +70,7 @@ def test_questions_share_one_decode(recording: Path, part: str, first: str) -> N
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_verbs_of_the_command_line_keep_nothing(recording: Path, name: str) -> None:
     trace = ptkit.open(recording)
-    trace._keep_nothing()
+    trace.open_parts.keep_nothing()
     ask = QUESTIONS[name]
     found = ask(trace)
     before = decoded(trace)
@@ -102,12 +102,12 @@ def test_other_frames_are_decoded(recording: Path, name: str) -> None:
 def test_sums_are_dropped_with_settings_and_code(recording: Path) -> None:
     trace = ptkit.open(recording)
     trace.functions()
-    opened = trace._opened
+    opened = trace.open_parts.opened
     for changed in (
         replace(opened, settings=replace(opened.settings, resync="psb")),
         replace(opened, session=ptkit.open(recording).opened.session),
     ):
-        trace._opened = changed
+        trace.open_parts.opened = changed
         before = decoded(trace)
         trace.functions()
         assert decoded(trace) > before

@@ -34,7 +34,7 @@ class Clock:
     """
 
     def __init__(self, trace: Trace, unit: str | None) -> None:
-        self._times = trace._times
+        self._times = trace.open_parts.times
         if unit is None:
             unit = "s" if sys.stdout.isatty() and self._times.knows_seconds else "tsc"
         self.unit = unit

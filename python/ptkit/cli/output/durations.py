@@ -19,7 +19,7 @@ class Durations:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self._length_ns = trace._times.length_ns if trace._times.knows_seconds else None
+        self._length_ns = trace.open_parts.times.length_ns if trace.open_parts.times.knows_seconds else None
 
     @property
     def unit(self) -> str:

@@ -62,10 +62,15 @@ class LineWriter:
     """
 
     def __init__(self, trace: Trace, names: str = "symbol", *, short: bool = False) -> None:
-        modules = [*map(_bytes, trace._names.file_modules)]
+        modules = [*map(_bytes, trace.open_parts.names.file_modules)]
         in_file = names == "file offset"
         self._core = _core.LineWriter(
-            trace.opened.session, modules, trace._info.cs_base, in_file, "symbol" if in_file else names, short
+            trace.opened.session,
+            modules,
+            trace.open_parts.described.cs_base,
+            in_file,
+            "symbol" if in_file else names,
+            short,
         )
         self._part: Table
 
@@ -197,8 +202,8 @@ class LineWriter:
 
     def _constant(self, name: str) -> tuple[int, bool] | None:
         """The value of a column that all rows share, and whether it is known: most parts are one run."""
-        runs = self._part._runs
-        if runs is None or len(runs) != 1 or name not in runs.arrays or name in self._part._arrays:
+        runs = self._part.data.runs
+        if runs is None or len(runs) != 1 or name not in runs.arrays or name in self._part.data.arrays:
             return None
         schema = schema_of(self._part.name)
         flag = schema.validity.get(name)
@@ -207,11 +212,11 @@ class LineWriter:
 
     def _raw(self, name: str) -> NDArray[Any]:
         part = self._part
-        if name in part._arrays:  # quicker than to look for it among all columns that a table may have
-            return part._arrays[name]
-        if part._runs is not None and name in part._runs.arrays:
+        if name in part.data.arrays:  # quicker than to look for it among all columns that a table may have
+            return part.data.arrays[name]
+        if part.data.runs is not None and name in part.data.runs.arrays:
             if name not in self._spread:
-                self._spread[name] = np.ascontiguousarray(part._runs.spread(name))
+                self._spread[name] = np.ascontiguousarray(part.data.runs.spread(name))
             return self._spread[name]
         return np.asarray(part[name])
 

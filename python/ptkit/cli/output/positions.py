@@ -42,7 +42,7 @@ def side_positions(part: Table, side: Table) -> list[int]:
 
 def _of_records(table: Table) -> bool:
     """Whether the rows are of a stream of branch records."""
-    streams = table._context.record_streams
+    streams = table.data.context.record_streams
     return bool(streams and len(table)) and int(table["stream"][0]) in streams
 
 

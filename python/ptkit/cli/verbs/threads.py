@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     with decoding(trace, streams=selection.chosen_streams(trace, options)):
-        threads, waits = trace._thread_tables(chosen)  # type: ignore[arg-type]
+        threads, waits = trace.threads_and_waits(**chosen)
     shown = threads if options.all else threads[: options.limit]
     if options.json:
         rows = waits[_of_threads(waits, shown)] if options.waits else shown

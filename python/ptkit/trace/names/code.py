@@ -12,11 +12,9 @@ from ptkit.support.arguments import LAST_ADDRESS, integer
 from ptkit.trace.names.mappings import mappings_table
 
 if TYPE_CHECKING:
-    from ptkit.decode import OpenTrace
-    from ptkit.info import TraceInfo
-    from ptkit.table import Table, TableContext
-    from ptkit.trace.names.names import Names, Places, SourceFrame, SourceLines
-    from ptkit.trace.ranges import CodeRanges
+    from ptkit.table import Table
+    from ptkit.trace.names.names import Places, SourceFrame, SourceLines
+    from ptkit.trace.open_parts import OpenParts
 
 __all__ = ["Code"]
 
@@ -27,11 +25,7 @@ _MOST_CODE = 2**30
 class Code:
     """What `Trace` says of code and of addresses, without decoding."""
 
-    _opened: OpenTrace
-    _info: TraceInfo
-    _names: Names
-    _ranges: CodeRanges
-    _context: TableContext
+    _open: OpenParts
 
     def symbolize(
         self,
@@ -72,7 +66,7 @@ class Code:
         ConfigError
             If address spaces have different names for an address and `space` is not given.
         """
-        return self._names.symbolize(ips, space, tsc, offsets=offsets, modules=modules, lines=lines)
+        return self._open.names.symbolize(ips, space, tsc, offsets=offsets, modules=modules, lines=lines)
 
     def lines(
         self, ips: ArrayLike, *, space: int | ArrayLike | None = None, tsc: int | None = None
@@ -111,7 +105,7 @@ class Code:
         >>> len(lines.file) == len(lines.line) == len(edges)
         True
         """
-        return self._names.lines(ips, space, tsc)
+        return self._open.names.lines(ips, space, tsc)
 
     def inlines(self, ip: int, *, space: int | None = None, tsc: int | None = None) -> list[SourceFrame]:
         """Functions that the code at an address belongs to: calls that were inlined, and what they are in.
@@ -135,7 +129,7 @@ class Code:
         ConfigError
             As for `symbolize`.
         """
-        return self._names.inlines(ip, space, tsc)
+        return self._open.names.inlines(ip, space, tsc)
 
     def modules(
         self, ips: ArrayLike, *, space: int | ArrayLike | None = None, tsc: int | None = None
@@ -159,7 +153,7 @@ class Code:
         ConfigError
             As for `symbolize`.
         """
-        return self._names.modules(ips, space, tsc)
+        return self._open.names.modules(ips, space, tsc)
 
     def locate(
         self, ips: ArrayLike, *, space: int | ArrayLike | None = None, tsc: int | None = None
@@ -198,7 +192,7 @@ class Code:
         >>> any(file.endswith("libc.so.6") for file in places.file if file)
         True
         """
-        return self._names.locate(ips, space, tsc)
+        return self._open.names.locate(ips, space, tsc)
 
     def mappings(self) -> Table:
         """Where files and other code lie in memory, in which address space and when.
@@ -225,7 +219,7 @@ class Code:
         >>> "libc.so.6" in trace.mappings()["module"]
         True
         """
-        return mappings_table(self._opened.session, self._context)
+        return mappings_table(self._open.opened.session, self._open.context)
 
     def symbols(self, name: str) -> list[tuple[str, int, int]]:
         """Symbols of a name, or of a pattern such as ``mem*``: (demangled name, address, size in bytes).
@@ -235,7 +229,7 @@ class Code:
         SymbolError
             If the trace has no such symbol; the message has near names.
         """
-        found = self._ranges.lookup(name)
+        found = self._open.ranges.lookup(name)
         return list(dict.fromkeys((symbol, address, size) for symbol, address, size, *_ in found))
 
     def code(self, ip: int, size: int, *, space: int | None = None, tsc: int | None = None) -> bytes:
@@ -255,8 +249,8 @@ class Code:
         ip = integer("ip", ip, 0, LAST_ADDRESS)
         size = integer("size", size, 0, _MOST_CODE)
         best = b""
-        for place in self._names.places(space, tsc):
-            found = self._opened.session.read_code(ip, size, *place)
+        for place in self._open.names.places(space, tsc):
+            found = self._open.opened.session.read_code(ip, size, *place)
             if len(found) == size:
                 return found
             best = max(best, found, key=len)
@@ -290,4 +284,4 @@ class Code:
         if size is not None:
             size = integer("size", size, 1, _MAX_INSN)
         code = self.code(ip, size or _MAX_INSN, space=space, tsc=tsc)
-        return _core.disassemble(code, ip, mode, self._info.cs_base)
+        return _core.disassemble(code, ip, mode, self._open.described.cs_base)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ptkit import _core
 from ptkit.support.schema import schema_of
-from ptkit.table import Table, TableContext
+from ptkit.table import Columns, Table, TableContext
 from ptkit.table.cells import read_only
 
 __all__ = ["mappings_table"]
@@ -27,4 +27,4 @@ def mappings_table(session: _core.Session, context: TableContext) -> Table:
     for name, rows in known.items():
         flags[rows] |= schema.columns[name].mask
     columns = {name: read_only(array) for name, array in {**arrays, "flags": flags}.items()}
-    return Table(schema, len(flags), columns, None, context=context)
+    return Table(Columns(schema, len(flags), columns, context=context))

@@ -25,7 +25,7 @@ from ptkit.trace.ranges import differing_images
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Unpack
 
-    from ptkit.trace.facade import ImageCallback
+    from ptkit.trace.open_parts import ImageCallback
     from ptkit.trace.opening.bundle import Source
     from ptkit.trace.opening.images import ImageItem
     from ptkit.trace.opening.symbols import SymbolItem
@@ -233,8 +233,8 @@ def open(
     settings = Settings(engine, resync, threads, errors, cs_base=cs_base, sync=sync)
     trace = Trace(bundle, settings, image_callback, given, debug_path)
     if index is not False and image_callback is None and engine != "libipt":
-        trace._find_index(None if index is True else index)
-    for sentence in [*trace._warnings(), *differing_images(bundle, recorded)]:
+        trace.open_parts.find_index(None if index is True else index)
+    for sentence in [*trace.open_parts.warnings, *differing_images(bundle, recorded)]:
         warnings.warn(sentence, PtkitWarning, stacklevel=2)
     return trace
 

@@ -22,7 +22,7 @@ from ptkit.trace.opening.images import add_images
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from ptkit.trace.facade import ImageCallback
+    from ptkit.trace.open_parts import ImageCallback
     from ptkit.trace.opening.images import ImageItem
 
 __all__ = ["open_branches"]

@@ -215,6 +215,6 @@ def load_address(trace: Any, program: Path) -> int:
 
 
 def imports_of(trace: Any, edges: Any) -> list[str | None]:
-    names = trace.edges()._context.name_rows
+    names = trace.edges().data.context.name_rows
     labels, _ = names("import", edges["from_ip"], edges["space"], None, None, False)
     return list(labels.texts())

@@ -116,7 +116,7 @@ def with_sums(path: Path, sums: bytes) -> Any:
     trace = ptkit.open(path, index=False)
     source = os.fsencode(path)
     index = _core.Index.build(trace.opened.session, resync="ip", threads=1, segment=1 << 20, trace=source)
-    trace._use_index(index.with_sums(trace.opened.session, resync="ip", trace=source, sums=sums))
+    trace.open_parts.use_index(index.with_sums(trace.opened.session, resync="ip", trace=source, sums=sums))
     return trace
 
 
@@ -233,7 +233,7 @@ def test_hostile_states_do_no_harm(recorded: Path, monkeypatch: pytest.MonkeyPat
         index = _core.Index.build(
             trace.opened.session, resync="ip", threads=1, segment=4096, trace=source
         ).with_sums(trace.opened.session, resync="ip", trace=source, sums=sums)
-        trace._use_index(index)
+        trace.open_parts.use_index(index)
         for percent in ((50, 55), (98, 99)):
             trace.between(percent=percent).functions()
             trace.between(percent=percent).calls()
