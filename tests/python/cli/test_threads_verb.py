@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from test_json import ROWS, assert_fits
 
 import ptkit
 from ptkit.cli import main
+
+RECORDINGS = Path(__file__).resolve().parents[2] / "golden" / "recordings"
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +69,17 @@ def test_json_fits_the_schema(table: str, recording: str, capsys: pytest.Capture
     assert len(rows) == len(found)
     for row in rows:
         assert_fits(ROWS, table, row)
+
+
+def test_counts_of_switches_are_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "timed.perf.data"
+    path.write_bytes(lzma.decompress((RECORDINGS / f"{path.name}.xz").read_bytes()))
+    assert main(["threads", str(path), "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()[1:]]
+    for row in rows:
+        assert_fits(ROWS, "threads", row)
+    counts = [row[name] for row in rows for name in ("waits", "preemptions")]
+    assert any(isinstance(count, int) for count in counts)
 
 
 def test_a_stream_without_times_has_blanks(

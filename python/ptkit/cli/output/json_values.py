@@ -35,8 +35,10 @@ _COUNTS = frozenset(
         "p50_instructions",
         "p99_instructions",
         "parent",
+        "preemptions",
         "self_instructions",
         "time",
+        "waits",
     }
 )
 
