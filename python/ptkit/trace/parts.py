@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,53 @@ _ROWS = 1_000_000
 _ROWS_IN_PLACE = 1 << 16  # such a part stays in the second level cache
 
 
+_WITH_SIDES = "; its ``.errors`` and ``.gaps`` have what came up in this part."
+_DOC = """Rows of `{table}` in parts of `rows` rows{memory}
+
+        Parameters
+        ----------{argument}
+        rows : int, optional
+            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
+            so that a part stays in the processor's caches, and 1,000,000 without.
+        reuse : bool
+            Parts share memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `{table}`{yields}
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`{raises}
+        {example}"""
+
+_Method = TypeVar("_Method", bound=Callable[..., Iterator[Table]])
+
+
+def _documented(
+    table: str,
+    *,
+    memory: str = ", in memory that does not grow with the trace.",
+    argument: str = "",
+    yields: str = _WITH_SIDES,
+    raises: str = '; also for ``reuse=True`` with ``order="time"`` of several streams.',
+    example: str = "",
+) -> Callable[[_Method], _Method]:
+    """Give a method the docstring of all, with what differs for its table."""
+
+    def with_docstring(method: _Method) -> _Method:
+        method.__doc__ = _DOC.format(
+            table=table, memory=memory, argument=argument, yields=yields, raises=raises, example=example
+        )
+        return method
+
+    return with_docstring
+
+
 class Parts(ABC):
     """What `Trace` gives part by part: one ``iter_`` method for every table."""
 
@@ -42,58 +89,15 @@ class Parts(ABC):
             rows = _ROWS_IN_PLACE if reuse else _ROWS
         return _decode.iterate(plan, rows, reuse)
 
+    @_documented("packets")
     def iter_packets(
         self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `packets` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        rows : int, optional
-            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
-            so that a part stays in the processor's caches, and 1,000,000 without.
-        reuse : bool
-            Parts share memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `packets`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-        """
         return self._iterate("packets", rows, reuse, query)
 
-    def iter_branches(
-        self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
-    ) -> Iterator[Table]:
-        """Rows of `branches` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        rows : int, optional
-            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
-            so that a part stays in the processor's caches, and 1,000,000 without.
-        reuse : bool
-            Parts share memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `branches`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-
+    @_documented(
+        "branches",
+        example="""
         Examples
         --------
         >>> import ptkit
@@ -103,176 +107,62 @@ class Parts(ABC):
         ...     taken += int(part["taken"].sum())
         >>> taken == len(trace.branches(taken=True))
         True
-        """
+        """,
+    )
+    def iter_branches(
+        self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
         return self._iterate("branches", rows, reuse, query)
 
+    @_documented("blocks")
     def iter_blocks(
         self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `blocks` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        rows : int, optional
-            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
-            so that a part stays in the processor's caches, and 1,000,000 without.
-        reuse : bool
-            Parts share memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `blocks`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-        """
         return self._iterate("blocks", rows, reuse, query)
 
+    @_documented("instructions")
     def iter_instructions(
         self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `instructions` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        rows : int, optional
-            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
-            so that a part stays in the processor's caches, and 1,000,000 without.
-        reuse : bool
-            Parts share memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `instructions`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-        """
         return self._iterate("instructions", rows, reuse, query)
 
+    @_documented("events", argument="\n        ticks : bool\n            Also a row for every timing packet.")
     def iter_events(
         self, *, ticks: bool = False, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `events` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        ticks : bool
-            Also a row for every timing packet.
-        rows : int, optional
-            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
-            so that a part stays in the processor's caches, and 1,000,000 without.
-        reuse : bool
-            Parts share memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `events`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-        """
         return self._iterate("events", rows, reuse, query, ticks=ticks)
 
+    @_documented(
+        "edges",
+        memory="; the first comes when everything is counted.",
+        yields=f"""{_WITH_SIDES} Parts
+            may have fewer rows: branches of which neither the target nor its name is known are left out.""",
+        raises=".",
+    )
     def iter_edges(
         self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `edges` in parts of `rows` rows; the first comes when everything is counted.
-
-        Parameters
-        ----------
-        rows : int, optional
-            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
-            so that a part stays in the processor's caches, and 1,000,000 without.
-        reuse : bool
-            Parts share memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `edges`; its ``.errors`` and ``.gaps`` have what came up in this part. Parts
-            may have fewer rows: branches of which neither the target nor its name is known are left out.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`.
-        """
         check_columns(query.get("columns"))
         plan = self._plan("edges", query)
         plan = replace(plan, selection=plan.selection | _decode.ALL_EDGES)
         return map(with_targets, self._in_parts(plan, rows, reuse))
 
+    @_documented(
+        "errors",
+        memory=".",
+        yields=".",
+        raises="""; errors are raised only if ``errors="raise"`` is said here.""",
+    )
     def iter_errors(
         self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `errors` in parts of `rows` rows.
-
-        Parameters
-        ----------
-        rows : int, optional
-            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
-            so that a part stays in the processor's caches, and 1,000,000 without.
-        reuse : bool
-            Parts share memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `errors`.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; errors are raised only if ``errors="raise"`` is said here.
-        """
         query.setdefault("errors", "rows")  # the rows of this table are errors
         return self._iterate("errors", rows, reuse, query)
 
+    @_documented("gaps", memory=".", yields=".", raises=".")
     def iter_gaps(
         self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `gaps` in parts of `rows` rows.
-
-        Parameters
-        ----------
-        rows : int, optional
-            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
-            so that a part stays in the processor's caches, and 1,000,000 without.
-        reuse : bool
-            Parts share memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `gaps`.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`.
-        """
         return self._iterate("gaps", rows, reuse, query)
 
 

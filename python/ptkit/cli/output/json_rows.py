@@ -18,13 +18,12 @@ from ptkit.support.schema import schema_of
 from ptkit.table import Table
 from ptkit.trace import Trace
 
-__all__ = ["JsonRows", "json_columns"]
+__all__ = ["NAMED", "JsonRows", "json_columns"]
 
 _NULL = "null"
 _BOOLEANS = [b"false", b"true"]
-_NAMED: frozenset[str] = frozenset(
-    {"ip", "from_ip", "to_ip", "entry_ip", "expected_ip", "caller_ip"}
-)  # addresses with members for their names
+#: Addresses with members for their names.
+NAMED = frozenset({"ip", "from_ip", "to_ip", "entry_ip", "expected_ip", "caller_ip"})
 # The first and the last column of those that many rows have the same values of.
 _GROUPS = {"packets": ("size", "ip"), "branches": ("from_ip", "flags"), "instructions": ("ip", "flags")}
 _QUOTED = {"hexadecimal": ("hex", '"0x'), "decimal": ("decimal", '"')}
@@ -93,7 +92,7 @@ class JsonRows:
         writer.literal(f'{{"table": "{part.name}"')
         available = frozenset(part.available)
         runs = [name for name in schema_of(part.name).names("run") if name in available]
-        named = _NAMED if self._symbols and "space" in available else frozenset()
+        named = NAMED if self._symbols and "space" in available else frozenset()
         first, last = _GROUPS.get(part.name, ("", ""))
         for name in dict.fromkeys((*part.columns, *runs)):
             if name == first:
