@@ -102,19 +102,19 @@ test-python: tests
 
 # Two machines at a time, of a gigabyte each (2.5 for the driver's model). The first run downloads and builds for some minutes.
 # FULL=1 adds what takes an hour and more: the walk over all sequences of requests, ten minutes of random requests.
-# COMMIT=HEAD: the quick set and a twelfth of the others, which the commit's hash chooses (tests/support/emulated_sets.py),
+# COMMIT=HEAD: the quick set and a twelfth of the others, which the commit's hash chooses (tests/support/machines/emulated_sets.py),
 # as far as they begin within 20 minutes; the others are printed as skipped.
 emulated: tests $(STAMPS)/packages-emulated
 	PTKIT_EMULATED=1 $(if $(FULL),PTKIT_WALK=1 PTKIT_FUZZ_SECONDS=600) \
 	  $(if $(COMMIT),PTKIT_EMULATED_COMMIT=$$(git rev-parse $(COMMIT)) PTKIT_EMULATED_SECONDS=1200) timeout $(EMULATED_SECONDS) \
 	  $(PYTEST) -n 2 --dist loadfile --durations=10 --junit-xml=$(BUILD)/emulated.xml \
-	  tests/emulated tests/kernel
+	  tests/machines/emulated tests/machines/linux_driver
 	$(PYTHON) tools/report_skips.py emulated $(BUILD)/emulated.xml
 
 # TARGETS=aarch64: one of the systems.
 TARGETS ?= aarch64 windows
 portable: tests $(STAMPS)/packages-portable
-	JOBS=$(JOBS) $(PYTHON) tests/portable/portable_part.py $(BUILD)/test $(BUILD)/portable $(TARGETS)
+	JOBS=$(JOBS) $(PYTHON) tests/machines/portable/portable_part.py $(BUILD)/test $(BUILD)/portable $(TARGETS)
 
 windows: $(STAMPS)/packages-windows
 	cmake -S kernel/windows -B $(BUILD)/windows -G "$(GENERATOR)" --toolchain $(CURDIR)/cmake/mingw.cmake >/dev/null
@@ -123,15 +123,15 @@ windows: $(STAMPS)/packages-windows
 # The driver in Wine, and natively under sanitizers. The recorder is built before: a test has a limit of time.
 windows-test: tests windows-client $(STAMPS)/packages-wine
 	PTKIT_WINDOWS=1 PTKIT_BUILD=$(BUILD)/test $(PYTEST) -n 2 --dist loadfile --durations=5 \
-	  --junit-xml=$(BUILD)/windows.xml tests/windows
+	  --junit-xml=$(BUILD)/windows.xml tests/machines/windows
 	$(PYTHON) tools/report_skips.py test $(BUILD)/windows.xml
 
 windows-client: $(STAMPS)/packages-windows
-	JOBS=$(JOBS) $(PYTHON) tests/support/windows_client.py $(BUILD)/windows-client
+	JOBS=$(JOBS) $(PYTHON) tests/support/windows/windows_client.py $(BUILD)/windows-client
 
-# Tests in tests/windows/python. CPython for Windows: PTKIT_WINDOWS_PYTHON=FOLDER, or by Maven.
+# Tests in tests/machines/windows/python. CPython for Windows: PTKIT_WINDOWS_PYTHON=FOLDER, or by Maven.
 windows-python: build $(addprefix $(STAMPS)/packages-,windows portable $(if $(PTKIT_WINDOWS_PYTHON),,maven))
-	JOBS=$(JOBS) $(VENV)/bin/python tests/support/windows_python.py $(BUILD)/windows-python
+	JOBS=$(JOBS) $(VENV)/bin/python tests/support/windows/windows_python.py $(BUILD)/windows-python
 
 # Sanitizers report lines; all of the debug information would take a fifth of the time to compile.
 LINES := -O2 -gline-tables-only -DNDEBUG

@@ -41,8 +41,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from emulated_sets import modules_for  # processes of tests import this file without tests/support
 
         modules = modules_for(commit)
-        tests = Path(__file__).resolve().parent
-        others = {item for item in emulated if item.path.relative_to(tests).as_posix() not in modules}
+        machines = Path(__file__).resolve().parent / "machines"
+        others = {item for item in emulated if item.path.relative_to(machines).as_posix() not in modules}
         config.hook.pytest_deselected(items=[item for item in items if item in others])
         items[:] = [item for item in items if item not in others]
 
@@ -64,7 +64,7 @@ def corpus() -> Path:
 
 @pytest.fixture(scope="session")
 def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program tests/programs/rounds.c."""
+    """The program tests/programs/times/rounds.c."""
     from compiling import build
 
     return build("rounds", tmp_path_factory.mktemp("rounds"))

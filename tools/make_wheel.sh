@@ -43,7 +43,7 @@ for python in "$@"; do
   "$work/tools/bin/python" "$root/tools/repair_wheel.py" "$raw"/ptkit-*.whl "$new" >"$work/repair.log" 2>&1 || { cat "$work/repair.log"; exit 1; }
   "$env/bin/pip" install --quiet "$new"/ptkit-*.whl
   # Nothing of this shell's environment may help the wheel, and it must not find the source tree.
-  (cd "$new" && env -i PATH="$env/bin:/usr/bin:/bin" HOME="$new" LANG=C.UTF-8 "$env/bin/python" -I "$root/tests/wheel/smoke.py")
+  (cd "$new" && env -i PATH="$env/bin:/usr/bin:/bin" HOME="$new" LANG=C.UTF-8 "$env/bin/python" -I "$root/tests/codebase/wheel_smoke.py")
   mv "$new"/ptkit-*.whl "$out"
 done
 ls -l "$out"/ptkit-*

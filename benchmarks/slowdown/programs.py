@@ -42,7 +42,7 @@ def _text(folder: Path, size: int) -> str:
 
 def _compiled(folder: Path, source: str, *flags: str) -> str:
     program = folder / Path(source).stem
-    path = ROOT / "tests" / "programs" / source
+    (path,) = (ROOT / "tests" / "programs").rglob(source)
     compiler = "g++" if path.suffix == ".cpp" else "gcc"
     subprocess.run([compiler, "-O2", "-pthread", *flags, "-o", str(program), str(path)], check=True)
     return str(program)

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from emulated_sets import QUICK, TURNS, clock_for, modules_for
 
-TESTS = Path(__file__).resolve().parents[1]
+MACHINES = Path(__file__).resolve().parents[1] / "machines"
 
 
 def test_each_module_is_in_one_set() -> None:
     modules = {
-        path.relative_to(TESTS).as_posix()
-        for folder in ("emulated", "kernel")
-        for path in (TESTS / folder).rglob("test_*.py")
+        path.relative_to(MACHINES).as_posix()
+        for path in MACHINES.rglob("test_*.py")
         if "mark.emulated" in path.read_text(encoding="utf-8")
     }
     named = Counter(QUICK) + Counter(module for turn in TURNS for module in turn)
@@ -48,7 +47,7 @@ def test_none_begins_too_late() -> None:
             "-rs",
             "-p",
             "no:cacheprovider",
-            TESTS / "kernel/test_sweep.py",
+            MACHINES / "linux_driver/test_sweep.py",
         ],
         env=os.environ | {"PTKIT_EMULATED": "1", "PTKIT_EMULATED_SECONDS": "0"},
         capture_output=True,

@@ -122,7 +122,7 @@ def test_a_driver_may_use_what_all_drivers_share(tmp_path: Path) -> None:
         "kernel/linux/unit/units.h": "",
         "kernel/linux/main.c": '#include "unit/units.h"\n',
         "src/trace_unit/msr/program.cpp": '#include "common/pt_ops.h"\n',
-        "tests/model/model.c": '#include "unit/memory.h"\n',
+        "tests/machines/model/model.c": '#include "unit/memory.h"\n',
     }
     assert problems_in(tmp_path, files) == []
 
@@ -217,11 +217,11 @@ def test_a_function_of_the_driver_is_declared_in_the_header_of_its_file(tmp_path
 
 def test_products_do_not_use_tests(tmp_path: Path) -> None:
     files = {
-        "tests/unit/support/walk.h": "",
-        "tests/model/kernel/model.h": "",
-        "tests/support/kernels.py": "",
-        "src/base/a.cpp": '#include "unit/support/walk.h"\n',
-        "kernel/linux/main.c": '#include "../../tests/model/kernel/model.h"\n',
+        "tests/unit/support/traces/walk.h": "",
+        "tests/machines/model/kernel/model.h": "",
+        "tests/support/machines/kernels.py": "",
+        "src/base/a.cpp": '#include "unit/support/traces/walk.h"\n',
+        "kernel/linux/main.c": '#include "../../tests/machines/model/kernel/model.h"\n',
         "python/ptkit/errors.py": "import kernels\n",
     }
     problems = problems_in(tmp_path, files)
@@ -234,10 +234,10 @@ def test_products_do_not_use_tests(tmp_path: Path) -> None:
 
 def test_unit_tests_share_headers_in_one_folder(tmp_path: Path) -> None:
     files = {
-        "tests/unit/support/walk.h": "",
+        "tests/unit/support/traces/walk.h": "",
         "tests/unit/flow/scene.h": "",
         "tests/unit/flow/own.h": "",
-        "tests/unit/flow/test_a.cpp": '#include "own.h"\n#include "unit/support/walk.h"\n',
+        "tests/unit/flow/test_a.cpp": '#include "own.h"\n#include "unit/support/traces/walk.h"\n',
         "tests/unit/time/test_b.cpp": '#include "../flow/own.h"\n',
         "tests/unit/base/test_c.cpp": '#include "unit/flow/own.h"\n',
         "tests/unit/support/bad.h": '#include "unit/flow/own.h"\n',
@@ -252,13 +252,13 @@ def test_unit_tests_share_headers_in_one_folder(tmp_path: Path) -> None:
 
 def test_shared_python_does_not_import_tests(tmp_path: Path) -> None:
     files = {
-        "tests/support/debian.py": "import shutil\n",
-        "tests/support/kernels.py": "from debian import Missing\nimport numpy\n",
-        "tests/support/wheels.py": "from test_walk import WALK\n",
+        "tests/support/machines/debian.py": "import shutil\n",
+        "tests/support/machines/kernels.py": "from debian import Missing\nimport numpy\n",
+        "tests/support/checks/wheels.py": "from test_walk import WALK\n",
         "tests/python/test_walk.py": "from kernels import Kernel\n",
     }
     (problem,) = problems_in(tmp_path, files)
-    assert problem == "tests/support/wheels.py:1: tests/support imports test_walk, a module of tests"
+    assert problem == "tests/support/checks/wheels.py:1: tests/support imports test_walk, a module of tests"
 
 
 # Members of `Trace`, of the core's objects in it, and of `Table` that other stages once reached.

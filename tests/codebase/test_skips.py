@@ -68,7 +68,7 @@ def test_a_program_that_does_not_compile_fails_its_test(tmp_path: Path) -> None:
         "def test_it():\n"
         f"    compiled(Path({str(tmp_path)!r}) / 'bad', Path({str(tmp_path)!r}) / 'bad.c')\n"
     )
-    support = ROOT / "tests" / "support"
+    support = ROOT / "tests" / "support" / "programs"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", f"pythonpath={support}"]
     done = subprocess.run([*command, tmp_path / "test_bad.py"], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1, done.stdout

@@ -1,6 +1,6 @@
 """The referee of call stacks, judged by what the programs say of themselves.
 
-`tests/support/call_truth.py` builds call trees from stack pointers. Here they are compared with the
+`tests/support/calls/call_truth.py` builds call trees from stack pointers. Here they are compared with the
 programs' own counts, and with what `-finstrument-functions` logs of the same run.
 """
 

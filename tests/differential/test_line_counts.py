@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
     not any(one.name == "emulator" and one.available for one in capture.probe()),
     reason="no emulator here: " + "; ".join(f"{one.name}: {one.detail}" for one in capture.probe()),
 )
-SOURCE = PROGRAMS / "source_lines.c"
+SOURCE = PROGRAMS / "names" / "source_lines.c"
 
 
 def tool(name: str) -> str:
@@ -54,7 +54,8 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> ptkit.Trace:
 
 
 @pytest.mark.parametrize(
-    "name", ["source_lines", "calls/recursion", "calls/tails", "calls/indirect", "calls/stubs", "names"]
+    "name",
+    ["names/source_lines", "calls/recursion", "calls/tails", "calls/indirect", "calls/stubs", "names/names"],
 )
 def test_lines_are_gcovs(name: str, tmp_path: Path) -> None:
     """But for labels alone, of which line tables have no code, and ends of functions, which gcov omits.

@@ -7,7 +7,7 @@
 
 #include "flow/index/builder.h"
 #include "unit/flow/tables.h"
-#include "unit/support/roundtrip.h"
+#include "unit/support/traces/roundtrip.h"
 
 namespace {
 

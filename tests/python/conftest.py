@@ -53,7 +53,7 @@ def leaves_nothing(temporary_folder: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def brief(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The program tests/programs/brief.c, which single steps record at once."""
+    """The program tests/programs/branches/brief.c, which single steps record at once."""
     program = build("brief", tmp_path_factory.mktemp("brief"), "-static", "-nostdlib", "-Wl,--build-id")
     return str(program)
 

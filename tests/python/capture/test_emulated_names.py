@@ -96,7 +96,7 @@ def test_instructions_are_named_without_other_columns(stages: ptkit.Trace) -> No
 
 @pytest.fixture(scope="module")
 def named(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A recording of tests/programs/names.c, and the same as perf.data."""
+    """A recording of tests/programs/names/names.c, and the same as perf.data."""
     folder = tmp_path_factory.mktemp("names")
     after = build("stages", folder, "-DWORK=work").rename(folder / "after-exec")
     program = build("names", folder)

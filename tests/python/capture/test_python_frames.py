@@ -18,7 +18,7 @@ from ptkit.cli.main import main
 
 pytestmark = needs_emulator
 
-SCRIPT = Path(__file__).resolve().parents[2] / "programs" / "counted.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "programs" / "times" / "counted.py"
 FILE = f" ({SCRIPT.name})"
 # What stands between Python functions.
 EVALUATION = {"_PyEval_EvalFrameDefault", "PyObject_Vectorcall", "_PyEval_Vector", "_PyFunction_Vectorcall"}

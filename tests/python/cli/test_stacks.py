@@ -19,7 +19,7 @@ from ptkit.cli import call_reports, frames, main, stacks
 from ptkit.cli.output import colours
 from ptkit.support.text import duration
 
-FIB_CALLS = 3 * 67 + 6 * 5  # of tests/programs/calls.c
+FIB_CALLS = 3 * 67 + 6 * 5  # of tests/programs/branches/calls.c
 
 
 def recorded(folder: Path, *options: str) -> str:

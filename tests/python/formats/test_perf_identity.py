@@ -6,10 +6,10 @@ import warnings
 from pathlib import Path
 
 import pytest
+from perf_data import stack_file, text_feature
+from small_elf import elf
 
 import ptkit
-from support.perf_data import stack_file, text_feature
-from support.small_elf import elf
 
 _ARCH = 6
 # 401000: nop; 401001: jnz 401000; 401003: call 401010; 401008: ret; 401010: ret

@@ -124,7 +124,7 @@ def test_patterns_are_of_one_function(two_lengths: Any) -> None:
 def test_lines_and_edges_have_the_extra_instructions(trace: Any) -> None:
     found = trace.compare("handle", slow=0.999)
     assert found.sampled == (SLOW, 1000)
-    source = (Path(__file__).parents[2] / "programs" / "slow.c").read_text().splitlines()
+    source = (Path(__file__).parents[2] / "programs" / "times" / "slow.c").read_text().splitlines()
     texts = [source[int(one.name.split(":")[1]) - 1] for one in found.lines if one.extra > 0]
     assert "sum += first->value" in texts[0] or "first = first->next" in texts[0] or "for (" in texts[0]
     loop = found.edges[0]

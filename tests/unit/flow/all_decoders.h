@@ -3,7 +3,7 @@
 #pragma once
 
 #include "unit/flow/tables.h"
-#include "unit/support/scene.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 

@@ -10,7 +10,7 @@
 #include "packet/decoder.h"
 #include "ptmodel/trace_unit.h"
 #include "trace_unit/msr/caps.h"
-#include "unit/support/random_state.h"
+#include "unit/support/units/random_state.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "helpers.h"
-#include "unit/support/corpus.h"
+#include "unit/support/traces/corpus.h"
 
 namespace ptkit::packet::test {
 

@@ -8,9 +8,9 @@
 #include "packet/decoder.h"
 #include "processes/page_tables.h"
 #include "processes/switch_alignment.h"
-#include "unit/support/perf_machine.h"
-#include "unit/support/perf_packed.h"
-#include "unit/support/perf_reading.h"
+#include "unit/support/makers/perf_packed.h"
+#include "unit/support/traces/perf_reading.h"
+#include "unit/support/units/perf_machine.h"
 
 namespace ptkit::processes {
 namespace {

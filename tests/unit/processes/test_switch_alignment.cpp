@@ -8,7 +8,7 @@
 
 #include "processes/switch_alignment.h"
 #include "ptkit/rtit_regs.h"
-#include "unit/support/stream_maker.h"
+#include "unit/support/traces/stream_maker.h"
 
 namespace ptkit::processes {
 namespace {

@@ -1,7 +1,7 @@
 // Every value of the fields of CTL that set a frequency, seen in the packets.
 #include <gtest/gtest.h>
 
-#include "unit/support/machine.h"
+#include "unit/support/units/machine.h"
 
 namespace ptkit::ptmodel {
 namespace {

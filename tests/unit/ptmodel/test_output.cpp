@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "unit/support/machine.h"
+#include "unit/support/units/machine.h"
 
 namespace ptkit::ptmodel {
 namespace {

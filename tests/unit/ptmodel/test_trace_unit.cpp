@@ -1,7 +1,7 @@
 // The trace unit as a whole: enabling, status, and case by case what filters let out.
 #include <gtest/gtest.h>
 
-#include "unit/support/machine.h"
+#include "unit/support/units/machine.h"
 
 namespace ptkit::ptmodel {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <sstream>
 
-#include "unit/support/random_machine.h"
-#include "unit/support/roundtrip.h"
+#include "unit/support/traces/roundtrip.h"
+#include "unit/support/units/random_machine.h"
 
 namespace ptkit::ptmodel::test {
 namespace {

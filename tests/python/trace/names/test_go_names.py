@@ -24,13 +24,14 @@ TARGETS = {
 
 
 def built(folder: Path, name: str, target: str, *flags: str) -> Path:
-    """The program tests/programs/names.go for another system or processor."""
+    """The program tests/programs/names/names.go for another system or processor."""
     if shutil.which("go") is None:
         pytest.skip("go is not installed")
     system, processor, mode = TARGETS[target]
     program = folder / name
     environment = os.environ | {"GOOS": system, "GOARCH": processor, "CGO_ENABLED": "0"}
-    command = ["go", "build", f"-buildmode={mode}", *flags, "-o", str(program), str(PROGRAMS / "names.go")]
+    source = PROGRAMS / "names" / "names.go"
+    command = ["go", "build", f"-buildmode={mode}", *flags, "-o", str(program), str(source)]
     subprocess.run(command, env=environment, check=True)
     return program
 

@@ -1,7 +1,7 @@
 // The header in C99; sizes of structures, which are part of the ABI.
 #include "c99.h"
 #include "handle.h"
-#include "unit/support/loop_stream.h"
+#include "unit/support/traces/loop_stream.h"
 
 namespace ptkit::api::c {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "handle.h"
-#include "unit/support/elf_maker.h"
-#include "unit/support/loop_stream.h"
+#include "unit/support/makers/elf_maker.h"
+#include "unit/support/traces/loop_stream.h"
 
 namespace ptkit::api::c {
 namespace {

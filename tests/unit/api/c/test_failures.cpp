@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 #include "handle.h"
-#include "unit/support/loop_stream.h"
 #include "unit/support/scratch.h"
+#include "unit/support/traces/loop_stream.h"
 
 namespace ptkit::api::c {
 namespace {

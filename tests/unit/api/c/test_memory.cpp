@@ -8,9 +8,9 @@
 
 #include "allocations.h"
 #include "handle.h"
-#include "unit/support/elf_maker.h"
-#include "unit/support/loop_stream.h"
+#include "unit/support/makers/elf_maker.h"
 #include "unit/support/scratch.h"
+#include "unit/support/traces/loop_stream.h"
 
 namespace ptkit::api::c {
 namespace {

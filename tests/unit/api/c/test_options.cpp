@@ -5,7 +5,7 @@
 #include <string>
 
 #include "handle.h"
-#include "unit/support/loop_stream.h"
+#include "unit/support/traces/loop_stream.h"
 
 namespace ptkit::api::c {
 namespace {

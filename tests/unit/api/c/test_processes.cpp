@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "handle.h"
-#include "unit/support/loop_stream.h"
+#include "unit/support/traces/loop_stream.h"
 
 namespace ptkit::api::c {
 namespace {

@@ -12,7 +12,7 @@
 #include "formats/registry.h"
 #include "handle.h"
 #include "tables/coverage/coverage.h"
-#include "unit/support/corpus.h"
+#include "unit/support/traces/corpus.h"
 
 namespace ptkit::api::c {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "capture/windows/images.h"
 #include "capture/windows/port.h"
-#include "unit/support/driver_abi.h"
+#include "unit/support/units/driver_abi.h"
 
 namespace ptkit::capture::test {
 

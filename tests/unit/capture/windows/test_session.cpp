@@ -6,7 +6,7 @@
 #include "trace/branch_record.h"
 #include "unit/capture/windows/fake_device.h"
 #include "unit/capture/windows/fake_events.h"
-#include "unit/support/pe_memory.h"
+#include "unit/support/makers/pe_memory.h"
 #include "unit/support/scratch.h"
 
 namespace ptkit::capture {

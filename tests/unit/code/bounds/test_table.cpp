@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "code/bounds/table.h"
-#include "unit/support/elf_maker.h"
+#include "unit/support/makers/elf_maker.h"
 
 namespace ptkit::code::bounds {
 namespace {

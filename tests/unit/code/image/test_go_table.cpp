@@ -6,9 +6,9 @@
 
 #include "code/image/files/code_file.h"
 #include "code/image/go_table.h"
-#include "unit/support/elf_maker.h"
-#include "unit/support/go_table_maker.h"
-#include "unit/support/pe_maker.h"
+#include "unit/support/makers/elf_maker.h"
+#include "unit/support/makers/go_table_maker.h"
+#include "unit/support/makers/pe_maker.h"
 #include "unit/support/seconds.h"
 
 namespace ptkit::code::image {

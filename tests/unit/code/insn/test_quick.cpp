@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "code/insn/quick.h"
-#include "unit/support/corpus.h"
+#include "unit/support/traces/corpus.h"
 
 namespace ptkit::code::insn {
 namespace {

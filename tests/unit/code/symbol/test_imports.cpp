@@ -3,7 +3,7 @@
 
 #include "code/image/pe/pe.h"
 #include "code/symbol/row_names.h"
-#include "unit/support/pe_maker.h"
+#include "unit/support/makers/pe_maker.h"
 
 namespace ptkit::code::symbol {
 namespace {

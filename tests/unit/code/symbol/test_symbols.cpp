@@ -7,8 +7,8 @@
 #include "code/image/elf/elf.h"
 #include "code/image/files/code_file.h"
 #include "code/symbol/symbols.h"
-#include "unit/support/elf_maker.h"
-#include "unit/support/stored_functions.h"
+#include "unit/support/makers/elf_maker.h"
+#include "unit/support/makers/stored_functions.h"
 
 namespace ptkit::code::symbol {
 namespace {

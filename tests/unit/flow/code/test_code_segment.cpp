@@ -3,9 +3,9 @@
 
 #include "unit/flow/damage.h"
 #include "unit/flow/tables.h"
-#include "unit/support/random_machine.h"
-#include "unit/support/roundtrip.h"
-#include "unit/support/scene.h"
+#include "unit/support/traces/roundtrip.h"
+#include "unit/support/traces/scene.h"
+#include "unit/support/units/random_machine.h"
 
 namespace ptkit::flow {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "flow/code/block_cache.h"
-#include "unit/support/scene.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "flow/code/walk_guard.h"
-#include "unit/support/scene.h"
 #include "unit/support/seconds.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "flow/decoder/record_decoder.h"
 #include "trace/branch_records.h"
-#include "unit/support/collect.h"
+#include "unit/support/traces/collect.h"
 
 namespace ptkit::flow {
 

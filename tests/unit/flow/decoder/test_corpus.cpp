@@ -8,7 +8,7 @@
 
 #include "flow/decoder/decoder.h"
 #include "formats/registry.h"
-#include "unit/support/corpus.h"
+#include "unit/support/traces/corpus.h"
 
 namespace ptkit::flow {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "flow/decoder/record_decoder.h"
 #include "trace/branch_records.h"
-#include "unit/support/roundtrip.h"
+#include "unit/support/traces/roundtrip.h"
 
 namespace ptkit::flow::roundtrip {
 namespace {

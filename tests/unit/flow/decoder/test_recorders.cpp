@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "formats/registry.h"
-#include "unit/support/roundtrip.h"
 #include "unit/support/scratch.h"
-#include "unit/support/stream_maker.h"
+#include "unit/support/traces/roundtrip.h"
+#include "unit/support/traces/stream_maker.h"
 
 namespace ptkit::flow {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "unit/support/roundtrip.h"
+#include "unit/support/traces/roundtrip.h"
 
 namespace ptkit::flow::roundtrip {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "tables/columns/span_times.h"
-#include "unit/support/roundtrip.h"
+#include "unit/support/traces/roundtrip.h"
 
 namespace ptkit::flow::roundtrip {
 namespace {

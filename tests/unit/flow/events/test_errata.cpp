@@ -1,7 +1,7 @@
 // Each erratum: the pattern, with the workaround and (where it makes a difference) without.
 #include <gtest/gtest.h>
 
-#include "unit/support/scene.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

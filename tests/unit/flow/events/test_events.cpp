@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "unit/support/scene.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

@@ -1,7 +1,7 @@
 // TIPs that give their time to their branches: those of a stream without deferred TIPs.
 #include <gtest/gtest.h>
 
-#include "unit/support/scene.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

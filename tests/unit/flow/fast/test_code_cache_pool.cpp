@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "flow/fast/code_cache_pool.h"
-#include "unit/support/collect.h"
-#include "unit/support/roundtrip.h"
-#include "unit/support/scene.h"
+#include "unit/support/traces/collect.h"
+#include "unit/support/traces/roundtrip.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "flow/parallel/segment.h"
 #include "packet/decoder.h"
-#include "unit/support/roundtrip.h"
-#include "unit/support/scene.h"
+#include "unit/support/traces/roundtrip.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

@@ -9,9 +9,9 @@
 #include "flow/fast/path_cache.h"
 #include "unit/flow/damage.h"
 #include "unit/flow/tables.h"
-#include "unit/support/changes.h"
-#include "unit/support/roundtrip.h"
-#include "unit/support/scene.h"
+#include "unit/support/traces/changes.h"
+#include "unit/support/traces/roundtrip.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "flow/libipt/decoder.h"
-#include "unit/support/filtered.h"
+#include "unit/support/traces/filtered.h"
 
 namespace ptkit::capture::test {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "flow/libipt/decoder.h"
-#include "unit/support/random_machine.h"
-#include "unit/support/roundtrip.h"
+#include "unit/support/traces/roundtrip.h"
+#include "unit/support/units/random_machine.h"
 
 namespace ptkit {
 namespace {

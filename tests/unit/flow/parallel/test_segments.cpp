@@ -6,7 +6,7 @@
 #include "flow/decoder/state_bytes.h"
 #include "flow/parallel/segment.h"
 #include "packet/decoder.h"
-#include "unit/support/roundtrip.h"
+#include "unit/support/traces/roundtrip.h"
 
 namespace ptkit::flow {
 namespace {

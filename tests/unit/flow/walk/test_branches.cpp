@@ -3,7 +3,7 @@
 
 #include "flow/code/block_cache.h"
 #include "flow/code/return_stack.h"
-#include "unit/support/scene.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "flow/walk/walker.h"
-#include "unit/support/scene.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::flow {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "formats/registry.h"
 #include "unit/support/scratch.h"
-#include "unit/support/stream_maker.h"
+#include "unit/support/traces/stream_maker.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats {

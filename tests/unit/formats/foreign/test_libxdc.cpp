@@ -2,8 +2,8 @@
 
 #include "base/fields.h"
 #include "formats/registry.h"
-#include "unit/support/corpus.h"
 #include "unit/support/scratch.h"
+#include "unit/support/traces/corpus.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats {

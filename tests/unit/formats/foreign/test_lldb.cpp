@@ -3,9 +3,9 @@
 #include "base/fields.h"
 #include "formats/perf_event/switch_record.h"
 #include "formats/registry.h"
-#include "unit/support/corpus.h"
-#include "unit/support/missing.h"
 #include "unit/support/scratch.h"
+#include "unit/support/traces/corpus.h"
+#include "unit/support/traces/missing.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats {

@@ -4,10 +4,10 @@
 #include "formats/ptk/layout.h"
 #include "formats/registry.h"
 #include "trace/branch_record.h"
-#include "unit/support/elf_maker.h"
-#include "unit/support/missing.h"
+#include "unit/support/makers/elf_maker.h"
 #include "unit/support/scratch.h"
-#include "unit/support/stream_maker.h"
+#include "unit/support/traces/missing.h"
+#include "unit/support/traces/stream_maker.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats {

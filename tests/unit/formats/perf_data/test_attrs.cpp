@@ -1,8 +1,8 @@
 // perf.data: AUXTRACE_INFO of several perf versions, and TIME_CONV, in any order.
 #include <gtest/gtest.h>
 
-#include "unit/support/perf_reading.h"
-#include "unit/support/perf_sample.h"
+#include "unit/support/makers/perf_sample.h"
+#include "unit/support/traces/perf_reading.h"
 
 namespace ptkit::formats {
 namespace {

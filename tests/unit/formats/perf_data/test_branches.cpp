@@ -7,9 +7,9 @@
 #include "flow/decoder/record_decoder.h"
 #include "formats/registry.h"
 #include "trace/branch_record.h"
-#include "unit/support/perf_reading.h"
-#include "unit/support/perf_sample.h"
+#include "unit/support/makers/perf_sample.h"
 #include "unit/support/seconds.h"
+#include "unit/support/traces/perf_reading.h"
 
 namespace ptkit::formats {
 namespace {

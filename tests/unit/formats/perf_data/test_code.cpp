@@ -12,11 +12,11 @@
 #include "formats/perf_event/jit.h"
 #include "formats/registry.h"
 #include "trace/module_names.h"
-#include "unit/support/elf_maker.h"
-#include "unit/support/jit_maker.h"
-#include "unit/support/missing.h"
-#include "unit/support/perf_sample.h"
+#include "unit/support/makers/elf_maker.h"
+#include "unit/support/makers/jit_maker.h"
+#include "unit/support/makers/perf_sample.h"
 #include "unit/support/scratch.h"
+#include "unit/support/traces/missing.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats {

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "formats/perf_data/unpack.h"
-#include "unit/support/perf_packed.h"
-#include "unit/support/perf_reading.h"
-#include "unit/support/perf_sample.h"
+#include "unit/support/makers/perf_packed.h"
+#include "unit/support/makers/perf_sample.h"
+#include "unit/support/traces/perf_reading.h"
 
 namespace ptkit::formats {
 namespace {

@@ -9,10 +9,10 @@
 #include "base/system/this_linux.h"
 #include "code/image/image.h"
 #include "formats/registry.h"
-#include "unit/support/elf_maker.h"
-#include "unit/support/missing.h"
-#include "unit/support/perf_sample.h"
+#include "unit/support/makers/elf_maker.h"
+#include "unit/support/makers/perf_sample.h"
 #include "unit/support/scratch.h"
+#include "unit/support/traces/missing.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats {

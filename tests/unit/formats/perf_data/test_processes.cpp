@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "unit/support/perf_reading.h"
-#include "unit/support/perf_sample.h"
+#include "unit/support/makers/perf_sample.h"
+#include "unit/support/traces/perf_reading.h"
 
 namespace ptkit::formats {
 namespace {

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/registry.h"
-#include "unit/support/missing.h"
-#include "unit/support/perf_packed.h"
-#include "unit/support/perf_reading.h"
-#include "unit/support/perf_sample.h"
+#include "unit/support/makers/perf_packed.h"
+#include "unit/support/makers/perf_sample.h"
+#include "unit/support/traces/missing.h"
+#include "unit/support/traces/perf_reading.h"
 
 namespace ptkit::formats {
 namespace {

@@ -6,8 +6,8 @@
 #include "formats/perf_event/sample.h"
 #include "formats/perf_event/tracepoint.h"
 #include "formats/registry.h"
-#include "unit/support/perf_reading.h"
-#include "unit/support/perf_sample.h"
+#include "unit/support/makers/perf_sample.h"
+#include "unit/support/traces/perf_reading.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats {

@@ -8,9 +8,9 @@
 #include "formats/ptk/chunks.h"
 #include "formats/ptk/writer.h"
 #include "formats/registry.h"
+#include "unit/support/makers/stored_functions.h"
+#include "unit/support/makers/stored_imports.h"
 #include "unit/support/scratch.h"
-#include "unit/support/stored_functions.h"
-#include "unit/support/stored_imports.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats::test {

@@ -4,7 +4,7 @@
 #include "code/image/elf/debug_sections.h"
 #include "code/source/dwarf/debug_info.h"
 #include "sample.h"
-#include "unit/support/dwarf_maker.h"
+#include "unit/support/makers/dwarf_maker.h"
 
 namespace ptkit::formats {
 namespace {

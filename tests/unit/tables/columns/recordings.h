@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "tables/columns/read/reader.h"
-#include "unit/support/changes.h"
-#include "unit/support/roundtrip.h"
+#include "unit/support/traces/changes.h"
+#include "unit/support/traces/roundtrip.h"
 
 namespace ptkit::tables::columns {
 

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "tables/coverage/coverage.h"
-#include "unit/support/loop_stream.h"
+#include "unit/support/traces/loop_stream.h"
 
 namespace ptkit::tables::coverage {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "packet/packet.h"
-#include "unit/support/walk.h"
+#include "unit/support/traces/walk.h"
 
 namespace ptkit::walk {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "unit/support/traced_unit.h"
+#include "unit/support/units/traced_unit.h"
 
 namespace ptkit::trace_unit::generator {
 namespace {

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "trace_unit/generator/timing.h"
-#include "unit/support/traced_unit.h"
-#include "unit/support/walk.h"
+#include "unit/support/traces/walk.h"
+#include "unit/support/units/traced_unit.h"
 
 namespace ptkit::trace_unit::generator {
 namespace {

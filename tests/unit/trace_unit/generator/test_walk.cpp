@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "interpreter.h"
-#include "unit/support/traced_unit.h"
-#include "unit/support/walk.h"
+#include "unit/support/traces/walk.h"
+#include "unit/support/units/traced_unit.h"
 
 namespace ptkit::walk {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "trace_unit/msr/config.h"
-#include "unit/support/random_state.h"
+#include "unit/support/units/random_state.h"
 
 namespace ptkit::trace_unit::msr {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "capture/linux/driver/port.h"
 #include "capture/linux/process/process.h"
-#include "unit/support/driver_abi.h"
+#include "unit/support/units/driver_abi.h"
 
 namespace ptkit::capture::test {
 

@@ -5,8 +5,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "unit/support/encoded.h"
 #include "unit/support/scratch.h"
+#include "unit/support/traces/encoded.h"
 
 namespace ptkit::capture::test {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "capture/linux/encode/transfer_log.h"
-#include "unit/support/encoded.h"
 #include "unit/support/scratch.h"
+#include "unit/support/traces/encoded.h"
 
 namespace ptkit::capture::test {
 namespace {

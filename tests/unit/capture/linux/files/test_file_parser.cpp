@@ -17,7 +17,7 @@
 #include "foreign_process.h"
 #include "formats/registry.h"
 #include "unit/capture/linux/perf/recording.h"
-#include "unit/support/jit_maker.h"
+#include "unit/support/makers/jit_maker.h"
 #include "unit/support/scratch.h"
 #include "unit/support/warned.h"
 

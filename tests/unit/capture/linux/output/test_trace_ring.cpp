@@ -7,8 +7,8 @@
 #include "capture/linux/output/trace_ring.h"
 #include "formats/registry.h"
 #include "packet/decoder.h"
-#include "unit/support/roundtrip.h"
 #include "unit/support/scratch.h"
+#include "unit/support/traces/roundtrip.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::capture {

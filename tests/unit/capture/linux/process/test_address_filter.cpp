@@ -6,7 +6,7 @@
 #include "capture/common/recorded_filter.h"
 #include "capture/linux/emulator/filter_ranges.h"
 #include "capture/linux/process/address_filter.h"
-#include "unit/support/filtered.h"
+#include "unit/support/traces/filtered.h"
 
 namespace ptkit::capture::test {
 namespace {

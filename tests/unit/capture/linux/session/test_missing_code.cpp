@@ -2,7 +2,7 @@
 #include "capture/linux/session/missing_code.h"
 #include "unit/capture/linux/output/bundle_fixture.h"
 #include "unit/capture/linux/sideband/kernel_files.h"
-#include "unit/support/scene.h"
+#include "unit/support/traces/scene.h"
 
 namespace ptkit::capture::test {
 namespace {

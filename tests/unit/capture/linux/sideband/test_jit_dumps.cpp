@@ -5,7 +5,7 @@
 
 #include "code/image/image.h"
 #include "unit/capture/linux/perf/recording.h"
-#include "unit/support/jit_maker.h"
+#include "unit/support/makers/jit_maker.h"
 #include "unit/support/scratch.h"
 #include "unit/support/seconds.h"
 #include "unit/support/warned.h"

@@ -7,7 +7,7 @@
 #include "code/image/elf/elf.h"
 #include "code/image/files/code_file.h"
 #include "code/image/image.h"
-#include "unit/support/elf_maker.h"
+#include "unit/support/makers/elf_maker.h"
 
 namespace ptkit::code::image {
 namespace {

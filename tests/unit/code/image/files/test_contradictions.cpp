@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "code/image/files/contradictions.h"
-#include "unit/support/elf_maker.h"
+#include "unit/support/makers/elf_maker.h"
 
 namespace ptkit::code::image {
 namespace {

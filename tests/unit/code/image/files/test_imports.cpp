@@ -7,7 +7,7 @@
 #include <random>
 
 #include "code/image/files/imports.h"
-#include "unit/support/pe_maker.h"
+#include "unit/support/makers/pe_maker.h"
 #include "unit/support/seconds.h"
 
 namespace ptkit::code::image {

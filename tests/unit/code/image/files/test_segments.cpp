@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "code/image/files/segments.h"
-#include "unit/support/elf_maker.h"
+#include "unit/support/makers/elf_maker.h"
 
 namespace ptkit::code::image {
 namespace {

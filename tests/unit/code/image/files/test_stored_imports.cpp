@@ -4,8 +4,8 @@
 #include <array>
 
 #include "code/image/files/imports.h"
-#include "unit/support/pe_maker.h"
-#include "unit/support/stored_imports.h"
+#include "unit/support/makers/pe_maker.h"
+#include "unit/support/makers/stored_imports.h"
 
 namespace ptkit::code::image {
 namespace {

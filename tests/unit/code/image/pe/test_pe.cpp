@@ -7,8 +7,8 @@
 #include "code/image/files/segments.h"
 #include "code/image/pe/pe.h"
 #include "code/symbol/symbols.h"
-#include "unit/support/elf_maker.h"
-#include "unit/support/pe_maker.h"
+#include "unit/support/makers/elf_maker.h"
+#include "unit/support/makers/pe_maker.h"
 #include "unit/support/seconds.h"
 #include "unit/support/warned.h"
 

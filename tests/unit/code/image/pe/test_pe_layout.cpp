@@ -9,7 +9,7 @@
 #include "code/image/pe/pe.h"
 #include "code/image/pe/pe_layout.h"
 #include "code/symbol/symbols.h"
-#include "unit/support/pe_memory.h"
+#include "unit/support/makers/pe_memory.h"
 
 namespace ptkit::code::image {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "code/image/files/code_file.h"
 #include "code/image/pe/pe.h"
-#include "unit/support/pe_memory.h"
+#include "unit/support/makers/pe_memory.h"
 #include "unit/support/seconds.h"
 
 namespace ptkit::code::image {

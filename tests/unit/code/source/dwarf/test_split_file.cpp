@@ -5,7 +5,7 @@
 
 #include "code/image/elf/debug_sections.h"
 #include "code/source/dwarf/split_file.h"
-#include "unit/support/dwarf_maker.h"
+#include "unit/support/makers/dwarf_maker.h"
 
 namespace ptkit::code::dwarf {
 namespace {

@@ -5,7 +5,7 @@
 #include "code/source/pdb/dump/line_reader.h"
 #include "code/source/pdb/inlined_calls.h"
 #include "code/source/pdb/pdb_info.h"
-#include "unit/support/pdb_dump.h"
+#include "unit/support/makers/pdb_dump.h"
 
 namespace ptkit::code::pdb::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "code/source/pdb/dump/line_reader.h"
-#include "unit/support/pdb_dump.h"
+#include "unit/support/makers/pdb_dump.h"
 
 namespace ptkit::code::pdb::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "code/source/pdb/names.h"
 #include "code/source/pdb/pdb_file.h"
-#include "unit/support/pdb_dump.h"
+#include "unit/support/makers/pdb_dump.h"
 
 namespace ptkit::code::pdb::test {
 namespace {

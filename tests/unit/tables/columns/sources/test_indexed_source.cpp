@@ -1,5 +1,5 @@
 // Decodes only the segments that an index selects, and emits the rows of a sequential decode.
-#include "unit/support/random_machine.h"
+#include "unit/support/units/random_machine.h"
 #include "unit/tables/columns/indexes.h"
 
 namespace ptkit::tables::columns {
