@@ -10,7 +10,7 @@ import pytest
 from figures import need_libipt
 
 import ptkit
-from ptkit.analysis.expected import EventFilter
+from ptkit.analysis.known_differences import EventFilter
 from ptkit.analysis.lockstep import Allowed, Arrays, Part, Rows, compare
 from ptkit.analysis.verify import Report, verify
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ptkit import _core
 from ptkit._core import ErrorCode, ErrorFlag, InsnClass, PacketFlag, PacketKind
-from ptkit.analysis.expected import (
+from ptkit.analysis.known_differences import (
     HINT_BAD_CODE,
     HINT_INSTRUCTIONS,
     HINT_RETURN,
@@ -174,7 +174,7 @@ def verify(
     """Decode with both engines and compare row by row, up to the first difference.
 
     Both go on at the next PSB after an error, as libipt does. What libipt cannot judge is left out and
-    counted, with the reason: see `ptkit.analysis.expected`.
+    counted, with the reason: see `ptkit.analysis.known_differences`.
 
     Parameters
     ----------

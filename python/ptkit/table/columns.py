@@ -12,7 +12,7 @@ from ptkit import _core
 from ptkit.support.schema import TableSchema
 from ptkit.table.cells import join, where_set
 from ptkit.table.context import TableContext
-from ptkit.table.late import Arrays
+from ptkit.table.lazy_columns import Arrays
 from ptkit.table.runs import Runs
 
 __all__ = ["Columns"]

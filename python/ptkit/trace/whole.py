@@ -14,10 +14,10 @@ from ptkit.decode.scope import stream_indices
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets
 from ptkit.support.text import counted
 from ptkit.trace.comparing import Comparing
-from ptkit.trace.moments import Moments
 from ptkit.trace.names.code import Code
 from ptkit.trace.open_parts import OpenParts, open_parts
 from ptkit.trace.plots import Plots
+from ptkit.trace.stacks_at import Moments
 from ptkit.trace.tables import Tables
 from ptkit.trace.threads import Threads
 

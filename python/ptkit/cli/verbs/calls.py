@@ -7,8 +7,8 @@ from typing import Any
 
 from ptkit.cli import common, selection
 from ptkit.cli.anomalies import print_anomalies
-from ptkit.cli.around import print_around
 from ptkit.cli.call_lines import CallLines
+from ptkit.cli.calls_around_time import print_around
 from ptkit.cli.frames import (
     FRAME_COLUMNS,
     Window,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ptkit
-from ptkit.table.late import LateColumn
+from ptkit.table.lazy_columns import LateColumn
 from ptkit.table.table import concatenate
 
 TABLES = ("branches", "blocks", "instructions")

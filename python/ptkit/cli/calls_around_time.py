@@ -23,7 +23,7 @@ from ptkit.errors import ConfigError
 from ptkit.support.text import counted, shortened
 from ptkit.table import Table
 from ptkit.trace import Trace
-from ptkit.trace.moments import overlap_others
+from ptkit.trace.stacks_at import overlap_others
 
 __all__ = ["print_around"]
 
