@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what comes from src/capture/common/record_options.def, by way of the extension module.
 
-docs/record-options.md (the table of recording options) and python/ptkit/capture/option_types.py (their types).
+docs/record-options.md (the table of options) and python/ptkit/capture/option_types.py (their types).
 With `--check`: fails if a file is not up to date.
 """
 
@@ -110,7 +110,14 @@ def page() -> str:
     rows = []
     for row in option_rows().values():
         flags = ", ".join(f"`{flag}`" for flag in row.flags.split())
-        cells = (f"`{row.name}`", value_of(row), flags, ", ".join(row.back_ends), ", ".join(row.systems), sentence(row))
+        cells = (
+            f"`{row.name}`",
+            value_of(row),
+            flags,
+            ", ".join(row.back_ends),
+            ", ".join(row.systems),
+            sentence(row),
+        )
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
     return PAGE + "".join(rows)
 
@@ -125,7 +132,12 @@ def types() -> str:
         value = "" if row.kind in VALUES else f" {value_of(row).capitalize()}."
         text = f"{sentence(row)}{value}{only}".replace("`", "``").replace("````", "``")
         out += f"    {row.name} : {PYTHON_TYPES[row.kind]}\n"
-        out += textwrap.fill(text, 110, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False) + "\n"
+        out += (
+            textwrap.fill(
+                text, 110, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False
+            )
+            + "\n"
+        )
     out += '    """\n\n'
     for row in option_rows().values():
         out += f"    {row.name}: {PYTHON_TYPES[row.kind]}\n"
@@ -141,7 +153,10 @@ def main(words: list[str]) -> int:
     old = [path for path, text in files.items() if not path.exists() or path.read_text() != text]
     if "--check" in words:
         for path in old:
-            print(f"{path.relative_to(ROOT)} is not up to date: run tools/make_record_options.py", file=sys.stderr)
+            print(
+                f"{path.relative_to(ROOT)} is not up to date: run tools/make_record_options.py",
+                file=sys.stderr,
+            )
         return 1 if old else 0
     for path in old:
         path.write_text(files[path])

@@ -1,4 +1,4 @@
-"""What is generated from record_options.def is up to date, and the command lines offer the options of the table."""
+"""Files that record_options.def generates are up to date; `ptkit record` offers the options of the table."""
 
 from __future__ import annotations
 

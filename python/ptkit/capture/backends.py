@@ -214,7 +214,8 @@ def _named(
     one = next(one for one in found if one.name == name)
     if not one.available:
         raise UnsupportedError(
-            f"backend {one.name!r} does not work on this system: {one.missing}; {one.remedy or 'see `ptkit doctor`'}"
+            f"backend {one.name!r} does not work on this system: {one.missing}; "
+            f"{one.remedy or 'see `ptkit doctor`'}"
         )
     problem = _unable(one.name, wanted, machine, starts)
     if problem:

@@ -98,7 +98,8 @@ def _of_branches(answer: dict[str, Any]) -> BackendProbe:
     if "bts" in answer["features"]:
         return BackendProbe(abilities="the kernel and whole processors, too")
     return BackendProbe(
-        "there is no Branch Trace Store on this system: the processor lacks it, or the kernel isolates page tables",
+        "there is no Branch Trace Store on this system: the processor lacks it, or the kernel isolates "
+        "page tables",
         "boot with pti=off where that is acceptable, or record packets",
     )
 

@@ -148,7 +148,7 @@ struct RecordResult {
   std::uint64_t bundle_bytes = 0;
   std::uint64_t dropped_bytes = 0;  // ring mode: trace that was overwritten
   std::uint32_t snapshots = 0;
-  bool interrupted = false;     // request_stop() ended it
+  bool interrupted = false;     // Recorder::stop() ended it
   bool limited = false;         // max_instructions or a trigger ended it
   std::uint32_t unmatched = 0;  // filters and triggers at places that no process executed; each has a warning
   std::vector<trace::Warning> warnings;

@@ -92,7 +92,9 @@ def test_unfit_qemu_says_what_it_lacks(
     assert not found.available
     assert missing.replace("PATH", str(path)) in found.missing
     assert "apt-get install qemu-user" in found.remedy
-    with pytest.raises(ptkit.UnsupportedError, match=r"backend 'emulator' does not work on this system: .*qemu-user"):
+    with pytest.raises(
+        ptkit.UnsupportedError, match=r"backend 'emulator' does not work on this system: .*qemu-user"
+    ):
         ptkit.Recorder(["true"], backend="emulator").run()
 
 

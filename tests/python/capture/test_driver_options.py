@@ -188,8 +188,8 @@ def test_whole_machines_need_the_driver(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ptkit.UnsupportedError) as raised:
         plan([], cpus="all")
     assert str(raised.value) == (
-        "cpus: no back end on this system can do this; perf, driver: this processor has no Intel PT, or its hypervisor "
-        "hides it; needs a machine with Intel PT (Broadwell or newer); "
+        "cpus: no back end on this system can do this; perf, driver: this processor has no Intel PT, or its "
+        "hypervisor hides it; needs a machine with Intel PT (Broadwell or newer); "
         "emulator and step only start programs: ptkit record -- PROGRAM ARGS"
     )
 

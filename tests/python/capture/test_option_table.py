@@ -11,7 +11,9 @@ from ptkit.capture.option_table import OptionRow, option_rows, read_option
 from ptkit.selftest.logged import LoggedRecorder
 
 ROWS = option_rows()
-NUMBERS = [row for row in ROWS.values() if row.most and row.kind in ("NUMBER", "POWER_OF_TWO", "SIZE", "DURATION")]
+NUMBERS = [
+    row for row in ROWS.values() if row.most and row.kind in ("NUMBER", "POWER_OF_TWO", "SIZE", "DURATION")
+]
 WRONG: dict[str, Any] = {
     "FLAG": 1,
     "NUMBER": "1",
@@ -46,7 +48,9 @@ def test_wrong_values_name_the_option(row: OptionRow) -> None:
         read_option(row.name, WRONG[row.kind])
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS.values() if row.kind == "FLAG"], ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS.values() if row.kind == "FLAG"], ids=lambda row: row.name
+)
 def test_defaults_are_not_passed_on(row: OptionRow) -> None:
     assert read_option(row.name, row.is_on) is None
     assert read_option(row.name, not row.is_on) is (not row.is_on)

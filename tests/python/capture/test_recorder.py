@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import runs_on, wait_for
+from waiting import runs_on
 
 import ptkit
 from ptkit import _core, capture
@@ -136,7 +136,7 @@ def test_control_methods_reach_the_core(emulator: list[FakeEmulator]) -> None:
     assert recorder.recording.interrupted
     assert recorder.recording.exit_status == 128 + signal.SIGINT
     assert recorder.recording.snapshots == 1
-    assert emulator[0].arguments["ring_bytes"] == 1 << 20
+    assert emulator[0].arguments["ring"] == 1 << 20
 
 
 def test_snapshot_needs_a_ring() -> None:
@@ -370,8 +370,8 @@ def test_options_reach_the_core(tmp_path: Path, emulator: list[FakeEmulator]) ->
     assert arguments["argv"] == [b"true", b"--ring", b"2M"]
     assert [one[0] for one in arguments["filters"]] == ["filter", "start", "stop"]
     assert arguments["triggers"][0][:2] == ("symbol", "stop")
-    assert (arguments["tsc"], arguments["mtc"], arguments["cyc"]) == (False, False, False)
-    assert (arguments["psb_period"], arguments["ring_bytes"], arguments["max_instructions"]) == (
+    assert arguments["timing"] == []
+    assert (arguments["psb_period"], arguments["ring"], arguments["max_instructions"]) == (
         2048,
         1 << 20,
         16,

@@ -89,8 +89,8 @@ def find_driver(what: str = "packets", answer: dict[str, Any] | None = None) -> 
     if "bts" in answer["features"]:
         return BackendProbe(abilities="whole processors, the kernel, too")
     return BackendProbe(
-        "there is no Branch Trace Store on this system: the processor lacks it, or Windows keeps page tables of user "
-        "code apart (KVA shadow)",
+        "there is no Branch Trace Store on this system: the processor lacks it, or Windows keeps page "
+        "tables of user code apart (KVA shadow)",
         "record packets",
     )
 

@@ -35,7 +35,7 @@ void add_query(Lines& out, const ptkit_windows_query& query) {
   add(out, capture::system_descriptions(), query.system);
 }
 
-base::Result<ptkit_windows_query> ask_driver() {
+base::Result<ptkit_windows_query> query_loaded_driver() {
   enable_privileges();
   auto device = Device::open();
   if (!device.ok()) return device.failure();
@@ -47,7 +47,7 @@ base::Result<ptkit_windows_query> ask_driver() {
 Findings examine() {
   Findings found;
   found.lines.push_back("machine:    " + this_machine().name);
-  const auto query = ask_driver();
+  const auto query = query_loaded_driver();
   if (!query.ok()) {
     found.problem = query.failure().detail;
     found.lines.push_back("driver:     " + found.problem);
