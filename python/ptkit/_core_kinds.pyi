@@ -48,7 +48,7 @@ class CallFlag(enum.IntFlag):
     BEGINS_BEFORE = 8192
     ENDS_AFTER = 16384
 
-class CallHow(enum.IntEnum):
+class CallKind(enum.IntEnum):
     ROOT = 0
     CALL = 1
     TAIL = 2
