@@ -129,7 +129,8 @@ def types() -> str:
         only = "" if len(row.back_ends) == len(option_rows()["backend"].back_ends) else (
             f" Only for {', '.join(f'``{name}``' for name in row.back_ends)}."
         )  # fmt: skip
-        value = "" if row.kind in VALUES else f" {value_of(row).capitalize()}."
+        shown = value_of(row)
+        value = "" if row.kind in VALUES else f" {shown[0].upper()}{shown[1:]}."
         text = f"{sentence(row)}{value}{only}".replace("`", "``").replace("````", "``")
         out += f"    {row.name} : {PYTHON_TYPES[row.kind]}\n"
         out += (

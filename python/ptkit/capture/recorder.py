@@ -27,6 +27,11 @@ _POLL_SECONDS = 0.05
 _BEGIN_SECONDS = 0.001
 
 
+def _has_begun(core: _core.Recorder) -> bool:
+    pid, started, instructions, _ = core.status()
+    return bool(pid or started or instructions)
+
+
 class BundleRecorder:
     """Life and control of a recording; `ptkit.Recorder` adds the trace.
 
@@ -92,7 +97,7 @@ class BundleRecorder:
             self._started = True
             self._may_go.set()
             # An error at the beginning of the recording is raised here, not at its end.
-            while not (self._has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
+            while not (_has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
                 pass
             self._pid = core.status()[0]
             if not self.running:
@@ -102,11 +107,6 @@ class BundleRecorder:
             file.restore_earlier()
             raise
         return self
-
-    @staticmethod
-    def _has_begun(core: _core.Recorder) -> bool:
-        pid, started, instructions, _ = core.status()
-        return bool(pid or started or instructions)
 
     def _give_up(self) -> None:
         self._may_go.set()

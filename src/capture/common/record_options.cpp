@@ -43,7 +43,7 @@ Problem check_range(const OptionInfo& info, const T& value) {
   return {};
 }
 
-// Calls `visit(info, value)` for each option that was given: those whose value is not the default.
+// Calls `visit(info, value)` for each option that was given: its value is not the default.
 template <typename Visit>
 void for_each_given(const RecordOptions& options, const Visit& visit) {
   const RecordOptions presets;

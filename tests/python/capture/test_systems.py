@@ -1,4 +1,4 @@
-"""What recorders ask of Windows, as far as it runs platform."""
+"""What recorders need of Windows, as far as it runs on any system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ptkit.capture import program
+from ptkit.capture import program, systems
 from ptkit.capture.backend_probe import BackendProbe
 from ptkit.capture.systems import posix, windows
 from ptkit.errors import ConfigError
@@ -31,7 +31,7 @@ def pe(machine: int) -> bytes:
 def test_both_systems_have_the_same_names() -> None:
     assert sorted(windows.__all__) == sorted(posix.__all__)
     assert all(hasattr(one, name) for one in (windows, posix) for name in one.__all__)
-    assert platform is posix
+    assert systems.platform is posix
 
 
 def test_the_driver_says_what_it_can_do() -> None:

@@ -72,7 +72,7 @@ perf_event_attr breakpoint_attr(const perf_event_attr& unit, const Breakpoint& p
 
 PerfBackend::Problem PerfBackend::set_breakpoints(const std::vector<Breakpoint>& places, int pid) {
   // With events of threads, the kernel follows the process (inherit).
-  process_tree_.begin(options_.hardware.whole_cpus() ? pid : 0, options_.hardware.children);
+  process_tree_.begin(options_.whole_cpus() ? pid : 0, options_.children);
   const bool signals =
       std::any_of(places.begin(), places.end(), [](const Breakpoint& place) { return place.signal != 0; });
   const std::uint64_t id = signals ? delivered_id(*port_) : 0;
@@ -95,7 +95,7 @@ PerfBackend::Problem PerfBackend::open_breakpoint(const perf_event_attr& attr, c
                                                   const Breakpoint& place) {
   perf_event_attr mine = attr;
   mine.inherit = one.tid >= 0 && one.cpu >= 0 ? 1 : 0;
-  mine.inherit_thread = mine.inherit != 0 && !options_.hardware.children ? 1 : 0;
+  mine.inherit_thread = mine.inherit != 0 && !options_.children ? 1 : 0;
   const int event = port_->open(mine, one.tid, one.cpu);
   if (event == -ESRCH) return {};
   if (event == -EMFILE || event == -ENFILE) return open_error(*port_, scope(), -event).failure();

@@ -12,6 +12,7 @@
 #include "capture/linux/driver/recorder.h"
 #include "fake_driver.h"
 #include "formats/registry.h"
+#include "unit/capture/common/unit_options.h"
 #include "unit/capture/linux/perf/fake_perf.h"
 #include "unit/support/warned.h"
 

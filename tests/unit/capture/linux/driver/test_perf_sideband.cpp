@@ -91,7 +91,7 @@ TEST_F(DriverPerfSideband, OpensEventsOfChosenCpus) {
 
 // Events of threads would change the traced code of context switches.
 TEST_F(DriverPerfSideband, OpensEventsOfCpusForProcess) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   ASSERT_TRUE(record_shortly().ok());
   ASSERT_EQ(dummies().size(), 2U);
@@ -100,7 +100,7 @@ TEST_F(DriverPerfSideband, OpensEventsOfCpusForProcess) {
 
 // Events of CPUs have records of all processes. A child counts from its FORK record on.
 TEST_F(DriverPerfSideband, IgnoresOtherProcesses) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   options_.seconds = std::chrono::milliseconds(300);
   device_.script.emplace_back([this](FakeDevice&) {

@@ -291,7 +291,7 @@ TEST_F(DriverRecording, EndsOnFailedCpuButNotOnLostChildren) {
 // A stop request late in a recording gives the program the same time to exit as an early one.
 TEST_F(DriverRecording, GivesInterruptedProgramTimeToExit) {
   const IgnoredSignal ignored(SIGINT);
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.seconds = std::chrono::milliseconds(20);
   options_.argv = {"/bin/sh", "-c", "trap 'sleep 0.5; exit 7' INT; while :; do sleep 0.1; done"};
   recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_), perf_opener(kernel_));
@@ -307,7 +307,7 @@ TEST_F(DriverRecording, GivesInterruptedProgramTimeToExit) {
 }
 
 TEST_F(DriverRecording, LaunchesProgramAndSavesCode) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.argv = {"/bin/sh", "-c", "exit 3"};
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
@@ -345,7 +345,7 @@ TEST_F(DriverRecording, PausesWhileKernelCodeIsSaved) {
 }
 
 TEST_F(DriverRecording, FailsOnMissingProgram) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.argv = {"/nonexistent/program"};
   EXPECT_NE(refused().find("/nonexistent/program: No such file"), std::string::npos);
 }
@@ -356,7 +356,7 @@ TEST_F(DriverRecording, RejectsExitedProcess) {
   if (child == 0) {
     for (;;) ::pause();
   }
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = child;
   device_.on_configure = [child] {
     static_cast<void>(::kill(child, SIGKILL));

@@ -11,6 +11,7 @@
 #include "fake_perf.h"
 #include "formats/registry.h"
 #include "record_bodies.h"
+#include "unit/capture/common/unit_options.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::capture::test {

@@ -389,7 +389,7 @@ TEST_F(PerfBts, ReportsOpenErrorsInOneLine) {
     EXPECT_NE(refused().find(words), std::string::npos) << words << ": " << refused();
   }
   kernel_.open_error = nullptr;
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.bts = true;
   options_.cpus.numbers = {5};
   EXPECT_NE(refused().find("cpus: processor 5 is not there"), std::string::npos);
@@ -400,7 +400,7 @@ TEST_F(PerfBts, ReportsOpenErrorsInOneLine) {
 class PerfLbr : public PerfRecording {
  protected:
   PerfLbr() {
-    options_.hardware = {};
+    reset_unit_options(options_);
     options_.branch_stack = "any";
     options_.pid = ::getpid();
     options_.seconds = std::chrono::milliseconds(50);

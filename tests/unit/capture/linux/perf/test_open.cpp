@@ -9,7 +9,7 @@ namespace {
 class PerfOpen : public PerfRecording {
  protected:
   PerfOpen() {
-    options_.hardware = {};
+    reset_unit_options(options_);
     options_.pid = ::getpid();
     options_.seconds = std::chrono::milliseconds(50);
   }

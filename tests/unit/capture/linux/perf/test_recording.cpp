@@ -172,7 +172,7 @@ TEST_F(PerfAux, RestartsNoEventWithRoom) {
 // The event of a thread that is switched in while the buffer is full is disabled only after the thread's next
 // run.
 TEST_F(PerfAux, RestartsThreadsSwitchedInWhileFull) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   options_.seconds = std::chrono::milliseconds(50);
   options_.buffer = 64 * 1024;
@@ -540,7 +540,7 @@ TEST_F(PerfSideband, WarnsWithoutClock) {
 // ---- events and buffers
 
 TEST_F(PerfEvents, InheritOnEveryCpu) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.argv = {"/bin/sh", "-c", "exit 3"};
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
@@ -571,7 +571,7 @@ TEST_F(PerfEvents, InheritOnEveryCpu) {
 }
 
 TEST_F(PerfEvents, ShareBufferOfCpu) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   options_.children = false;
   options_.seconds = std::chrono::milliseconds(50);
@@ -608,7 +608,7 @@ TEST_F(PerfEvents, ShareBufferOfCpu) {
 }
 
 TEST_F(PerfEvents, AreNotPolledAfterHangup) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   options_.seconds = std::chrono::milliseconds(50);
   kernel_.threads[::getpid()] = {::getpid(), kFirst, kFirst + 1};
@@ -633,7 +633,7 @@ TEST_F(PerfEvents, AreNotPolledAfterHangup) {
 
 // A CPU has one trace unit, which other tracers may need.
 TEST_F(PerfEvents, AreClosedAfterDetach) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.seconds = std::chrono::milliseconds(50);
   const auto result = record_detached_program();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
@@ -671,7 +671,7 @@ TEST_F(PerfSideband, DrainsRecordsBeforeStart) {
 
 // A thread that began meanwhile has inherited an event.
 TEST_F(PerfEvents, AcceptInheritedThreads) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   options_.seconds = std::chrono::milliseconds(50);
   kernel_.open_error = [&](const perf_event_attr& attr, int tid, int) {
@@ -783,7 +783,7 @@ TEST_F(PerfOptions, TermsOverrideOptions) {
 extern "C" __attribute__((noinline, used)) int ptkit_perf_filtered(int value) { return value * 5; }
 
 TEST_F(PerfOptions, FiltersNameFilesOrKernel) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   options_.seconds = std::chrono::milliseconds(50);
   options_.filters.push_back({FilterRequest::Kind::FILTER, "", "ptkit_perf_filtered", 0, 0});
@@ -824,7 +824,7 @@ TriggerRequest at_function(Action action, std::uint64_t count) {
 }
 
 TEST_F(PerfTriggers, StartSnapshotAndStop) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   options_.ring = 64 * 1024;
   options_.triggers = {at_function(Action::START, 2), at_function(Action::SNAPSHOT, 1),
@@ -853,7 +853,7 @@ TEST_F(PerfTriggers, StartSnapshotAndStop) {
 }
 
 TEST_F(PerfTriggers, TraceNothingBeforeStart) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   options_.seconds = std::chrono::milliseconds(50);
   options_.triggers = {at_function(Action::START, 1)};
@@ -968,7 +968,7 @@ TEST_F(PerfTriggers, StopOnSignal) {
 }
 
 TEST_F(PerfTriggers, ReportOpenErrors) {
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   options_.triggers = {at_function(Action::STOP, 1)};
   const std::vector<std::pair<int, std::string>> cases{
@@ -1034,7 +1034,7 @@ TEST_F(PerfErrors, AreOneLineWithRemedy) {
 
 TEST_F(PerfErrors, NameNeededParanoidLevel) {
   kernel_.open_error = [](const perf_event_attr&, int, int) { return EACCES; };
-  options_.hardware = {};
+  reset_unit_options(options_);
   options_.pid = ::getpid();
   EXPECT_NE(refused().find("pid: process " + std::to_string(::getpid()) + " belongs to another user"),
             std::string::npos);

@@ -24,7 +24,7 @@ namespace {
 class PerfEnvironmentTest : public PerfRecording {
  protected:
   PerfEnvironmentTest() {
-    options_.hardware = {};
+    reset_unit_options(options_);
     options_.pid = ::getpid();
     options_.seconds = std::chrono::milliseconds(50);
   }
