@@ -1,4 +1,4 @@
-// Which of several frames control went to: the returns that follow tell. Until then, branches wait.
+// Which of several frames control went to: the returns that follow tell. Until then, rows wait.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tables/calls/stack/thread_stack.h"
+#include "tables/calls/stack/current_stack.h"
 
 namespace ptkit::tables::calls {
 
@@ -21,7 +21,7 @@ class Candidate {
 
   // The innermost frame returns to `ip`. False: it does not.
   [[nodiscard]] bool returns_to(std::uint64_t ip) noexcept {
-    if (size_ == 0) return true;  // what is below is not known
+    if (size_ == 0) return true;  // frames below are not known
     const OpenFrame& frame = stack_->at(size_ - 1);
     if ((frame.flags & FRAME_RETURN) == 0) return true;
     size_ -= 1 + std::min<std::size_t>(frame.tails, size_ - 1);
@@ -41,7 +41,7 @@ class Candidate {
   std::size_t number_;
 };
 
-// `Input` is what waits.
+// `Input`: an item that waits.
 template <typename Input>
 class AmbiguousReturn {
  public:
@@ -121,6 +121,41 @@ class AmbiguousReturn {
   std::size_t matched_ = 0;          // returns of the frame and of those below
   std::vector<Candidate> left_out_;  // too many to be looked at
   bool is_lost_ = false;
+};
+
+// A row that waits, or the branch to one of several frames.
+struct WaitingRow {
+  enum class Kind : std::uint8_t { BRANCH, ENABLED, DISABLED, LIMIT, LONGJMP, SWITCH };
+  Step step;
+  Kind kind = Kind::BRANCH;
+};
+
+class WaitingRows {
+ public:
+  explicit WaitingRows(CurrentCode& code) : code_(code) {}
+
+  [[nodiscard]] bool is_open() const noexcept { return choice_.is_open(); }
+  // `cause` leads to one of the candidates, the most likely one first. Its position is after the branch, with
+  // counts of the thread.
+  void begin(std::vector<Candidate> candidates, const WaitingRow& cause) {
+    choice_.begin(std::move(candidates), cause);
+  }
+  // Adds a row while this is open. True: the rows decide, or the row cannot be understood without a decision.
+  [[nodiscard]] bool add(const WaitingRow& row);
+  [[nodiscard]] const WaitingRow& cause() const noexcept { return choice_.cause(); }
+  [[nodiscard]] AmbiguousReturn<WaitingRow>::Decision decide() { return choice_.decide(); }
+
+  // Rows that have waited are applied: so many come next.
+  void set_replayed(std::size_t rows) noexcept { replayed_ = rows; }
+  // Then each choice is decided at once: a row waits once.
+  [[nodiscard]] bool is_replaying() const noexcept { return replayed_ != 0; }
+
+ private:
+  [[nodiscard]] bool can_wait(const Step& step);
+
+  CurrentCode& code_;
+  AmbiguousReturn<WaitingRow> choice_;
+  std::size_t replayed_ = 0;
 };
 
 }  // namespace ptkit::tables::calls

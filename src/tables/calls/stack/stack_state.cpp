@@ -127,22 +127,29 @@ bool ThreadStack::take_up(const StateLimits& limits) {
 }
 
 template <typename Fields>
-void StackMachine::thread_fields(Fields& fields, Thread& thread) {
-  thread.stack.fields_of_state(fields);
-  base::list_fields(fields, thread.gap_frames, [&fields](GapFrame& frame) {
+void GapFrames::fields_of_state(Fields& fields) {
+  base::list_fields(fields, frames_, [&fields](Ended& frame) {
     fields(frame.id);
     fields(frame.return_ip);
   });
-  fields(thread.matched);
+  fields(matched_);
+}
+
+namespace {
+
+template <typename Fields>
+void thread_fields(Fields& fields, Thread& thread) {
+  thread.stack.fields_of_state(fields);
+  thread.gap_frames.fields_of_state(fields);
   state_fields(fields, thread.left);
   base::optional_fields(fields, thread.executed, [&fields](Owner& owner) { state_fields(fields, owner); });
-  fields(thread.off, Off::ASYNC);
+  fields(thread.off, Thread::Off::ASYNC);
   fields(thread.async_ip);
   fields(thread.returning);
-  fields(thread.instructions);
-  fields(thread.branches);
-  fields(thread.other_instructions);
-  fields(thread.other_branches);
+  fields(thread.counts.instructions);
+  fields(thread.counts.branches);
+  fields(thread.counts.other_instructions);
+  fields(thread.counts.other_branches);
   fields(thread.stack_number);
   fields(thread.resumed_by);
   fields(thread.is_scheduler);
@@ -150,85 +157,99 @@ void StackMachine::thread_fields(Fields& fields, Thread& thread) {
 }
 
 template <typename Fields>
+void key_fields(Fields& fields, ThreadKey& key) {
+  fields(key.first);
+  fields(key.second);
+}
+
+static_assert(base::kMemberCount<ThreadCounts> == 4 && base::kMemberCount<CurrentState> == 5 &&
+              base::kMemberCount<SuspendedState> == 4 && base::kMemberCount<ThreadsState> == 2);
+
+}  // namespace
+
+template <typename Fields>
 void StackMachine::fields_of_state(Fields& fields) {
-  fields(ids_.next);
-  fields(ids_.segment);
-  fields(stacks_);
-  fields(has_unseen_stacks_);
-  fields(jumps_to_stacks_);
-  fields(key_.first);
-  fields(key_.second);
-  state_fields(fields, owner_);
-  fields(left_);
-  fields(search_);
+  CurrentState& current = current_.state();
+  fields(current.ids.next);
+  fields(current.ids.segment);
+  fields(suspended_.state().numbers);
+  fields(current.has_unseen_stacks);
+  fields(suspended_.state().jumps_to_stacks);
+  key_fields(fields, current.key);
+  state_fields(fields, current.owner);
+  fields(threads_.state().left);
+  fields(current.search);
 }
 
 bool StackMachine::save(base::FieldWriter& fields) {
-  const auto current = threads_.find(key_);
-  const bool is_kept = current != threads_.end() && current->second.get() == thread_;
-  if (ambiguous_.is_open() || replayed_ != 0 || inlines_ != nullptr || has_ended_ || !is_kept) return false;
+  auto& threads = threads_.state().threads;
+  const auto current = threads.find(current_.key());
+  const bool is_kept = current != threads.end() && current->second.get() == &current_.thread();
+  const bool waits = waiting_.is_open() || waiting_.is_replaying();
+  if (waits || current_.code().inlines() != nullptr || has_ended_ || !is_kept) return false;
   fields_of_state(fields);
-  std::vector<std::uint32_t> switchers(switchers_.begin(), switchers_.end());
+  SuspendedState& suspended = suspended_.state();
+  std::vector<std::uint32_t> switchers(suspended.switchers.begin(), suspended.switchers.end());
   std::ranges::sort(switchers);
   base::list_fields(fields, switchers, [&fields](std::uint32_t& function) { fields(function); });
-  fields(std::uint64_t{threads_.size()});
-  for (auto& [key, thread] : threads_) {
-    fields(key.first);
-    fields(key.second);
+  fields(std::uint64_t{threads.size()});
+  for (auto& [key, thread] : threads) {
+    ThreadKey written = key;
+    key_fields(fields, written);
     thread_fields(fields, *thread);
   }
-  base::list_fields(fields, suspended_, [this, &fields](SuspendedStack& suspended) {
-    fields(suspended.key.first);
-    fields(suspended.key.second);
-    fields(suspended.resume_ip);
-    thread_fields(fields, *suspended.thread);
+  base::list_fields(fields, suspended.stacks, [&fields](SuspendedStack& one) {
+    key_fields(fields, one.key);
+    fields(one.resume_ip);
+    thread_fields(fields, *one.thread);
   });
   return true;
 }
 
 bool StackMachine::restore(base::FieldReader& fields, const StateLimits& limits) {
-  threads_.clear();
+  auto& threads = threads_.state().threads;
+  threads.clear();
   fields_of_state(fields);
+  SuspendedState& suspended = suspended_.state();
   std::vector<std::uint32_t> switchers;
   base::list_fields(fields, switchers, [&fields](std::uint32_t& function) { fields(function); });
-  switchers_.insert(switchers.begin(), switchers.end());
+  suspended.switchers.insert(switchers.begin(), switchers.end());
   const auto read_thread = [this, &fields] {
-    auto thread = std::make_unique<Thread>(ids_, groups_, sink_, Owner{});
+    auto thread = current_.new_thread({});
     thread_fields(fields, *thread);
     return thread;
   };
-  std::uint64_t threads = 0;
-  fields(threads);
-  for (std::uint64_t i = 0; i < threads && fields.good(); ++i) {
-    Key key;
-    fields(key.first);
-    fields(key.second);
-    threads_[key] = read_thread();
+  std::uint64_t count = 0;
+  fields(count);
+  for (std::uint64_t i = 0; i < count && fields.good(); ++i) {
+    ThreadKey key;
+    key_fields(fields, key);
+    threads[key] = read_thread();
   }
-  base::list_fields(fields, suspended_, [&fields, &read_thread](SuspendedStack& suspended) {
-    fields(suspended.key.first);
-    fields(suspended.key.second);
-    fields(suspended.resume_ip);
-    suspended.thread = read_thread();
+  base::list_fields(fields, suspended.stacks, [&fields, &read_thread](SuspendedStack& one) {
+    key_fields(fields, one.key);
+    fields(one.resume_ip);
+    one.thread = read_thread();
   });
-  const auto current = threads_.find(key_);
-  const bool is_known = current != threads_.end() && owner_.space < limits.spaces;
-  if (!fields.good() || !is_known || ids_.next > limits.frames) return false;
-  thread_ = current->second.get();
+  const auto current = threads.find(current_.key());
+  const bool is_known = current != threads.end() && current_.owner().space < limits.spaces;
+  if (!fields.good() || !is_known || current_.ids().next > limits.frames) return false;
+  current_.use(current->second, current_.key(), current_.owner());
   return take_up(limits);
 }
 
 bool StackMachine::take_up(StateLimits limits) {
-  limits.frames = ids_.next;
+  limits.frames = current_.ids().next;
   const auto is_good = [&limits](Thread& thread) {
-    const bool has_known = std::ranges::all_of(
-        thread.gap_frames, [&limits](const GapFrame& frame) { return frame.id < limits.frames; });
     const bool has_space = !thread.executed || thread.executed->space < limits.spaces;
-    return has_known && has_space && thread.stack.size() <= kMostFrames && thread.stack.take_up(limits);
+    return thread.gap_frames.is_within(limits) && has_space &&
+           thread.stack.size() <= CurrentStack::kMostFrames && thread.stack.take_up(limits);
   };
-  return suspended_.size() <= kMostSuspended &&
-         std::ranges::all_of(threads_, [&is_good](auto& one) { return is_good(*one.second); }) &&
-         std::ranges::all_of(suspended_, [&is_good](SuspendedStack& one) { return is_good(*one.thread); });
+  return suspended_.state().stacks.size() <= SuspendedStacks::kMostStacks &&
+         std::ranges::all_of(threads_.state().threads,
+                             [&is_good](auto& one) { return is_good(*one.second); }) &&
+         std::ranges::all_of(suspended_.state().stacks,
+                             [&is_good](SuspendedStack& one) { return is_good(*one.thread); });
 }
 
 }  // namespace ptkit::tables::calls

@@ -54,7 +54,7 @@ class FrameRegroup {
     constexpr unsigned kHalf = 32;
     return uses_[std::uint64_t{segment} << kHalf | group];
   }
-  // A function that jumps far does not end there: see StackMachine::push_tail().
+  // A function that jumps far does not end there: see NearBranches::push_tail().
   [[nodiscard]] bool is_tail(const Frame& frame) const noexcept {
     return frame.how == CallKind::TAIL && (frame.flags & FRAME_PARENT) != 0 && frame.parent < frame.id &&
            !notes_.is_far(frame.id);

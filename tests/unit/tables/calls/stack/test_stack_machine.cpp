@@ -265,7 +265,7 @@ TEST(StackMachine, CodeAfterAnAbortIsOfAFrame) {
 
 TEST(StackMachine, HasALimitForOpenFrames) {
   Program program;
-  for (std::size_t i = 0; i < StackMachine::kMostFrames + 10; ++i) program.call(kF + 0x10, kF);
+  for (std::size_t i = 0; i < CurrentStack::kMostFrames + 10; ++i) program.call(kF + 0x10, kF);
   program.finish();
   ASSERT_EQ(program.frames.anomalies.size(), 1U);
   EXPECT_EQ(program.frames.anomalies[0].kind, AnomalyKind::TOO_DEEP);
@@ -277,7 +277,7 @@ TEST(StackMachine, KeepsInnerCallsAtTheLimitForOpenFrames) {
   for (const bool is_thunk : {false, true}) {
     SCOPED_TRACE(is_thunk);
     Program program;
-    for (std::size_t i = 1; i < StackMachine::kMostFrames; ++i) program.call(kF + 0x10, kF);
+    for (std::size_t i = 1; i < CurrentStack::kMostFrames; ++i) program.call(kF + 0x10, kF);
     program.call(kF + 0x20, kF + 0x30);
     program.ret(kF + 0x34, is_thunk ? kG : kF + 0x80);
     program.call(kF + 0x90, kG);
@@ -308,7 +308,7 @@ TEST(StackMachine, KeepsSystemCallsAtTheLimitForOpenFrames) {
   for (const std::uint64_t to : {kF + 0x22, kG + 0x10, kG}) {
     SCOPED_TRACE(to);
     Program program;
-    for (std::size_t i = 1; i < StackMachine::kMostFrames; ++i) program.call(kF + 0x10, kF);
+    for (std::size_t i = 1; i < CurrentStack::kMostFrames; ++i) program.call(kF + 0x10, kF);
     program.syscall(kF + 0x20);
     program.enable(to);
     program.ret(to + 8, kF + 0x14);
@@ -321,11 +321,11 @@ TEST(StackMachine, KeepsSystemCallsAtTheLimitForOpenFrames) {
 TEST(StackMachine, HasALimitForTailFrames) {
   Program program;
   program.call(kMain + 0x10, kF);
-  for (std::uint32_t i = 0; i < StackMachine::kMostTails * 2; ++i)
+  for (std::uint32_t i = 0; i < NearBranches::kMostTails * 2; ++i)
     program.jump(kF + 0x10 + i % 2 * 0x1000, i % 2 == 0 ? kG : kF);
   program.ret(kF + 0x40, kMain + 0x14);
   program.finish();
-  EXPECT_LE(program.frames.of(kF).depth, static_cast<std::int32_t>(StackMachine::kMostTails) + 2);
+  EXPECT_LE(program.frames.of(kF).depth, static_cast<std::int32_t>(NearBranches::kMostTails) + 2);
   EXPECT_EQ(program.frames.of(kMain).end_how, CallEnd::END);
   EXPECT_TRUE(program.frames.anomalies.empty());
 }
