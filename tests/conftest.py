@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import signal
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -167,25 +165,3 @@ def loop() -> type[LoopProgram]:
 def loop_trace(open_trace: Callable[..., Any], loop: type[LoopProgram]) -> Any:
     """200 rounds of the loop program: 1200 conditionals, 200 indirect jumps."""
     return open_trace(loop.stream(200), images=loop.images())
-
-
-class PdbReader:
-    """A script on PATH in place of llvm-pdbutil, where users without rights may execute it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.real = shutil.which("llvm-pdbutil")
-        self._path = folder / "llvm-pdbutil"
-
-    def place(self, script: str) -> None:
-        self._path.write_text(f"#!/bin/sh\n{script}\n")
-        self._path.chmod(0o755)
-
-
-@pytest.fixture
-def pdb_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[PdbReader]:
-    """PATH has no llvm-pdbutil but the one that a test places."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        Path(name).chmod(0o755)
-        reader = PdbReader(Path(name))
-        monkeypatch.setenv("PATH", name)
-        yield reader

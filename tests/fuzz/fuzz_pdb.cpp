@@ -1,13 +1,11 @@
-// What is read of llvm-pdbutil's text: names, lines and inlined calls, from any text, at any address.
+// Names, lines and inlined calls of any file that begins as a PDB, or of a PDB whose streams are the input:
+// of each its number, its bytes (16 bits), and these.
 #include <cstdlib>
 #include <utility>
 
-#include "code/source/pdb/dump/checksums.h"
-#include "code/source/pdb/dump/dump_reader.h"
-#include "code/source/pdb/dump/line_reader.h"
-#include "code/source/pdb/inlined_calls.h"
 #include "code/source/pdb/names.h"
 #include "code/source/pdb/pdb_info.h"
+#include "unit/support/makers/pdb_maker.h"
 
 namespace {
 
@@ -35,44 +33,64 @@ void look_up(const code::pdb::PdbInfo& info, std::uint64_t address) {
   static_cast<void>(info.begins_call(span.call, address));
 }
 
-code::pdb::Tables tables_in(std::string_view text) {
-  code::pdb::Tables tables;
-  code::source::Budget memory(kMemory);
-  code::pdb::LineReader lines(tables.texts, memory);
-  static_cast<void>(lines.take(text));
-  if (lines.problem().empty()) tables.lines = lines.rows();
-  code::pdb::InlineReader inlines(tables.texts, memory);
-  static_cast<void>(inlines.take(text));
-  code::pdb::ChecksumReader files(tables.texts, memory);
-  static_cast<void>(files.take(text));
-  code::pdb::ClassReader classes(tables.texts, memory);
-  static_cast<void>(classes.take(text));
-  if (inlines.problem().empty()) {
-    code::pdb::add_inlined_calls(
-        tables, inlines, [&](std::uint32_t module, std::uint32_t place) { return files.path(module, place); },
-        classes.names);
+// Streams that the input lacks are those of an empty PDB with two modules.
+std::vector<std::uint8_t> file_of(base::Bytes input) {
+  constexpr std::size_t kHead = 3;
+  code::pdb::test::PdbMaker maker;
+  maker.modules.resize(2);
+  auto streams = maker.streams();
+  while (input.size() >= kHead) {
+    const std::size_t number = input[0] % streams.size();
+    const std::size_t size = std::min<std::size_t>(base::load_le<2>(&input[1]), input.size() - kHead);
+    const base::Bytes bytes = input.subspan(kHead, size);
+    streams[number].assign(bytes.begin(), bytes.end());
+    // The debug information has the sizes of modules: both have symbols alone, or lines alone.
+    if (number >= code::pdb::test::PdbMaker::MODULES) {
+      const std::size_t index = number - code::pdb::test::PdbMaker::MODULES;
+      auto& module = maker.modules[index];
+      const std::size_t symbols = std::min<std::size_t>(size, size < 2 ? 0 : base::load_le<2>(bytes.data()));
+      module.symbols.assign(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(symbols));
+      module.parts.assign(bytes.begin() + static_cast<std::ptrdiff_t>(symbols), bytes.end());
+      module.symbols.resize(std::max<std::size_t>(4, module.symbols.size()));
+      for (std::size_t i = 0; i < 4; ++i) module.symbols[i] = i == 0 ? 4 : 0;
+      const auto made = maker.streams();
+      streams[code::pdb::test::PdbMaker::DEBUG] = made[code::pdb::test::PdbMaker::DEBUG];
+      streams[number] = made[number];
+    }
+    input = input.subspan(kHead + size);
   }
-  code::pdb::unite_lines(tables);
-  return tables;
+  return code::pdb::test::PdbMaker::msf_of(streams);
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  code::pdb::DumpReader names(kMemory);
-  static_cast<void>(names.take(text));
-  if (names.problem().empty()) static_cast<void>(code::pdb::names_in(std::move(names), true));
-  const auto tables = std::make_shared<const code::pdb::Tables>(tables_in(text));
+void read(base::Bytes bytes) {
+  const code::pdb::MsfFile file(bytes);
+  const code::pdb::DebugStreams streams = code::pdb::read_debug_streams(file);
+  code::source::Budget memory(kMemory);
+  std::string problem;
+  const auto names = code::pdb::read_names(file, streams, memory, problem);
+  if (!problem.empty() && !names.empty()) std::abort();
+  const auto tables =
+      std::make_shared<const code::pdb::Tables>(code::pdb::read_tables(file, streams, "a.pdb", kMemory));
   if (!ascend(tables->lines) || !ascend(tables->all_lines)) std::abort();
-  constexpr std::uint64_t kPlaces = 256;
+  constexpr std::uint64_t kAddresses = 256;
   const code::pdb::PdbInfo info(tables, 0);
-  for (std::uint64_t place = 0; place < kPlaces; ++place) look_up(info, 0x1000 + place);
+  for (std::uint64_t offset = 0; offset < kAddresses; ++offset) look_up(info, 0x1000 + offset);
   for (const auto& span : tables->site_spans.all()) {
     look_up(info, span.first);
     look_up(info, span.last);
   }
   for (const std::uint64_t far : {std::uint64_t{0}, std::uint64_t{UINT32_MAX}, ~std::uint64_t{0}})
     look_up(info, far);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const base::Bytes input(data, size);
+  if (code::pdb::is_pdb(input)) {
+    read(input);
+  } else {
+    read(file_of(input));
+  }
   return 0;
 }

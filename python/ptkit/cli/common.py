@@ -195,7 +195,7 @@ def add_open_options(
         action="append",
         default=[],
         help="names of functions, as nm, System.map, IDA, linkers, WinDbg, Volatility or perf list them, or "
-        "a PDB (needs llvm-pdbutil); BASE is the address of their module (default: where the trace has it), "
+        "a PDB; BASE is the address of their module (default: where the trace has it), "
         "in the process of a CR3; may be repeated",
     )
     group.add_argument(

@@ -27,7 +27,7 @@ std::string describe_other(base::Bytes contents) {
       text.starts_with("MZ"))
     return "is a program, no list of symbols; give it as an image (--image PATH[@ADDRESS], images=)";
   if (text.starts_with("Microsoft C/C++ program database 2.00"))
-    return "is a PDB of Visual C++ 6 or older, which LLVM's tools do not read; give the output of WinDbg's "
+    return "is a PDB of Visual C++ 6 or older, which ptkit does not read; give the output of WinDbg's "
            "`x MODULE!*`";
   return "is " + what + " and no list of symbols that ptkit knows; give " + std::string(kKinds);
 }

@@ -1,6 +1,6 @@
 // Lists of symbols that other tools write: nm, System.map and kallsyms, maps of IDA and of linkers, WinDbg,
-// JSON profiles of Volatility and Rekall, perf-PID.map; and PDBs, which LLVM's tools read. Their kind is
-// found by content.
+// JSON profiles of Volatility and Rekall, perf-PID.map; and PDBs. Their kind is found
+// by content.
 #pragma once
 
 #include <cstdint>

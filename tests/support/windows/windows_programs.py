@@ -69,7 +69,7 @@ def windows_program(
     target: str = "x86_64-w64-windows-gnu",
 ) -> WindowsProgram:
     """Compile and link sources by name; `entry`: the function that begins the program."""
-    needs("clang", "lld-link", "llvm-pdbutil")
+    needs("clang", "lld-link")
     objects = []
     for source, text in sources.items():
         (folder / source).write_text(text)

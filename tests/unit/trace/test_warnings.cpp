@@ -214,7 +214,6 @@ const std::vector<Case>& cases() {
     {WarningCode::SYMBOLS_ELSEWHERE, {"2"}, "None of the 2 symbols lies at code of the trace."},
     {WarningCode::DEBUG_INFO_CUT, {}, "The debug information would take more time or memory than a file of its size should: source lines and inlined functions of the rest are missing."},
     {WarningCode::DEBUG_FILE_DIFFERS, {"aa"}, "The debug file aa is of another build (build-id or checksum differ) and is not used."},
-    {WarningCode::PDB_READER_MISSING, {"a.pdb"}, "The PDB a.pdb is not read, as llvm-pdbutil is not on PATH: names and source lines of its functions are missing."},
     {WarningCode::PDB_UNREADABLE, {"a.pdb", "it is cut"}, "The PDB a.pdb is not used: it is cut."},
     {WarningCode::PDB_PART_UNREADABLE, {"a.pdb", "source lines", "it is cut"}, "The PDB a.pdb is used without its source lines: it is cut."},
     {WarningCode::PDB_DIFFERS, {"a.pdb", "aa-1", "bb-1"}, "The PDB a.pdb has GUID and age aa-1 and the module bb-1: it is of another build and is not used."},

@@ -96,10 +96,9 @@ def open(
         Names: paths of lists of symbols, or ``(path, base)``. The kind is found by the content: output of
         nm, System.map and kallsyms, maps of IDA, of Microsoft's linker and of GNU ld (``-Map``), output of
         WinDbg's ``x`` and ``lm``, Volatility ISF and Rekall profiles (JSON, also .gz and .xz),
-        ``perf-PID.map``, and PDBs, which LLVM's tools read where they are installed. Lists that are relative
-        to a module go wherever the trace has a module of this name (a PDB: of its GUID and age), and with
-        `base`, the address of the module, there; ``(path, base, cr3)``: in the process with this CR3. See
-        docs/modules.md.
+        ``perf-PID.map``, and PDBs. Lists that are relative to a module go wherever the trace has a module of
+        this name (a PDB: of its GUID and age), and with `base`, the address of the module, there; ``(path,
+        base, cr3)``: in the process with this CR3. See docs/modules.md.
     binaries : sequence of paths, optional
         Folders where programs and libraries lie that a recording names and does not hold (`perf.data`): below
         their own paths, by their names alone, or by build-id (``.build-id/ab/cdef...``). They win over what

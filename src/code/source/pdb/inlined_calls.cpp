@@ -1,94 +1,107 @@
 #include "code/source/pdb/inlined_calls.h"
 
-#include <unordered_set>
+#include "code/source/source_info.h"
 
 namespace ptkit::code::pdb {
-namespace {
 
-class Builder {
- public:
-  Builder(Tables& tables, const InlineReader& read, const FindFile& find_file,
-          const std::unordered_map<std::uint32_t, std::uint32_t>& classes)
-      : tables_(tables), read_(read), find_file_(find_file), classes_(classes) {}
-
-  void add_all() {
-    std::unordered_set<std::uint32_t> known;
-    for (std::size_t i = 0; i < read_.functions.size(); ++i) {
-      const ReadFunction& function = read_.functions[i];
-      const bool is_last = i + 1 == read_.functions.size();
-      const std::size_t end = is_last ? read_.sites.size() : read_.functions[i + 1].first_site;
-      const auto address = read_.sections.code_address(function.section, function.offset);
-      // Of equal functions that the linker folded, the first one counts.
-      if (!address || function.size > UINT32_MAX - *address || !known.insert(*address).second) continue;
-      first_site_ = function.first_site;
-      first_added_ = static_cast<std::uint32_t>(tables_.sites.size());
-      for (std::size_t site = function.first_site; site < end; ++site) add(site, function, *address);
-    }
-    tables_.site_spans.finish();
+std::string InlineReader::add(const Stream& stream, const Module& module, const ModuleFiles& files) {
+  inlinees_.clear();
+  scopes_.clear();
+  for (const Subsection& part : files.subsections()) {
+    if (part.kind == Subsection::kInlinees && !add_inlinees(Cursor(stream, part.begin, part.end), files))
+      return damage_at(stream.number(), part.begin, "lines of inlined functions are cut");
   }
-
- private:
-  void add(std::size_t number, const ReadFunction& function, std::uint32_t address) {
-    const ReadSite& read = read_.sites[number];
-    const Inlinee inlinee = read_.inlinee(function.module, read.inlinee);
-    Site site;
-    if (read.caller != code::source::kNone) site.caller = read.caller - first_site_ + first_added_;
-    site.level = read.level;
-    site.name = name_of(read.inlinee);
-    site.declared_line = inlinee.line;
-    site.first_row = static_cast<std::uint32_t>(tables_.site_rows.size());
-    const bool is_last = number + 1 == read_.sites.size();
-    const std::size_t end = is_last ? read_.rows.size() : read_.sites[number + 1].first_row;
-    for (std::size_t row = read.first_row; row < end; ++row)
-      tables_.site_rows.push_back(row_of(read_.rows[row], inlinee, function.module, address));
-    site.rows = static_cast<std::uint32_t>(tables_.site_rows.size()) - site.first_row;
-    add_spans(read.first_row, end, address);
-    tables_.sites.push_back(site);
-  }
-
-  Row row_of(const SiteRow& row, const Inlinee& inlinee, std::uint32_t module, std::uint32_t address) const {
-    Row found{address + row.offset, code::source::kNone, 0};
-    if (row.file == SiteRow::kOutside) return found;
-    found.file = row.file == SiteRow::kOwnFile ? inlinee.path : find_file_(module, row.file);
-    const std::int64_t line = std::int64_t{inlinee.line} + row.line;
-    if (line > 0 && line <= UINT32_MAX) found.line = static_cast<std::uint32_t>(line);
-    return found;
-  }
-
-  // The code from a row that is in the call to the next one that is not.
-  void add_spans(std::size_t row, std::size_t end, std::uint32_t address) {
-    const auto number = static_cast<std::uint32_t>(tables_.sites.size());
-    while (row < end) {
-      const std::uint32_t first = read_.rows[row].offset;
-      while (row < end && read_.rows[row].file != SiteRow::kOutside) ++row;
-      if (row == end) return;
-      const std::uint32_t after = read_.rows[row++].offset;
-      if (first < after)
-        tables_.site_spans.add(std::uint64_t{address} + first, std::uint64_t{address} + after - 1, number);
+  SymbolRecords records(stream, module);
+  for (SymbolRecord record; !memory_.is_spent() && records.next(record);) {
+    while (!scopes_.empty() && scopes_.back().end <= record.offset) scopes_.pop_back();
+    if (is_procedure(record.kind)) {
+      if (!read_function(record, function_)) return records.damage(record, "a function is cut");
+      scopes_.assign(1, {function_.end, code::source::kNone});
+      has_sites_ = false;
+    } else if (record.kind == SymbolKind::INLINE_SITE || record.kind == SymbolKind::INLINE_SITE_2) {
+      if (!add_site(record, files))
+        return records.damage(record, "an inlined call is cut, or not in its caller");
     }
   }
+  return records.problem();
+}
 
-  std::uint32_t name_of(std::uint32_t function) {
-    const auto [known, is_new] = names_.try_emplace(function, code::source::kNone);
-    if (is_new) known->second = read_.ids.name_of(function, classes_);
-    return known->second;
+// kind of entries; of each the function, its file as an offset in the checksums, its line, and of the second
+// kind the number of other files that it is in, and these
+bool InlineReader::add_inlinees(Cursor part, const ModuleFiles& files) {
+  constexpr std::uint64_t kFileBytes = 4;
+  const bool has_files = part.u32() == 1;
+  while (part.good() && part.left() != 0 && memory_.take(ModuleFiles::kEntryBytes)) {
+    const std::uint32_t function = part.u32();
+    const std::uint32_t file = part.u32();
+    const std::uint32_t line = part.u32();
+    if (has_files) part.skip(part.u32() * kFileBytes);
+    if (part.good()) inlinees_.try_emplace(function, Inlinee{files.path(file), line});
   }
+  return part.good();
+}
 
-  Tables& tables_;
-  const InlineReader& read_;
-  const FindFile& find_file_;
-  const std::unordered_map<std::uint32_t, std::uint32_t>& classes_;
-  std::unordered_map<std::uint32_t, std::uint32_t> names_;  // by function
-  std::uint32_t first_site_ = 0;                            // of the present function, as it was read
-  std::uint32_t first_added_ = 0;                           // the same, in the tables
-};
+// parent, end, function, of the second kind the number of calls, annotations
+bool InlineReader::add_site(const SymbolRecord& record, const ModuleFiles& files) {
+  Cursor fields(record.fields);
+  fields.skip(sizeof(std::uint32_t));
+  const std::uint32_t end = fields.u32();
+  const std::uint32_t function = fields.u32();
+  if (record.kind == SymbolKind::INLINE_SITE_2) fields.skip(sizeof(std::uint32_t));
+  if (!fields.good()) return false;
+  if (scopes_.empty()) return true;
+  const Scope caller = scopes_.back();
+  if (end <= record.offset || end > caller.end) return false;
+  Site site;
+  site.caller = caller.site;
+  if (site.caller != code::source::kNone) site.level = tables_.sites[site.caller].level + 1;
+  if (!has_sites_ && !begins_function()) {
+    scopes_.clear();
+    return true;
+  }
+  if (site.level > code::source::kMostLevels) {
+    tables_.is_cut = true;
+    return true;
+  }
+  if (!read_annotations(fields.take(fields.left()), function_.size, rows_)) return false;
+  if (!memory_.take(sizeof(Site) + rows_.size() * 2 * sizeof(Row))) return true;
+  const auto inlinee = inlinees_.find(function);
+  site.name = names_.of_function(function);
+  add_rows(site, inlinee == inlinees_.end() ? Inlinee{} : inlinee->second, files);
+  scopes_.push_back({end, static_cast<std::uint32_t>(tables_.sites.size())});
+  tables_.sites.push_back(site);
+  return true;
+}
 
-}  // namespace
+// Whether calls of the function count.
+bool InlineReader::begins_function() {
+  const auto address = sections_.code_address(function_.section, function_.offset);
+  if (!address || function_.size > UINT32_MAX - *address || !known_.insert(*address).second) return false;
+  address_ = *address;
+  has_sites_ = true;
+  return true;
+}
 
-void add_inlined_calls(Tables& tables, const InlineReader& read, const FindFile& find_file,
-                       const std::unordered_map<std::uint32_t, std::uint32_t>& classes) {
-  Builder(tables, read, find_file, classes).add_all();
-  tables.is_cut = read.is_deep;
+void InlineReader::add_rows(Site& site, const Inlinee& inlinee, const ModuleFiles& files) {
+  const auto number = static_cast<std::uint32_t>(tables_.sites.size());
+  site.declared_line = inlinee.line;
+  site.first_row = static_cast<std::uint32_t>(tables_.site_rows.size());
+  site.rows = static_cast<std::uint32_t>(rows_.size());
+  std::uint32_t begin = 0;
+  bool is_inside = false;
+  for (const SiteRow& row : rows_) {
+    Row added{address_ + row.offset, code::source::kNone, 0};
+    if (row.file != SiteRow::kOutside) {
+      added.file = row.file == SiteRow::kOwnFile ? inlinee.path : files.path(row.file);
+      const std::int64_t line = std::int64_t{inlinee.line} + row.line;
+      if (line > 0 && line <= UINT32_MAX) added.line = static_cast<std::uint32_t>(line);
+      if (!is_inside) begin = added.address;
+    } else if (is_inside) {
+      tables_.site_spans.add(begin, std::uint64_t{added.address} - 1, number);
+    }
+    is_inside = row.file != SiteRow::kOutside;
+    tables_.site_rows.push_back(added);
+  }
 }
 
 void unite_lines(Tables& tables) {

@@ -1,14 +1,17 @@
-// Names of functions from what llvm-pdbutil lists. Internal to src/code/source/pdb.
+// Names of functions in a PDB. Internal to src/code/source/pdb.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "code/source/pdb/dump/dump_reader.h"
+#include "code/source/budget.h"
+#include "code/source/pdb/debug_streams.h"
 #include "trace/bundle.h"
 
 namespace ptkit::code::pdb {
 
-// `is_32_bit`: publics have the decoration of 32-bit code, which debuggers leave out.
-[[nodiscard]] std::vector<trace::SymbolEntry> names_in(DumpReader dump, bool is_32_bit);
+// As PdbNames::symbols. `memory`: the bytes that they may take. `problem`: why there are none.
+[[nodiscard]] std::vector<trace::SymbolEntry> read_names(const MsfFile& file, const DebugStreams& streams,
+                                                         code::source::Budget& memory, std::string& problem);
 
 }  // namespace ptkit::code::pdb

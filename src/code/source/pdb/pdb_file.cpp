@@ -1,14 +1,13 @@
 #include "code/source/pdb/pdb_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
 #include <utility>
 
-#include "code/source/pdb/dump/dump_reader.h"
-#include "code/source/pdb/dump/output_lines.h"
+#include "base/memory_left.h"
 #include "code/source/pdb/names.h"
-#include "code/source/pdb/tool.h"
 #include "trace/file_cache.h"
 #include "trace/warning_codes.h"
 
@@ -17,51 +16,18 @@ namespace {
 
 using trace::WarningCode;
 
-constexpr std::string_view kMagic = "Microsoft C/C++ MSF 7.00\r\n";
-
-// The part of the file's YAML that has GUID, age and machine.
-class IdReader {
- public:
-  bool take(std::string_view part) {
-    lines_.take(part, [this](std::string_view line) { read_line(line); });
-    return true;
-  }
-  // The age in the debug information is the one that a program has; tools that change a PDB raise the other.
-  [[nodiscard]] PdbId found() const {
-    const auto age = debug_age_ ? debug_age_ : age_;
-    return {age ? pdb_id(guid_, *age) : std::string(), is_32_bit_, {}};
-  }
-
- private:
-  void read_line(std::string_view line) {
-    if (!line.starts_with(' ')) part_ = trim(line);
-    const std::string_view text = trim(line);
-    const auto age = text.starts_with("Age:")
-                         ? number_after(text, text.substr(0, text.find_first_of("0123456789")))
-                         : std::nullopt;
-    if (age && part_ == "PdbStream:") age_ = age;
-    if (age && part_ == "DbiStream:") debug_age_ = age;
-    if (text.starts_with("Guid:") && part_ == "PdbStream:") {
-      guid_ = text.substr(5);
-      std::erase_if(guid_, [](char letter) {
-        return std::string_view("'{}- ").find(letter) != std::string_view::npos;
-      });
-    }
-    if (text.starts_with("MachineType:")) is_32_bit_ = text.ends_with(" x86") || text.ends_with(" X86");
-  }
-
-  OutputLines lines_;
-  std::string part_;
-  std::string guid_;
-  std::optional<std::uint64_t> age_;
-  std::optional<std::uint64_t> debug_age_;
-  bool is_32_bit_ = false;
-};
+// The memory of all names, or of all lines and inlined calls, of a file.
+std::uint64_t most_memory(std::uint64_t file_bytes) {
+  constexpr std::uint64_t kMostOfFile = 8;
+  constexpr std::uint64_t kShare = 4;
+  return std::min(kMostOfFile * file_bytes, base::memory_left().pages.usable() / kShare);
+}
 
 }  // namespace
 
 bool is_pdb(base::Bytes file) noexcept {
-  return std::string_view(reinterpret_cast<const char*>(file.data()), file.size()).starts_with(kMagic);
+  constexpr std::string_view kBegin = MsfFile::kMagic.substr(0, MsfFile::kMagic.find('\x1a'));
+  return std::string_view(reinterpret_cast<const char*>(file.data()), file.size()).starts_with(kBegin);
 }
 
 std::string pdb_id(std::string guid, std::uint64_t age) {
@@ -83,62 +49,38 @@ bool is_pdb_id(std::string_view id) noexcept {
 PdbFile::PdbFile(std::string path, trace::TraceBuffer contents)
     : path_(std::move(path)), contents_(std::move(contents)) {}
 
-// The path of the tool. Forgets what another one gave.
-std::string PdbFile::use_tool() const {
-  std::string tool = find_tool();
-  if (tool != tool_) {
-    id_.reset();
-    names_.reset();
-    tables_.reset();
-    tool_ = tool;
-  }
-  return tool;
+const PdbFile::Opened& PdbFile::opened() const {
+  if (!opened_) opened_ = std::make_unique<const Opened>(bytes());
+  return *opened_;
 }
 
 std::shared_ptr<const PdbId> PdbFile::id() const {
   const std::lock_guard lock(mutex_);
-  return id_by(use_tool());
+  return locked_id();
 }
 
-std::shared_ptr<const PdbId> PdbFile::id_by(const std::string& tool) const {
+std::shared_ptr<const PdbId> PdbFile::locked_id() const {
   if (id_) return id_;
-  if (tool.empty()) {
-    id_ =
-        std::make_shared<const PdbId>(PdbId{{}, false, trace::warn(WarningCode::PDB_READER_MISSING, path_)});
-    return id_;
+  const DebugStreams& streams = opened().streams;
+  PdbId found{streams.id, {}};
+  if (found.id.empty()) {
+    const std::string problem = streams.problem.empty() ? "it has no GUID and age" : streams.problem;
+    found.problem = trace::warn(WarningCode::PDB_UNREADABLE, path_, problem);
   }
-  IdReader reader;
-  constexpr std::uint64_t kMostOutput = std::uint64_t{1} << 20U;
-  std::string problem = Tool(tool, bytes())
-                            .run(
-                                {"pdb2yaml", "--pdb-stream", "--dbi-stream"},
-                                [&](std::string_view part) { return reader.take(part); }, kMostOutput);
-  PdbId found = problem.empty() ? reader.found() : PdbId{};
-  if (problem.empty() && found.id.empty()) problem = "llvm-pdbutil finds no GUID and age in it";
-  if (!problem.empty()) found.problem = trace::warn(WarningCode::PDB_UNREADABLE, path_, problem);
   id_ = std::make_shared<const PdbId>(std::move(found));
   return id_;
 }
 
 std::shared_ptr<const PdbNames> PdbFile::names() const {
-  constexpr std::size_t kMostOfFile = 8;  // the memory of names
   const std::lock_guard lock(mutex_);
-  const std::string tool = use_tool();
   if (names_) return names_;
   PdbNames found;
-  const std::shared_ptr<const PdbId> identity = id_by(tool);
-  found.problem = identity->problem;
+  found.problem = locked_id()->problem;
   if (!found.problem) {
-    DumpReader reader(kMostOfFile * bytes().size());
-    std::string problem = Tool(tool, bytes())
-                              .run({"dump", "--publics", "--symbols", "--section-headers"},
-                                   [&](std::string_view part) { return reader.take(part); });
-    if (problem.empty()) problem = reader.problem();
-    if (problem.empty()) {
-      found.symbols = names_in(std::move(reader), identity->is_32_bit);
-    } else {
-      found.problem = trace::warn(WarningCode::PDB_UNREADABLE, path_, problem);
-    }
+    code::source::Budget memory(most_memory(bytes().size()));
+    std::string problem;
+    found.symbols = read_names(opened().file, opened().streams, memory, problem);
+    if (!problem.empty()) found.problem = trace::warn(WarningCode::PDB_UNREADABLE, path_, problem);
   }
   names_ = std::make_shared<const PdbNames>(std::move(found));
   return names_;
@@ -146,14 +88,12 @@ std::shared_ptr<const PdbNames> PdbFile::names() const {
 
 std::shared_ptr<const Tables> PdbFile::tables() const {
   const std::lock_guard lock(mutex_);
-  const std::string tool = use_tool();
   if (tables_) return tables_;
-  const std::shared_ptr<const PdbId> identity = id_by(tool);
   Tables found;
-  if (identity->problem) {
-    found.problems.push_back(*identity->problem);
+  if (const auto& problem = locked_id()->problem) {
+    found.problems.push_back(*problem);
   } else {
-    found = read_tables(Tool(tool, bytes()), path_);
+    found = read_tables(opened().file, opened().streams, path_, most_memory(bytes().size()));
   }
   tables_ = std::make_shared<const Tables>(std::move(found));
   return tables_;

@@ -1,6 +1,5 @@
 // Names, source lines and inlined functions in a PDB, the debug information of a program or driver of
-// Windows. LLVM's llvm-pdbutil reads the file, in a process without rights (base/confined/program.h);
-// docs/modules.md says what bounds it.
+// Windows. docs/modules.md says what bounds the reading of it.
 #pragma once
 
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "code/source/pdb/debug_streams.h"
 #include "code/source/pdb/tables.h"
 #include "trace/buffer.h"
 #include "trace/bundle.h"
@@ -29,7 +29,6 @@ namespace ptkit::code::pdb {
 // What was read of a PDB, or why it was not.
 struct PdbId {
   std::string id;
-  bool is_32_bit = false;
   std::optional<trace::Warning> problem;
 };
 struct PdbNames {
@@ -39,7 +38,7 @@ struct PdbNames {
   std::optional<trace::Warning> problem;
 };
 
-// Each part is read at the first call, and again if another llvm-pdbutil is on PATH. Thread-safe.
+// Each part is read at the first call. Thread-safe.
 class PdbFile {
  public:
   PdbFile(std::string path, trace::TraceBuffer contents);
@@ -51,13 +50,18 @@ class PdbFile {
   [[nodiscard]] std::shared_ptr<const Tables> tables() const;
 
  private:
-  [[nodiscard]] std::string use_tool() const;
-  [[nodiscard]] std::shared_ptr<const PdbId> id_by(const std::string& tool) const;
+  struct Opened {
+    explicit Opened(base::Bytes bytes) : file(bytes), streams(read_debug_streams(file)) {}
+    MsfFile file;
+    DebugStreams streams;
+  };
+  [[nodiscard]] const Opened& opened() const;
+  [[nodiscard]] std::shared_ptr<const PdbId> locked_id() const;
 
   std::string path_;
   trace::TraceBuffer contents_;
   mutable std::mutex mutex_;  // guards what follows
-  mutable std::string tool_;  // that gave it
+  mutable std::unique_ptr<const Opened> opened_;
   mutable std::shared_ptr<const PdbId> id_;
   mutable std::shared_ptr<const PdbNames> names_;
   mutable std::shared_ptr<const Tables> tables_;

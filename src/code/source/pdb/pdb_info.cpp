@@ -12,9 +12,9 @@ using code::source::InlinedCall;
 using code::source::InlinedSpan;
 using code::source::kNone;
 
-class Cursor final : public code::source::LineCursor {
+class RowCursor final : public code::source::LineCursor {
  public:
-  Cursor(const Tables& tables, std::uint64_t linked_at) : tables_(tables), linked_at_(linked_at) {}
+  RowCursor(const Tables& tables, std::uint64_t linked_at) : tables_(tables), linked_at_(linked_at) {}
 
   [[nodiscard]] code::source::SourceLine at(std::uint64_t address) override {
     const std::span<const Row> rows(tables_.all_lines);
@@ -33,7 +33,7 @@ class Cursor final : public code::source::LineCursor {
 }  // namespace
 
 std::unique_ptr<code::source::LineCursor> PdbInfo::line_cursor() const {
-  return std::make_unique<Cursor>(*tables_, linked_at_);
+  return std::make_unique<RowCursor>(*tables_, linked_at_);
 }
 
 std::vector<code::source::Frame> PdbInfo::frames_at(std::uint64_t address) const {

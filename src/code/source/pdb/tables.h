@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "code/source/no_number.h"
-#include "code/source/pdb/dump/rows.h"
-#include "code/source/pdb/tool.h"
+#include "code/source/pdb/debug_streams.h"
+#include "code/source/pdb/rows.h"
 #include "code/source/spans.h"
 #include "code/source/strings.h"
 #include "trace/warning.h"
@@ -42,7 +42,8 @@ struct Tables {
   }
 };
 
-// What the tool reads of the PDB at `path`.
-[[nodiscard]] Tables read_tables(const Tool& tool, const std::string& path);
+// Those of the PDB at `path`. `most_bytes`: of memory.
+[[nodiscard]] Tables read_tables(const MsfFile& file, const DebugStreams& streams, const std::string& path,
+                                 std::uint64_t most_bytes);
 
 }  // namespace ptkit::code::pdb

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pdb_dump
 import pytest
 from inlining_sources import LOOP, inlining_sources
 from symbolizers import Chain, reference_chains
@@ -225,43 +226,57 @@ def test_a_pdb_of_another_build_has_no_lines(spin: WindowsProgram, loop: Any, tm
     assert [*lines.file] == [None]
 
 
-# Of the words of the run, those that ask for lines, and for inlined calls.
-LINES, INLINES = "-l", "--il"
+def damaged(program: WindowsProgram, folder: Path, kind: int, at: int, word: bytes) -> Path:
+    """A copy of the PDB in which the parts of this kind, behind the symbols of modules, are damaged."""
+    data = bytearray(program.pdb.read_bytes())
+    head = kind.to_bytes(4, "little")
+    found = [place for place in range(0, len(data), 4) if data[place : place + 4] == head]
+    parts = [place for place in found if 8 < int.from_bytes(data[place + 4 : place + 8], "little") < 256]
+    assert parts
+    for place in parts:
+        data[place + at : place + at + len(word)] = word
+    path = folder / "prog.pdb"
+    path.write_bytes(data)
+    return path
 
 
 @pytest.mark.parametrize(
-    ("word", "part", "script", "reason"),
+    ("kind", "at", "part", "reason"),
     [
-        (LINES, "source lines", "echo garbage", "neither sections nor lines"),
-        (LINES, "source lines", "exit 3", "the process ended with status 3"),
-        (
-            LINES,
-            "source lines",
-            f"echo Lines; echo {'=' * 60}; echo odd; echo odd",
-            "a form that is not known",
-        ),
-        (INLINES, "inlined functions", "echo garbage", "neither sections nor symbols"),
-        (INLINES, "inlined functions", "exit 3", "the process ended with status 3"),
-        (
-            INLINES,
-            "inlined functions",
-            f"echo Symbols; echo {'=' * 60}; echo ' 1 | S_GPROC32 `f`'; echo odd",
-            "a form that is not known",
-        ),
+        (0xF2, 24, "source lines", "lines of a function are cut"),
+        (0xF6, 4, "source lines", "a part of its lines is cut"),
+        (0xF6, 8, "inlined functions", "lines of inlined functions are cut"),
     ],
 )
 def test_a_part_that_cannot_be_read_is_said_once(
-    word: str, part: str, script: str, reason: str, spin: WindowsProgram, loop: Any, pdb_reader: Any
+    kind: int, at: int, part: str, reason: str, spin: WindowsProgram, loop: Any, tmp_path: Path
 ) -> None:
-    real = pdb_reader.real
-    pdb_reader.place(f'case " $* " in *" {word} "*) {script};; *) exec {real} "$@";; esac')
+    # The number of lines; bytes of the part; entries with more files, of which there are too many.
+    word = {24: b"\xff" * 4, 4: b"\xff" * 4, 8: b"\x01\0\0\0"}[at]
+    pdb = damaged(spin, tmp_path, kind, at, word)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        trace = opened_for(spin, loop, debug_path=[spin.pdb])
+        trace = opened_for(spin, loop, debug_path=[pdb])
         chain = trace.inlines(LOAD + spin.entry + 1)
         assert trace.inlines(LOAD + spin.entry + 1) == chain
         assert trace.symbolize([LOAD + spin.entry]) == ["start"]
     (said,) = of_code(trace_warnings(caught), "PDB_PART_UNREADABLE")
-    assert said.arguments[:2] == (str(spin.pdb), part)
+    assert said.arguments[:2] == (str(pdb), part)
     assert reason in said.arguments[2]
-    assert [frame[2] for frame in chain] == ([4] if word == INLINES else [0])
+    assert "is damaged at offset" in said.arguments[2]
+    assert [frame[2] for frame in chain] == ([4] if part == "inlined functions" else [0])
+
+
+def test_lines_are_those_of_llvm_pdbutil(tmp_path: Path, loop: Any) -> None:
+    program = windows_program(tmp_path, "prog", inlining_sources(7, 40), "-O0")
+    trace = opened_for(program, loop, debug_path=[program.pdb])
+    expected = pdb_dump.first_lines(program.pdb)
+    assert len(expected) > 300
+    lines = trace.lines([LOAD + 0x1000 + offset for offset in expected])
+    innermost = {
+        offset: (file, line)
+        for offset, file, line in zip(expected, lines.file, lines.line, strict=True)
+        if len(trace.inlines(LOAD + 0x1000 + offset)) == 1
+    }
+    assert len(innermost) > 100
+    assert innermost == {offset: expected[offset] for offset in innermost}

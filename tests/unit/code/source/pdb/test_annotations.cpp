@@ -1,22 +1,18 @@
-// Code and lines of inlined calls in the text that llvm-pdbutil writes of a PDB.
+// Code and lines of inlined calls in binary annotations.
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "code/source/pdb/dump/annotations.h"
+#include "code/source/pdb/annotations.h"
 
 namespace ptkit::code::pdb {
 namespace {
 
-std::string listed(const std::vector<std::string>& lines, std::uint32_t size = 0x100) {
+using Annotations = std::vector<std::uint8_t>;
+
+std::string listed(const Annotations& annotations, std::uint32_t size = 0x100) {
   std::vector<SiteRow> rows;
-  SiteRows reader(size, rows);
-  for (const std::string& line : lines) {
-    const auto annotation = annotation_in(line);
-    EXPECT_TRUE(annotation) << line;
-    if (annotation) reader.add(*annotation);
-  }
-  reader.finish();
+  EXPECT_TRUE(read_annotations(annotations, size, rows));
   std::string text;
   for (const SiteRow& row : rows) {
     text += std::to_string(row.offset) + " ";
@@ -30,60 +26,66 @@ std::string listed(const std::vector<std::string>& lines, std::uint32_t size = 0
   return text;
 }
 
+// Operations: 3 a step of code, 4 a length, 5 a file, 6 a step of lines, 0xb of lines and code.
 TEST(PdbAnnotations, ALineReachesToTheNextOneOrToTheEndOfItsCode) {
-  EXPECT_EQ(
-      listed({"0608      line 4 (+4)", "030C      code 0xC (+0xC)", "0B73      code 0xF (+0x3) line 1 (-3)",
-              "0409      code end 0x18 (+0x9)", "0308      code 0x20 (+0x8)", "038160    code 0x80 (+0x60)",
-              "0404      code end 0x84 (+0x4)", "0000     "}),
-      "12 line 4\n15 line 1\n24 end\n32 line 1\n128 line 1\n132 end\n");
+  EXPECT_EQ(listed({0x06, 0x08, 0x03, 0x0c, 0x0b, 0x73, 0x04, 0x09, 0x03, 0x08, 0x03, 0x80, 0x60, 0x04, 0x04,
+                    0x00, 0x00}),
+            "12 line 4\n15 line 1\n24 end\n32 line 1\n128 line 1\n132 end\n");
 }
 
-// Before LLVM 13, the places that are written do not count the lengths.
-TEST(PdbAnnotations, PlacesAreThoseOfTheSteps) {
-  EXPECT_EQ(listed({"0310  code 0x10 (+0x10)", "0404  code end 0x14 (+0x4)", "0308  code 0x18 (+0x8)",
-                    "0402  code end 0x1A (+0x2)"}),
+TEST(PdbAnnotations, AStepCountsFromTheEndOfTheLastCode) {
+  EXPECT_EQ(listed({0x03, 0x10, 0x04, 0x04, 0x03, 0x08, 0x04, 0x02}),
             "16 line 0\n20 end\n28 line 0\n30 end\n");
+  EXPECT_EQ(listed({0x01, 0x10, 0x04, 0x04}), "16 line 0\n20 end\n");
 }
 
 TEST(PdbAnnotations, ALengthInOneAnnotationWithItsBeginIsNoStep) {
-  EXPECT_EQ(listed({"0C0410    code 0x10 (+0x10) code end 0x14 (+0x4)", "0308      code 0x18 (+0x8)",
-                    "0402      code end 0x1A (+0x2)"}),
-            "16 line 0\n20 end\n24 line 0\n26 end\n");
+  EXPECT_EQ(listed({0x0c, 0x04, 0x10, 0x03, 0x08, 0x04, 0x02}), "16 line 0\n20 end\n24 line 0\n26 end\n");
 }
 
 TEST(PdbAnnotations, LinesMayBeOfOtherFiles) {
-  EXPECT_EQ(listed({"0530      setfile 30 0x1", "0605      line -2 (-2)", "0304      code 0x4 (+0x4)",
-                    "0500      setfile 0", "0304      code 0x8 (+0x4)", "0404      code end 0xC (+0x4)"}),
+  EXPECT_EQ(listed({0x05, 0x30, 0x06, 0x05, 0x03, 0x04, 0x05, 0x00, 0x03, 0x04, 0x04, 0x04}),
             "4 file 48 line -2\n8 file 0 line -2\n12 end\n");
 }
 
 TEST(PdbAnnotations, CodeWithoutAnEndReachesToTheFunctionsEnd) {
-  EXPECT_EQ(listed({"0304      code 0x4 (+0x4)"}, 8), "4 line 0\n8 end\n");
+  EXPECT_EQ(listed({0x03, 0x04}, 8), "4 line 0\n8 end\n");
 }
 
 TEST(PdbAnnotations, CodeBehindTheFunctionIsLeftOut) {
-  EXPECT_EQ(listed({"0304      code 0x4 (+0x4)", "04FF      code end 0xFF (+0xFFFFFFFF)",
-                    "0304      code 0x4 (+0xFFFFFFFF)", "0404      code end 0xC (+0x4)"},
-                   8),
+  EXPECT_EQ(listed({0x03, 0x04, 0x04, 0xdf, 0xff, 0xff, 0xff, 0x03, 0xdf, 0xff, 0xff, 0xff, 0x04, 0x04}, 8),
             "4 line 0\n8 end\n");
 }
 
+TEST(PdbAnnotations, NumbersHaveOneTwoOrFourBytes) {
+  EXPECT_EQ(listed({0x03, 0x7f, 0x03, 0x81, 0x02, 0x03, 0xc0, 0x01, 0x00, 0x00, 0x06, 0xc0, 0x00, 0x40, 0x01,
+                    0x03, 0x01},
+                   0x100000),
+            "127 line 0\n385 line 0\n65921 line 0\n65922 line -8192\n1048576 end\n");
+}
+
 TEST(PdbAnnotations, ColumnsAndKindsAreNotUsed) {
-  EXPECT_EQ(
-      listed({"0905      ChangeColumnStart 5", "0D05      ChangeColumnEndDelta -5",
-              "0801      ChangeRangeKind 1", "0304      code 0x4 (+0x4)", "0404      code end 0x8 (+0x4)"}),
-      "4 line 0\n8 end\n");
+  EXPECT_EQ(listed({0x09, 0x05, 0x0d, 0x05, 0x0a, 0x05, 0x08, 0x01, 0x07, 0x02, 0x02, 0x03, 0x03, 0x04, 0x04,
+                    0x04}),
+            "4 line 0\n8 end\n");
 }
 
 TEST(PdbAnnotations, OtherFormsAreNotKnown) {
-  for (const char* const text :
-       {"", "code 0x4 (+0x4)", "030 code 0x4 (+0x4)", "0304 code 0x4", "0304 code 4 4", "0304 code 0x4 (+4)",
-        "0304 code 0x4 (+0x4", "0304 code 0xG (+0x4)", "0304 line (+4)", "0304 line 4", "0304 setfile",
-        "0304 setfile FFFFFFFF 0x1", "0304 something 4", "0304 Change", "0304 code end (+0x4)",
-        "0304 code 0x100000000 (+0x100000000)", "0304 line 99999999999 (+1)"}) {
-    EXPECT_FALSE(annotation_in(text)) << text;
+  std::vector<SiteRow> rows;
+  for (const Annotations& one : std::vector<Annotations>{{0x03},
+                                                         {0x0e, 0x01},
+                                                         {0x80},
+                                                         {0xe0, 0x00, 0x00, 0x00},
+                                                         {0x03, 0x80},
+                                                         {0x03, 0xc0, 0x01, 0x02},
+                                                         {0x03, 0xe0, 0x01, 0x02, 0x03},
+                                                         {0x03, 0xff},
+                                                         {0x0c, 0x01},
+                                                         {0x84, 0x03, 0x04}}) {
+    EXPECT_FALSE(read_annotations(one, 0x100, rows)) << testing::PrintToString(one);
   }
-  EXPECT_TRUE(annotation_in("00"));
+  EXPECT_TRUE(read_annotations({}, 0x100, rows));
+  EXPECT_TRUE(rows.empty());
 }
 
 }  // namespace

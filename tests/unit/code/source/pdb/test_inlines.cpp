@@ -1,109 +1,80 @@
-// Inlined calls in the text that llvm-pdbutil writes of a PDB.
+// Inlined calls in PDBs.
 #include <gtest/gtest.h>
 
-#include "code/source/pdb/dump/checksums.h"
-#include "code/source/pdb/dump/line_reader.h"
-#include "code/source/pdb/inlined_calls.h"
 #include "code/source/pdb/pdb_info.h"
+#include "code/source/pdb/type_names.h"
+#include "trace/warning_codes.h"
 #include "unit/support/makers/pdb_dump.h"
+#include "unit/support/makers/pdb_maker.h"
 
 namespace ptkit::code::pdb::test {
 namespace {
 
 constexpr std::uint64_t kMuch = 1 << 20U;
 constexpr std::uint64_t kLinked = 0x140000000;
+constexpr std::uint16_t kInlineSite2 = 0x115d;
 
-const std::string kModule = "  Mod 0000 | `/src/a.o`: \n";
-const std::string kFunction =
-    "      72 | S_GPROC32 [size = 48] `start`\n"
-    "           parent = 0, end = 900, addr = 0001:0016, code size = 64\n"
-    "           type = `0x1001 (int (int))`, debug start = 0, debug end = 0, flags = none\n"
-    "     180 | S_BLOCK32 [size = 24] ``\n"
-    "           parent = 72, end = 252\n"
-    "           code size = 416, addr = 0001:0092\n";
-const std::string kOuter =
-    "     256 | S_INLINESITE [size = 52]\n"
-    "           inlinee = 0x1000 (mid), parent = 72, end = 552\n"
-    "             0B24      code 0x4 (+0x4) line 1 (+1)\n"
-    "             0530      setfile 20 0x1\n"
-    "             0B28      code 0xC (+0x8) line 2 (+1)\n"
-    "             0410      code end 0x1C (+0x10)\n";
-const std::string kInner =
-    "     356 | S_INLINESITE [size = 24]\n"
-    "           inlinee = 0x1001 (get), parent = 256, end = 508\n"
-    "             0308      code 0x8 (+0x8)\n"
-    "             0404      code end 0xC (+0x4)\n"
-    "             0000     \n"
-    "     380 | S_LOCAL [size = 12] `x`\n"
-    "           type=0x0074 (int), flags = param\n"
-    "     508 | S_INLINESITE_END [size = 4]\n"
-    "     552 | S_INLINESITE_END [size = 4]\n"
-    "     900 | S_END [size = 4]\n";
-const std::string kInlinees =
-    "Mod 0000 | `/src/a.o`: \n"
-    " Inlinee |  Line | Source File\n"
-    "  0x1000 |    30 | /src/a.c (MD5: 1A41863D876792A0133722A6B38963BD)\n"
-    "  0x1001 |    10 | /src/a.h (no checksum)\n";
-const std::string kIds =
-    "  Showing 4 records\n"
-    "  0x1000 | LF_FUNC_ID [size = 16]\n"
-    "           name = mid, type = 0x1001, parent scope = 0x1003\n"
-    "  0x1001 | LF_MFUNC_ID [size = 16]\n"
-    "           name = get, type = 0x1003, class type = 0x1005\n"
-    "  0x1002 | LF_FUNC_ID [size = 16]\n"
-    "           name = odd, type = name, type = 0x1001, parent scope = <no type>\n"
-    "  0x1003 | LF_STRING_ID [size = 12] ID: <no type>, String: ns\n";
-const std::string kClasses =
-    "  0x1005 | LF_STRUCTURE [size = 52] `Box<int>`\n"
-    "           unique name: `_ZTS3BoxIiE`\n"
-    "  0x1006 | LF_POINTER [size = 12]\n";
-const std::string kLines =
-    "Mod 0000 | `/src/a.o`: \n"
-    "/src/main.c (MD5: 1A41863D876792A0133722A6B38963BD)\n"
-    "  0001:00000010-00000050, line/addr entries = 3\n"
-    "    50 00000010 !   51 00000014 !   52 0000002C ! \n";
-const std::string kFiles =
-    "  Modules:\n"
-    "    - Module:          '/src/a.o'\n"
-    "      Subsections:\n"
-    "        - !FileChecksums\n"
-    "          Checksums:\n"
-    "            - FileName:        '/src/a.c'\n"
-    "              Kind:            MD5\n"
-    "              Checksum:        1A41863D876792A0133722A6B38963BD\n"
-    "            - FileName:        '/src/it''s.h'\n"
-    "              Kind:            None\n"
-    "              Checksum:        ''\n"
-    "            - FileName:        \"C:\\\\src\\\\part \\\"1\\\".inc\"\n"
-    "              Kind:            None\n"
-    "              Checksum:        ''\n"
-    "    - Module:          '/src/b.o'\n"
-    "            - FileName:        /src/b.c\n"
-    "              Kind:            None\n";
+// Lines of `start`, in which `mid` is inlined, and `get` in that.
+class InlinesMaker {
+ public:
+  PdbMaker pdb;
+  Fields checksums;
+  std::uint32_t source = pdb.file(checksums, "/src/a.c", 16);
+  std::uint32_t header = pdb.file(checksums, "/src/a.h");
+  std::uint32_t part = pdb.file(checksums, "C:\\src\\part \"1\".inc");
+  std::uint32_t main = pdb.file(checksums, "/src/main.c", 16);
+  bool has_files = false;
 
-std::string inlines(const std::string& symbols) {
-  return part("Inlinee Lines", kInlinees) + part("Types (IPI Stream)", kIds) + part("Symbols", symbols) +
-         kSections;
-}
+  InlinesMaker() {
+    pdb.ids = {record(0x1601, Fields().u32(0x1003).u32(0x1001).text("mid")),
+               record(0x1602, Fields().u32(0x1002).u32(0x1003).text("get")),
+               record(0x1601, Fields().u32(0).u32(0x1001).text("odd, type = name")),
+               record(0x1605, Fields().u32(0).text("ns"))};
+    pdb.types = {
+        record(0x1002, Fields().u32(0x74).u32(0)), record(0x1201, Fields().u32(0)),
+        record(0x1505, Fields().u16(1).u16(0).put(0, 12).u16(4).text("Box<int>").text("_ZTS3BoxIiE"))};
+  }
 
-// The tables of a text about inlined calls, with those of kLines.
-std::shared_ptr<const Tables> tables_of(const std::string& text) {
-  auto tables = std::make_shared<Tables>();
-  code::source::Budget memory(kMuch);
-  LineReader lines(tables->texts, memory);
-  read_in_parts(lines, part("Lines", kLines) + kSections);
-  tables->lines = lines.rows();
-  InlineReader reader(tables->texts, memory);
-  read_in_parts(reader, text);
-  EXPECT_EQ(reader.problem(), "");
-  ChecksumReader files(tables->texts, memory);
-  read_in_parts(files, kFiles);
-  ClassReader classes(tables->texts, memory);
-  read_in_parts(classes, part("Types (TPI Stream)", kClasses));
-  add_inlined_calls(
-      *tables, reader, [&](std::uint32_t module, std::uint32_t place) { return files.path(module, place); },
-      classes.names);
-  unite_lines(*tables);
+  [[nodiscard]] std::vector<std::uint8_t> outer() const {
+    return {0x0b, 0x24, 0x05, static_cast<std::uint8_t>(part), 0x0b, 0x28, 0x04, 0x10};
+  }
+  [[nodiscard]] static std::vector<std::uint8_t> inner() { return {0x03, 0x08, 0x04, 0x04, 0x00, 0x00}; }
+  static void begin(Symbols& symbols) {
+    symbols.begin_procedure("start", 1, 0x10, 0x40);
+    symbols.add(record(0x1103, Fields().put(0, 18).text("")));  // a block
+  }
+  [[nodiscard]] Symbols symbols(std::uint16_t kind = kInlineSite) const {
+    Symbols made;
+    begin(made);
+    made.begin_site(0x1000, outer(), kind);
+    made.begin_site(0x1001, inner(), kind);
+    made.add(record(0x113e, Fields().u32(0x74).u16(1).text("x")));
+    for (int i = 0; i < 3; ++i) made.end();
+    return made;
+  }
+  [[nodiscard]] PdbMaker with(const std::vector<Symbols>& modules) const {
+    PdbMaker maker = pdb;
+    Fields inlinees;
+    inlinees.u32(has_files ? 1 : 0).u32(0x1000).u32(source).u32(30);
+    if (has_files) inlinees.u32(2).u32(part).u32(header);
+    inlinees.u32(0x1001).u32(header).u32(10);
+    if (has_files) inlinees.u32(0);
+    for (const Symbols& one : modules) {
+      Fields parts;
+      parts.add(subsection(0xf6, inlinees)).add(subsection(0xf4, checksums));
+      if (maker.modules.empty())
+        parts.add(lines_part(1, 0x10, 0x40, {{main, {{0x10, 50}, {0x14, 51}, {0x2c, 52}}}}));
+      maker.modules.push_back({one.bytes(), parts.bytes});
+    }
+    return maker;
+  }
+};
+
+std::shared_ptr<const Tables> tables_of(const PdbMaker& maker, bool is_whole = true) {
+  const std::vector<std::uint8_t> bytes = maker.file();
+  const MsfFile file(bytes);
+  auto tables = std::make_shared<Tables>(read_tables(file, read_debug_streams(file), "a.pdb", kMuch));
+  EXPECT_EQ(tables->problems.empty(), is_whole);
   return tables;
 }
 
@@ -115,16 +86,20 @@ std::string at(const PdbInfo& info, std::uint64_t rva) {
   return text;
 }
 
-std::string problem_of(const std::string& text, std::uint64_t most = kMuch) {
-  code::source::Strings texts;
-  code::source::Budget memory(most);
-  InlineReader reader(texts, memory);
-  read_in_parts(reader, text);
-  return reader.problem();
+std::string problem_of(const PdbMaker& maker, std::uint64_t most = kMuch) {
+  const std::vector<std::uint8_t> bytes = maker.file();
+  const MsfFile file(bytes);
+  const Tables tables = read_tables(file, read_debug_streams(file), "a.pdb", most);
+  if (tables.problems.empty()) return {};
+  EXPECT_TRUE(tables.sites.empty());
+  EXPECT_TRUE(tables.site_spans.empty());
+  EXPECT_EQ(tables.problems.at(0).code, trace::WarningCode::PDB_PART_UNREADABLE);
+  EXPECT_EQ(tables.problems.at(0).arguments.at(1), "inlined functions");
+  return tables.problems.at(0).arguments.at(2);
 }
 
-TEST(PdbInlines, AChainHasTheLineOfEachCall) {
-  const PdbInfo info(tables_of(inlines(kModule + kFunction + kOuter + kInner)), kLinked);
+void expect_chains(const PdbMaker& maker) {
+  const PdbInfo info(tables_of(maker), kLinked);
   EXPECT_EQ(at(info, 0x1010), " /src/main.c:50\n");
   EXPECT_EQ(at(info, 0x1014), "ns::mid /src/a.c:31\n /src/main.c:51\n");
   EXPECT_EQ(at(info, 0x1018), "Box<int>::get /src/a.h:10\nns::mid /src/a.c:31\n /src/main.c:51\n");
@@ -133,8 +108,21 @@ TEST(PdbInlines, AChainHasTheLineOfEachCall) {
   EXPECT_EQ(at(info, 0x1050), "");
 }
 
+TEST(PdbInlines, AChainHasTheLineOfEachCall) {
+  InlinesMaker maker;
+  expect_chains(maker.with({maker.symbols()}));
+  maker.has_files = true;
+  expect_chains(maker.with({maker.symbols()}));
+}
+
+TEST(PdbInlines, CallsOfProfiledBuildsAreRead) {
+  const InlinesMaker maker;
+  expect_chains(maker.with({maker.symbols(kInlineSite2)}));
+}
+
 TEST(PdbInlines, ALineIsThatOfTheInnermostCall) {
-  const PdbInfo info(tables_of(inlines(kModule + kFunction + kOuter + kInner)), kLinked);
+  const InlinesMaker maker;
+  const PdbInfo info(tables_of(maker.with({maker.symbols()})), kLinked);
   const auto cursor = info.line_cursor();
   for (std::uint64_t rva = 0x1000; rva < 0x1060; ++rva) {
     const auto frames = info.frames_at(kLinked + rva);
@@ -145,7 +133,8 @@ TEST(PdbInlines, ALineIsThatOfTheInnermostCall) {
 }
 
 TEST(PdbInlines, CallsHaveCallersAndBegins) {
-  const PdbInfo info(tables_of(inlines(kModule + kFunction + kOuter + kInner)), kLinked);
+  const InlinesMaker maker;
+  const PdbInfo info(tables_of(maker.with({maker.symbols()})), kLinked);
   const code::source::InlinedSpan none = info.inlined_at(kLinked + 0x1010);
   EXPECT_EQ(none.call, code::source::InlinedCall::kNone);
   EXPECT_EQ(none.last, kLinked + 0x1013);
@@ -165,78 +154,148 @@ TEST(PdbInlines, CallsHaveCallersAndBegins) {
 }
 
 TEST(PdbInlines, OfFoldedFunctionsTheFirstOneCounts) {
-  std::string other = kFunction + kInner;
-  other.replace(other.find("(get), parent = 256"), 19, "(get), parent = 72 ");
-  const PdbInfo info(
-      tables_of(inlines(kModule + kFunction + kOuter + kInner + "  Mod 0001 | `b`: \n" + other)), kLinked);
+  const InlinesMaker maker;
+  Symbols other;
+  InlinesMaker::begin(other);
+  other.begin_site(0x1001, InlinesMaker::inner());
+  other.end();
+  other.end();
+  const PdbInfo info(tables_of(maker.with({maker.symbols(), other})), kLinked);
   EXPECT_EQ(at(info, 0x1014), "ns::mid /src/a.c:31\n /src/main.c:51\n");
 }
 
 TEST(PdbInlines, CallsOfNoFunctionAreLeftOut) {
-  EXPECT_EQ(tables_of(inlines(kModule + kOuter + kInner))->sites.size(), 0u);
+  const InlinesMaker maker;
+  Symbols symbols;
+  symbols.begin_site(0x1000, maker.outer());
+  symbols.begin_site(0x1001, InlinesMaker::inner());
+  symbols.end();
+  symbols.end();
+  EXPECT_EQ(tables_of(maker.with({symbols}))->sites.size(), 0u);
+  Symbols data;
+  data.begin_procedure("data", 2, 0, 0x40);
+  data.begin_site(0x1000, maker.outer());
+  data.end();
+  data.end();
+  EXPECT_EQ(tables_of(maker.with({data}))->sites.size(), 0u);
 }
 
 TEST(PdbInlines, CallsInTooManyOthersAreLeftOut) {
-  std::string symbols = kModule + kFunction;
-  for (int level = 0; level < 1000; ++level)
-    symbols +=
-        "     256 | S_INLINESITE [size = 52]\n           inlinee = 0x1000 (mid), parent = 72, end = 552\n"
-        "             0304      code 0x4 (+0x4)\n             0404      code end 0x8 (+0x4)\n";
-  const auto tables = tables_of(inlines(symbols + "     900 | S_END [size = 4]\n"));
+  const InlinesMaker maker;
+  Symbols symbols;
+  InlinesMaker::begin(symbols);
+  for (int level = 0; level < 1000; ++level) symbols.begin_site(0x1000, {0x03, 0x04, 0x04, 0x04});
+  for (int level = 0; level <= 1000; ++level) symbols.end();
+  const auto tables = tables_of(maker.with({symbols}));
   EXPECT_EQ(tables->sites.size(), code::source::kMostLevels);
   EXPECT_TRUE(tables->is_cut);
   EXPECT_EQ(PdbInfo(tables, kLinked).frames_at(kLinked + 0x1014).size(), code::source::kMostLevels + 1);
 }
 
-TEST(PdbInlines, OtherFormsAreAProblem) {
-  const std::string form = "llvm-pdbutil lists inlined calls in a form that is not known";
-  const std::string good = kModule + kFunction + kOuter;
-  const auto changed = [&](const std::string& from, const std::string& to) {
-    std::string text = good + kInner;
-    text.replace(text.find(from), from.size(), to);
-    return inlines(text);
+TEST(PdbInlines, DamageIsAProblemWithItsOffset) {
+  const InlinesMaker maker;
+  const auto with_inner = [&](const std::vector<std::uint8_t>& annotations, std::int64_t more = 0) {
+    Symbols symbols;
+    InlinesMaker::begin(symbols);
+    symbols.begin_site(0x1000, maker.outer());
+    const std::uint32_t begin = symbols.size();
+    symbols.begin_site(0x1001, annotations);
+    symbols.end();
+    const std::uint32_t end = symbols.size();
+    if (more != 0) {
+      symbols.begin_site(0x1001, annotations);
+      symbols.set_end(static_cast<std::uint32_t>((more < 0 ? begin : end) + more));
+    }
+    symbols.end();
+    symbols.end();
+    if (more != 0) symbols.end();
+    return maker.with({symbols});
   };
-  EXPECT_EQ(problem_of(changed("", "")), "");
-  EXPECT_EQ(problem_of(changed("line 1 (+1)", "row 1")), form);
-  EXPECT_EQ(problem_of(changed("code size = 64", "size = 64")), form);
-  EXPECT_EQ(problem_of(changed("inlinee = 0x1000", "function = 0x1000")), form);
-  EXPECT_EQ(problem_of(changed("parent = 256, end = 508", "parent = 256, end = 553")), form);
-  EXPECT_EQ(problem_of(changed("parent = 256, end = 508", "parent = 256, end = 300")), form);
-  EXPECT_EQ(problem_of(kSections + part("Symbols", good)), form) << "the text is cut";
-  EXPECT_EQ(problem_of(kSections), "llvm-pdbutil lists neither sections nor symbols of it");
-  EXPECT_EQ(problem_of(changed("", ""), 500), "it has more inlined calls than a file of its size should");
-  EXPECT_NE(
-      problem_of(part("Original Section Headers", "  SECTION HEADER #1\n") + inlines(good)).find("OMAP"),
-      std::string::npos);
+  const auto damage = [](std::uint32_t offset) {
+    return "stream 10 is damaged at offset " + std::to_string(offset) +
+           ": an inlined call is cut, or not in its caller";
+  };
+  EXPECT_EQ(problem_of(with_inner(InlinesMaker::inner())), "");
+  EXPECT_EQ(problem_of(with_inner({0x0e, 0x01})), damage(100));
+  EXPECT_EQ(problem_of(with_inner({0x03, 0xc0, 0x01, 0x02})), damage(100));
+  Symbols cut;
+  InlinesMaker::begin(cut);
+  cut.add(record(kInlineSite, Fields().u32(0).u32(200)));
+  EXPECT_EQ(problem_of(maker.with({cut})), damage(76));
+  for (const std::uint32_t end : {76U, 77U, 4096U}) {
+    Symbols beyond;
+    InlinesMaker::begin(beyond);
+    beyond.begin_site(0x1000, maker.outer());
+    beyond.end();
+    beyond.end();
+    PdbMaker made = maker.with({beyond});
+    Fields changed{made.modules[0].symbols};
+    changed.set(84, end);
+    made.modules[0].symbols = changed.bytes;
+    EXPECT_EQ(problem_of(made), end == 77 ? "" : damage(76)) << end;
+  }
+  PdbMaker inlinees = maker.with({maker.symbols()});
+  Fields parts{inlinees.modules[0].parts};
+  parts.set(4, 27);
+  inlinees.modules[0].parts = parts.bytes;
+  EXPECT_NE(problem_of(inlinees).find(": lines of inlined functions are cut"), std::string::npos);
+  EXPECT_EQ(problem_of(maker.with({maker.symbols()}), 500),
+            "it has more inlined calls than a file of its size should");
 }
 
 TEST(PdbInlines, NamesAreKnownByTheirRecords) {
+  InlinesMaker maker;
+  maker.pdb.ids.push_back(record(0x1603, Fields().u16(0)));                                          // 0x1004
+  maker.pdb.ids.push_back(record(0x1602, Fields().u32(0x1009).u32(0x1003).text("get")));             // 0x1005
+  maker.pdb.ids.push_back(record(0x1601, Fields().u32(0x1007).u32(0x1001).text("f")));               // 0x1006
+  maker.pdb.ids.push_back(record(0x1605, Fields().u32(0).text(std::string(5000, 's'))));             // 0x1007
+  maker.pdb.ids.push_back(record(0x1602, Fields().u32(0x1003).u32(0x1003).text("in_union")));        // 0x1008
+  maker.pdb.ids.push_back(record(0x1602, Fields().u32(0x1004).u32(0x1003).text("in_large_class")));  // 0x1009
+  maker.pdb.ids.push_back(record(0x1602, Fields().u32(0x1005).u32(0x1003).text("in_odd_class")));    // 0x100a
+  maker.pdb.types.push_back(record(0x1506, Fields().u16(1).u16(0).u32(0).u16(4).text("U")));
+  maker.pdb.types.push_back(
+      record(0x1504, Fields().u16(1).u16(0).put(0, 12).u16(0x8004).u32(70000).text("C")));
+  maker.pdb.types.push_back(
+      record(0x1504, Fields().u16(1).u16(0).put(0, 12).u16(0x8005).u32(70000).text("C")));
+  for (int i = 0; i < 200; ++i)
+    maker.pdb.ids.push_back(record(0x1601, Fields().u32(0).u32(0).text("f" + std::to_string(i))));
+  const std::vector<std::uint8_t> bytes = maker.with({}).file();
+  const MsfFile file(bytes);
   code::source::Strings texts;
   code::source::Budget memory(kMuch);
-  IdNames names(texts, memory);
-  for (const char* const line :
-       {"  0x1002 | LF_FUNC_ID [size = 16]",
-        "   name = odd, type = name, type = 0x1001, parent scope = <no type>",
-        "  0x1004 | LF_BUILDINFO [size = 16]", "   name = no, type = 0x1001, parent scope = <no type>",
-        "  0x1005 | LF_MFUNC_ID [size = 16]", "   name = get, type = 0x1003, class type = 0x1009"})
-    names.read_line(line);
-  EXPECT_EQ(texts.text(names.name_of(0x1002, {})), "odd, type = name");
-  EXPECT_EQ(names.name_of(0x1004, {}), code::source::kNone);
-  EXPECT_EQ(names.class_of(0x1005), 0x1009u);
-  EXPECT_EQ(texts.text(names.name_of(0x1005, {})), "get");
+  TypeNames names(file, texts, memory);
+  EXPECT_EQ(names.problem(), "");
+  const auto name = [&](std::uint32_t function) {
+    return std::string(texts.text(names.of_function(function)));
+  };
+  EXPECT_EQ(name(0x100b + 199), "f199") << "records far behind are found first";
+  EXPECT_EQ(name(0x1002), "odd, type = name");
+  EXPECT_EQ(names.of_function(0x1004), code::source::kNone);
+  EXPECT_EQ(name(0x1005), "get") << "a class that is not there";
+  EXPECT_EQ(name(0x1006), "f") << "no name of a namespace";
+  EXPECT_EQ(name(0x1008), "U::in_union");
+  EXPECT_EQ(name(0x1009), "C::in_large_class");
+  EXPECT_EQ(name(0x100a), "in_odd_class");
+  for (int i = 199; i >= 0; --i)
+    EXPECT_EQ(name(0x100b + static_cast<std::uint32_t>(i)), "f" + std::to_string(i));
+  for (const std::uint32_t none : {0U, 0xfffU, 0x1003U, 0x100bU + 200, UINT32_MAX})
+    EXPECT_EQ(names.of_function(none), code::source::kNone) << none;
 }
 
-TEST(PdbInlines, FilesAreKnownByTheirPlace) {
-  code::source::Strings texts;
-  code::source::Budget memory(kMuch);
-  ChecksumReader files(texts, memory);
-  read_in_parts(files, kFiles + "            - FileName:        \"\\x41\"\n");
-  EXPECT_EQ(texts.text(files.path(0, 0)), "/src/a.c");
-  EXPECT_EQ(texts.text(files.path(0, 24)), "/src/it's.h");
-  EXPECT_EQ(texts.text(files.path(0, 32)), "C:\\src\\part \"1\".inc");
-  EXPECT_EQ(files.path(0, 8), code::source::kNone);
-  EXPECT_EQ(texts.text(files.path(1, 0)), "/src/b.c");
-  EXPECT_EQ(files.path(2, 0), code::source::kNone);
+TEST(PdbInlines, CallsWithoutNamesHaveLines) {
+  const InlinesMaker maker;
+  const PdbMaker made = maker.with({maker.symbols()});
+  auto streams = made.streams();
+  streams[PdbMaker::IDS].resize(20);
+  const std::vector<std::uint8_t> bytes = PdbMaker::msf_of(streams);
+  const MsfFile file(bytes);
+  const auto tables =
+      std::make_shared<const Tables>(read_tables(file, read_debug_streams(file), "a.pdb", kMuch));
+  ASSERT_EQ(tables->problems.size(), 1U);
+  EXPECT_EQ(tables->problems[0].arguments.at(1), "names of inlined functions");
+  EXPECT_EQ(tables->problems[0].arguments.at(2),
+            "stream 4 is damaged at offset 0: it has no header of types");
+  EXPECT_EQ(at(PdbInfo(tables, kLinked), 0x1014), " /src/a.c:31\n /src/main.c:51\n");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "code/source/pdb/dump/rows.h"
+#include "code/source/pdb/rows.h"
 
 #include <algorithm>
 #include <iterator>
