@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from ptkit.table import Table
     from ptkit.table.pool import trim_memory
     from ptkit.trace import (
+        FileLocations,
         IndexInfo,
-        Places,
         Slice,
         SourceFrame,
         SourceLines,
@@ -148,7 +148,7 @@ _NAMES = {
     "ptkit.table.pool": ("trim_memory",),
     "ptkit.trace": (
         "IndexInfo",
-        "Places",
+        "FileLocations",
         "Slice",
         "SourceFrame",
         "SourceLines",
@@ -185,6 +185,7 @@ __all__ = [
     "ErrorFlag",
     "EventFlag",
     "EventKind",
+    "FileLocations",
     "Filter",
     "FormatError",
     "FunctionFlag",
@@ -200,7 +201,6 @@ __all__ = [
     "PacketCounts",
     "PacketFlag",
     "PacketKind",
-    "Places",
     "ProcessInfo",
     "PtkitError",
     "PtkitWarning",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.support.arguments import LAST_ADDRESS
 from ptkit.trace.opening.images import LAYOUTS
 
@@ -154,7 +154,7 @@ def note_decimals(options: argparse.Namespace, has_code: Callable[[int], bool] =
             paged = one % _PAGE != 0 and meant % _PAGE == 0
             if paged or (name == "ip" and has_code(meant) and not has_code(one)):
                 text = f"{one} is decimal, {one:#x}: for a hexadecimal address write {meant:#x}"
-                say(f"ptkit {options.verb}: note: --{name.replace('_', '-')}: {text}", errors=True)
+                print_text(f"ptkit {options.verb}: note: --{name.replace('_', '-')}: {text}", errors=True)
 
 
 def _decimals(value: Any) -> Iterator[DecimalAddress]:

@@ -12,7 +12,7 @@ from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.cli.stacks import fit, line_width, note, place_names
 from ptkit.support.text import counted
 from ptkit.table import Table
@@ -76,4 +76,4 @@ def _print(trace: Trace, shown: Table, options: argparse.Namespace) -> None:
         begin = " ".join(column[row].rjust(size) for column, size in zip(cells, widths, strict=True))
         begin += f"  {kind:<{wide}}  "
         text = f"{came or '-'} -> {went}" + (f", expected {expected}" if expected else "")
-        say(begin + fit(text, len(begin), width))
+        print_text(begin + fit(text, len(begin), width))

@@ -14,7 +14,7 @@ from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
-from ptkit.cli.output.terminal import say, say_lines
+from ptkit.cli.output.terminal import print_lines, print_text
 from ptkit.cli.parser import Rare, refuse_unused
 from ptkit.cli.stacks import call_command, fit, line_width, note, report
 from ptkit.decode.call_histogram import CallHistogram, histogram
@@ -196,8 +196,8 @@ def _print_examples(trace: Trace, calls: Table, options: argparse.Namespace) -> 
     names = ("id", "instructions", "tsc", "end_tsc")
     for number, instructions, begin, end in zip(*map(calls.named, names), strict=True):
         ticks = None if begin is None or end is None else max(end - begin, 0)
-        say(f"call {number}: {instructions:,} instructions, {durations.text(ticks)}")
-        say(f"  {call_command(options, number)}")
+        print_text(f"call {number}: {instructions:,} instructions, {durations.text(ticks)}")
+        print_text(f"  {call_command(options, number)}")
 
 
 def _slow(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
@@ -237,14 +237,14 @@ def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Nam
     durations, of = Durations(trace), found.by
     names = common.shown_names(options, found._full_names())
     function = names.get(found.function_full, found.function_full)
-    say(
+    print_text(
         f"{function}: {counted(found.calls, 'call')}; {counted(len(found.slow), 'slow one')}, "
         f"{durations.length(found.slow_from, of)} or more; {counted(len(found.fast), 'fast one')}, "
         f"{durations.length(found.fast_to, of)} or {'fewer' if of == 'instructions' else 'less'}"
     )
     if len(found.left_out):
         length = durations.length(int(found.left_out.lengths(of)[0][0]), of)
-        say(
+        print_text(
             f"left out: {counted(len(found.left_out), 'call')} of {length}, with which slow ones were more "
             "than their share (--slow-from)"
         )
@@ -252,8 +252,8 @@ def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Nam
     for part in (found.functions, found.lines, found.edges):
         shown = _bounded(part, options)
         if shown:
-            say("")
-            say(f"{'extra':>14} {'slow':>14} {'fast':>14} {'times':>17}  {_HEADINGS[shown[0].kind]}")
+            print_text("")
+            print_text(f"{'extra':>14} {'slow':>14} {'fast':>14} {'times':>17}  {_HEADINGS[shown[0].kind]}")
         for one in shown:
             times = f"{_mean(one.slow_count)} / {_mean(one.fast_count)}"
             line = f"{_mean(one.extra):>14} {_mean(one.slow):>14} {_mean(one.fast):>14} {times:>17}  "
@@ -272,10 +272,10 @@ def _print_times(trace: Trace, found: CallComparison) -> None:
     durations = Durations(trace)
     for one in found.times:
         if one.kind == "gap":
-            say(f"{one.name}: {one.slow:.1%} of the slow ones, {one.fast:.1%} of the fast ones")
+            print_text(f"{one.name}: {one.slow:.1%} of the slow ones, {one.fast:.1%} of the fast ones")
             continue
         slow, fast = (durations.text(round(value)) for value in (one.slow, one.fast))
-        say(
+        print_text(
             f"{one.name}: {slow}{durations.unit} in slow calls ({one.slow_count:.1%} have any), {fast} in "
             f"fast ones ({one.fast_count:.1%})"
         )
@@ -286,11 +286,11 @@ def _print_pair(trace: Trace, found: CallComparison, options: argparse.Namespace
     first = found.functions[0] if found.functions else None
     for side, name in ((found.slow, "slow"), (found.fast, "fast")):
         number = None if first is None else getattr(first, f"{name}_example")
-        say("")
-        say(f"a {name} one:")
+        print_text("")
+        print_text(f"a {name} one:")
         _print_examples(trace, side[:1] if number is None else found.example(number), options)
 
 
 def _print_json(trace: Trace, table: str, rows: list[dict[str, Any]]) -> None:
     JsonRows(trace, table).print_header()
-    say_lines(json.dumps({"table": table, **row}).encode() for row in rows)
+    print_lines(json.dumps({"table": table, **row}).encode() for row in rows)

@@ -17,7 +17,7 @@ from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.cli.stacks import fit, indentation, line_width, note
 from ptkit.errors import ConfigError
 from ptkit.support.text import counted, shortened
@@ -342,7 +342,7 @@ class _Columns:
             widths = _within(widths, self._width)
         for head, cells in self._lines:
             texts = [fit(cell, 0, width).ljust(width) for cell, width in zip(cells, widths, strict=True)]
-            say(f"{head:>{_TIME_COLUMN}} | {' | '.join(texts)}".rstrip())
+            print_text(f"{head:>{_TIME_COLUMN}} | {' | '.join(texts)}".rstrip())
 
 
 def _within(widths: Sequence[int], most: int) -> list[int]:

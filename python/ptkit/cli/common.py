@@ -23,7 +23,7 @@ from ptkit.cli.addresses import (
     note_decimals,
 )
 from ptkit.cli.output.line_writer import LineWriter
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.cli.parser import Rare
 from ptkit.errors import ConfigError, PtkitWarning
 from ptkit.support.arguments import member
@@ -403,7 +403,7 @@ def _has_code(trace: Trace, ip: int) -> bool:
 
 
 def _say_warning(sentence: str) -> None:
-    say(f"ptkit: warning: {sentence}", errors=True)
+    print_text(f"ptkit: warning: {sentence}", errors=True)
 
 
 def _keep_warning(sentence: str) -> None:

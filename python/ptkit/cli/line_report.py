@@ -14,7 +14,7 @@ from ptkit.cli.output.colours import say_painted, share_colour
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
-from ptkit.cli.output.terminal import say_lines
+from ptkit.cli.output.terminal import print_lines
 from ptkit.cli.stacks import fit, line_width, note, report, shown_name
 from ptkit.support.text import counted, module_name
 from ptkit.table import Table
@@ -89,7 +89,7 @@ def _print_json(trace: Trace, shown: Table) -> None:
     JsonRows(trace, "source_lines").print_header()
     columns = {name: shown.named(name) for name in _COLUMNS}
     rows = (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
-    say_lines(
+    print_lines(
         json.dumps({"table": "source_lines", **row, "entry_ip": f"{row['entry_ip']:#x}"}).encode()
         for row in rows
     )

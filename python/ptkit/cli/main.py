@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import ptkit
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.cli.parser import EXIT_INTERRUPTED, EXIT_USAGE, Parser
 from ptkit.errors import OutOfMemoryError, PtkitError
 from ptkit.support.text import shortened_message
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("PTKIT_DEBUG", "0") != "0":
             raise
-        say(f"ptkit {options.verb}: error: {_with_option(_sentence(error), words)}", errors=True)
+        print_text(f"ptkit {options.verb}: error: {_with_option(_sentence(error), words)}", errors=True)
         return EXIT_USAGE
     return status
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from ptkit.cli.output.terminal import console, say
+from ptkit.cli.output.terminal import console, print_text
 from ptkit.planning import Estimate, RecordingPlan
 from ptkit.planning.advice import rate_text, size_text
 from ptkit.planning.estimates import DEFAULT_BUFFER
@@ -31,10 +31,10 @@ def print_plan(plan: RecordingPlan) -> None:
     """Print a plan on standard output."""
     screen = console()
     for line in _lines(plan, screen.width):
-        say(line)
+        print_text(line)
     screen.print(_table(plan))
     for line in _recommended(plan, screen.width):
-        say(line)
+        print_text(line)
 
 
 def _lines(plan: RecordingPlan, width: int) -> Iterator[str]:

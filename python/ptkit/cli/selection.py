@@ -13,7 +13,7 @@ from ptkit.cli.addresses import address, place
 from ptkit.cli.common import LAST_32, cpu_numbers, number
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import decoding
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.cli.output.time_order import in_time_order
 from ptkit.decode import Query
 from ptkit.errors import ConfigError
@@ -275,7 +275,7 @@ def _announced(parts: Iterator[Table], before_rows: Callable[[], None]) -> Itera
 def print_stream_heading(trace: Trace, stream: int | None) -> None:
     """Say which stream follows, where there are several."""
     if stream is not None and len(trace.streams) > 1:
-        say(f"[stream {stream}: {shortened(trace.streams[stream].name) or 'unnamed'}]")
+        print_text(f"[stream {stream}: {shortened(trace.streams[stream].name) or 'unnamed'}]")
 
 
 def add_owners(writer: LineWriter) -> None:
@@ -295,7 +295,7 @@ def report_no_rows(trace: Trace, options: argparse.Namespace, rows: int) -> None
     ]
     if rows == 0 and given and options.limit != 0:
         span = f"; the trace spans {trace.open_parts.times.text()}" if "--time" in given else ""
-        say(f"ptkit {options.verb}: note: no rows match {', '.join(given)}{span}", errors=True)
+        print_text(f"ptkit {options.verb}: note: no rows match {', '.join(given)}{span}", errors=True)
 
 
 def report_index(trace: Trace, options: argparse.Namespace, *, has_sums: bool = False) -> None:
@@ -308,7 +308,7 @@ def report_index(trace: Trace, options: argparse.Namespace, *, has_sums: bool = 
         return
     decoded = trace.opened.session.decoded_bytes
     if decoded >= _LONG:
-        say(
+        print_text(
             f"ptkit {options.verb}: note: {' and '.join(given) or 'this'} decoded {decoded / 1e6:,.0f} MB "
             "of trace; "
             f"`ptkit index {quote(options.path)}` makes such questions fast",

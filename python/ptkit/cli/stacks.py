@@ -14,7 +14,7 @@ from ptkit.cli import common, selection
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.rows import Losses
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.decode.call_table import FRAME_VIEWS
 from ptkit.info import EMULATED_TIMES, EMULATOR
 from ptkit.support.text import fitted
@@ -68,7 +68,7 @@ def add_inlines(parser: argparse.ArgumentParser) -> None:
 
 def note(options: argparse.Namespace, text: str) -> None:
     """Print a note on standard error."""
-    say(f"ptkit {options.verb}: note: {text}", errors=True)
+    print_text(f"ptkit {options.verb}: note: {text}", errors=True)
 
 
 def add_frames_option(parser: argparse.ArgumentParser) -> None:

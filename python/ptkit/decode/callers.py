@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptkit.decode.call_names import called_functions
 from ptkit.decode.caller_chains import Chains, most_shared_with_ancestors
 from ptkit.decode.scope import Range
-from ptkit.support.memory import ask
+from ptkit.support.memory import require_memory
 from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
 
@@ -127,7 +127,9 @@ def _trie(tree: Table, functions: NDArray[np.intp], chosen: NDArray[np.intp], de
     shared[1:], behind[1:] = chains.shared(contexts[1:], contexts[:-1])
     shared = np.minimum(shared, lengths)
     count = int((lengths - shared).sum())
-    ask(f"{count:,} rows of callers", count * _ROW_BYTES, "ask for fewer levels of callers: depth=")
+    require_memory(
+        f"{count:,} rows of callers", count * _ROW_BYTES, "ask for fewer levels of callers: depth="
+    )
     own = {one: np.asarray(tree[one])[contexts] for one in (*_OF_ALL, *_OF_OUTER)}
     own |= {"time_known": np.asarray(tree["time_known"])[contexts].astype(np.int64)}
     own |= {"not_exact": np.asarray(~tree["count_exact"])[contexts].astype(np.int64)}

@@ -122,7 +122,9 @@ def read_times(plan: Plan, least: NDArray[np.uint64], most: NDArray[np.uint64]) 
     if others or plan.limits:
         raise ConfigError("at_times: times are given; select streams, processors, threads and processes")
     rows = len(least) * len(plan.streams)
-    memory.ask(f"at_times: {rows:,} rows", 3 * rows * plan.row_bytes, "ask for fewer times, or one stream")
+    memory.require_memory(
+        f"at_times: {rows:,} rows", 3 * rows * plan.row_bytes, "ask for fewer times, or one stream"
+    )
     query = call_query(replace(plan, table="calls", stored=("tsc",), time=True, selection={}, raises=False))
     order = np.argsort(least, kind="stable")
     # Both have to ascend: of times that are alike, the later end is that of both.

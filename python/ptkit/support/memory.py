@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptkit import _core
 from ptkit.errors import OutOfMemoryError
 
-__all__ = ["ask", "budget", "free", "size_text", "too_large"]
+__all__ = ["budget", "free", "require_memory", "size_text", "too_large"]
 
 #: Folder in which /proc and cgroups are looked up; empty: the machine's own.
 ROOT = ""
@@ -77,7 +77,7 @@ def too_large(
     return OutOfMemoryError(f"{takes}, and {size_text(left)} are free ({limit})", remedy)
 
 
-def ask(what: str, size: int, remedy: str) -> None:
+def require_memory(what: str, size: int, remedy: str) -> None:
     """Raise OutOfMemoryError if so many bytes are not free; call it before they are taken."""
     if size <= _SMALL:
         return

@@ -208,7 +208,7 @@ class BaseTable:
 
     def _require_memory(self, what: str, size: int) -> None:
         """Raise OutOfMemoryError if so many bytes are not free."""
-        memory.ask(f"{self.name}: {what}", size, f"read parts: iter_{self.name}()")
+        memory.require_memory(f"{self.name}: {what}", size, f"read parts: iter_{self.name}()")
 
     def _values(self, column: Column) -> NDArray[Any]:
         name = column.name

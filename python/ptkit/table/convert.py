@@ -51,7 +51,7 @@ def shown_names(table: BaseTable, columns: Sequence[str] | None) -> tuple[str, .
     return tuple(found)
 
 
-LESS = "choose columns=[...], or convert parts: for part in trace.iter_{}(): part.{}()"
+TOO_MANY_ROWS_HINT = "choose columns=[...], or convert parts: for part in trace.iter_{}(): part.{}()"
 
 
 def cell_bytes(table: str, name: str) -> int:
@@ -78,7 +78,9 @@ _Field: TypeAlias = tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None,
 def _fields(table: BaseTable, columns: Sequence[str] | None) -> list[_Field]:
     shown = shown_names(table, columns)
     size = len(table) * _arrow_bytes(table, shown)
-    memory.ask(f"{table.name}: {len(table):,} rows in Arrow", size, LESS.format(table.name, "to_arrow"))
+    memory.require_memory(
+        f"{table.name}: {len(table):,} rows in Arrow", size, TOO_MANY_ROWS_HINT.format(table.name, "to_arrow")
+    )
     bits: dict[str | None, tuple[NDArray[np.uint8] | None, int]] = {}  # by flag: columns may share one
     return [_field(table, name, bits) for name in shown]
 

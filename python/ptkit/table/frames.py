@@ -15,7 +15,7 @@ from ptkit.support import memory
 from ptkit.support.arguments import flag
 from ptkit.support.schema import schema_of
 from ptkit.table.cells import contiguous, read_only
-from ptkit.table.convert import LESS, cell_bytes, shown_names, to_arrow
+from ptkit.table.convert import TOO_MANY_ROWS_HINT, cell_bytes, shown_names, to_arrow
 from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
@@ -85,7 +85,11 @@ def to_pandas(
         raise ConfigError(f"dtype_backend={dtype_backend!r} is not one of {', '.join(map(repr, _BACKENDS))}")
     copy = flag("copy", copy)
     size = len(table) * frame_bytes(table.name, shown, copy=copy)
-    memory.ask(f"{table.name}: {len(table):,} rows in pandas", size, LESS.format(table.name, "to_pandas"))
+    memory.require_memory(
+        f"{table.name}: {len(table):,} rows in pandas",
+        size,
+        TOO_MANY_ROWS_HINT.format(table.name, "to_pandas"),
+    )
     frame: pandas.DataFrame
     if dtype_backend == "pyarrow":
         arrow = to_arrow(table, shown)

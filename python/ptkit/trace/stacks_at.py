@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ptkit.trace.open_parts import OpenParts
 
-__all__ = ["Moments", "overlap_others"]
+__all__ = ["StacksAt", "overlap_others"]
 
 _TABLES = ("branches", "blocks", "instructions", "events")
 _NO_LIMIT = 2**32 - 1
@@ -35,7 +35,7 @@ _UNORDERED = Column(
 )
 
 
-class Moments(ABC):
+class StacksAt(ABC):
     """What `Trace` says of moments; docs/moments.md has the rules."""
 
     _open: OpenParts

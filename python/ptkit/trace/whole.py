@@ -17,7 +17,7 @@ from ptkit.trace.comparing import Comparing
 from ptkit.trace.names.code import Code
 from ptkit.trace.open_parts import OpenParts, open_parts
 from ptkit.trace.plots import Plots
-from ptkit.trace.stacks_at import Moments
+from ptkit.trace.stacks_at import StacksAt
 from ptkit.trace.tables import Tables
 from ptkit.trace.threads import Threads
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["WholeTrace"]
 
 
-class WholeTrace(Code, Tables, Comparing, Moments, Threads, Plots):
+class WholeTrace(Code, Tables, Comparing, StacksAt, Threads, Plots):
     """What `Trace` is without its parts, which refer to this."""
 
     def __init__(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ptkit
-from ptkit.table.lazy_columns import LateColumn
+from ptkit.table.lazy_columns import LazyColumn
 from ptkit.table.table import concatenate
 
 TABLES = ("branches", "blocks", "instructions")
@@ -95,7 +95,7 @@ def test_consumers_get_the_array(trace: Any) -> None:
     assert np.array_equal(trace.blocks().to_arrow()["offset"].to_numpy(), wanted)
     assert np.array_equal(trace.blocks().to_pandas()["offset"].to_numpy(), wanted)
     late = trace.blocks().data.arrays._columns["offset"]
-    assert isinstance(late, LateColumn)
+    assert isinstance(late, LazyColumn)
     assert np.array_equal(pickle.loads(pickle.dumps(late)), wanted)
     assert np.array_equal(copy.deepcopy(late), wanted)
 

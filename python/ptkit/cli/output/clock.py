@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ptkit.cli.output.line_writer import LineWriter
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -73,7 +73,7 @@ class Heading:
     def print(self) -> None:
         """Print it, if it has not been printed yet."""
         if self._text:
-            say(self._text, errors=not sys.stdout.isatty())
+            print_text(self._text, errors=not sys.stdout.isatty())
         self._text = ""
 
     def before(self, parts: Iterable[Table]) -> Iterator[Table]:

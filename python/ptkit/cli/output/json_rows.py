@@ -13,7 +13,7 @@ from ptkit.cli.output.json_values import SCHEMA, form_of
 from ptkit.cli.output.line_writer import LineWriter, labels_of
 from ptkit.cli.output.positions import row_positions
 from ptkit.cli.output.rows import placed, rows_before
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.support.schema import schema_of
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -64,7 +64,7 @@ class JsonRows:
             "format": self._trace.format,
             "version": ptkit.__version__,
         }
-        say(json.dumps(header))
+        print_text(json.dumps(header))
 
     def print(self, part: Table, *, sides: bool = True) -> None:
         """Print a part of the table; `sides`: with errors and gaps at their place."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ptkit._core import ErrorCode
 from ptkit.cli.output.positions import row_positions, side_positions
-from ptkit.cli.output.terminal import line_of, say
+from ptkit.cli.output.terminal import line_of, print_text
 from ptkit.support.text import counted
 from ptkit.table import Table
 
@@ -96,7 +96,7 @@ class Losses:
             text = f"{counted(self.errors, 'error')} and {counted(self.gaps, 'gap')}"
             hint = f"ptkit info --decode {source} shows them"
             text = f"{text}: not everything could be decoded ({hint})"
-            say(f"ptkit: warning: {'; '.join([text, *self.missing_code(source)])}", errors=True)
+            print_text(f"ptkit: warning: {'; '.join([text, *self.missing_code(source)])}", errors=True)
 
     def missing_code(self, source: str) -> list[str]:
         """In one sentence or none: how much was not decoded as code is missing, and what gives the code."""

@@ -28,17 +28,17 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _LONG_LINE)
 
 
-def say(text: object, *, errors: bool = False) -> None:
+def print_text(text: object, *, errors: bool = False) -> None:
     """Print one line on standard output, or on standard error, that a terminal only shows."""
     print(one_line(str(text)), file=sys.stderr if errors else sys.stdout)
 
 
 def line_of(text: str) -> bytes:
-    """A line of a recording's text for `say_lines`, without its end: what is in it begins no other line."""
+    """A line of a recording's text for `print_lines`, without its end: what is in it begins no other line."""
     return one_line(text).encode("utf-8", "backslashreplace")
 
 
-def say_lines(lines: Iterable[bytes]) -> None:
+def print_lines(lines: Iterable[bytes]) -> None:
     """Print lines that `line_of` or the core has made."""
     text = b"".join(line + b"\n" for line in lines)
     if text:
@@ -72,6 +72,6 @@ def _widen_pipe(out: TextIO) -> None:
         widen_pipe(out.fileno(), _PIPE_BYTES)
 
 
-def say_text(text: str) -> None:
+def print_multiline(text: str) -> None:
     """Print text on standard output; ends of lines stay."""
     print(plain(text))

@@ -22,7 +22,7 @@ from ptkit.cli.output.clock import Heading, print_heading
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.rows import Losses
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.cli.parser import refuse_unused
 from ptkit.cli.stacks import (
     add_bound,
@@ -233,5 +233,5 @@ def _print_slowest(trace: Trace, frames: Table, options: argparse.Namespace) -> 
     ):
         ticks = None if begin is None or end is None else max(end - begin, 0)
         line = f"{instructions:14,} {durations.text(ticks):>12}  {'-' if tid is None else tid:>7}  "
-        say(f"{line}{fit(name, len(line), width)}")
-        say(f"{'':>14} {'':>12}  {call_command(options, number, stream)}")
+        print_text(f"{line}{fit(name, len(line), width)}")
+        print_text(f"{'':>14} {'':>12}  {call_command(options, number, stream)}")

@@ -10,7 +10,7 @@ import ptkit
 from ptkit import _core
 from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
-from ptkit.cli.output.terminal import console, say
+from ptkit.cli.output.terminal import console, print_text
 from ptkit.cli.signals import ending_signals
 from ptkit.errors import ConfigError
 
@@ -156,5 +156,5 @@ def _list_backends(options: argparse.Namespace) -> int:
         print(line)
     screen.print(f"decoders: {', '.join(engines)}")
     for sentence in place:
-        say(f"ptkit doctor: warning: {sentence}", errors=True)
+        print_text(f"ptkit doctor: warning: {sentence}", errors=True)
     return 0

@@ -16,7 +16,7 @@ from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import labels_of
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
-from ptkit.cli.output.terminal import say, say_lines
+from ptkit.cli.output.terminal import print_lines, print_text
 from ptkit.cli.parser import refuse_unused
 from ptkit.cli.stacks import fit, line_width
 from ptkit.table import Table
@@ -127,7 +127,7 @@ def _print_sums(trace: Trace, edges: Table, options: argparse.Namespace) -> None
     rows = [(int(counts[i]), names[sources[i]], names[targets[i]]) for i in first]
     if options.json:
         JsonRows(trace, "edge_sums").print_header()
-        say_lines(
+        print_lines(
             json.dumps({"table": "edge_sums", **_ends(source, target, by_function), "count": count}).encode()
             for count, source, target in rows
         )
@@ -138,7 +138,7 @@ def _print_sums(trace: Trace, edges: Table, options: argparse.Namespace) -> None
     for count, source, target in rows:
         ends = [shown.get(name, name) if name else "?" for name in (source, target)]
         line = f"{count:15}  "
-        say(line + fit(" -> ".join(ends), len(line), width))
+        print_text(line + fit(" -> ".join(ends), len(line), width))
 
 
 def _ends(source: str | None, target: str | None, has_both: bool) -> dict[str, str | None]:

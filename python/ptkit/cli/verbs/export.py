@@ -10,7 +10,7 @@ from typing import Any
 from ptkit.cli import common, selection
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import decoding
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.errors import ConfigError
 from ptkit.trace import Trace
 
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         print_document("export", asdict(written))
         return 0
     for note in written.notes:
-        say(f"ptkit export: {note}", errors=True)
+        print_text(f"ptkit export: {note}", errors=True)
     print(f"{written.path}: {written.bytes:,} bytes")
     if options.to == "perf.data":
         folder = f"--buildid-dir {written.files[0]} " if written.files else ""

@@ -10,7 +10,7 @@ from ptkit.cli.output.json_documents import info_document
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses, side_texts
-from ptkit.cli.output.terminal import say, say_text
+from ptkit.cli.output.terminal import print_multiline, print_text
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -47,11 +47,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_document("info", info_document(trace.info, counts))
         return 0
-    say_text(trace.info.text(verbose=options.verbose))
+    print_multiline(trace.info.text(verbose=options.verbose))
     for name, count in counts.items():
         print(f"{name}: {count:,}")
     for line in losses:
-        say(line)
+        print_text(line)
     return 0
 
 

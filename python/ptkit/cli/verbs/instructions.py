@@ -15,7 +15,7 @@ from ptkit.cli.output.clock import Clock, Heading
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
-from ptkit.cli.output.terminal import line_of, say_lines
+from ptkit.cli.output.terminal import line_of, print_lines
 from ptkit.cli.parser import refuse_unused
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -203,6 +203,6 @@ def _print_stream(form: _Form, parts: Iterator[Table], notes: Iterator[tuple[int
         form(part, between)
         position += len(part)
     while note is not None and note[0] <= position:
-        say_lines([note[1]])
+        print_lines([note[1]])
         note = next(notes, None)
     return position

@@ -13,7 +13,7 @@ from ptkit import msr
 from ptkit.cli import common
 from ptkit.cli.addresses import ADDRESSES, DecimalAddress, note_decimals
 from ptkit.cli.output.json_values import hexadecimal, print_document, with_hexadecimals
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.errors import ConfigError, OpenError
 from ptkit.msr.numbers import assignments, is_decimal
 from ptkit.support.inputs import is_pipe, read_pipe, read_regular
@@ -285,7 +285,9 @@ def _check(options: argparse.Namespace) -> int:
             raise ConfigError(f"{register.name} ({register.number:#x}) is given twice")
         values[register.number] = value
         if is_decimal(value) and value != "0" and len(value) > 1:
-            say(f"ptkit msr: note: {register.name}={value} is decimal; hexadecimal is 0x{value}", errors=True)
+            print_text(
+                f"ptkit msr: note: {register.name}={value} is decimal; hexadecimal is 0x{value}", errors=True
+            )
     found, processor = _capabilities(options)
     checked = msr.check_registers(values, found)
     if options.json:

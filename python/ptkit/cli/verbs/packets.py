@@ -13,7 +13,7 @@ from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.packet_branches import PacketBranches
 from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
-from ptkit.cli.output.terminal import say_lines
+from ptkit.cli.output.terminal import print_lines
 from ptkit.errors import ConfigError
 from ptkit.support.schema import schema_of
 from ptkit.table import Table
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
             else:
                 lines.print_part(losses.count(part))
         if branches is not None and not budget.spent:
-            say_lines(text for _, text in branches.until(None))
+            print_lines(text for _, text in branches.until(None))
     selection.report_no_rows(trace, options, rows)
     losses.report(options.path)
     return 0

@@ -19,7 +19,7 @@ from ptkit.cli import common
 from ptkit.cli.common import cpu_numbers
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import RecordingLine, decoding
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.cli.parser import Rare
 from ptkit.cli.signals import ending_signals
 from ptkit.info import EMULATED_TIMES, EMULATOR
@@ -165,7 +165,7 @@ def run(options: argparse.Namespace) -> int:
 def _write_index(path: Path, options: argparse.Namespace) -> None:
     """Write the index of a recording, unless root would decode what belongs to a user."""
     if hasattr(os, "geteuid") and os.geteuid() == 0 != path.stat().st_uid:
-        say(
+        print_text(
             f"ptkit record: note: {path} belongs to a user, and what a user records is not decoded by root: "
             f"`ptkit index {quote(str(path))}` writes the index",
             errors=True,
@@ -175,7 +175,7 @@ def _write_index(path: Path, options: argparse.Namespace) -> None:
     with decoding(trace, what="indexing", passes=PASSES):
         made = trace.index()
     if not options.quiet and not options.json:
-        say(f"ptkit: {made}", errors=True)
+        print_text(f"ptkit: {made}", errors=True)
 
 
 def _nothing_matched(options: argparse.Namespace, recording: Recording) -> str:
@@ -216,7 +216,7 @@ def _snapshots(recorder: Recorder, name: str | None) -> Iterator[None]:
 def _report(recording: Recording, options: argparse.Namespace) -> None:
     if not options.json:
         for warning in recording.warnings:
-            say(f"ptkit: warning: {warning}", errors=True)
+            print_text(f"ptkit: warning: {warning}", errors=True)
     if options.json:
         # Standard output belongs to the program.
         earlier = None if recording.earlier is None else str(recording.earlier)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ptkit.cli import common
 from ptkit.cli.output.json_values import SCHEMA, print_document
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.cli.parser import EXIT_INTERRUPTED, Rare
 from ptkit.errors import ConfigError, UnsupportedError
 from ptkit.selftest import (
@@ -140,21 +140,21 @@ def _ignore(outcome: Outcome) -> None:
 
 
 def _show(outcome: Outcome) -> None:
-    say(f"{outcome.backend:<7} {outcome.check:<14} {outcome.result:<9} {outcome.detail}")
+    print_text(f"{outcome.backend:<7} {outcome.check:<14} {outcome.result:<9} {outcome.detail}")
     sys.stdout.flush()  # a check may take long, and a pipe has a buffer
 
 
 def _summarize(session: Session, report: dict[str, Any]) -> None:
     outcomes = list(session.outcomes.values())
     roots = causes(outcomes)
-    say("")
+    print_text("")
     counts = f"{report['passed']} passed, {report['failed']} failed, {report['not_here']} not here"
-    say(f"{counted(len(outcomes), 'check')}: {counts} ({counted(session.rounds, 'round')})")
+    print_text(f"{counted(len(outcomes), 'check')}: {counts} ({counted(session.rounds, 'round')})")
     for outcome in roots:
-        say(f"{outcome.backend} {outcome.check}: {outcome.suggests}")
+        print_text(f"{outcome.backend} {outcome.check}: {outcome.suggests}")
     for outcome in outcomes:
         if outcome.result == FAILED and outcome.follows:
             others = ", ".join(outcome.follows)
-            say(f"{outcome.backend} {outcome.check}: may follow from {others}; {outcome.suggests}")
+            print_text(f"{outcome.backend} {outcome.check}: may follow from {others}; {outcome.suggests}")
     if status_of(session) == NOTHING_TESTED:
-        say("No tracing by the processor itself was checked: `ptkit doctor` says what is missing.")
+        print_text("No tracing by the processor itself was checked: `ptkit doctor` says what is missing.")

@@ -16,7 +16,7 @@ from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
-from ptkit.cli.output.terminal import say
+from ptkit.cli.output.terminal import print_text
 from ptkit.cli.stacks import add_bound, fit, line_width, note, place_names, report
 from ptkit.support.text import counted, shortened
 from ptkit.table import Table
@@ -134,7 +134,7 @@ def _print(trace: Trace, shown: Table, waits: Table, options: argparse.Namespace
     width = line_width(options)
     for row, name in enumerate(_names(trace, shown)):
         begin = " ".join(cells[at][row].rjust(wide) for at, wide in zip(kept, widths, strict=True)) + "  "
-        say(f"{begin}{fit(shortened(name or '-'), len(begin), width)}")
+        print_text(f"{begin}{fit(shortened(name or '-'), len(begin), width)}")
         if options.waits:
             own = waits[_of_threads(waits, shown[row : row + 1])]
             _print_waits(trace, own if options.all else own[:_SITES], lost[row], durations, options)
@@ -153,4 +153,4 @@ def _print_waits(
         begin = f"{mark + length:>16} {count:>9,} x  "
         place = site or "in no system call"
         text = f"{place} < {caller}" if caller else place
-        say(begin + fit(text, len(begin) + len(preempted), width) + preempted)
+        print_text(begin + fit(text, len(begin) + len(preempted), width) + preempted)

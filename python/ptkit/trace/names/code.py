@@ -13,7 +13,7 @@ from ptkit.trace.names.mappings import mappings_table
 
 if TYPE_CHECKING:
     from ptkit.table import Table
-    from ptkit.trace.names.names import Places, SourceFrame, SourceLines
+    from ptkit.trace.names.names import FileLocations, SourceFrame, SourceLines
     from ptkit.trace.open_parts import OpenParts
 
 __all__ = ["Code"]
@@ -157,7 +157,7 @@ class Code:
 
     def locate(
         self, ips: ArrayLike, *, space: int | ArrayLike | None = None, tsc: int | None = None
-    ) -> Places:
+    ) -> FileLocations:
         """Files that addresses were mapped from, and where in them.
 
         Parameters
@@ -168,7 +168,7 @@ class Code:
 
         Returns
         -------
-        Places
+        FileLocations
             Arrays of n elements: ``file`` (path or None), ``rva`` (the address less the load address of the
             file, as IDA, Ghidra, WinDbg and addr2line count) and ``file_offset``.
 
@@ -249,8 +249,8 @@ class Code:
         ip = integer("ip", ip, 0, LAST_ADDRESS)
         size = integer("size", size, 0, _MOST_CODE)
         best = b""
-        for place in self._open.names.places(space, tsc):
-            found = self._open.opened.session.read_code(ip, size, *place)
+        for where in self._open.names.spaces_and_times(space, tsc):
+            found = self._open.opened.session.read_code(ip, size, *where)
             if len(found) == size:
                 return found
             best = max(best, found, key=len)

@@ -21,7 +21,7 @@ _LAST_TSC = 2**64 - 2
 _NONE = -1  # code of a row without a name, index of no file
 
 
-class Places(NamedTuple):
+class FileLocations(NamedTuple):
     """Files that addresses lie in, and where in them; see `Trace.locate`.
 
     Attributes
@@ -100,7 +100,7 @@ class Names:
         self._first_memory = len(dict.fromkeys(self.file_modules))
         self._module_of = np.array([*(codes[module] for module in modules), _NONE], np.int32)
 
-    def places(self, space: int | None, tsc: int | None) -> Iterator[tuple[int, int]]:
+    def spaces_and_times(self, space: int | None, tsc: int | None) -> Iterator[tuple[int, int]]:
         """Pairs of address space and time to look in, in order."""
         if space is not None:
             space = self._space(space)
@@ -242,7 +242,9 @@ class Names:
         """See `Trace.modules`."""
         return _Texts(self, tsc, "module", False, False).of(ips, space)
 
-    def locate(self, ips: ArrayLike, space: int | ArrayLike | None = None, tsc: int | None = None) -> Places:
+    def locate(
+        self, ips: ArrayLike, space: int | ArrayLike | None = None, tsc: int | None = None
+    ) -> FileLocations:
         """See `Trace.locate`."""
         where = addresses("ips", ips)
         texts = _Texts(self, tsc, "module", True, False)
@@ -255,7 +257,7 @@ class Names:
         in_file = rva[0] < len(self._paths)  # memory without a file has no place in one
         paths = np.array([*self._paths, None], object)
         files = np.where(in_file, rva[0], _NONE)
-        return Places(paths[files], np.where(in_file, rva[1], 0), np.where(in_file, offsets[1], 0))
+        return FileLocations(paths[files], np.where(in_file, rva[1], 0), np.where(in_file, offsets[1], 0))
 
     def _space(self, space: int) -> int:
         return integer("space", space, 0, self._spaces - 1, hint="see trace.info.spaces")
