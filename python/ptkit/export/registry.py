@@ -59,19 +59,34 @@ class Exporter:
     write : callable
         ``write(trace, path, **options)`` writes a `ptkit.Trace`; returns a dict with any of ``bytes``,
         ``files`` and ``notes``. ``trace.opened`` (`ptkit.decode.OpenTrace`) has the core's objects.
+    selects : str
+        What its options select: ``"blocks"`` (those of `ptkit.decode.Query`), ``"stream"`` (the one that
+        ``stream`` is the index of), or nothing. `ptkit export` takes its options of a selection by this.
+    switches : tuple of str
+        Options of `write` that are True or False: those of ``file_offsets`` and ``hits`` that it has.
     """
 
     name: str
     description: str
     write: Callable[..., dict[str, Any]]
+    selects: str = ""
+    switches: tuple[str, ...] = ()
 
 
 _OWN = (
     Exporter("perf.data", "for Linux perf, and what reads its files", write_perf_data),
-    Exporter("drcov", "executed basic blocks by module, for coverage tools of disassemblers", write_drcov),
-    Exporter("offsets", "executed basic blocks as lines of module+offset", write_offsets),
-    Exporter("raw", "the packets of a stream as the processor wrote them", write_raw),
-    Exporter("code", "the code that was executed, a file for each region and version", write_code),
+    Exporter(
+        "drcov", "executed basic blocks by module, for coverage tools of disassemblers", write_drcov, "blocks"
+    ),
+    Exporter(
+        "offsets",
+        "executed basic blocks as lines of module+offset",
+        write_offsets,
+        "blocks",
+        ("file_offsets", "hits"),
+    ),
+    Exporter("raw", "the packets of a stream as the processor wrote them", write_raw, "stream"),
+    Exporter("code", "the code that was executed, a file for each region and version", write_code, "blocks"),
 )
 
 

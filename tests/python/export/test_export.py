@@ -368,6 +368,39 @@ def test_errors_of_an_exporter_are_its_own(tmp_path: Path, monkeypatch: pytest.M
         trace.export(tmp_path / "out", "mine", height=2)
 
 
+def test_an_exporter_declares_what_it_selects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: list[dict[str, Any]] = []
+
+    def write(trace: object, path: str, **options: Any) -> dict[str, Any]:
+        given.append(options)
+        return {}
+
+    known = {
+        "mine": export.Exporter("mine", "for a test", write, "blocks", ("hits",)),
+        "one": export.Exporter("one", "for a test", write, "stream"),
+        "all": export.Exporter("all", "for a test", write),
+    }
+    monkeypatch.setattr("ptkit.export.registry.exporters", lambda: known)
+    monkeypatch.setattr("ptkit.cli.verbs.export.exporters", lambda: known)
+    raw = tmp_path / "raw.pt"
+    raw.write_bytes(STREAM)
+    command = ["export", str(raw), "--processor", "6/142/9", "-o", str(tmp_path / "out"), "--format"]
+    assert main([*command, "mine", "--stream", "0", "--hits"]) == 0
+    assert main([*command, "one", "--stream", "0"]) == 0
+    assert main([*command, "all"]) == 0
+    assert given == [{"stream": [0], "hits": True}, {"stream": 0}, {}]
+    for options, text in {
+        ("one", "--ip", "0x1000"): "--ip does not go with --format one: bytes of a stream are written whole",
+        ("one", "--hits"): "--hits is for --format mine",
+        ("all", "--ip", "0x1000"): "--ip is for --format mine",
+    }.items():
+        capsys.readouterr()
+        assert main([*command, *options]) == 2
+        assert text in capsys.readouterr().err
+
+
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     # Long enough to be interrupted: half a gigabyte of PADs after the first packets, as a sparse file.
     path = tmp_path / "raw.pt"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
@@ -12,6 +13,7 @@ from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.terminal import print_text
 from ptkit.errors import ConfigError
+from ptkit.export import Exporter, exporters
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
@@ -40,8 +42,6 @@ EXAMPLES = """examples:
 then, where perf is installed:
   perf script -i sort.data --itrace=b
   perf --buildid-dir sort.data.debug script -i sort.data --itrace=i0ns"""
-
-_OF_BLOCKS = ("drcov", "offsets", "code")
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -81,8 +81,11 @@ def run(options: argparse.Namespace) -> int:
     if options.to == "perf.data":
         common.check_output(options)
     trace = common.open_trace(options)
-    more = _more(trace, options)
-    with decoding(trace, what="exporting") if options.to in _OF_BLOCKS else nullcontext():
+    known = exporters()
+    exporter = known.get(options.to)
+    more = _more(trace, options, known)
+    is_decoded = exporter is not None and exporter.selects == "blocks"
+    with decoding(trace, what="exporting") if is_decoded else nullcontext():
         written = trace.export(options.output, options.to, **more)
     if options.json:
         print_document("export", asdict(written))
@@ -96,32 +99,37 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _more(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
-    """What the format is given besides the path."""
+def _more(trace: Trace, options: argparse.Namespace, known: Mapping[str, Exporter]) -> dict[str, Any]:
+    """What the format is given besides the path, as its exporter declares it."""
     chosen = selection.selection(trace, options)
+    exporter = known.get(options.to)
+    selects, switches = ("", ()) if exporter is None else (exporter.selects, exporter.switches)
     for name in ("file_offsets", "hits"):
-        if getattr(options, name) and options.to != "offsets":
-            raise ConfigError(f"--{name.replace('_', '-')} is for --format offsets")
-        chosen |= {name: True} if getattr(options, name) else {}
-    if options.with_code is not None and options.to in (*_OF_BLOCKS, "raw"):
+        if getattr(options, name):
+            if name not in switches:
+                formats = [one.name for one in known.values() if name in one.switches]
+                raise ConfigError(f"--{name.replace('_', '-')} is for --format {', '.join(formats)}")
+            chosen[name] = True
+    if options.with_code is not None and selects:
         raise ConfigError("--with-code is for --format perf.data")
-    if options.to in _OF_BLOCKS:
+    if selects == "blocks":
         return chosen
-    if options.to == "raw":
-        return _one_stream(chosen)
+    if selects == "stream":
+        return _one_stream(chosen, options.to)
     if chosen:
-        raise ConfigError(f"--{next(iter(chosen))} is for --format {', '.join(_OF_BLOCKS)}")
+        formats = [one.name for one in known.values() if one.selects == "blocks"]
+        raise ConfigError(f"--{next(iter(chosen))} is for --format {', '.join(formats)}")
     return {} if options.with_code is None else {"code": options.with_code}
 
 
-def _one_stream(chosen: dict[str, Any]) -> dict[str, Any]:
-    """The stream of raw bytes."""
+def _one_stream(chosen: dict[str, Any], format: str) -> dict[str, Any]:
+    """The stream of a format that takes one."""
     others = chosen.keys() - {"stream"}
     if others:
         raise ConfigError(
-            f"--{min(others)} does not go with --format raw: bytes of a stream are written whole"
+            f"--{min(others)} does not go with --format {format}: bytes of a stream are written whole"
         )
     streams = chosen.get("stream", [])
     if len(streams) > 1:
-        raise ConfigError("--format raw writes one stream: give --stream once")
+        raise ConfigError(f"--format {format} writes one stream: give --stream once")
     return {"stream": streams[0]} if streams else {}
