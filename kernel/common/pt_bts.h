@@ -8,7 +8,6 @@
 #ifndef PTKIT_COMMON_PT_BTS_H
 #define PTKIT_COMMON_PT_BTS_H
 
-#include "pt_buffer.h"
 #include "pt_ops.h"
 
 #ifdef __cplusplus

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "pt_config.h"
 
-#include "pt_buffer.h"
 #include "pt_check.h"
 #include "ptkit/rtit_regs.h"
 

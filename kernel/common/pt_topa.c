@@ -6,6 +6,53 @@
 
 #define PAGE_MASK_BITS (PT_TOPA_LEAST_BYTES - 1)
 
+int pt_single_range(uint64_t base, uint64_t bytes, struct pt_output *output)
+{
+	if (bytes < PT_SINGLE_RANGE_LEAST || bytes > PT_SINGLE_RANGE_MOST || (bytes & (bytes - 1)))
+		return PT_E_INVALID;
+	if (base & (bytes - 1))
+		return PT_E_INVALID;
+	output->base = base;
+	output->mask_ptrs = bytes - 1;
+	return 0;
+}
+
+uint64_t pt_single_position(uint64_t mask_ptrs)
+{
+	return mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT;
+}
+
+uint64_t pt_bytes_between(uint64_t size, uint64_t from, uint64_t to)
+{
+	return to >= from ? to - from : size - from + to;
+}
+
+void pt_cursor_move(struct pt_cursor *cursor, uint64_t size, uint64_t position, uint64_t turns)
+{
+	cursor->total += turns * size + position - cursor->position;
+	cursor->position = position;
+}
+
+uint32_t pt_newest_parts(uint64_t size, uint64_t position, uint64_t bytes, struct pt_part parts[2])
+{
+	uint32_t count = 0;
+
+	if (bytes > size)
+		bytes = size;
+	if (bytes > position) {
+		parts[count].bytes = bytes - position;
+		parts[count].offset = size - parts[count].bytes;
+		count++;
+		bytes = position;
+	}
+	if (bytes) {
+		parts[count].bytes = bytes;
+		parts[count].offset = position - bytes;
+		count++;
+	}
+	return count;
+}
+
 static uint64_t end_of_memory(const struct pt_topa_options *options)
 {
 	return PT_BIT(options->physical_bits);
@@ -218,7 +265,7 @@ static const struct pt_table *find_table(struct pt_topa *topa, uint64_t value, b
 }
 
 /* The entry of a region, and the part of the buffer that the region is. */
-struct place {
+struct slot {
 	const struct pt_table *table;
 	uint32_t index;
 	uint64_t begin;
@@ -231,34 +278,34 @@ static uint64_t entry_at(struct pt_topa *topa, const struct pt_table *table, uin
 	return table->entries[index];
 }
 
-static struct place first_place(struct pt_topa *topa, const struct pt_table *table)
+static struct slot first_slot(struct pt_topa *topa, const struct pt_table *table)
 {
-	struct place place = {.table = table, .begin = table->begin};
+	struct slot slot = {.table = table, .begin = table->begin};
 
-	place.bytes = entry_bytes(entry_at(topa, table, 0));
-	return place;
+	slot.bytes = entry_bytes(entry_at(topa, table, 0));
+	return slot;
 }
 
 /* Goes to the next region of the table; false after the last one. */
-static bool next_place(struct pt_topa *topa, struct place *place)
+static bool next_slot(struct pt_topa *topa, struct slot *slot)
 {
-	uint64_t entry = entry_at(topa, place->table, place->index + 1);
+	uint64_t entry = entry_at(topa, slot->table, slot->index + 1);
 
 	if (entry & PT_BIT(PT_TOPA_END))
 		return false;
-	place->begin += place->bytes;
-	place->index++;
-	place->bytes = entry_bytes(entry);
+	slot->begin += slot->bytes;
+	slot->index++;
+	slot->bytes = entry_bytes(entry);
 	return true;
 }
 
-static int find(struct pt_topa *topa, uint64_t position, struct place *place)
+static int find(struct pt_topa *topa, uint64_t position, struct slot *slot)
 {
 	if (position >= topa->bytes)
 		return PT_E_INVALID;
-	*place = first_place(topa, find_table(topa, position, false));
-	while (position - place->begin >= place->bytes) {
-		if (!next_place(topa, place))
+	*slot = first_slot(topa, find_table(topa, position, false));
+	while (position - slot->begin >= slot->bytes) {
+		if (!next_slot(topa, slot))
 			return PT_E_INVALID;
 	}
 	return 0;
@@ -266,15 +313,15 @@ static int find(struct pt_topa *topa, uint64_t position, struct place *place)
 
 int pt_topa_output(struct pt_topa *topa, uint64_t position, struct pt_output *output)
 {
-	struct place place;
-	int error = find(topa, position, &place);
+	struct slot slot;
+	int error = find(topa, position, &slot);
 
 	if (error)
 		return error;
-	output->base = place.table->physical;
+	output->base = slot.table->physical;
 	output->mask_ptrs = PT_OUTPUT_MASK_LOWEST |
-			    (uint64_t)place.index << PT_OUTPUT_TABLE_OFFSET_SHIFT |
-			    (position - place.begin) << PT_OUTPUT_OFFSET_SHIFT;
+			    (uint64_t)slot.index << PT_OUTPUT_TABLE_OFFSET_SHIFT |
+			    (position - slot.begin) << PT_OUTPUT_OFFSET_SHIFT;
 	return 0;
 }
 
@@ -288,43 +335,43 @@ int pt_topa_position(struct pt_topa *topa, const struct pt_output *output, uint6
 	uint64_t index = (output->mask_ptrs >> PT_OUTPUT_TABLE_OFFSET_SHIFT) &
 			 (PT_BIT(PT_OUTPUT_TABLE_OFFSET_WIDTH) - 1);
 	uint64_t offset = output->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT;
-	struct place place = first_place(topa, find_table(topa, output->base, true));
+	struct slot slot = first_slot(topa, find_table(topa, output->base, true));
 
-	if (place.table->physical != output->base)
+	if (slot.table->physical != output->base)
 		return PT_E_INVALID;
-	while (place.index < index && next_place(topa, &place))
+	while (slot.index < index && next_slot(topa, &slot))
 		;
-	if (place.index == index) {
+	if (slot.index == index) {
 		/* After STOP the offset is the end of the region. */
-		*position = place.begin + offset;
-		return offset > place.bytes ? PT_E_INVALID : 0;
+		*position = slot.begin + offset;
+		return offset > slot.bytes ? PT_E_INVALID : 0;
 	}
 	/* A unit may follow the END entry with the next byte only. */
-	*position = (place.begin + place.bytes) % topa->bytes;
-	return place.index + 1 == index && !offset ? 0 : PT_E_INVALID;
+	*position = (slot.begin + slot.bytes) % topa->bytes;
+	return slot.index + 1 == index && !offset ? 0 : PT_E_INVALID;
 }
 
-static uint64_t *entry_before(const struct pt_topa *topa, const struct place *place)
+static uint64_t *entry_before(const struct pt_topa *topa, const struct slot *slot)
 {
-	if (place->index)
-		return &place->table->entries[place->index - 1];
-	if (place->table == topa->tables)
+	if (slot->index)
+		return &slot->table->entries[slot->index - 1];
+	if (slot->table == topa->tables)
 		return topa->last;
-	return &place->table[-1].entries[place->table[-1].capacity - 2];
+	return &slot->table[-1].entries[slot->table[-1].capacity - 2];
 }
 
 int pt_topa_stop_before(struct pt_topa *topa, uint64_t position, uint64_t *begin)
 {
-	struct place place;
-	int error = find(topa, position, &place);
+	struct slot slot;
+	int error = find(topa, position, &slot);
 
 	if (error)
 		return error;
 	pt_topa_do_not_stop(topa);
-	topa->stop = entry_before(topa, &place);
+	topa->stop = entry_before(topa, &slot);
 	topa->unchanged = *topa->stop;
 	*topa->stop |= PT_BIT(PT_TOPA_STOP) | PT_BIT(PT_TOPA_INT);
-	*begin = place.begin;
+	*begin = slot.begin;
 	return 0;
 }
 

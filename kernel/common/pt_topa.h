@@ -1,16 +1,69 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of physical addresses (ToPA): output to many regions of memory.
- * Intel SDM vol. 3, chapter "Intel Processor Trace", section "Table of Physical Addresses (ToPA)".
+ * Where the trace unit writes: to one range of physical memory, or by tables of physical addresses
+ * (ToPA) to many regions. Intel SDM vol. 3, chapter "Intel Processor Trace", sections "Single
+ * Range Output" and "Table of Physical Addresses (ToPA)".
+ *
+ * A position counts bytes from the beginning of the buffer, in the order in which the unit fills
+ * it. The position `size` is the end of a buffer that does not wrap.
  */
 #ifndef PTKIT_COMMON_PT_TOPA_H
 #define PTKIT_COMMON_PT_TOPA_H
 
-#include "pt_buffer.h"
+#include "pt_types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define PT_SINGLE_RANGE_LEAST ((uint64_t)128)
+#define PT_SINGLE_RANGE_MOST ((uint64_t)1 << 32)
+
+/* Values of OUTPUT_BASE and OUTPUT_MASK_PTRS. */
+struct pt_output {
+	uint64_t base;
+	uint64_t mask_ptrs;
+};
+
+/*
+ * One range of physical memory, from its beginning. PT_E_INVALID unless `bytes` is a power of two
+ * from 128 to 2^32, and `base` a multiple of it.
+ */
+int pt_single_range(uint64_t base, uint64_t bytes, struct pt_output *output);
+
+/* The position in one range: OutputOffset. */
+uint64_t pt_single_position(uint64_t mask_ptrs);
+
+/*
+ * Bytes written from one position to another in a buffer that wraps. The result is less than
+ * `size`: positions do not show whole turns.
+ */
+uint64_t pt_bytes_between(uint64_t size, uint64_t from, uint64_t to);
+
+/* The position of one reader. */
+struct pt_cursor {
+	uint64_t total; /* bytes written since the beginning */
+	uint64_t position;
+};
+
+/*
+ * `turns`: how often the unit passed the end of the buffer since the last call. Interrupts at the
+ * end count them. A reader without interrupts passes `position < cursor->position`, and misses
+ * whole turns.
+ */
+void pt_cursor_move(struct pt_cursor *cursor, uint64_t size, uint64_t position, uint64_t turns);
+
+/* A part of a buffer. */
+struct pt_part {
+	uint64_t offset;
+	uint64_t bytes;
+};
+
+/*
+ * Finds the newest `bytes` bytes before a position, at most `size`, oldest first. Returns the
+ * number of parts that they take, 0 to 2.
+ */
+uint32_t pt_newest_parts(uint64_t size, uint64_t position, uint64_t bytes, struct pt_part parts[2]);
 
 #define PT_TOPA_LEAST_BYTES ((uint64_t)4096) /* a region; also what tables are aligned to */
 #define PT_TOPA_LARGEST_SIZE 15 /* 128 MiB */

@@ -2,7 +2,6 @@
 #include "pt_unit.h"
 
 #include "pt_branches.h"
-#include "pt_buffer.h"
 #include "ptkit/rtit_regs.h"
 
 #define NO_TAIL (~(uint64_t)0)

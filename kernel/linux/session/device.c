@@ -10,7 +10,7 @@
 
 #include <asm/tsc.h>
 
-#include "common/pt_buffer.h"
+#include "common/pt_topa.h"
 #include "follow/follow.h"
 #include "machine/caps.h"
 #include "machine/compat.h"
@@ -119,19 +119,19 @@ static int copy_newest(const struct ptkit_trace *trace, const struct ptkit_statu
 {
 	const struct pt_memory *memory = &trace->pt.memory;
 	bool lapped = status->flags & PTKIT_STATUS_LAPPED;
-	struct pt_piece pieces[2];
+	struct pt_part parts[2];
 	void __user *to = u64_to_user_ptr(snapshot->address);
 	u32 count;
 	u32 i;
 
 	snapshot->bytes = min(snapshot->bytes, lapped ? memory->used : status->position);
-	count = pt_newest_pieces(memory->used, status->position, snapshot->bytes, pieces);
+	count = pt_newest_parts(memory->used, status->position, snapshot->bytes, parts);
 	for (i = 0; i < count; i++) {
-		int error = ptkit_memory_copy(memory, pieces[i].offset, pieces[i].bytes, to);
+		int error = ptkit_memory_copy(memory, parts[i].offset, parts[i].bytes, to);
 
 		if (error)
 			return error;
-		to += pieces[i].bytes;
+		to += parts[i].bytes;
 	}
 	return 0;
 }

@@ -3,8 +3,8 @@
 
 #include "session/requests.h"
 
-#include "common/pt_buffer.h"
 #include "common/pt_lbr.h"
+#include "common/pt_topa.h"
 #include "machine/caps.h"
 #include "machine/machine.h"
 #include "session/config.h"
@@ -192,7 +192,7 @@ static void copy_newest(const struct ptkit_trace *trace, const struct ptkit_stat
 	struct ptkit_windows_newest *newest = call->out;
 	bool lapped = status->flags & PTKIT_STATUS_LAPPED;
 	uint8_t *to = (uint8_t *)(newest + 1);
-	struct pt_piece pieces[2];
+	struct pt_part parts[2];
 	uint32_t count;
 	uint32_t i;
 
@@ -200,10 +200,10 @@ static void copy_newest(const struct ptkit_trace *trace, const struct ptkit_stat
 	newest->zero = 0;
 	newest->position = status->position;
 	newest->bytes = min(call->room - sizeof(*newest), lapped ? size : status->position);
-	count = pt_newest_pieces(size, status->position, newest->bytes, pieces);
+	count = pt_newest_parts(size, status->position, newest->bytes, parts);
 	for (i = 0; i < count; i++) {
-		ptkit_memory_copy(trace, pieces[i].offset, pieces[i].bytes, to);
-		to += pieces[i].bytes;
+		ptkit_memory_copy(trace, parts[i].offset, parts[i].bytes, to);
+		to += parts[i].bytes;
 	}
 	call->written = sizeof(*newest) + newest->bytes;
 }

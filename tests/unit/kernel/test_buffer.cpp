@@ -3,8 +3,8 @@
 #include <random>
 #include <vector>
 
-#include "common/pt_buffer.h"
 #include "common/pt_ops.h"
+#include "common/pt_topa.h"
 
 namespace {
 
@@ -47,7 +47,7 @@ TEST(Cursor, FollowsAWriterThatWraps) {
 }
 
 // Pieces against a ring that is written byte by byte.
-TEST(Pieces, AreTheNewestBytesInOrder) {
+TEST(Parts, AreTheNewestBytesInOrder) {
   std::mt19937_64 random(2);
   for (int turn = 0; turn < 500; ++turn) {
     const std::uint64_t size = 1 + random() % 40;
@@ -55,12 +55,12 @@ TEST(Pieces, AreTheNewestBytesInOrder) {
     const std::uint64_t written = size + random() % 100;
     for (std::uint64_t i = 0; i < written; ++i) ring[i % size] = i;
     const std::uint64_t wanted = random() % (size + 10);
-    pt_piece pieces[2];
-    const std::uint32_t count = pt_newest_pieces(size, written % size, wanted, pieces);
+    pt_part parts[2];
+    const std::uint32_t count = pt_newest_parts(size, written % size, wanted, parts);
     std::vector<std::uint64_t> found;
     for (std::uint32_t i = 0; i < count; ++i) {
-      ASSERT_GT(pieces[i].bytes, 0U);
-      for (std::uint64_t k = 0; k < pieces[i].bytes; ++k) found.push_back(ring.at(pieces[i].offset + k));
+      ASSERT_GT(parts[i].bytes, 0U);
+      for (std::uint64_t k = 0; k < parts[i].bytes; ++k) found.push_back(ring.at(parts[i].offset + k));
     }
     ASSERT_EQ(found.size(), std::min(wanted, size));
     for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], written - found.size() + i);
