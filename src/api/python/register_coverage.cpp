@@ -16,6 +16,7 @@ namespace {
 constexpr const char* kDecoderInUse = "another thread uses this decoder";
 
 using tables::columns::Column;
+using tables::coverage::copy_edges;
 using tables::coverage::CoverageDecoder;
 using tables::coverage::Outcome;
 using Clock = std::chrono::steady_clock;

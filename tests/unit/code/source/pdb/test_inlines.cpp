@@ -4,7 +4,6 @@
 #include "code/source/pdb/pdb_info.h"
 #include "code/source/pdb/type_names.h"
 #include "trace/warning_codes.h"
-#include "unit/support/makers/pdb_dump.h"
 #include "unit/support/makers/pdb_maker.h"
 
 namespace ptkit::code::pdb::test {

@@ -5,7 +5,6 @@
 
 #include "code/source/pdb/tables.h"
 #include "trace/warning_codes.h"
-#include "unit/support/makers/pdb_dump.h"
 #include "unit/support/makers/pdb_maker.h"
 
 namespace ptkit::code::pdb::test {

@@ -6,7 +6,6 @@
 #include "code/source/pdb/names.h"
 #include "code/source/pdb/pdb_file.h"
 #include "trace/warning_codes.h"
-#include "unit/support/makers/pdb_dump.h"
 #include "unit/support/makers/pdb_maker.h"
 
 namespace ptkit::code::pdb::test {
