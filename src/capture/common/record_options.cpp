@@ -16,10 +16,11 @@ using Problem = std::optional<base::Failure>;
 Problem check_number(const OptionInfo& info, std::uint64_t value) {
   const bool power = info.kind == OptionKind::POWER_OF_TWO;
   if (value >= info.least && value <= info.most && (!power || std::has_single_bit(value))) return {};
-  const std::string unit = info.unit.empty() ? "" : " " + std::string(info.unit);
-  return invalid_option(std::string(info.name) + ": expected " + (power ? "a power of two from " : "") +
-                        std::to_string(info.least) + " to " + std::to_string(info.most) + unit + ", found " +
-                        std::to_string(value));
+  std::string text(info.name);
+  text.append(": expected ").append(power ? "a power of two from " : "").append(std::to_string(info.least));
+  text.append(" to ").append(std::to_string(info.most));
+  if (!info.unit.empty()) text.append(" ").append(info.unit);
+  return invalid_option(text.append(", found ").append(std::to_string(value)));
 }
 
 template <typename T>

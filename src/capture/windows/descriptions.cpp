@@ -9,7 +9,7 @@ namespace ptkit::capture {
 
 namespace {
 
-constexpr std::array<Description, 20> kReasons{{
+constexpr std::array<Description, 20> kDriverReasons{{
     {PTKIT_REASON_NO_PT,
      "the processors have no Processor Trace; record on Intel processors from Broadwell on"},
     {PTKIT_REASON_HYPERVISOR,
@@ -100,7 +100,7 @@ std::span<const Description> feature_descriptions() noexcept { return kFeatures;
 std::span<const Description> system_descriptions() noexcept { return kSystem; }
 
 const char* reason_text(std::uint32_t reason) noexcept {
-  for (const Description& one : kReasons) {
+  for (const Description& one : kDriverReasons) {
     if (one.code == reason) return one.text;
   }
   return "the driver gives a reason that this program does not know; install the driver that came with it";
