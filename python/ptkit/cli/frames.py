@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit import _core
 from ptkit._core import CallKind
 from ptkit.cli import common
 from ptkit.cli.outer_frames import OUTER, OuterFrames
@@ -262,4 +263,4 @@ def _name(symbol: str | None, ip: int, module: str | None, rva: int, how: int, k
         return symbol if "(" in symbol.replace(_ANONYMOUS, "") else f"{symbol}()"
     if not known:
         return _UNNAMED.get(CallKind(how), "[unknown]")
-    return f"{ip:#x}()" if module is None or is_memory(module) else f"{module}!{rva:#x}()"
+    return f"{ip:#x}()" if module is None or is_memory(module) else f"{_core.generated_name(module, rva)}()"

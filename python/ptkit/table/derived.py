@@ -450,7 +450,7 @@ def _function_names(table: Columns) -> Labels:
         elif not flags[row] & columns["entry_known"].mask:
             names[row] = _outermost(table, int(row), framed is not None)
         elif files[row] is not None and not is_memory(files[row]):
-            names[row] = f"{files[row]}!{offsets[row]:#x}"
+            names[row] = _core.generated_name(files[row], int(offsets[row]))
         else:
             names[row] = f"{table.arrays['entry_ip'][row]:#x}"
     distinct = [text for text in dict.fromkeys(names.tolist()) if text is not None]

@@ -5,6 +5,7 @@
 #include "api/python/bindings.h"
 #include "api/python/text.h"
 #include "code/symbol/anon_memory.h"
+#include "code/symbol/names/generated_name.h"
 #include "code/symbol/names/short_name.h"
 #include "code/symbol/names/similar_names.h"
 #include "code/symbol/row_names.h"
@@ -230,6 +231,14 @@ py::list symbol_rows(const std::vector<code::symbol::Symbol>& symbols) {
   return rows;
 }
 
+// Names of modules are parts of paths: they may have surrogates.
+template <std::string (*Name)(std::string_view, std::uint64_t)>
+py::str named_by_module(const py::str& module, std::uint64_t offset) {
+  const auto bytes = py::reinterpret_steal<py::bytes>(PyUnicode_EncodeFSDefault(module.ptr()));
+  if (!bytes) throw py::error_already_set();
+  return path_of(Name(std::string_view(bytes), offset));
+}
+
 // A list of symbols that was read, and the name that messages call it by.
 struct NamedList {
   std::string path;
@@ -334,6 +343,10 @@ void register_symbols(py::module_& module) {
       },
       py::arg("name"), py::arg("among"), py::arg("limit") = 5,
       "Short forms of those names that are similar to one, the nearest ones first.");
+  module.def("generated_name", &named_by_module<code::symbol::generated_name>, py::arg("module"),
+             py::arg("rva"), "The name of a function without one.");
+  module.def("address_in_module", &named_by_module<code::symbol::address_in_module>, py::arg("module"),
+             py::arg("offset"), "The name of an address without a function.");
   module.def("short_names", &short_names, py::arg("names"),
              "The short form of each name: without template arguments, parameters and return type.");
 }

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <utility>
 
+#include "code/bounds/table.h"
 #include "code/image/files/imports.h"
 #include "code/image/pe/pe.h"
 #include "code/image/pe/pe_file.h"
@@ -159,6 +160,7 @@ WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {
     out.relocations = std::make_shared<const code::image::PeRelocations>(file.value());
     described.build_id = file.value().pdb().id;
     described.symbols = code::image::pe_symbols(contents.bytes(), true);
+    described.unwind = code::bounds::UnwindTable(file.value()).encode();
     described.imports = code::image::Imports(file.value()).encode();
   }
   writer_->file(static_cast<std::uint32_t>(out.number), described);

@@ -1,4 +1,4 @@
-// The form of tables in bundles: unsigned LEB128 numbers, places as distances (docs/bundle-format.md).
+// The form of tables in bundles: unsigned LEB128 numbers, offsets as distances (docs/bundle-format.md).
 #include <algorithm>
 
 #include "code/bounds/cursor.h"

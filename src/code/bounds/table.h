@@ -1,5 +1,5 @@
-// What a file says for unwinding: bounds of its functions (.eh_frame), call sites and their landing pads
-// (.gcc_except_table), and its PLT stubs. So functions of stripped files have bounds, and an exception has a
+// Bounds of a file's functions (.eh_frame of ELF files, .pdata of x64 PE files), call sites and their landing
+// pads (.gcc_except_table), and PLT stubs. So functions of stripped files have bounds, and an exception has a
 // frame in which it goes on.
 #pragma once
 
@@ -10,6 +10,10 @@
 #include "base/bytes.h"
 #include "trace/bundle.h"
 
+namespace ptkit::code::image {
+class PeFile;
+}
+
 namespace ptkit::code::bounds {
 
 // Bytes [begin, end) of a file.
@@ -19,21 +23,23 @@ struct Extent {
   [[nodiscard]] bool operator==(const Extent&) const = default;
 };
 
-// All places are file offsets, as of symbols (trace::SymbolEntry). Code beyond 4 GiB of a file is left out.
+// All offsets are in the file, as those of symbols (trace::SymbolEntry). Code beyond 4 GiB is left out.
 // Thread-safe: does not change after construction.
 class UnwindTable {
  public:
   UnwindTable() = default;
-  // Empty if the file is no ELF program or library for x86. Damage leaves out what it concerns.
+  // Empty if the file is no program or library for x86 (ELF, PE). Damage leaves out what it concerns.
   explicit UnwindTable(base::Bytes file);
+  // Without call sites: landing pads of PE files are not read.
+  explicit UnwindTable(const code::image::PeFile& file);
   // The table of a file of a bundle: by its contents, or else as the recorder stored it.
   [[nodiscard]] static UnwindTable of(const trace::ImageFile& file);
 
   // The function that contains a byte. Functions do not overlap. A PLT stub is a function.
   [[nodiscard]] std::optional<Extent> function_at(std::uint64_t offset) const noexcept;
   // Whether a function begins there: also by a jump, which then is a tail call. Parts that compilers move
-  // out of a function (".cold") have bounds of their own, but are no entries, as far as they begin with a
-  // stack that is in use.
+  // out of a function (".cold"; chained entries of .pdata) have bounds of their own, but are no entries, as
+  // far as they begin with a stack that is in use.
   [[nodiscard]] bool is_entry(std::uint64_t offset) const noexcept;
   // Where an exception goes on that comes out of a call. `call` is a byte of the call instruction: mostly
   // its first one, or the last one before its return address.
@@ -53,23 +59,23 @@ class UnwindTable {
 
   // The form in bundles (docs/bundle-format.md). Empty if the table has no function.
   [[nodiscard]] std::vector<std::uint8_t> encode() const;
-  // nullopt: damaged. `file_bytes`: all places are in a file of that size.
+  // nullopt: damaged. `file_bytes`: all offsets are in a file of that size.
   [[nodiscard]] static std::optional<UnwindTable> decode(base::Bytes bytes, std::uint64_t file_bytes);
 
  private:
-  using Place = std::uint32_t;
+  using FileOffset = std::uint32_t;
   struct Function {
-    Place begin = 0;
-    Place end = 0;
+    FileOffset begin = 0;
+    FileOffset end = 0;
   };
   struct CallSite {
-    Place begin = 0;
-    Place end = 0;
-    Place pad = 0;
+    FileOffset begin = 0;
+    FileOffset end = 0;
+    FileOffset pad = 0;
   };
   struct Segment {  // of code
-    Place begin = 0;
-    Place end = 0;
+    FileOffset begin = 0;
+    FileOffset end = 0;
     std::uint64_t rva = 0;
   };
 
@@ -79,7 +85,7 @@ class UnwindTable {
   std::vector<Function> functions_;
   std::vector<bool> is_part_;  // by function
   std::vector<CallSite> call_sites_;
-  std::vector<Place> pads_;
+  std::vector<FileOffset> pads_;
   std::vector<Function> stubs_;  // sections of PLT stubs
   std::vector<Segment> segments_;
 

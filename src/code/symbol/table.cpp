@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/hexadecimal.h"
 #include "base/paths.h"
 #include "base/system/name_pattern.h"
 #include "code/image/files/code_file.h"
 #include "code/symbol/names/demangle.h"
+#include "code/symbol/names/generated_name.h"
 #include "code/symbol/names/name_filter.h"
 #include "code/symbol/names/short_name.h"
 
 namespace ptkit::code::symbol {
 namespace {
 
-constexpr std::string_view kGenerated = "!0x";  // between the module and the address in a generated name
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t end_of(const trace::SymbolEntry& entry) noexcept {
@@ -150,7 +149,7 @@ Table::Extent Table::extent(std::size_t index) const noexcept {
 
 std::vector<std::size_t> Table::named(std::string_view name, Form form) const {
   std::vector<std::size_t> found;
-  const bool is_generated = name.find(kGenerated) != std::string_view::npos;
+  const bool is_generated = may_be_generated(name);
   const NameFilter filter = NameFilter::of_name(name);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (has_name(i) ? !filter.admits(entries_[i].name) : !is_generated) continue;
@@ -189,8 +188,7 @@ std::string_view Table::name(std::size_t index) const {
 }
 
 std::string Table::generated_name(std::uint64_t offset) const {
-  return module_ + std::string(kGenerated) +
-         base::hexadecimal(functions_.rva_of(offset).value_or(offset)).substr(2);
+  return code::symbol::generated_name(module_, functions_.rva_of(offset).value_or(offset));
 }
 
 std::string_view without_arguments(std::string_view name) noexcept {

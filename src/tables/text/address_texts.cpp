@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "code/symbol/anon_memory.h"
+#include "code/symbol/names/generated_name.h"
 #include "code/symbol/names/short_name.h"
 #include "tables/text/escape.h"
 
@@ -72,7 +73,7 @@ std::string place_in_module(const Code& code, const CodeView& view, std::uint64_
   const bool is_named = code.names == Names::SYMBOL;
   if (is_named && !code::symbol::is_file(code.image, found.number)) return {};
   std::string name = for_terminal(module_name(code, found.number));
-  if (is_named) name = '[' + std::move(name) + ']';
+  if (is_named) return code::symbol::address_in_module(name, found.offset);
   return with_offset(std::move(name), found.offset);
 }
 

@@ -357,8 +357,7 @@ class _Texts:
             files = zip(nameless.tolist(), labels.texts().tolist(), places.tolist(), strict=True)
             for row, name, offset in files:
                 if name is not None:
-                    shown = bracketed(name)
-                    texts[row] = f"{shown}+{offset:#x}" if self._offsets else shown
+                    texts[row] = _core.address_in_module(name, offset) if self._offsets else bracketed(name)
         return texts
 
     def _agreed(self, ips: NDArray[np.uint64]) -> list[str | None]:

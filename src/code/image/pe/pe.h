@@ -26,10 +26,9 @@ std::int32_t add_code(trace::TraceBundle& bundle, const std::string& name, const
                       std::uint64_t address, trace::SpaceId space);
 
 // The exported names and the functions of the COFF symbol table, sorted by file offset; of one address,
-// exports come first, and 32-bit names without their decoration ("_f@8"). Sizes come from the exception
-// directory of x64 files (RUNTIME_FUNCTION), and functions that only that has are "sub_427C", by their RVA.
-// Stripped programs of Go have the names of Go's table of functions. `with_ends`: see read_symbols(). Empty
-// if the file is no PE file or has no symbols.
+// exports come first, and 32-bit names without their decoration ("_f@8"). Sizes come from pe_functions(), and
+// functions that only those have are "sub_427C", by their RVA. Stripped programs of Go have the names of Go's
+// table of functions. `with_ends`: see read_symbols(). Empty if the file is no PE file or has no symbols.
 [[nodiscard]] std::vector<trace::SymbolEntry> pe_symbols(base::Bytes file, bool with_ends = false);
 
 // A name of 32-bit code without what the calling convention adds: "_f" (cdecl), "_f@8" (stdcall), "@f@8"

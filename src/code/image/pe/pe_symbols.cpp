@@ -1,10 +1,5 @@
-// Function names of a PE file. Names and numbers are from "PE Format" (Microsoft) and "x64 exception
-// handling" (Microsoft), section "struct UNWIND_INFO".
+// Function names of a PE file. Names and numbers are from "PE Format" (Microsoft).
 #include <algorithm>
-#include <array>
-#include <cinttypes>
-#include <cstdio>
-#include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -13,45 +8,17 @@
 #include "code/image/name_budget.h"
 #include "code/image/pe/pe.h"
 #include "code/image/pe/pe_file.h"
+#include "code/image/pe/pe_functions.h"
 #include "code/image/section_ends.h"
+#include "code/symbol/names/generated_name.h"
 
 namespace ptkit::code::image {
 namespace {
 
 constexpr std::size_t kExportBytes = 40;
-constexpr std::size_t kFunctionBytes = 12;
 constexpr std::size_t kSymbolBytes = 18;
 constexpr std::uint64_t kFunctionType = 0x20;
 constexpr std::uint32_t kMostExports = 1U << 20U;
-constexpr unsigned kChained = 4;  // UNW_FLAG_CHAININFO: a part of a function that another entry begins
-
-struct FunctionBounds {
-  std::uint32_t size = 0;
-  bool is_begin = true;  // of a function; else of a later part of one
-};
-
-// Whether a RUNTIME_FUNCTION continues the function of another entry. Bit 0 of the address of its UNWIND_INFO
-// says that it is the address of such an entry.
-bool is_chained(const PeFile& file, std::uint32_t unwind_info) {
-  if ((unwind_info & 1U) != 0) return true;
-  const base::Bytes info = file.at_address(unwind_info, 1);
-  return !info.empty() && (unsigned{info[0]} >> 3U & kChained) != 0;
-}
-
-// The functions of the exception directory of x64 files, by begin address.
-std::map<std::uint32_t, FunctionBounds> function_bounds(const PeFile& file) {
-  std::map<std::uint32_t, FunctionBounds> found;
-  const PeFile::Directory table = file.directory(PeFile::kFunctions);
-  if (!file.is_64_bit()) return found;
-  const base::Bytes rows = file.at_address(table.address, table.size);
-  for (std::size_t at = 0; at + kFunctionBytes <= rows.size(); at += kFunctionBytes) {
-    const std::uint32_t begin = load_u32(rows, at);
-    const std::uint32_t end = load_u32(rows, at + 4);
-    if (end > begin)
-      found.try_emplace(begin, FunctionBounds{end - begin, !is_chained(file, load_u32(rows, at + 8))});
-  }
-  return found;
-}
 
 // The functions of Go, by address.
 std::vector<GoFunction> go_functions(const PeFile& file) {
@@ -73,7 +40,7 @@ enum class Rank : std::uint8_t { EXPORT, COFF, DECORATED, GO, GENERATED };
 class SymbolReader {
  public:
   explicit SymbolReader(const PeFile& file)
-      : file_(file), bounds_(function_bounds(file)), names_(file.bytes().size()) {}
+      : file_(file), functions_(pe_functions(file)), names_(file.bytes().size()) {}
 
   std::vector<trace::SymbolEntry> read() {
     read_exports();
@@ -109,8 +76,7 @@ class SymbolReader {
     if (!names_.take(name)) return false;
     const auto offset = file_.offset_of(address);
     if (name.empty() || !offset) return true;
-    const auto bounds = bounds_.find(address);
-    found_.push_back({{std::string(name), *offset, bounds == bounds_.end() ? 0 : bounds->second.size}, rank});
+    found_.push_back({{std::string(name), *offset, size_at(address)}, rank});
     return true;
   }
 
@@ -170,29 +136,31 @@ class SymbolReader {
     for (const GoFunction& one : go_functions(file_)) {
       if (!names_.take(one.name)) return;
       const auto address = static_cast<std::uint32_t>(one.address - file_.linked_base());
-      const auto bounds = bounds_.find(address);
-      const std::uint64_t size = bounds == bounds_.end() ? one.size : bounds->second.size;
-      found_.push_back({{std::string(one.name), one.file_offset, size}, Rank::GO});
+      const std::uint64_t size = size_at(address);
+      found_.push_back({{std::string(one.name), one.file_offset, size == 0 ? one.size : size}, Rank::GO});
     }
   }
 
-  // Functions without a name are called by their address, as IDA does: "sub_427C" begins at RVA 0x427C.
   void name_others() {
     std::vector<std::uint64_t> named;
     named.reserve(found_.size());
     for (const Candidate& one : found_) named.push_back(one.entry.file_offset);
     std::ranges::sort(named);
-    for (const auto& [begin, bounds] : bounds_) {
-      const auto offset = file_.offset_of(begin);
-      if (!bounds.is_begin || !offset || std::ranges::binary_search(named, *offset)) continue;
-      std::array<char, 16> name{};
-      std::snprintf(name.data(), name.size(), "sub_%" PRIX32, begin);
-      if (!add(name.data(), begin, Rank::GENERATED)) return;
+    for (const PeFunction& one : functions_) {
+      const auto offset = file_.offset_of(one.begin);
+      if (!offset || std::ranges::binary_search(named, *offset)) continue;
+      if (!add(symbol::generated_name({}, one.begin), one.begin, Rank::GENERATED)) return;
     }
   }
 
+  // 0: no function begins there, or its size is not known.
+  [[nodiscard]] std::uint64_t size_at(std::uint32_t address) const noexcept {
+    const auto found = std::ranges::lower_bound(functions_, address, {}, &PeFunction::begin);
+    return found == functions_.end() || found->begin != address ? 0 : found->end - found->begin;
+  }
+
   const PeFile& file_;
-  std::map<std::uint32_t, FunctionBounds> bounds_;
+  std::vector<PeFunction> functions_;
   NameBudget names_;
   std::vector<Candidate> found_;
 };

@@ -117,6 +117,26 @@ inline ByteVector small_pe(bool wide = true) {
   return bytes;
 }
 
+// Rows of the exception directory of small_pe(): the bounds of a function, and where its UNWIND_INFO is.
+inline void put_function(ByteVector& bytes, std::uint32_t row, std::uint32_t begin, std::uint32_t end,
+                         std::uint32_t unwind_info = 0) {
+  const std::size_t at = kDataOffset + 0x80 + row * 12;
+  put(bytes, at, begin, 4);
+  put(bytes, at + 4, end, 4);
+  put(bytes, at + 8, unwind_info, 4);
+  put_directory(bytes, 0x98 + 112, 3, 0x80, (row + 1) * 12);
+}
+
+// UNWIND_INFO of code that continues the function that begins at `parent`; returns its address. `at` is an
+// offset in the data section.
+inline std::uint32_t put_chained(ByteVector& bytes, std::uint32_t at, std::uint32_t parent,
+                                 unsigned codes = 0) {
+  put(bytes, kDataOffset + at, 0x21, 1);  // version 1, UNW_FLAG_CHAININFO
+  put(bytes, kDataOffset + at + 2, codes, 1);
+  put(bytes, kDataOffset + at + 4 + (codes + 1) / 2 * 4, parent, 4);
+  return kDataAddress + at;
+}
+
 // Adds imports: a function by name in the slot at RVA 0x2150, and WS2_32's ordinal 23 in the one behind it.
 // `number` is that of the directory: 1, or 13 for imports that are loaded late.
 inline void put_imports(ByteVector& bytes, bool wide, unsigned number = 1) {

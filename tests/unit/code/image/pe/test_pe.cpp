@@ -24,6 +24,7 @@ using test::kPeBase;
 using test::kTextAddress;
 using test::kTextOffset;
 using test::put;
+using test::put_chained;
 using test::put_section;
 using test::small_pe;
 
@@ -150,12 +151,13 @@ TEST(Pe, NamesFunctionsOfStrippedFilesByRva) {
   ByteVector bytes = small_pe();
   put(bytes, 0x80 + 12, 0, 4);  // no COFF symbols
   EXPECT_EQ(symbols_of(bytes), "first 410 +20, sub_1040 440 +8");
-  // Entries that continue a function of another entry.
-  put(bytes, kDataOffset + 0x94, kDataAddress + 0x98, 4);
-  put(bytes, kDataOffset + 0x98, 0x21, 1);  // version 1, UNW_FLAG_CHAININFO
-  EXPECT_EQ(symbols_of(bytes), "first 410 +20");
+  // Code that continues a function has its name where it follows it, and a name of its own elsewhere.
+  put(bytes, kDataOffset + 0x94, put_chained(bytes, 0x98, kTextAddress + 0x10), 4);
+  EXPECT_EQ(symbols_of(bytes), "first 410 +20, sub_1040 440 +8");
+  put(bytes, kDataOffset + 0x8c, kTextAddress + 0x30, 4);
+  EXPECT_EQ(symbols_of(bytes), "first 410 +38");
   put(bytes, kDataOffset + 0x94, kDataAddress + 0x81, 4);  // an entry instead of UNWIND_INFO
-  EXPECT_EQ(symbols_of(bytes), "first 410 +20");
+  EXPECT_EQ(symbols_of(bytes), "first 410 +38");
 }
 
 TEST(Pe, ExportsComeBeforeCoffNames) {

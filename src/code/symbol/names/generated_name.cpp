@@ -1,0 +1,31 @@
+#include "code/symbol/names/generated_name.h"
+
+#include "base/hexadecimal.h"
+
+namespace ptkit::code::symbol {
+namespace {
+
+constexpr std::string_view kAfterModule = "!0x";
+
+}  // namespace
+
+std::string generated_name(std::string_view module, std::uint64_t rva) {
+  std::string digits = base::hexadecimal(rva).substr(2);
+  if (!module.empty()) return std::string(module).append(kAfterModule).append(digits);
+  for (char& digit : digits) {
+    if (digit >= 'a') digit = static_cast<char>(digit - 'a' + 'A');
+  }
+  return "sub_" + digits;
+}
+
+std::string address_in_module(std::string_view module, std::uint64_t offset) {
+  const bool has_brackets = module.starts_with("[anon ");
+  std::string text = has_brackets ? std::string(module) : '[' + std::string(module) + ']';
+  return text.append("+").append(base::hexadecimal(offset));
+}
+
+bool may_be_generated(std::string_view name) noexcept {
+  return name.find(kAfterModule) != std::string_view::npos;
+}
+
+}  // namespace ptkit::code::symbol
