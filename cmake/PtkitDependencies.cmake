@@ -84,6 +84,30 @@ if(PTKIT_PORTABLE)
   return()
 endif()
 
+# Optional: LLVM's demangler of Microsoft's names, a static library that needs no other. Windows has its own.
+add_library(ptkit_demangle INTERFACE)
+if(WIN32)
+  target_link_libraries(ptkit_demangle INTERFACE dbghelp)
+else()
+  file(GLOB llvm_folders /usr/lib/llvm-* /usr/lib64/llvm*)
+  list(SORT llvm_folders COMPARE NATURAL ORDER DESCENDING)
+  find_library(ptkit_demangle_LIBRARY libLLVMDemangle.a HINTS ${llvm_folders} PATH_SUFFIXES lib lib64)
+  if(ptkit_demangle_LIBRARY)
+    get_filename_component(llvm_folder ${ptkit_demangle_LIBRARY} DIRECTORY)
+    find_path(ptkit_demangle_INCLUDE llvm/Demangle/Demangle.h HINTS ${llvm_folder}/../include)
+  endif()
+  if(ptkit_demangle_INCLUDE)
+    target_include_directories(ptkit_demangle SYSTEM INTERFACE $<BUILD_INTERFACE:${ptkit_demangle_INCLUDE}>)
+    target_compile_definitions(ptkit_demangle INTERFACE $<BUILD_INTERFACE:PTKIT_HAVE_LLVM_DEMANGLE=1>)
+    # Its symbols stay inside: a process may have another LLVM.
+    target_link_libraries(ptkit_demangle INTERFACE $<BUILD_INTERFACE:${ptkit_demangle_LIBRARY}>
+      $<BUILD_INTERFACE:-Wl,--exclude-libs,libLLVMDemangle.a>)
+  else()
+    message(STATUS "libLLVMDemangle.a not found: names of Microsoft's compilers (?f@@YAXXZ) stay as they are "
+      "(Debian: apt-get install llvm-dev; Fedora: dnf install llvm-devel llvm-static)")
+  endif()
+endif()
+
 # Optional: the reference decoder.
 find_path(ptkit_libipt_INCLUDE intel-pt.h)
 find_library(ptkit_libipt_LIBRARY ipt)

@@ -8,7 +8,7 @@ install(TARGETS ptkit EXPORT ptkitLibraryTargets
   LIBRARY COMPONENT library NAMELINK_COMPONENT library)
 install(EXPORT ptkitLibraryTargets NAMESPACE ptkit:: DESTINATION ${package} COMPONENT library)
 
-install(TARGETS ptkit_core ptkit_ptmodel ptkit_static ptkit_warnings ptkit_zydis ptkit_libelf ptkit_libdw ptkit_lzma ptkit_zstd ptkit_json
+install(TARGETS ptkit_core ptkit_ptmodel ptkit_static ptkit_warnings ptkit_zydis ptkit_libelf ptkit_libdw ptkit_lzma ptkit_zstd ptkit_json ptkit_demangle
   EXPORT ptkitTargets COMPONENT core)
 install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit COMPONENT core
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"

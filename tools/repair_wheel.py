@@ -15,8 +15,13 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
-# Headers only, so auditwheel does not see them: names in Debian and Fedora.
-COMPILED_IN = ("nlohmann-json3-dev", "json-devel")
+# Headers and static libraries, which auditwheel does not see: names in Debian and Fedora.
+COMPILED_IN = (
+    "nlohmann-json3-dev",
+    "json-devel",
+    "llvm-devel",
+    *sorted(path.name for path in Path("/usr/share/doc").glob("llvm-[0-9]*-dev")),
+)
 # Of libraries that are no packages: a folder for each, named as the library.
 LOCAL = Path("/usr/local/share/licenses")
 

@@ -100,7 +100,7 @@ def test_third_party_names_what_is_linked() -> None:
         "zstd": "Zstandard",
     }
     assert set(libraries) == set(homes)
-    for name in (*homes.values(), "libipt", "JSON for Modern C++", "pybind11"):
+    for name in (*homes.values(), "libipt", "JSON for Modern C++", "LLVMDemangle", "pybind11"):
         assert f"| {name}" in text
 
 

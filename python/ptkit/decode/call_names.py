@@ -79,7 +79,8 @@ def called_functions(
     has_place = np.asarray(rows["entry_known"] & ~rows["is_inlined"])
     found = has_place & _within(rows, ranges)
     nameless = ~has_place if ranges else np.ones(len(rows), np.bool_)
-    forms = [[one == name for one in names] for names in (full, short)]
+    spellings = (name, _core.demangled(name))
+    forms = [[one in spellings for one in names] for names in (full, short)]
     forms.append(_with_module(rows, full, name))
     if not found.any():
         forms.append([one.endswith(f"::{name}") for one in short])

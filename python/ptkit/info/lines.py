@@ -26,6 +26,11 @@ EMULATED_TIMES = "emulated: compare instructions, not durations"
 _MOST_LINES = {"process": 20, "module": 20, "stream": 10}
 _MOST_THREADS = 8
 _PDB = re.compile("[0-9a-f]{32}-[0-9a-f]{1,8}")
+_WINDOWS_FILE = re.compile(r".*\.(exe|dll|sys|ocx|efi)", re.IGNORECASE)
+_MANGLED = (
+    "those of Microsoft's compilers (?f@@YAXXZ) stay mangled: this ptkit was built without LLVM's demangler "
+    "(Debian: llvm-dev)"
+)
 
 _Line = tuple[str, str]
 
@@ -62,10 +67,16 @@ def lines_of(info: TraceFacts, *, verbose: bool = False) -> list[_Line]:
         files = Counter(f"{path}  {_id_text(build_id)}".rstrip() for path, build_id in info.files)
         lines += [("file", text if count == 1 else f"{text} x {count:,}") for text, count in files.items()]
     lines += _streams(info, verbose)
+    if not _core.has_microsoft_demangler() and _has_windows_files(info):
+        lines.append(("names", _MANGLED))
     lines += [("warning", sentence) for sentence in info.warnings]
     if verbose:
         lines += [("missing", str(file)) for file in info.missing_files]
     return lines
+
+
+def _has_windows_files(info: TraceInfo) -> bool:
+    return any(_PDB.fullmatch(build_id) or _WINDOWS_FILE.fullmatch(path) for path, build_id in info.files)
 
 
 def _id_text(build_id: str) -> str:

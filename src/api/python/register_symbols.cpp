@@ -5,7 +5,9 @@
 #include "api/python/bindings.h"
 #include "api/python/text.h"
 #include "code/symbol/anon_memory.h"
+#include "code/symbol/names/demangle.h"
 #include "code/symbol/names/generated_name.h"
+#include "code/symbol/names/microsoft.h"
 #include "code/symbol/names/short_name.h"
 #include "code/symbol/names/similar_names.h"
 #include "code/symbol/row_names.h"
@@ -231,6 +233,16 @@ py::list symbol_rows(const std::vector<code::symbol::Symbol>& symbols) {
   return rows;
 }
 
+py::str demangled(const py::str& name) {
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
+  if (text == nullptr) {  // surrogates of a path; no name of a language has them
+    PyErr_Clear();
+    return name;
+  }
+  return text_of(code::symbol::demangle({text, static_cast<std::size_t>(size)}));
+}
+
 // Names of modules are parts of paths: they may have surrogates.
 template <std::string (*Name)(std::string_view, std::uint64_t)>
 py::str named_by_module(const py::str& module, std::uint64_t offset) {
@@ -343,6 +355,9 @@ void register_symbols(py::module_& module) {
       },
       py::arg("name"), py::arg("among"), py::arg("limit") = 5,
       "Short forms of those names that are similar to one, the nearest ones first.");
+  module.def("has_microsoft_demangler", &code::symbol::has_microsoft_demangler,
+             "Whether names such as ?f@@YAXXZ are demangled.");
+  module.def("demangled", &demangled, py::arg("name"), "A name as the core shows it.");
   module.def("generated_name", &named_by_module<code::symbol::generated_name>, py::arg("module"),
              py::arg("rva"), "The name of a function without one.");
   module.def("address_in_module", &named_by_module<code::symbol::address_in_module>, py::arg("module"),

@@ -17,6 +17,7 @@
 #include "code/symbol/debug_modules.h"
 #include "code/symbol/name_ranges.h"
 #include "code/symbol/names/demangle.h"
+#include "code/symbol/names/microsoft.h"
 #include "code/symbol/names/short_name.h"
 #include "code/symbol/names/similar_names.h"
 #include "code/symbol/row_views.h"
@@ -113,7 +114,8 @@ class Symbols::Impl {
     const code::image::Import found = of.imports.called(base::Bytes(code).first(size), *rva, address);
     if (found.name.empty()) return {};
     const std::lock_guard lock(made_names_mutex_);
-    return {*made_names_.emplace(found.name).first, found.module};
+    return {*made_names_.emplace(demangle_microsoft(found.name).value_or(std::string(found.name))).first,
+            found.module};
   }
 
   [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t tsc,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "code/symbol/names/microsoft.h"
 #include "code/symbol/names/python_name.h"
 #include "code/symbol/names/rust_v0.h"
 
@@ -81,6 +82,7 @@ std::string demangle_plain(std::string_view raw_name) {
   std::string raw(raw_name.substr(0, raw_name.find(kLlvm)));
   if (auto name = demangle_rust_v0(raw_name)) return *name;
   if (auto name = python_name(raw_name)) return *name;
+  if (auto name = demangle_microsoft(raw_name)) return *name;
   // Without the prefix, the library would take "f" for the type float.
   if (!raw_name.starts_with("_Z") || raw.size() > kLongestName) return std::string(raw_name);
   int status = 0;
@@ -93,7 +95,8 @@ std::string demangle_plain(std::string_view raw_name) {
 }  // namespace
 
 bool is_mangled(std::string_view raw_name) noexcept {
-  return raw_name.starts_with("_Z") || raw_name.starts_with("_R") || is_python_name(raw_name);
+  return raw_name.starts_with("_Z") || raw_name.starts_with("_R") || is_python_name(raw_name) ||
+         (is_microsoft_name(raw_name) && has_microsoft_demangler());
 }
 
 std::string demangle(std::string_view raw_name) {

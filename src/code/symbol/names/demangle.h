@@ -6,7 +6,7 @@
 
 namespace ptkit::code::symbol {
 
-// Demangles names of C++ and Rust (both schemes), and of Python functions (python_name.h). Returns other
+// Demangles names of C++ (also Microsoft's), Rust (both schemes) and Python functions (python_name.h). Returns other
 // names unchanged.
 [[nodiscard]] std::string demangle(std::string_view raw_name);
 // False: demangle() does not change the name.

@@ -6,7 +6,7 @@
 namespace ptkit::code::symbol {
 namespace {
 
-// What demanglers of C++ write that mangled names do not contain. Any other run of letters and underscores in
+// Words of demanglers of C++ that mangled names do not contain. Any other run of letters and underscores in
 // a demangled name is an identifier's, which the mangled name has as it is.
 constexpr std::string_view kWords =
     "abi alias alignof allocator anonymous arg auto basic_iostream basic_istream basic_ostream "
@@ -19,7 +19,15 @@ constexpr std::string_view kWords =
     "reinterpret_cast requires resource restrict __restrict __restrict__ return safe short signed sizeof "
     "static_cast std string struct template temporary this throw thunk TLS to transaction transaction_safe "
     "true type typeid typeinfo typename ul union unnamed unsigned variable vector __vector virtual void "
-    "volatile vtable VTT wchar_t wrapper";
+    "volatile vtable VTT wchar_t wrapper "
+    // Microsoft's.
+    "adjustor atexit cdecl char8_t clrcall closure copy ctor deleting destructor displacement dtor dynamic "
+    "eh "
+    "Class Hierarchy Descriptor fastcall iterator local managed map namespace' pascal private protected "
+    "ptr64 "
+    "public regcall returning RTTI scalar stdcall swift swiftasync thiscall typeof udt unaligned vbase "
+    "vbtable "
+    "vcall vectorcall vftable vtordisp vtordispex";
 
 bool is_word_letter(char letter) noexcept {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || letter == '_';
