@@ -49,12 +49,12 @@ std::uint64_t Cursor::value(std::uint8_t encoding) noexcept {
 
 std::optional<std::uint64_t> Cursor::pointer(std::uint8_t encoding) noexcept {
   if (encoding == kOmitted) return std::nullopt;
-  const std::uint64_t place = address();
+  const std::uint64_t field = address();
   std::uint64_t target = value(encoding);
   const std::uint8_t base = encoding & kBase;
-  const bool is_known = base == 0 || base == kFromPlace;
+  const bool is_known = base == 0 || base == kFromField;
   if (!good_ || target == 0 || !is_known || (encoding & kIndirect) != 0) return std::nullopt;
-  if (base == kFromPlace) target += place;
+  if (base == kFromField) target += field;
   return is_64_bit_ ? target : target & 0xFFFF'FFFF;
 }
 

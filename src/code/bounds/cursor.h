@@ -14,7 +14,7 @@ namespace ptkit::code::bounds {
 inline constexpr std::uint8_t kOmitted = 0xff;
 inline constexpr std::uint8_t kFormat = 0x0f;
 inline constexpr std::uint8_t kBase = 0x70;
-inline constexpr std::uint8_t kFromPlace = 0x10;  // DW_EH_PE_pcrel: relative to the address of the value
+inline constexpr std::uint8_t kFromField = 0x10;  // DW_EH_PE_pcrel: relative to the address of the value
 inline constexpr std::uint8_t kIndirect = 0x80;
 
 // Reads past the end give 0 and make good() false. `address` is the link address of the first byte.

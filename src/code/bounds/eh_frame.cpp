@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "code/bounds/cursor.h"
-#include "code/bounds/places.h"
+#include "code/bounds/file_segments.h"
 
 namespace ptkit::code::bounds {
 namespace {
@@ -75,7 +75,7 @@ class Section {
  private:
   struct Entry {
     Cursor contents;
-    std::uint64_t place = 0;   // offset of the field that refers to the CIE
+    std::uint64_t offset = 0;  // of the field that refers to the CIE
     std::uint64_t common = 0;  // the field: 0 in a CIE, else the distance back to the CIE
     bool is_end = false;
   };
@@ -129,8 +129,8 @@ class Section {
   }
 
   std::optional<FrameEntry> read_frame(Entry& entry) {
-    if (entry.common > entry.place) return std::nullopt;
-    const auto& common = common_at(entry.place - entry.common);
+    if (entry.common > entry.offset) return std::nullopt;
+    const auto& common = common_at(entry.offset - entry.common);
     if (!common) return std::nullopt;
     Cursor& from = entry.contents;
     const auto begin = from.pointer(common->pointers);
@@ -178,10 +178,10 @@ std::vector<FrameEntry> read_frame_entries(const code::image::ElfFile& file) {
   if (section != sections.end())
     return Section(file.contents(*section), section->header.sh_addr, is_64_bit).read(true);
   const auto address = address_in_header(file, is_64_bit);
-  const auto place = address ? Places(file).find(*address) : std::nullopt;
-  if (!place) return {};
+  const auto span = address ? FileSegments(file).find(*address) : std::nullopt;
+  if (!span) return {};
   const base::Bytes bytes =
-      file.bytes().subspan(static_cast<std::size_t>(place->offset), static_cast<std::size_t>(place->left));
+      file.bytes().subspan(static_cast<std::size_t>(span->offset), static_cast<std::size_t>(span->left));
   return Section(bytes, *address, is_64_bit).read(false);
 }
 

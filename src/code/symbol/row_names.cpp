@@ -158,18 +158,18 @@ std::vector<std::string_view> name_lines(const SourceLines& lines, const code::i
 std::vector<std::string> name_inlined(const SourceLines& lines, const code::image::Image& image,
                                       const RowAddresses& rows, std::span<const std::uint8_t> levels,
                                       RowCodes out) {
-  struct Place {
+  struct CodeKey {
     const code::image::CodeView* view = nullptr;
     std::uint64_t ip = 0;
     std::uint8_t level = 0;
-    bool operator==(const Place&) const = default;
+    bool operator==(const CodeKey&) const = default;
   };
-  const auto hash = [](const Place& place) {
+  const auto hash = [](const CodeKey& key) {
     constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
-    return static_cast<std::size_t>(((place.ip ^ reinterpret_cast<std::uintptr_t>(place.view)) * kOdd) ^
-                                    place.level);
+    return static_cast<std::size_t>(((key.ip ^ reinterpret_cast<std::uintptr_t>(key.view)) * kOdd) ^
+                                    key.level);
   };
-  std::unordered_map<Place, std::int32_t, decltype(hash)> known(kLeastSlots, hash);
+  std::unordered_map<CodeKey, std::int32_t, decltype(hash)> known(kLeastSlots, hash);
   NameCodes names;
   RowViews views(image);
   for (std::size_t row = 0; row < rows.ips.size(); ++row) {
@@ -177,12 +177,12 @@ std::vector<std::string> name_inlined(const SourceLines& lines, const code::imag
     if (levels[row] == 0 || !rows.is_known(row)) continue;
     const RowTimes times = times_of(rows, row);
     const code::image::CodeView& first = views.at(rows.spaces[row], times.first);
-    const Place place{&first, rows.ips[row], levels[row]};
-    const auto [found, is_new] = known.emplace(place, kNoName);
+    const CodeKey key{&first, rows.ips[row], levels[row]};
+    const auto [found, is_new] = known.emplace(key, kNoName);
     if (is_new) {
-      const code::image::CodeView* const at = views.with_code(first, times, place.ip);
+      const code::image::CodeView* const at = views.with_code(first, times, key.ip);
       const code::image::CodeView& view = at != nullptr ? *at : first;
-      const std::string_view name = lines.inlined_at(file_at(image, view, place.ip), place.ip, place.level);
+      const std::string_view name = lines.inlined_at(file_at(image, view, key.ip), key.ip, key.level);
       if (!name.empty()) found->second = names.code_of(name);
     }
     out.codes[row] = found->second;

@@ -18,8 +18,7 @@
 namespace ptkit::code::dwarf {
 
 // libdw would open the files itself, whatever they are, and only where the compiler wrote them. So each unit
-// becomes a file of its own in memory, as if it was not split: with the part of .debug_addr that its skeleton
-// has.
+// is rebuilt in memory as an unsplit file, with the part of .debug_addr that its skeleton has.
 class SplitUnits {
  public:
   // `skeletons` and `context` must outlive it.

@@ -11,9 +11,9 @@
 namespace ptkit::code::bounds {
 
 // The loadable segments with bytes in the file. A search by address: a hostile file may have 65,535 of them.
-class Places {
+class FileSegments {
  public:
-  explicit Places(const code::image::ElfFile& file) {
+  explicit FileSegments(const code::image::ElfFile& file) {
     for (const GElf_Phdr& segment : file.segments()) {
       const std::uint64_t size = file.bytes().size();
       if (segment.p_type != PT_LOAD || segment.p_filesz == 0 || segment.p_offset >= size) continue;
@@ -24,18 +24,18 @@ class Places {
     std::ranges::sort(segments_, {}, &Segment::address);
   }
 
-  struct Place {
+  struct FileSpan {
     std::uint64_t offset = 0;
     std::uint64_t left = 0;  // bytes of the segment from there on
     bool executable = false;
   };
-  [[nodiscard]] std::optional<Place> find(std::uint64_t address) const noexcept {
+  [[nodiscard]] std::optional<FileSpan> find(std::uint64_t address) const noexcept {
     const auto above = std::ranges::upper_bound(segments_, address, {}, &Segment::address);
     if (above == segments_.begin()) return std::nullopt;
     const Segment& segment = *std::prev(above);
     const std::uint64_t inside = address - segment.address;
     if (inside >= segment.size) return std::nullopt;
-    return Place{segment.offset + inside, segment.size - inside, segment.executable};
+    return FileSpan{segment.offset + inside, segment.size - inside, segment.executable};
   }
 
  private:
