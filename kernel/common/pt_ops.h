@@ -26,6 +26,7 @@ enum pt_error {
 	PT_E_UNSUPPORTED = -5, /* the processor or the driver lacks it */
 	PT_E_FOREIGN = -6, /* another user has loaded its registers */
 	PT_E_UNIT = -7, /* the trace unit reported an error */
+	PT_E_OWNED = -8, /* the trace unit belongs to another session */
 };
 
 #endif /* PTKIT_COMMON_PT_OPS_H */

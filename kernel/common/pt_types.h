@@ -14,7 +14,10 @@
 #define PT_BIT(position) ((uint64_t)1 << (position))
 
 /* Accesses of what another processor may access meanwhile: once, and as a whole. */
-#define PT_READ_ONCE(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
-#define PT_WRITE_ONCE(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
+#define PT_READ_ONCE(object) __atomic_load_n(&(object), __ATOMIC_RELAXED)
+#define PT_WRITE_ONCE(object, value) __atomic_store_n(&(object), (value), __ATOMIC_RELAXED)
+/* A load that sees the stored value sees all stores before it. */
+#define PT_LOAD_ACQUIRE(object) __atomic_load_n(&(object), __ATOMIC_ACQUIRE)
+#define PT_STORE_RELEASE(object, value) __atomic_store_n(&(object), (value), __ATOMIC_RELEASE)
 
 #endif /* PTKIT_COMMON_PT_TYPES_H */

@@ -13,6 +13,7 @@ static inline int ptkit_errno(int error)
 	case 0:
 		return 0;
 	case PT_E_BUSY:
+	case PT_E_OWNED:
 		return -EBUSY;
 	case PT_E_INVALID:
 		return -EINVAL;

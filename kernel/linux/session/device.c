@@ -108,7 +108,7 @@ static int consume(struct ptkit_session *session, struct ptkit_trace *trace,
 	if (consume->zero || (consume->sideband_tail && !ring))
 		return -EINVAL;
 	if (consume->tail)
-		error = ptkit_units_consume(trace, consume->tail);
+		error = ptkit_errno(pt_units_consume(&ptkit_units, &trace->pt, consume->tail));
 	if (!error && consume->sideband_tail)
 		error = ptkit_errno(pt_ring_consume(&ring->pt, consume->sideband_tail));
 	return error;
@@ -146,14 +146,14 @@ static int take_snapshot(struct ptkit_session *session, struct ptkit_trace *trac
 
 	if (trace->pt.wakes_up)
 		return -EINVAL;
-	error = ptkit_units_pause(trace, 1);
+	error = ptkit_errno(pt_units_pause(&ptkit_units, &trace->pt, 1));
 	ptkit_units_status(trace, &status);
 	snapshot->flags = status.flags;
 	snapshot->position = status.position;
 	if (!error)
 		error = copy_newest(trace, &status, snapshot);
 	if (wanted) {
-		int failed = ptkit_units_resume(trace, 1, false);
+		int failed = ptkit_errno(pt_units_resume(&ptkit_units, &trace->pt, 1, false));
 
 		error = error ? error : failed;
 	}
@@ -175,15 +175,17 @@ static int stop(struct ptkit_session *session, struct ptkit_trace *none, union a
 
 static int pause(struct ptkit_session *session, struct ptkit_trace *none, union argument *argument)
 {
-	int error = ptkit_units_pause(session->traces, session->count);
+	int error = pt_units_pause(&ptkit_units, &session->traces->pt, session->count);
 
 	wake_up_interruptible(&session->wait);
-	return error;
+	return ptkit_errno(error);
 }
 
 static int resume(struct ptkit_session *session, struct ptkit_trace *none, union argument *argument)
 {
-	return ptkit_units_resume(session->traces, session->count, true);
+	struct pt_trace *traces = &session->traces->pt;
+
+	return ptkit_errno(pt_units_resume(&ptkit_units, traces, session->count, true));
 }
 
 #define RIGHTS BIT(0) /* asked again: the file may have been passed on */

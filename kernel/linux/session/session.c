@@ -7,7 +7,7 @@
  *             (make_all)      (begin_following)     (ptkit_sideband_start) (ptkit_units_start)
  *      OPEN ----------> CONFIGURED ----------> FOLLOWING ----------> LISTENING -----> STARTED
  *           <----------            <----------           <----------           <-----
- *             free_all         end_following        ptkit_sideband_stop   ^   ptkit_units_stop
+ *             free_all         end_following        ptkit_sideband_stop   ^   pt_units_stop
  *                                                                         |      |
  *                                                                         +-- STOPPING
  *
@@ -31,6 +31,7 @@
 #include <linux/slab.h>
 #include <linux/topology.h>
 
+#include "machine/errors.h"
 #include "session/config.h"
 #include "session/probes.h"
 #include "session/session.h"
@@ -263,7 +264,7 @@ static int begin_tracing(struct ptkit_session *session)
 /* STARTED or STOPPING to LISTENING, or to STOPPING if a unit could not be stopped. */
 static void end_tracing(struct ptkit_session *session)
 {
-	bool any = ptkit_units_any_started(session->traces, session->count);
+	bool any = pt_units_any_started(&ptkit_units, &session->traces->pt, session->count);
 
 	set_state(session, any ? PTKIT_SESSION_STOPPING : PTKIT_SESSION_LISTENING);
 }
@@ -307,7 +308,7 @@ int ptkit_session_stop(struct ptkit_session *session)
 
 	if (!owns_units(session))
 		return -EINVAL;
-	error = ptkit_units_stop(session->traces, session->count);
+	error = ptkit_errno(pt_units_stop(&ptkit_units, &session->traces->pt, session->count));
 	end_tracing(session);
 	wind_down(session);
 	return error;
@@ -316,7 +317,7 @@ int ptkit_session_stop(struct ptkit_session *session)
 void ptkit_session_close(struct ptkit_session *session)
 {
 	if (owns_units(session)) {
-		ptkit_units_give_up(session->traces, session->count);
+		pt_units_give_up(&ptkit_units, &session->traces->pt, session->count);
 		end_tracing(session);
 		wind_down(session);
 	}

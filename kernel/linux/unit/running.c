@@ -5,7 +5,10 @@
  * perf and KVM use the same registers. perf keeps a copy of some of them, and does not write those
  * that its copy says are right. It does not look whether TraceEn is set.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/percpu.h>
+#include <linux/printk.h>
 
 #include <asm/nmi.h>
 #include <asm/tsc.h>
@@ -47,7 +50,7 @@ static void start(struct ptkit_trace *trace)
 }
 
 /* Frees room, and continues tracing. No other handler moves the index of Branch Trace Store. */
-static void turn_over(struct ptkit_trace *trace)
+static void switch_buffer(struct ptkit_trace *trace)
 {
 	struct pt_unit *unit = this_cpu_ptr(&units);
 
@@ -64,7 +67,7 @@ static void turn_over(struct ptkit_trace *trace)
 
 static void take_interrupt(struct ptkit_trace *trace)
 {
-	turn_over(trace);
+	switch_buffer(trace);
 	if (!trace->pt.running)
 		this_cpu_write(guards.trace, NULL);
 	irq_work_queue(&trace->work);
@@ -173,6 +176,7 @@ void ptkit_trace_free(struct ptkit_trace *trace)
 {
 	irq_work_sync(&trace->work);
 	if (trace->pt.running) {
+		pr_err("CPU %u cannot be stopped: its buffer stays\n", trace->cpu);
 		ptkit_memory_abandon(&trace->pt.memory);
 		ptkit_bts_abandon(trace);
 		return;

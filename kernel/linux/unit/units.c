@@ -19,7 +19,6 @@
 #include <linux/sched.h>
 #include <linux/smp.h>
 
-#include "common/pt_unit.h"
 #include "follow/follow.h"
 #include "machine/caps.h"
 #include "machine/errors.h"
@@ -49,7 +48,7 @@ static bool claim(struct ptkit_trace *trace, unsigned int cpu)
 
 static bool may_run(const struct ptkit_trace *trace, const struct task_struct *task)
 {
-	/* Pairs with acquire() and go_on(), which write the other members before. */
+	/* Pairs with load() of pt_units.c, which writes the other members before. */
 	if (!smp_load_acquire(&trace->pt.wanted) || trace->pt.running || trace->pt.error)
 		return false;
 	if (trace->pt.full && !trace->pt.wakes_up)
@@ -125,17 +124,15 @@ static int call(struct ptkit_trace *trace, smp_call_func_t function)
 	return 0;
 }
 
-static int load(struct ptkit_trace *trace)
+static void load(struct pt_trace *pt)
 {
-	call(trace, enter_here);
-	return ptkit_errno(trace->pt.error);
+	call(container_of(pt, struct ptkit_trace, pt), enter_here);
 }
 
 /* On a processor that is offline, go_offline() has stopped the trace. */
-static void unload(struct ptkit_trace *trace)
+static void unload(struct pt_trace *pt)
 {
-	WRITE_ONCE(trace->pt.wanted, false);
-	call(trace, leave_here);
+	call(container_of(pt, struct ptkit_trace, pt), leave_here);
 }
 
 /* A trace that goes with a task may come to any processor. */
@@ -151,64 +148,31 @@ static void on_each_unit(const struct ptkit_trace *trace, void (*function)(unsig
 		function(cpu);
 }
 
-static void disown(struct ptkit_trace *trace)
+static int own(struct pt_trace *pt)
 {
+	struct ptkit_trace *trace = container_of(pt, struct ptkit_trace, pt);
+
+	if (!trace->roams && !claim(trace, trace->cpu))
+		return PT_E_OWNED;
+	on_each_unit(trace, ptkit_reserve);
+	trace->reported = U64_MAX;
+	return 0;
+}
+
+static void disown(struct pt_trace *pt)
+{
+	struct ptkit_trace *trace = container_of(pt, struct ptkit_trace, pt);
+
 	on_each_unit(trace, ptkit_unreserve);
 	/* Readers of the owner run on that processor: an offline one has no reader. */
 	if (call(trace, disown_here))
 		per_cpu(unit_owner, trace->cpu) = NULL;
 }
 
-static int release(struct ptkit_trace *trace)
+/* Context switches start and stop the trace. */
+static bool is_shared(const struct pt_trace *pt)
 {
-	unload(trace);
-	if (trace->pt.running)
-		return -EIO;
-	disown(trace);
-	trace->pt.started = false;
-	return 0;
-}
-
-/*
- * Stops all started traces; returns the first error. A trace that cannot be stopped stays started.
- */
-static int release_all(struct ptkit_trace *traces, unsigned int count)
-{
-	unsigned int i;
-	int error = 0;
-
-	for (i = 0; i < count; i++) {
-		int failed = traces[i].pt.started ? release(&traces[i]) : 0;
-
-		error = error ? error : failed;
-	}
-	return error;
-}
-
-bool ptkit_units_any_started(const struct ptkit_trace *traces, unsigned int count)
-{
-	unsigned int i;
-
-	for (i = 0; i < count; i++) {
-		if (traces[i].pt.started)
-			return true;
-	}
-	return false;
-}
-
-static int acquire(struct ptkit_trace *trace, const struct pt_state *state)
-{
-	if (!trace->roams && !claim(trace, trace->cpu))
-		return -EBUSY;
-	trace->pt.started = true;
-	on_each_unit(trace, ptkit_reserve);
-	trace->reported = U64_MAX;
-	trace->pt.state = *state;
-	trace->pt.error = pt_unit_reset(&trace->pt);
-	if (trace->pt.error)
-		return ptkit_errno(trace->pt.error);
-	smp_store_release(&trace->pt.wanted, true); /* pairs with may_run() */
-	return load(trace);
+	return container_of(pt, const struct ptkit_trace, pt)->follow || pt->bts;
 }
 
 static void lock_units(void)
@@ -222,6 +186,17 @@ static void unlock_units(void)
 	mutex_unlock(&units_lock);
 	cpus_read_unlock();
 }
+
+const struct pt_units ptkit_units = {
+	.stride = sizeof(struct ptkit_trace),
+	.lock = lock_units,
+	.unlock = unlock_units,
+	.own = own,
+	.disown = disown,
+	.load = load,
+	.unload = unload,
+	.is_shared = is_shared,
+};
 
 static bool is_refused(const struct ptkit_trace *trace)
 {
@@ -243,7 +218,7 @@ static bool all_are_refused(const struct ptkit_trace *traces, unsigned int count
 int ptkit_units_start(struct ptkit_trace *traces, unsigned int count, const struct pt_state *state)
 {
 	unsigned int i;
-	int error = 0;
+	int error;
 
 	/* This may take long: other sessions have to go on. */
 	for (i = 0; i < count; i++) {
@@ -251,82 +226,11 @@ int ptkit_units_start(struct ptkit_trace *traces, unsigned int count, const stru
 		if (error)
 			return error;
 	}
-	lock_units();
-	for (i = 0; i < count && !error; i++)
-		error = acquire(&traces[i], state);
-	if (!error && all_are_refused(traces, count))
-		error = -EBUSY;
-	if (error)
-		release_all(traces, count);
-	unlock_units();
-	return error;
-}
-
-int ptkit_units_stop(struct ptkit_trace *traces, unsigned int count)
-{
-	int error;
-
-	lock_units();
-	error = release_all(traces, count);
-	unlock_units();
-	return error;
-}
-
-int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count)
-{
-	unsigned int i;
-	int error = 0;
-
-	lock_units();
-	for (i = 0; i < count; i++) {
-		unload(&traces[i]);
-		if (!error)
-			error = ptkit_errno(traces[i].pt.error);
-	}
-	unlock_units();
-	return error;
-}
-
-static int go_on(struct ptkit_trace *trace, bool restart)
-{
-	/* Context switches start and stop the trace: stop it before its state is changed. */
-	if (restart && (trace->follow || trace->pt.bts) && trace->pt.wanted)
-		unload(trace);
-	if (restart && !trace->pt.running) {
-		trace->pt.state.status = pt_status_restarted(trace->pt.state.status);
-		trace->pt.error = 0;
-	}
-	smp_store_release(&trace->pt.wanted, true); /* pairs with may_run() */
-	return load(trace);
-}
-
-int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool restart)
-{
-	unsigned int i;
-	int error = 0;
-
-	lock_units();
-	for (i = 0; i < count; i++) {
-		int failed = go_on(&traces[i], restart);
-
-		if (!error)
-			error = failed;
-	}
-	unlock_units();
-	return error;
-}
-
-int ptkit_units_consume(struct ptkit_trace *trace, u64 tail)
-{
-	int error;
-
-	lock_units();
-	error = ptkit_errno(pt_trace_consume(&trace->pt, tail));
-	/* A trace that runs reads the tail at the next interrupt. */
-	if (!error && trace->pt.wanted && !trace->pt.error)
-		error = load(trace);
-	unlock_units();
-	return error;
+	error = ptkit_errno(pt_units_start(&ptkit_units, &traces->pt, count, state, NULL));
+	if (error || !all_are_refused(traces, count))
+		return error;
+	pt_units_stop(&ptkit_units, &traces->pt, count);
+	return -EBUSY;
 }
 
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
@@ -363,8 +267,11 @@ static int come_online(unsigned int cpu)
 	ptkit_reserve_renew(cpu);
 	this_cpu_write(unit_usable, true);
 	trace = per_cpu(unit_owner, cpu);
-	if (trace && trace->pt.wanted && load(trace))
-		wake_up_interruptible(trace->wait);
+	if (trace && trace->pt.wanted) {
+		load(&trace->pt);
+		if (trace->pt.error)
+			wake_up_interruptible(trace->wait);
+	}
 	mutex_unlock(&units_lock);
 	return 0;
 }
@@ -390,22 +297,6 @@ static int go_offline(unsigned int cpu)
 	ptkit_reserve_drop(cpu);
 	mutex_unlock(&units_lock);
 	return 0;
-}
-
-void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count)
-{
-	unsigned int i;
-
-	lock_units();
-	release_all(traces, count);
-	for (i = 0; i < count; i++) {
-		if (!traces[i].pt.started)
-			continue;
-		pr_err("CPU %u cannot be stopped: its buffer stays\n", traces[i].cpu);
-		disown(&traces[i]);
-		traces[i].pt.started = false;
-	}
-	unlock_units();
 }
 
 bool ptkit_units_any_owner(void)

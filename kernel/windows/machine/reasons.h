@@ -15,6 +15,8 @@ static inline uint32_t ptkit_reason(int error)
 	case PT_E_BUSY:
 	case PT_E_FOREIGN:
 		return PTKIT_REASON_OWNER;
+	case PT_E_OWNED:
+		return PTKIT_REASON_SESSION;
 	case PT_E_INVALID:
 		return PTKIT_REASON_FIELD;
 	case PT_E_UNSUPPORTED:

@@ -7,6 +7,7 @@
 #include "common/pt_topa.h"
 #include "machine/caps.h"
 #include "machine/machine.h"
+#include "machine/reasons.h"
 #include "session/config.h"
 #include "unit/memory.h"
 #include "unit/running.h"
@@ -89,14 +90,18 @@ static uint32_t stop(struct ptkit_session *session, struct call *call)
 
 static uint32_t pause(struct ptkit_session *session, struct call *call)
 {
+	struct pt_trace *traces = &session->traces->pt;
+
 	UNREFERENCED_PARAMETER(call);
-	return ptkit_units_pause(session->traces, session->count);
+	return ptkit_reason(pt_units_pause(&ptkit_units, traces, session->count));
 }
 
 static uint32_t resume(struct ptkit_session *session, struct call *call)
 {
+	struct pt_trace *traces = &session->traces->pt;
+
 	UNREFERENCED_PARAMETER(call);
-	return ptkit_units_resume(session->traces, session->count, true);
+	return ptkit_reason(pt_units_resume(&ptkit_units, traces, session->count, true));
 }
 
 static uint32_t read_status(struct ptkit_session *session, struct call *call)
@@ -130,7 +135,7 @@ static uint32_t consume(struct ptkit_session *session, struct call *call)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_consume, zero));
 	call->cpu = consume->cpu;
 	if (consume->tail)
-		reason = ptkit_units_consume(trace, consume->tail);
+		reason = ptkit_reason(pt_units_consume(&ptkit_units, &trace->pt, consume->tail));
 	if (reason) {
 		call->field = FIELD_OFFSET(struct ptkit_consume, tail);
 		return reason;
@@ -224,12 +229,12 @@ static uint32_t take_snapshot(struct ptkit_session *session, struct call *call)
 		return PTKIT_REASON_STATE;
 	call->cpu = trace->cpu;
 	wanted = trace->pt.wanted;
-	reason = ptkit_units_pause(trace, 1);
+	reason = ptkit_reason(pt_units_pause(&ptkit_units, &trace->pt, 1));
 	ptkit_units_status(trace, &status);
 	if (!reason)
 		copy_newest(trace, &status, call);
 	if (wanted) {
-		uint32_t failed = ptkit_units_resume(trace, 1, false);
+		uint32_t failed = ptkit_reason(pt_units_resume(&ptkit_units, &trace->pt, 1, false));
 
 		reason = reason ? reason : failed;
 	}

@@ -4,6 +4,7 @@
 #include "common/pt_branches.h"
 #include "machine/machine.h"
 #include "machine/pool.h"
+#include "machine/reasons.h"
 #include "session/config.h"
 #include "sideband/system.h"
 #include "unit/memory.h"
@@ -148,14 +149,11 @@ uint32_t ptkit_session_configure(struct ptkit_session *session, struct ptkit_win
 /* STARTED or STOPPING to CONFIGURED, or to STOPPING if a unit could not be stopped. */
 static void end_tracing(struct ptkit_session *session)
 {
-	uint32_t i;
+	bool any = pt_units_any_started(&ptkit_units, &session->traces->pt, session->count);
 
-	session->state = PTKIT_SESSION_CONFIGURED;
-	for (i = 0; i < session->count; i++) {
-		if (session->traces[i].pt.started)
-			session->state = PTKIT_SESSION_STOPPING;
-	}
-	if (session->state == PTKIT_SESSION_CONFIGURED)
+	KeFlushQueuedDpcs(); /* ticks of the traces */
+	session->state = any ? PTKIT_SESSION_STOPPING : PTKIT_SESSION_CONFIGURED;
+	if (!any)
 		ptkit_sideband_stop(&session->sideband);
 }
 
@@ -190,7 +188,7 @@ uint32_t ptkit_session_stop(struct ptkit_session *session)
 
 	if (!owns_units(session))
 		return PTKIT_REASON_STATE;
-	reason = ptkit_units_stop(session->traces, session->count);
+	reason = ptkit_reason(pt_units_stop(&ptkit_units, &session->traces->pt, session->count));
 	end_tracing(session);
 	ptkit_report(&session->waiter, PTKIT_EVENT_STOPPED);
 	return reason;
@@ -199,7 +197,7 @@ uint32_t ptkit_session_stop(struct ptkit_session *session)
 void ptkit_session_close(struct ptkit_session *session)
 {
 	if (owns_units(session)) {
-		ptkit_units_give_up(session->traces, session->count);
+		pt_units_give_up(&ptkit_units, &session->traces->pt, session->count);
 		end_tracing(session);
 	}
 	ptkit_waiter_end(&session->waiter);

@@ -76,7 +76,7 @@ static void report_data(struct ptkit_trace *trace, bool ends)
 }
 
 /* Hands what was recorded over, and continues tracing. */
-static void hand_over(struct ptkit_trace *trace)
+static void switch_buffer(struct ptkit_trace *trace)
 {
 	/* Without a PMU there is no interrupt to acknowledge. */
 	stop(trace, trace->pt.wakes_up);
@@ -97,7 +97,7 @@ static void handle_interrupt(void)
 	if (!trace)
 		return;
 	if (pt_unit_interrupts(&units[cpu].pt, &trace->pt))
-		hand_over(trace);
+		switch_buffer(trace);
 	else if (re_arm)
 		ptkit_machine.arm_interrupt();
 }
@@ -126,7 +126,7 @@ void ptkit_halt(struct ptkit_trace *trace)
 }
 
 /*
- * With wake-ups the trace is always handed over: then a swallowed interrupt costs no packets, and a
+ * With wake-ups the buffer is always switched: then a swallowed interrupt costs no packets, and a
  * machine where the interrupt comes once only needs none.
  */
 static bool needs_service(const struct ptkit_trace *trace)
@@ -144,7 +144,7 @@ static bool needs_service(const struct ptkit_trace *trace)
 void ptkit_serve(struct ptkit_trace *trace)
 {
 	if (trace->pt.running && needs_service(trace))
-		hand_over(trace);
+		switch_buffer(trace);
 }
 
 bool ptkit_is_live(struct ptkit_trace *trace)

@@ -8,7 +8,6 @@
  */
 #include "unit/units.h"
 
-#include "common/pt_unit.h"
 #include "machine/machine.h"
 #include "machine/pool.h"
 #include "machine/reasons.h"
@@ -66,17 +65,20 @@ static void disown_here(void *context)
 		owners[trace->cpu] = NULL;
 }
 
-static uint32_t load(struct ptkit_trace *trace)
+static struct ptkit_trace *trace_of(struct pt_trace *pt)
 {
-	if (!asleep)
-		ptkit_machine.call(trace->cpu, run_here, trace);
-	return ptkit_reason(trace->pt.error);
+	return CONTAINING_RECORD(pt, struct ptkit_trace, pt);
 }
 
-static void unload(struct ptkit_trace *trace)
+static void load(struct pt_trace *pt)
 {
-	trace->pt.wanted = false;
-	ptkit_machine.call(trace->cpu, halt_here, trace);
+	if (!asleep)
+		ptkit_machine.call(trace_of(pt)->cpu, run_here, trace_of(pt));
+}
+
+static void unload(struct pt_trace *pt)
+{
+	ptkit_machine.call(trace_of(pt)->cpu, halt_here, trace_of(pt));
 }
 
 static VOID NTAPI tick(struct _KDPC *dpc, PVOID context, PVOID first, PVOID second)
@@ -101,6 +103,7 @@ void ptkit_trace_init(struct ptkit_trace *trace, uint32_t cpu, struct ptkit_wait
 void ptkit_trace_free(struct ptkit_trace *trace)
 {
 	if (trace->pt.running) {
+		DbgPrint("ptkit: CPU %u cannot be stopped: its buffer stays\n", trace->cpu);
 		abandoned = true;
 		pt_topa_silence(&trace->pt.memory.topa);
 		return;
@@ -116,130 +119,49 @@ static void start_timer(struct ptkit_trace *trace)
 	KeSetTimerEx(&trace->timer, due, TICK_MS, &trace->tick);
 }
 
-static uint32_t acquire(struct ptkit_trace *trace, const struct pt_state *state)
+static int own(struct pt_trace *pt)
 {
+	struct ptkit_trace *trace = trace_of(pt);
+
 	if (owners[trace->cpu])
-		return PTKIT_REASON_SESSION;
+		return PT_E_OWNED;
 	owners[trace->cpu] = trace;
-	trace->pt.started = true;
-	trace->pt.state = *state;
-	trace->pt.error = pt_unit_reset(&trace->pt);
-	if (trace->pt.error)
-		return ptkit_reason(trace->pt.error);
 	trace->reported = 0;
-	trace->pt.wanted = true;
 	start_timer(trace);
-	return load(trace);
+	return 0;
 }
 
-static uint32_t release(struct ptkit_trace *trace)
+static void disown(struct pt_trace *pt)
 {
-	unload(trace);
-	if (trace->pt.running)
-		return PTKIT_REASON_FAULT;
+	struct ptkit_trace *trace = trace_of(pt);
+
 	KeCancelTimer(&trace->timer);
 	ptkit_machine.call(trace->cpu, disown_here, trace);
-	trace->pt.started = false;
-	return PTKIT_REASON_NONE;
 }
 
-/* Stops all started traces; returns the first error. One that cannot be stopped stays started. */
-static uint32_t release_all(struct ptkit_trace *traces, uint32_t count)
-{
-	uint32_t reason = PTKIT_REASON_NONE;
-	uint32_t i;
-
-	for (i = 0; i < count; i++) {
-		uint32_t failed = traces[i].pt.started ? release(&traces[i]) : PTKIT_REASON_NONE;
-
-		reason = reason ? reason : failed;
-	}
-	KeFlushQueuedDpcs();
-	return reason;
-}
+const struct pt_units ptkit_units = {
+	.stride = sizeof(struct ptkit_trace),
+	.lock = lock_units,
+	.unlock = unlock_units,
+	.own = own,
+	.disown = disown,
+	.load = load,
+	.unload = unload,
+};
 
 uint32_t ptkit_units_start(struct ptkit_trace *traces, uint32_t count, const struct pt_state *state,
 			   uint32_t *failed)
 {
-	uint32_t reason = PTKIT_REASON_NONE;
+	uint32_t tried;
 	uint32_t i;
+	int error;
 
 	/* This may take long: other sessions have to go on. */
 	for (i = 0; i < count; i++)
 		ptkit_memory_clear(&traces[i]);
-	lock_units();
-	for (i = 0; i < count && !reason; i++) {
-		reason = acquire(&traces[i], state);
-		*failed = traces[i].cpu;
-	}
-	if (reason)
-		release_all(traces, count);
-	unlock_units();
-	return reason;
-}
-
-uint32_t ptkit_units_stop(struct ptkit_trace *traces, uint32_t count)
-{
-	uint32_t reason;
-
-	lock_units();
-	reason = release_all(traces, count);
-	unlock_units();
-	return reason;
-}
-
-uint32_t ptkit_units_pause(struct ptkit_trace *traces, uint32_t count)
-{
-	uint32_t reason = PTKIT_REASON_NONE;
-	uint32_t i;
-
-	lock_units();
-	for (i = 0; i < count; i++) {
-		unload(&traces[i]);
-		reason = reason ? reason : ptkit_reason(traces[i].pt.error);
-	}
-	unlock_units();
-	return reason;
-}
-
-static uint32_t go_on(struct ptkit_trace *trace, bool restart)
-{
-	if (restart && trace->pt.wanted)
-		unload(trace);
-	if (restart && !trace->pt.running) {
-		trace->pt.state.status = pt_status_restarted(trace->pt.state.status);
-		trace->pt.error = 0;
-	}
-	trace->pt.wanted = true;
-	return load(trace);
-}
-
-uint32_t ptkit_units_resume(struct ptkit_trace *traces, uint32_t count, bool restart)
-{
-	uint32_t reason = PTKIT_REASON_NONE;
-	uint32_t i;
-
-	lock_units();
-	for (i = 0; i < count; i++) {
-		uint32_t failed = go_on(&traces[i], restart);
-
-		reason = reason ? reason : failed;
-	}
-	unlock_units();
-	return reason;
-}
-
-uint32_t ptkit_units_consume(struct ptkit_trace *trace, uint64_t tail)
-{
-	uint32_t reason;
-
-	lock_units();
-	reason = ptkit_reason(pt_trace_consume(&trace->pt, tail));
-	/* A trace that runs reads the tail at the next interrupt or tick. */
-	if (!reason && trace->pt.wanted && !trace->pt.error)
-		reason = load(trace);
-	unlock_units();
-	return reason;
+	error = pt_units_start(&ptkit_units, &traces->pt, count, state, &tried);
+	*failed = traces[tried - 1].cpu;
+	return ptkit_reason(error);
 }
 
 struct status_request {
@@ -264,24 +186,6 @@ void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
 	unlock_units();
 }
 
-void ptkit_units_give_up(struct ptkit_trace *traces, uint32_t count)
-{
-	uint32_t i;
-
-	lock_units();
-	release_all(traces, count);
-	for (i = 0; i < count; i++) {
-		if (!traces[i].pt.started)
-			continue;
-		DbgPrint("ptkit: CPU %u cannot be stopped: its buffer stays\n", traces[i].cpu);
-		KeCancelTimer(&traces[i].timer);
-		ptkit_machine.call(traces[i].cpu, disown_here, &traces[i]);
-		traces[i].pt.started = false;
-	}
-	KeFlushQueuedDpcs();
-	unlock_units();
-}
-
 void ptkit_units_sleep(void)
 {
 	uint32_t cpu;
@@ -303,7 +207,7 @@ void ptkit_units_wake_up(void)
 	asleep = false;
 	for (cpu = 0; cpu < ptkit_machine.cpu_count(); cpu++) {
 		if (owners[cpu])
-			load(owners[cpu]);
+			load(&owners[cpu]->pt);
 	}
 	unlock_units();
 }

@@ -156,7 +156,7 @@ def test_interrupts_that_perf_took_are_noticed(recorded: Recorded) -> None:
     It looked before perf's handler, too, so the interrupt came in between.
     """
     code = DriverCode(recorded.trace(FULL), recorded.executed(FULL, 0))
-    taken = code.entries("turn_over")
+    taken = code.entries("switch_buffer")
     # The compiler is free to make these functions a part of others.
     callers = np.array([code.caller(entry, ("take_interrupt", "take_early")) for entry in taken.tolist()])
     noticed = taken[callers == "handle_taken_interrupt"]
