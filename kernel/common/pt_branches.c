@@ -5,9 +5,9 @@
 
 #define RECORD_BYTES ((uint64_t)sizeof(struct pt_bts_record))
 
-static uint64_t address_of(const void *place)
+static uint64_t address_of(const void *object)
 {
-	return (uint64_t)(uintptr_t)place;
+	return (uint64_t)(uintptr_t)object;
 }
 
 static uint64_t smaller(uint64_t one, uint64_t other)
@@ -120,7 +120,7 @@ bool pt_branches_make_room(struct pt_trace *trace)
 }
 
 /* Where the next record goes. The processor may leave the index at the end of a ring. */
-static uint64_t place_of(const struct pt_bts *bts)
+static uint64_t next_address(const struct pt_bts *bts)
 {
 	const struct pt_ds_area *area = &bts->area;
 	bool wraps = !bts->reserve && area->bts_index == area->bts_maximum;
@@ -131,12 +131,12 @@ static uint64_t place_of(const struct pt_bts *bts)
 static void put_mark(const struct pt_unit *unit, struct pt_bts *bts,
 		     const struct ptkit_branch_mark *thread)
 {
-	struct ptkit_branch_mark *mark = (void *)(uintptr_t)place_of(bts);
+	struct ptkit_branch_mark *mark = (void *)(uintptr_t)next_address(bts);
 
 	*mark = *thread;
 	mark->tsc = unit->ticks();
 	bts->area.bts_index = address_of(mark + 1);
-	bts->area.bts_index = place_of(bts);
+	bts->area.bts_index = next_address(bts);
 }
 
 static void put_end_mark(const struct pt_unit *unit, struct pt_bts *bts)

@@ -3,29 +3,29 @@
 
 #include "pt_ops.h"
 
-/* A reader that sees a head sees the records before it; a writer that sees a tail may overwrite. */
-#define ACQUIRE(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
-#define RELEASE(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
-
+/*
+ * A reader that sees a head sees the records before it. A writer that sees a tail may overwrite the
+ * records before it.
+ */
 void pt_ring_reset(struct pt_ring *ring)
 {
 	__builtin_memset(ring->data, 0, ring->bytes);
 	ring->tail = 0;
 	ring->lost = 0;
 	ring->unreported = 0;
-	RELEASE(ring->head, 0);
+	PT_STORE_RELEASE(ring->head, 0);
 }
 
 /* Copies to the head; wraps at the end of the ring. */
 static void put(struct pt_ring *ring, const struct ptkit_record *record)
 {
-	uint64_t place = ring->head & (ring->bytes - 1);
-	uint64_t behind = ring->bytes - place;
-	uint64_t first = record->size < behind ? record->size : behind;
+	uint64_t offset = ring->head & (ring->bytes - 1);
+	uint64_t rest = ring->bytes - offset;
+	uint64_t first = record->size < rest ? record->size : rest;
 
-	__builtin_memcpy(ring->data + place, record, first);
+	__builtin_memcpy(ring->data + offset, record, first);
 	__builtin_memcpy(ring->data, (const uint8_t *)record + first, record->size - first);
-	RELEASE(ring->head, ring->head + record->size);
+	PT_STORE_RELEASE(ring->head, ring->head + record->size);
 }
 
 /* Writes a LOST record of the records that found no room. It has the time of the next record. */
@@ -50,7 +50,7 @@ static bool has_quarter(const struct pt_ring *ring, uint64_t head, uint64_t tail
 
 bool pt_ring_write(struct pt_ring *ring, const struct ptkit_record *record)
 {
-	uint64_t tail = ACQUIRE(ring->tail);
+	uint64_t tail = PT_LOAD_ACQUIRE(ring->tail);
 	uint64_t before = ring->head;
 	uint64_t needed = record->size;
 
@@ -68,20 +68,20 @@ bool pt_ring_write(struct pt_ring *ring, const struct ptkit_record *record)
 
 int pt_ring_consume(struct pt_ring *ring, uint64_t tail)
 {
-	if (tail < ring->tail || tail > ACQUIRE(ring->head))
+	if (tail < ring->tail || tail > PT_LOAD_ACQUIRE(ring->head))
 		return PT_E_INVALID;
-	RELEASE(ring->tail, tail);
+	PT_STORE_RELEASE(ring->tail, tail);
 	return 0;
 }
 
 bool pt_ring_is_readable(const struct pt_ring *ring)
 {
-	return ring->data && has_quarter(ring, ACQUIRE(ring->head), PT_READ_ONCE(ring->tail));
+	return ring->data && has_quarter(ring, PT_LOAD_ACQUIRE(ring->head), PT_READ_ONCE(ring->tail));
 }
 
 void pt_ring_status(const struct pt_ring *ring, struct ptkit_status *status)
 {
-	status->sideband_head = ACQUIRE(ring->head);
+	status->sideband_head = PT_LOAD_ACQUIRE(ring->head);
 	status->sideband_tail = PT_READ_ONCE(ring->tail);
 	status->sideband_lost = PT_READ_ONCE(ring->lost);
 }

@@ -196,7 +196,7 @@ struct ptkit_status {
 struct ptkit_consume {
   uint32_t cpu;
   uint32_t zero;
-  uint64_t tail;          /* from the last one to ptkit_status.head; the byte's place is tail % data_bytes;
+  uint64_t tail;          /* from the last one to ptkit_status.head; the byte's offset is tail % data_bytes;
                              0: as before */
   uint64_t sideband_tail; /* the same for the sideband ring */
 };

@@ -39,14 +39,14 @@ void ptkit_ring_free(struct ptkit_ring *ring)
 int ptkit_ring_map(const struct ptkit_ring *ring, struct vm_area_struct *vma)
 {
 	unsigned long address;
-	const u8 *place = ring->pt.data;
+	const u8 *page = ring->pt.data;
 
 	for (address = vma->vm_start; address < vma->vm_end; address += PAGE_SIZE) {
-		int error = vm_insert_page(vma, address, vmalloc_to_page(place));
+		int error = vm_insert_page(vma, address, vmalloc_to_page(page));
 
 		if (error)
 			return error;
-		place += PAGE_SIZE;
+		page += PAGE_SIZE;
 	}
 	return 0;
 }

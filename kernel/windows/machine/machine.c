@@ -117,12 +117,12 @@ static uint32_t cpu_here(void)
 	return KeGetCurrentProcessorNumberEx(NULL);
 }
 
-static PROCESSOR_NUMBER cpu_place(uint32_t cpu)
+static PROCESSOR_NUMBER cpu_number(uint32_t cpu)
 {
-	PROCESSOR_NUMBER place = {0};
+	PROCESSOR_NUMBER number = {0};
 
-	KeGetProcessorNumberFromIndex(cpu, &place);
-	return place;
+	KeGetProcessorNumberFromIndex(cpu, &number);
+	return number;
 }
 
 static void call_here(ptkit_function function, void *context)
@@ -137,10 +137,10 @@ static void call_here(ptkit_function function, void *context)
 
 static void call(uint32_t cpu, ptkit_function function, void *context)
 {
-	PROCESSOR_NUMBER place = cpu_place(cpu);
+	PROCESSOR_NUMBER number = cpu_number(cpu);
 	GROUP_AFFINITY wanted = {
-		.Group = place.Group,
-		.Mask = (KAFFINITY)1 << place.Number,
+		.Group = number.Group,
+		.Mask = (KAFFINITY)1 << number.Number,
 	};
 	GROUP_AFFINITY before;
 
@@ -149,7 +149,7 @@ static void call(uint32_t cpu, ptkit_function function, void *context)
 	KeRevertToUserGroupAffinityThread(&before);
 }
 
-/* The HAL calls it for each interrupt of performance monitoring, in place of its own handler. */
+/* The HAL calls it for each interrupt of performance monitoring, instead of its own handler. */
 static VOID NTAPI on_interrupt(struct _KTRAP_FRAME *frame)
 {
 	UNREFERENCED_PARAMETER(frame);
@@ -213,7 +213,7 @@ const struct ptkit_machine ptkit_machine = {
 	.system_flags = system_flags,
 	.cpu_count = cpu_count,
 	.cpu_here = cpu_here,
-	.cpu_place = cpu_place,
+	.cpu_number = cpu_number,
 	.call = call,
 	.call_here = call_here,
 	.take_interrupts = take_interrupts,

@@ -20,7 +20,7 @@ struct ptkit_machine {
 	/* Processors are numbered from 0, over all groups. */
 	uint32_t (*cpu_count)(void); /* at most PTKIT_MOST_CPUS, and always the same */
 	uint32_t (*cpu_here)(void); /* of the caller, which does not move */
-	PROCESSOR_NUMBER (*cpu_place)(uint32_t cpu); /* its group, and its number there */
+	PROCESSOR_NUMBER (*cpu_number)(uint32_t cpu); /* its group, and its number there */
 
 	/*
 	 * Runs a function with interrupts off, and waits for it. While it runs, nothing else of the

@@ -31,10 +31,10 @@ void ptkit_limits_make(struct pt_config_limits *limits)
 		limits->features = 0;
 }
 
-static bool affinity_has(const struct ptkit_windows_config *config, PROCESSOR_NUMBER place)
+static bool affinity_has(const struct ptkit_windows_config *config, PROCESSOR_NUMBER number)
 {
-	return place.Group < PTKIT_MOST_GROUPS &&
-	       (config->affinity[place.Group] >> place.Number & 1);
+	return number.Group < PTKIT_MOST_GROUPS &&
+	       (config->affinity[number.Group] >> number.Number & 1);
 }
 
 bool ptkit_config_has_cpu(const struct ptkit_windows_config *config, uint32_t cpu)
@@ -43,7 +43,7 @@ bool ptkit_config_has_cpu(const struct ptkit_windows_config *config, uint32_t cp
 	case PTKIT_TARGET_CPU:
 		return cpu == config->config.cpu;
 	case PTKIT_TARGET_AFFINITY:
-		return affinity_has(config, ptkit_machine.cpu_place(cpu));
+		return affinity_has(config, ptkit_machine.cpu_number(cpu));
 	default:
 		return true;
 	}
@@ -58,12 +58,12 @@ static bool affinity_is_valid(const struct ptkit_windows_config *config)
 
 	RtlCopyMemory(unknown, config->affinity, sizeof(unknown));
 	for (i = 0; i < ptkit_machine.cpu_count(); i++) {
-		PROCESSOR_NUMBER place = ptkit_machine.cpu_place(i);
+		PROCESSOR_NUMBER number = ptkit_machine.cpu_number(i);
 
-		if (!affinity_has(config, place))
+		if (!affinity_has(config, number))
 			continue;
 		any = true;
-		unknown[place.Group] &= ~(1ULL << place.Number);
+		unknown[number.Group] &= ~(1ULL << number.Number);
 	}
 	for (i = 0; i < PTKIT_MOST_GROUPS; i++)
 		any = any && !unknown[i];

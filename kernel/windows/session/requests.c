@@ -63,13 +63,13 @@ static uint32_t describe_buffer(struct ptkit_session *session, struct call *call
 {
 	struct ptkit_windows_buffer *buffer = call->out;
 	const struct ptkit_trace *trace = ptkit_session_trace(session, buffer->cpu);
-	PROCESSOR_NUMBER place;
+	PROCESSOR_NUMBER number;
 
 	if (!trace)
 		return refuse_field(call, FIELD_OFFSET(struct ptkit_windows_buffer, cpu));
-	place = ptkit_machine.cpu_place(buffer->cpu);
-	buffer->group = place.Group;
-	buffer->number = place.Number;
+	number = ptkit_machine.cpu_number(buffer->cpu);
+	buffer->group = number.Group;
+	buffer->number = number.Number;
 	buffer->zero = 0;
 	buffer->data_bytes = trace->pt.memory.used;
 	buffer->sideband_bytes =

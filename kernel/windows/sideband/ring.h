@@ -19,7 +19,7 @@ void ptkit_ring_free(struct ptkit_ring *ring);
  * room. True: the reader should wake up.
  */
 bool ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, uint32_t bytes);
-/* Copies from a place in the ring; it may wrap at the end. */
+/* Copies from an offset in the ring; it may wrap at the end. */
 void ptkit_ring_read(const struct ptkit_ring *ring, uint64_t offset, uint64_t bytes, uint8_t *to);
 
 #endif /* PTKIT_WINDOWS_RING_H */

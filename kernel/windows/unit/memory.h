@@ -11,7 +11,7 @@ bool ptkit_memory_make(struct ptkit_trace *trace, const struct ptkit_config *con
 void ptkit_memory_free(struct ptkit_trace *trace);
 /* Before a buffer is written again. */
 void ptkit_memory_clear(struct ptkit_trace *trace);
-/* Copies from a place in the buffer; it may wrap at the end. */
+/* Copies from an offset in the buffer; it may wrap at the end. */
 void ptkit_memory_copy(const struct ptkit_trace *trace, uint64_t offset, uint64_t bytes,
 		       uint8_t *to);
 

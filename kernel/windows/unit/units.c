@@ -91,12 +91,12 @@ static VOID NTAPI tick(struct _KDPC *dpc, PVOID context, PVOID first, PVOID seco
 
 void ptkit_trace_init(struct ptkit_trace *trace, uint32_t cpu, struct ptkit_waiter *waiter)
 {
-	PROCESSOR_NUMBER place = ptkit_machine.cpu_place(cpu);
+	PROCESSOR_NUMBER number = ptkit_machine.cpu_number(cpu);
 
 	trace->cpu = cpu;
 	trace->waiter = waiter;
 	KeInitializeDpc(&trace->tick, tick, trace);
-	KeSetTargetProcessorDpcEx(&trace->tick, &place);
+	KeSetTargetProcessorDpcEx(&trace->tick, &number);
 	KeInitializeTimerEx(&trace->timer, NotificationTimer);
 }
 

@@ -150,9 +150,9 @@ static uint32_t cpu_count(void) { return MODEL_CPUS; }
 
 static uint32_t cpu_here(void) { return unit_here()->registers.cpu; }
 
-static PROCESSOR_NUMBER cpu_place(uint32_t cpu) {
-  PROCESSOR_NUMBER place = {.Group = 0, .Number = (UCHAR)cpu};
-  return place;
+static PROCESSOR_NUMBER cpu_number(uint32_t cpu) {
+  PROCESSOR_NUMBER number = {.Group = 0, .Number = (UCHAR)cpu};
+  return number;
 }
 
 static void call_here(ptkit_function function, void* context) { call(cpu_here(), function, context); }
@@ -428,7 +428,7 @@ const struct ptkit_machine ptkit_machine = {
     .system_flags = system_flags,
     .cpu_count = cpu_count,
     .cpu_here = cpu_here,
-    .cpu_place = cpu_place,
+    .cpu_number = cpu_number,
     .call = call,
     .call_here = call_here,
     .take_interrupts = take_interrupts,
