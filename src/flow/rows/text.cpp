@@ -1,7 +1,10 @@
 #include "flow/rows/text.h"
 
+#include <array>
+#include <cctype>
 #include <cinttypes>
 #include <cstdio>
+#include <string_view>
 
 namespace ptkit::flow {
 namespace {
@@ -16,6 +19,19 @@ std::string format(const char* form, Values... values) {
 std::string hex16(std::uint64_t value) { return format("%016" PRIx64, value); }
 
 std::string c_state(std::uint64_t state) { return format("c%u", static_cast<unsigned>(state + 1) & 0xfU); }
+
+// "pebs end" of PEBS_END.
+std::string name_text(EventKind kind) {
+  static constexpr std::array kNames = {
+#define PT_EVENT_KIND(name, value, text) std::string_view(#name),
+#include "flow/rows/kinds.def"
+  };
+  const auto number = static_cast<std::size_t>(kind);
+  std::string text(number < kNames.size() ? kNames[number] : "");
+  for (char& letter : text)
+    letter = letter == '_' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
 
 std::string vmexit_text(const Event& row) {
   std::string text = "vmexit";
@@ -47,14 +63,10 @@ std::string event_text(const Event& row) {
   switch (row.kind) {
     case EventKind::ENABLED:
       return resumed ? "resumed" : "enabled";
-    case EventKind::DISABLED:
-      return "disabled";
     case EventKind::ASYNC_DISABLED:
       return "disabled";
     case EventKind::ASYNC_BRANCH:
       return "interrupt";
-    case EventKind::OVERFLOW:
-      return "overflow";
     case EventKind::PAGING:
     case EventKind::ASYNC_PAGING:
       return "paging, cr3: " + hex16(row.payload) + non_root;
@@ -71,8 +83,6 @@ std::string event_text(const Event& row) {
       return "aborted";
     case EventKind::STOP:
       return "stopped";
-    case EventKind::EXSTOP:
-      return "exstop";
     case EventKind::MWAIT:
       return format("mwait %" PRIx64 " %" PRIx64, row.payload, row.payload2);
     case EventKind::PWRE:
@@ -87,51 +97,30 @@ std::string event_text(const Event& row) {
       return format("cbr: %" PRIx64, row.payload);
     case EventKind::MNT:
       return format("mnt: %" PRIx64, row.payload);
-    case EventKind::TICK:
-      return "tick";
     case EventKind::IFLAG:
       return row.payload != 0 ? "interrupts enabled" : "interrupts disabled";
     case EventKind::INTERRUPT:
       return "interrupt " + std::to_string(row.payload) +
              ((row.flags & EV_CR2_KNOWN) != 0 ? ", cr2: " + hex16(row.payload2) : "");
-    case EventKind::IRET:
-      return "iret";
-    case EventKind::SMI:
-      return "smi";
-    case EventKind::RSM:
-      return "rsm";
     case EventKind::SIPI:
       return format("sipi: %" PRIx64, row.payload);
-    case EventKind::INIT:
-      return "init";
-    case EventKind::VMENTRY:
-      return "vmentry";
     case EventKind::VMEXIT:
       return vmexit_text(row);
-    case EventKind::SHUTDOWN:
-      return "shutdown";
     case EventKind::UINTR:
       return "uintr " + std::to_string(row.payload);
-    case EventKind::UIRET:
-      return "uiret";
     case EventKind::TRIG:
       return trig_text(row);
     case EventKind::SWINTR:
       return "swintr " + std::to_string(row.payload);
-    case EventKind::SYSCALL:
-      return "syscall";
     case EventKind::PEBS_BEGIN:
       return format("pebs begin, type: %" PRIx64, row.payload);
     case EventKind::PEBS_ITEM:
       return format("pebs item %" PRIx64 ": %" PRIx64, row.payload, row.payload2);
-    case EventKind::PEBS_END:
-      return "pebs end";
     case EventKind::EVENT_DATA:
       return format("event data %" PRIx64 ": %" PRIx64, row.payload, row.payload2);
-    case EventKind::STATUS:
-      return "status";
+    default:
+      return name_text(row.kind);
   }
-  return {};
 }
 
 }  // namespace ptkit::flow
