@@ -49,7 +49,7 @@ void count_scalar(base::Bytes stream, CountRun& run, PacketCounts& counts) noexc
       if (const std::uint8_t hot = kTables.odd_hot[upper]; hot != 0) {
         const auto offset = static_cast<std::uint64_t>(at - data);
         if (kTables.odd_renews[upper] != 0) run.checkpoint = offset;
-        count(kHot[static_cast<unsigned>(std::countr_zero(hot))]);
+        count(kHot[static_cast<std::size_t>(std::countr_zero(hot))]);
         at += kTables.odd_length[upper];
         continue;
       }
