@@ -80,7 +80,7 @@ def _milliseconds(row: OptionRow, value: Any) -> int:
     if not number or not row.least <= value * 1000 <= row.most:
         limits = f"{row.least / 1000:g} to {row.most / 1000:g}"
         raise ConfigError(f"{row.name}: expected a number from {limits}, found {value!r}")
-    return round(value * 1000)
+    return round(float(value) * 1000)
 
 
 def _text(row: OptionRow, value: Any) -> str:

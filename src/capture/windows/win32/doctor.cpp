@@ -13,8 +13,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-void add(Lines& out, std::span<const capture::Words> all, std::uint64_t bits) {
-  for (const capture::Words& one : all)
+void add(Lines& out, std::span<const capture::Description> all, std::uint64_t bits) {
+  for (const capture::Description& one : all)
     out.push_back(((bits & one.code) != 0 ? "  yes  " : "  no   ") + std::string(one.text));
 }
 

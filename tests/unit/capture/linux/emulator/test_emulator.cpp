@@ -567,7 +567,7 @@ TEST(EmulatorRecorder, StopsOnRequest) {
   const IgnoredSignal ignored(SIGINT);
   EmulatorRecorder recorder(options(scratch, "waits"));
   std::thread stopper([&] {
-    while (recorder.progress().instructions == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (recorder.status().instructions == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_GT(recorder.status().pid, 0);
     recorder.stop();
   });
