@@ -144,10 +144,10 @@ def _gap_message(
     to_ip: str | None,
 ) -> str:
     if of_records:
-        place = f"the way from record {begin:,} to {end:,}"
+        text = f"control flow between records {begin:,} and {end:,} is unknown"
     else:
-        place = f"{counted(end - begin, 'byte')} of trace ({begin:#x} to {end:#x})"
-    text = f"{_CAUSES[_core.GapCause(cause)]}: {place} could not be followed"
+        text = f"{counted(end - begin, 'byte')} of trace ({begin:#x} to {end:#x}) could not be followed"
+    text = f"{_CAUSES[_core.GapCause(cause)]}: {text}"
     if code:
         text += f" ({_core.status_text(code)[0]})"
     if from_ip is not None:

@@ -192,7 +192,7 @@ def test_damaged_records_are_errors_and_gaps(timed: ptkit.Trace) -> None:
     assert "(at record 9, ip 0x1000000000000000)" in timed.errors.messages()[0]
     assert timed.errors["offset"].tolist() == [9, 14]
     assert timed.gaps["end"].tolist() == [10, 14]
-    assert "the way from record 8 to 10 could not be followed" in timed.gaps.messages()[0]
+    assert "control flow between records 8 and 10 is unknown" in timed.gaps.messages()[0]
     assert "from 0x1003 the code leads to the branch at 0x1004" in timed.errors.messages()[1]
     with pytest.raises(ptkit.DecodeError, match="impossible address"):
         timed.branches(errors="raise")

@@ -25,7 +25,7 @@ TABLES = ("branches", "blocks", "instructions", "events", "edges", "errors", "ga
 
 
 def rows(trace: Any, table: str, **query: Any) -> Any:
-    return decode.read(trace.open_parts.plan(table, query))
+    return decode.read(trace._plan(table, query))
 
 
 @pytest.fixture
