@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ptkit._core import CallEnd, CallFlag, CallKind
-from ptkit.cli.output.colours import say_painted
+from ptkit.cli.output.colours import print_painted
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.stacks import fit, indentation
 from ptkit.table import Table
@@ -78,7 +78,7 @@ class CallLines:
         lines = covered = 0
         for call, level in _in_order(calls, limit):
             if call is None:
-                say_painted((f"{'':25} | {indentation(level, 28, self._width)}}}", "dim"))
+                print_painted((f"{'':25} | {indentation(level, 28, self._width)}}}", "dim"))
                 continue
             self._print_call(call, level)
             lines += 1
@@ -92,7 +92,7 @@ class CallLines:
         brace = " {" if call.inner else ""
         used = len(begin) + len(times) + len(call.comment) + len(brace)
         name = fit(call.name, used, self._width)
-        say_painted(begin, (name, "name" if call.inner else ""), times, (call.comment, "note"), brace)
+        print_painted(begin, (name, "name" if call.inner else ""), times, (call.comment, "note"), brace)
 
 
 def _in_order(calls: list[_Call], limit: int | None) -> Iterator[tuple[_Call | None, int]]:

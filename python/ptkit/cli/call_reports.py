@@ -9,7 +9,7 @@ from typing import Any
 from ptkit.analysis.slow_calls import CallComparison, CallDifference
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
-from ptkit.cli.output.colours import say_painted
+from ptkit.cli.output.colours import print_painted
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.progress import decoding
@@ -187,7 +187,7 @@ def _print_bins(trace: Trace, calls: CallTable, found: CallHistogram, options: a
     for one in bins:
         begin = duration(one["begin"]) if in_ns else f"{one['begin']:,}"
         bar = "#" * -(-one["count"] * _BAR // most)
-        say_painted(f"{begin:>15} {one['count']:12,} {one['total'] / total:6.1%}  ", (bar, "note"))
+        print_painted(f"{begin:>15} {one['count']:12,} {one['total'] / total:6.1%}  ", (bar, "note"))
 
 
 def _print_examples(trace: Trace, calls: Table, options: argparse.Namespace) -> None:
@@ -257,7 +257,7 @@ def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Nam
         for one in shown:
             times = f"{_mean(one.slow_count)} / {_mean(one.fast_count)}"
             line = f"{_mean(one.extra):>14} {_mean(one.slow):>14} {_mean(one.fast):>14} {times:>17}  "
-            say_painted((line[:14], "hot"), line[14:], fit(one._with(names), len(line), width))
+            print_painted((line[:14], "hot"), line[14:], fit(one._with(names), len(line), width))
     _print_times(trace, found)
     _print_pair(trace, found, options)
 

@@ -402,7 +402,7 @@ def _has_code(trace: Trace, ip: int) -> bool:
     return any(begin <= ip < begin + size for begin, size, *_ in trace.opened.bundle.code)
 
 
-def _say_warning(sentence: str) -> None:
+def _print_warning(sentence: str) -> None:
     print_text(f"ptkit: warning: {sentence}", errors=True)
 
 
@@ -444,11 +444,11 @@ def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = 
         )
     if warn:
         note_decimals(options, partial(_has_code, trace))
-    trace.open_parts.print_warnings_by(_say_warning if warn else _keep_warning)
+    trace.open_parts.report_warnings_by(_print_warning if warn else _keep_warning)
     trace.open_parts.keep_nothing()
     names = getattr(options, "symbol", None) or ()
     for name in (names,) if isinstance(names, str) else names:
         trace.open_parts.ranges.of_symbol(name)
     for sentence in trace.info.warnings if warn else ():
-        _say_warning(sentence)
+        _print_warning(sentence)
     return trace

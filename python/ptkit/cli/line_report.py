@@ -10,7 +10,7 @@ import numpy as np
 
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
-from ptkit.cli.output.colours import say_painted, share_colour
+from ptkit.cli.output.colours import print_painted, share_colour
 from ptkit.cli.output.json_rows import JsonRows
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
@@ -69,7 +69,7 @@ def _print(lines: Table, shown: Table, options: argparse.Namespace) -> None:
     used, width = sum(widths) + len(widths) + 1, line_width(options)
     for row, name in enumerate(_names(shown, options)):
         texts = [f"{column[row]:>{wide}} " for column, wide in zip(cells, widths, strict=True)]
-        say_painted((texts[0], share_colour(own[row] / total)), *texts[1:], f" {fit(name, used, width)}")
+        print_painted((texts[0], share_colour(own[row] / total)), *texts[1:], f" {fit(name, used, width)}")
 
 
 def _names(shown: Table, options: argparse.Namespace) -> list[str]:

@@ -31,14 +31,14 @@ class LateWarnings:
     ----------
     warnings : tuple of TraceWarning
         What was said.
-    say : callable
+    report : callable
         Takes the sentence; by default it becomes a `PtkitWarning`.
     """
 
     def __init__(self) -> None:
         self.warnings: tuple[TraceWarning, ...] = ()
-        self.say: Callable[[str], None] = _warn_caller
+        self.report: Callable[[str], None] = _warn_caller
 
     def _warn(self, warning: TraceWarning) -> None:
         self.warnings += (warning,)
-        self.say(warning)
+        self.report(warning)

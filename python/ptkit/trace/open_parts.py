@@ -94,10 +94,10 @@ class OpenParts:
         """All warnings until now."""
         return (*self.described.warnings, *(warning for one in self.late for warning in one.warnings))
 
-    def print_warnings_by(self, function: Callable[[str], None]) -> None:
+    def report_warnings_by(self, function: Callable[[str], None]) -> None:
         """Let a function take late warnings."""
         for late in self.late:
-            late.say = function
+            late.report = function
 
     def look(self) -> None:
         """Warn of code that was met, and of files that name it."""

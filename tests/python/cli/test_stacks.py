@@ -573,5 +573,5 @@ def test_colours_are_switched_off(
 
 
 def test_names_of_a_recording_paint_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    colours.say_painted("a\x1b[31mb", ("c\x1bd", "dim"))
+    colours.print_painted("a\x1b[31mb", ("c\x1bd", "dim"))
     assert capsys.readouterr().out == "a\\x1b[31mbc\\x1bd\n"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ptkit.support.text import one_line
 
-__all__ = ["Painted", "has_colours", "say_painted", "share_colour"]
+__all__ = ["Painted", "has_colours", "print_painted", "share_colour"]
 
 #: A text, or a text and the name of its colour.
 Painted: TypeAlias = str | tuple[str, str]
@@ -23,7 +23,7 @@ def has_colours() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def say_painted(*parts: Painted) -> None:
+def print_painted(*parts: Painted) -> None:
     """Print one line on standard output. Texts are escaped as by `say`, so that only colours are commands."""
     paints = has_colours()
     print("".join(_painted(part, paints=paints) for part in parts))

@@ -17,7 +17,7 @@ from ptkit.cli.call_reports import (
 )
 from ptkit.cli.line_report import print_line_report
 from ptkit.cli.output.clock import print_heading
-from ptkit.cli.output.colours import say_painted, share_colour
+from ptkit.cli.output.colours import print_painted, share_colour
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
@@ -233,7 +233,7 @@ def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Names
     for row, name in enumerate(names):
         texts = [f"{column[row]:>{wide}} " for column, wide in zip(cells, widths, strict=True)]
         painted = [(texts[at], "" if narrowed else share_colour(shares[at][row])) for at in range(len(work))]
-        say_painted(*painted, *texts[len(work) :], f" {fit(name, used, width)}")
+        print_painted(*painted, *texts[len(work) :], f" {fit(name, used, width)}")
 
 
 def _amount(instructions: int, total: int | None) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ptkit.cli import common, selection
 from ptkit.cli.call_reports import has_real_times
 from ptkit.cli.output.clock import print_heading
-from ptkit.cli.output.colours import say_painted, share_colour
+from ptkit.cli.output.colours import print_painted, share_colour
 from ptkit.cli.output.durations import Durations
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
@@ -184,7 +184,7 @@ def _print(trace: Trace, shown: Table, wholes: NDArray[np.int64], options: argpa
         begin = f"{count}  "
         used = sum(len(text) for text, _ in shares)
         begin += indentation(depth - first, used + len(begin), width)
-        say_painted(*shares, begin, fit(name, used + len(begin), width))
+        print_painted(*shares, begin, fit(name, used + len(begin), width))
 
 
 def _amounts(trace: Trace, shown: Table) -> list[tuple[str, list[str]]]:
