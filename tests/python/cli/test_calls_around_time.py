@@ -11,7 +11,7 @@ from compiling import build
 from test_json import ROWS, assert_fits
 
 import ptkit
-from ptkit.cli import around, main
+from ptkit.cli import calls_around_time, main
 
 
 @pytest.fixture(scope="module")
@@ -122,17 +122,17 @@ def test_times_of_a_log(recording: str, moment: int, capsys: pytest.CaptureFixtu
 
 
 def test_columns_share_a_terminal() -> None:
-    assert around._within([10, 90, 20], 60) == [10, 30, 20]
-    assert around._within([40, 90, 50], 60) == [20, 20, 20]
-    assert around._within([10, 20], 60) == [10, 20]
-    assert around._within([], 60) == []
+    assert calls_around_time._within([10, 90, 20], 60) == [10, 30, 20]
+    assert calls_around_time._within([40, 90, 50], 60) == [20, 20, 20]
+    assert calls_around_time._within([10, 20], 60) == [10, 20]
+    assert calls_around_time._within([], 60) == []
 
 
 def test_names_of_threads_that_share_a_terminal(
     recording: str, moment: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["calls", recording, "--around", str(moment), "--window", "1000000000", "--limit", "60"]
-    monkeypatch.setattr(around, "line_width", lambda options: 80)
+    monkeypatch.setattr(calls_around_time, "line_width", lambda options: 80)
     lines, _ = printed(capsys, *words)
     assert max(map(len, lines)) <= 80
     assert lines[0].count("|") == 2
