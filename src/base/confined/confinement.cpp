@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/confined/privileges.h"
+#include "base/confined/syscall_filter.h"
 #include "base/posix/fd.h"
 
 namespace ptkit::base::confined {
@@ -43,10 +44,10 @@ void raise_oom_score() {
   static_cast<void>(!::write(file.get(), kFirst.data(), kFirst.size()));
 }
 
-bool limit_all(const ConfinementLimits& limits, std::uint64_t memory_bytes, std::uint64_t files) {
-  constexpr std::array kNone{RLIMIT_FSIZE, RLIMIT_NPROC, RLIMIT_CORE, RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE};
+bool limit_all(const ConfinementLimits& limits, std::uint64_t memory_bytes) {
+  constexpr std::array kNone{RLIMIT_FSIZE,  RLIMIT_NPROC,   RLIMIT_CORE,
+                             RLIMIT_NOFILE, RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE};
   return limit(RLIMIT_AS, memory_bytes) && limit(RLIMIT_CPU, limits.cpu_seconds) &&
-         limit(RLIMIT_NOFILE, files) &&
          std::ranges::all_of(kNone, [](Resource resource) { return limit(resource, 0); });
 }
 
@@ -71,16 +72,9 @@ bool confine(const ConfinementLimits& limits, pid_t parent) {
   raise_oom_score();
   const Privileges left = drop_privileges();
   if (left == Privileges::LEFT || !bind_to(parent)) return false;
-  if (!limit_all(limits, mapped + limits.memory_bytes, 0)) return false;
+  if (!limit_all(limits, mapped + limits.memory_bytes)) return false;
   // User 0 can open its files without capabilities, so it needs the filter.
-  return SystemCallFilter::for_computing().install() || left != Privileges::ROOT_USER;
-}
-
-bool confine_program(const ConfinementLimits& limits, pid_t parent, const SystemCallFilter& filter) {
-  constexpr std::uint64_t kFiles = 64;  // libraries
-  raise_oom_score();
-  return drop_privileges() != Privileges::LEFT && bind_to(parent) &&
-         limit_all(limits, limits.memory_bytes, kFiles) && filter.install();
+  return install_syscall_filter() || left != Privileges::ROOT_USER;
 }
 
 }  // namespace ptkit::base::confined

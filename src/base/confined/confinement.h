@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "base/confined/syscall_filter.h"
-
 namespace ptkit::base::confined {
 
 struct ConfinementLimits {
@@ -22,11 +20,5 @@ void close_descriptors_from(int first);
 // the kernel supports it. The kernel kills the process when `parent` ends. Returns false if a step failed:
 // the process must exit.
 [[nodiscard]] bool confine(const ConfinementLimits& limits, pid_t parent);
-
-// The same for a process that executes another program next, with the filter for programs. `memory_bytes` is
-// all that the program may have. Needs a kernel with filters. Takes no memory, so that it may be called after
-// fork() in a process with several threads.
-[[nodiscard]] bool confine_program(const ConfinementLimits& limits, pid_t parent,
-                                   const SystemCallFilter& filter);
 
 }  // namespace ptkit::base::confined

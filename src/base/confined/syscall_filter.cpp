@@ -1,17 +1,17 @@
 #include "base/confined/syscall_filter.h"
 
-#include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <initializer_list>
+#include <vector>
 
 namespace ptkit::base::confined {
 
@@ -25,26 +25,6 @@ constexpr std::array<std::uint32_t, 14> kAllowed{
 constexpr std::array<std::uint32_t, 2> kAllowedWithoutExec{SYS_mmap, SYS_mprotect};
 constexpr std::uint32_t kProtectionArgument = 2;
 
-// What the dynamic linker, the C library and a C++ program need to read files and to write to a pipe.
-constexpr std::array kAllowedToPrograms{
-    SYS_execve,         SYS_access,          SYS_faccessat,    SYS_faccessat2,      SYS_stat,
-    SYS_lstat,          SYS_fstat,           SYS_newfstatat,   SYS_statx,           SYS_readlink,
-    SYS_readlinkat,     SYS_getcwd,          SYS_getdents64,   SYS_close,           SYS_fcntl,
-    SYS_readv,          SYS_writev,          SYS_mmap,         SYS_mprotect,        SYS_rt_sigaction,
-    SYS_rt_sigprocmask, SYS_rt_sigreturn,    SYS_arch_prctl,   SYS_set_tid_address, SYS_set_robust_list,
-    SYS_rseq,           SYS_prlimit64,       SYS_getrlimit,    SYS_getrandom,       SYS_sched_getaffinity,
-    SYS_clock_getres,   SYS_clock_nanosleep, SYS_gettimeofday, SYS_times,           SYS_getrusage,
-    SYS_uname,          SYS_sysinfo,         SYS_getpid,       SYS_getppid,         SYS_gettid,
-    SYS_getuid,         SYS_geteuid,         SYS_getgid,       SYS_getegid,         SYS_getpgrp};
-// The number of the argument that has the flags of open(2).
-struct Opening {
-  std::uint32_t number;
-  std::uint32_t argument;
-};
-constexpr std::array kOpenings{Opening{SYS_open, 1}, Opening{SYS_openat, 2}};
-constexpr std::uint32_t kChanging =
-    O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY);
-
 constexpr std::uint32_t kArchitecture = offsetof(seccomp_data, arch);
 constexpr std::uint32_t kNumber = offsetof(seccomp_data, nr);
 // The low half of an argument.
@@ -53,7 +33,6 @@ constexpr std::uint32_t argument(std::uint32_t number) {
 }
 
 sock_filter load(std::uint32_t offset) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset); }
-sock_filter return_action(std::uint32_t action) { return BPF_STMT(BPF_RET | BPF_K, action); }
 // `skipped`, `otherwise`: how many of the next instructions to skip.
 sock_filter if_equal(std::uint32_t value, std::uint8_t skipped, std::uint8_t otherwise) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, skipped, otherwise);
@@ -64,53 +43,35 @@ sock_filter if_any(std::uint32_t bits, std::uint8_t skipped, std::uint8_t otherw
 
 class FilterProgram {
  public:
-  explicit FilterProgram(std::uint32_t otherwise) : otherwise_(return_action(otherwise)) {
-    program_ = {load(kArchitecture), if_equal(AUDIT_ARCH_X86_64, 1, 0),
-                return_action(SECCOMP_RET_KILL_PROCESS), load(kNumber)};
-  }
-
   void allow(std::uint32_t number) { add({if_equal(number, 0, 1), kAllow}); }
   // Allows the call where none of the bits is set in an argument.
   void allow_without(std::uint32_t number, std::uint32_t argument_number, std::uint32_t bits) {
-    add({if_equal(number, 0, 4), load(argument(argument_number)), if_any(bits, 0, 1), otherwise_, kAllow});
+    add({if_equal(number, 0, 4), load(argument(argument_number)), if_any(bits, 0, 1), kKill, kAllow});
   }
-  std::vector<sock_filter> finish() {
-    add({otherwise_});
-    return std::move(program_);
+  [[nodiscard]] bool install() {
+    add({kKill});
+    const sock_fprog filter{static_cast<unsigned short>(program_.size()), program_.data()};
+    return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
   }
 
  private:
   static constexpr sock_filter kAllow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  static constexpr sock_filter kKill = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 
   void add(std::initializer_list<sock_filter> instructions) { program_.insert(program_.end(), instructions); }
 
-  sock_filter otherwise_;
-  std::vector<sock_filter> program_;
+  std::vector<sock_filter> program_{load(kArchitecture), if_equal(AUDIT_ARCH_X86_64, 1, 0), kKill,
+                                    load(kNumber)};
 };
 
 }  // namespace
 
-SystemCallFilter SystemCallFilter::for_computing() {
-  FilterProgram program(SECCOMP_RET_KILL_PROCESS);
+bool install_syscall_filter() {
+  FilterProgram program;
   for (const std::uint32_t number : kAllowed) program.allow(number);
   for (const std::uint32_t number : kAllowedWithoutExec)
     program.allow_without(number, kProtectionArgument, PROT_EXEC);
-  return SystemCallFilter(program.finish());
-}
-
-SystemCallFilter SystemCallFilter::for_program() {
-  FilterProgram program(SECCOMP_RET_ERRNO | ENOSYS);
-  for (const std::uint32_t number : kAllowed) program.allow(number);
-  for (const auto number : kAllowedToPrograms) program.allow(static_cast<std::uint32_t>(number));
-  for (const Opening& one : kOpenings) program.allow_without(one.number, one.argument, kChanging);
-  return SystemCallFilter(program.finish());
-}
-
-bool SystemCallFilter::install() const noexcept {
-  // The kernel only reads it.
-  const sock_fprog filter{static_cast<unsigned short>(program_.size()),
-                          const_cast<sock_filter*>(program_.data())};
-  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+  return program.install();
 }
 
 }  // namespace ptkit::base::confined
