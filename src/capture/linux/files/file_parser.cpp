@@ -7,14 +7,14 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/confined/privileges.h"
+#include "capture/linux/confined/privileges.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::capture {
 
 namespace {
 
-using base::confined::ConfinedProcesses;
+using capture::confined::ConfinedProcesses;
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
@@ -40,7 +40,7 @@ std::string executable() {
 }
 
 std::unique_ptr<ConfinedProcesses> confined_processes() {
-  if (!base::confined::has_privileges()) return nullptr;
+  if (!capture::confined::has_privileges()) return nullptr;
   const std::string program = executable();
   if (program.empty()) return std::make_unique<ConfinedProcesses>(capture::parse);
   return std::make_unique<ConfinedProcesses>(program);

@@ -1,5 +1,6 @@
 // Parses ELF files and jitdumps of recorded processes. If this process has privileges, confined processes
-// without privileges parse them (base/confined/processes.h): a hostile file loses only its own symbols.
+// without privileges parse them (capture/linux/confined/processes.h): a hostile file loses only its own
+// symbols.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/confined/processes.h"
+#include "capture/linux/confined/processes.h"
 #include "capture/linux/files/parse_request.h"
 #include "trace/warning.h"
 
@@ -27,7 +28,7 @@ class FileParser {
   // memory.
   FileParser();
   // nullptr: parses in this process.
-  explicit FileParser(std::unique_ptr<base::confined::ConfinedProcesses> processes) noexcept
+  explicit FileParser(std::unique_ptr<capture::confined::ConfinedProcesses> processes) noexcept
       : confined_(std::move(processes)) {}
 
   // `file` is a regular file that had at least request.file_bytes bytes. `path` is for warnings.
@@ -41,10 +42,10 @@ class FileParser {
   [[nodiscard]] pid_t keeper() const noexcept { return confined_ ? confined_->keeper() : 0; }
 
  private:
-  [[nodiscard]] base::confined::ConfinedProcesses::Limits limits_of(const ParseRequest& request) const;
+  [[nodiscard]] capture::confined::ConfinedProcesses::Limits limits_of(const ParseRequest& request) const;
   void missed(const std::string& path, const std::string& problem);
 
-  std::unique_ptr<base::confined::ConfinedProcesses> confined_;
+  std::unique_ptr<capture::confined::ConfinedProcesses> confined_;
   std::function<void()> on_wait_;
   bool keeps_debug_ = false;
   mutable std::mutex mutex_;                             // guards what follows

@@ -24,14 +24,14 @@
 namespace ptkit::capture::test {
 namespace {
 
-using base::confined::ConfinedProcesses;
+using capture::confined::ConfinedProcesses;
 using Kind = ParseRequest::Kind;
 using Encoded = std::vector<std::uint8_t>;
 using formats::test::jit_header;
 using formats::test::jit_load;
 using formats::test::jit_move;
 
-std::unique_ptr<ConfinedProcesses> forked(const base::confined::Work& work = parse) {
+std::unique_ptr<ConfinedProcesses> forked(const capture::confined::Work& work = parse) {
   return std::make_unique<ConfinedProcesses>(work);
 }
 std::unique_ptr<ConfinedProcesses> executed() {

@@ -9,11 +9,11 @@
 #include <chrono>
 #include <thread>
 
-#include "base/confined/processes.h"
+#include "capture/linux/confined/processes.h"
 #include "probe.h"
 #include "unit/support/scratch.h"
 
-namespace ptkit::base::confined::test {
+namespace ptkit::capture::confined::test {
 namespace {
 
 using Answer = ConfinedProcesses::Answer;
@@ -313,4 +313,4 @@ TEST_F(Confined, AllProcessesEndAfterAKilledRecorder) {
 }
 
 }  // namespace
-}  // namespace ptkit::base::confined::test
+}  // namespace ptkit::capture::confined::test

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 struct ConfinementLimits {
   std::uint64_t memory_bytes = 0;  // in addition to its current address space
@@ -21,4 +21,4 @@ void close_descriptors_from(int first);
 // the process must exit.
 [[nodiscard]] bool confine(const ConfinementLimits& limits, pid_t parent);
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

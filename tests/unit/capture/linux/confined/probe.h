@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace ptkit::base::confined::test {
+namespace ptkit::capture::confined::test {
 
 // What follows `key` in a line of a file of /proc/PID, without blanks at its beginning; "?": there is no such
 // line.
@@ -99,4 +99,4 @@ inline std::string in_another_process(const std::function<std::string()>& run) {
   return status == 0 ? text : "?";
 }
 
-}  // namespace ptkit::base::confined::test
+}  // namespace ptkit::capture::confined::test

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/confined/confinement.h"
 #include "base/posix/fd.h"
+#include "capture/linux/confined/confinement.h"
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 // Runs in a confined process and returns the answer.
 using Work = std::function<std::vector<std::uint8_t>(base::Bytes request, const base::Fd& input)>;
@@ -44,4 +44,4 @@ constexpr int kKeeperSocket = 3;  // the keeper's descriptor of the socket
 // `parent` has ended.
 [[noreturn]] void run_keeper(const Work& work, pid_t parent, int socket);
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

@@ -1,4 +1,4 @@
-// Reads what a process with hostile input writes. Internal to src/base/confined.
+// Reads what a process with hostile input writes. Internal to src/capture/linux/confined.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/posix/fd.h"
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 struct PipeLimits {
   std::uint64_t bytes = 0;
@@ -30,4 +30,4 @@ struct PipeEnd {
 // "the process was killed by signal 11"
 [[nodiscard]] std::string killed_by(int signal);
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

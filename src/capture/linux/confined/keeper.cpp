@@ -1,4 +1,4 @@
-#include "base/confined/keeper.h"
+#include "capture/linux/confined/keeper.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 
 #include "base/posix/fd.h"
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 using base::Fd;
 
@@ -166,4 +166,4 @@ void Keeper::work_confined(const Request& request) const {
 
 void run_keeper(const Work& work, pid_t parent, int socket) { Keeper(work, parent).run(socket); }
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

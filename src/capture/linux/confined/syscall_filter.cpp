@@ -1,4 +1,4 @@
-#include "base/confined/syscall_filter.h"
+#include "capture/linux/confined/syscall_filter.h"
 
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -13,7 +13,7 @@
 #include <initializer_list>
 #include <vector>
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 namespace {
 
@@ -74,4 +74,4 @@ bool install_syscall_filter() {
   return program.install();
 }
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

@@ -1,11 +1,11 @@
-#include "base/confined/pipe.h"
+#include "capture/linux/confined/pipe.h"
 
 #include <poll.h>
 #include <unistd.h>
 
 #include <array>
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 namespace {
 
@@ -39,4 +39,4 @@ PipeEnd read_pipe(const base::Fd& pipe, const PipeLimits& limits, const std::fun
 
 std::string killed_by(int signal) { return "the process was killed by signal " + std::to_string(signal); }
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

@@ -1,4 +1,4 @@
-#include "base/confined/confinement.h"
+#include "capture/linux/confined/confinement.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,11 +12,11 @@
 #include <charconv>
 #include <string_view>
 
-#include "base/confined/privileges.h"
-#include "base/confined/syscall_filter.h"
 #include "base/posix/fd.h"
+#include "capture/linux/confined/privileges.h"
+#include "capture/linux/confined/syscall_filter.h"
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 namespace {
 
@@ -77,4 +77,4 @@ bool confine(const ConfinementLimits& limits, pid_t parent) {
   return install_syscall_filter() || left != Privileges::ROOT_USER;
 }
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

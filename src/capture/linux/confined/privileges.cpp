@@ -1,4 +1,4 @@
-#include "base/confined/privileges.h"
+#include "capture/linux/confined/privileges.h"
 
 #include <linux/capability.h>
 #include <sys/prctl.h>
@@ -9,7 +9,7 @@
 #include <array>
 #include <cerrno>
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 namespace {
 
@@ -78,4 +78,4 @@ Privileges drop_privileges() {
   return is_root() ? Privileges::ROOT_USER : Privileges::NONE;
 }
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

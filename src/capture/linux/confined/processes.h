@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/confined/keeper.h"
 #include "base/posix/fd.h"
+#include "capture/linux/confined/keeper.h"
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 class ConfinedProcesses {
  public:
@@ -69,4 +69,4 @@ class ConfinedProcesses {
   std::string missing_;  // why there is no keeper
 };
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 constexpr uid_t kOverflowUser = 65534;  // the kernel's overflowuid and overflowgid
 
@@ -21,4 +21,4 @@ enum class Privileges : std::uint8_t {
 // process: other threads keep their privileges.
 [[nodiscard]] Privileges drop_privileges();
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined

@@ -1,4 +1,4 @@
-#include "base/confined/processes.h"
+#include "capture/linux/confined/processes.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,11 +13,11 @@
 #include <cstring>
 #include <thread>
 
-#include "base/confined/keeper.h"
-#include "base/confined/pipe.h"
 #include "base/posix/signals_blocked.h"
+#include "capture/linux/confined/keeper.h"
+#include "capture/linux/confined/pipe.h"
 
-namespace ptkit::base::confined {
+namespace ptkit::capture::confined {
 
 using base::Fd;
 using base::SignalsBlocked;
@@ -184,4 +184,4 @@ void ConfinedProcesses::end() {
   keeper_ = 0;
 }
 
-}  // namespace ptkit::base::confined
+}  // namespace ptkit::capture::confined
