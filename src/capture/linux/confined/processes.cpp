@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/posix/signals_blocked.h"
-#include "capture/linux/confined/keeper.h"
+#include "capture/linux/confined/fork_server.h"
 #include "capture/linux/confined/pipe.h"
 
 namespace ptkit::capture::confined {
@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kKeeperTimeout{5000};  // for an answer that the keeper sends at once
+constexpr milliseconds kForkServerTimeout{5000};  // for an answer that the fork server sends at once
 
 std::string describe(const Outcome& outcome) {
   if (outcome.error != 0) return std::string("no process could be forked: ") + std::strerror(outcome.error);
@@ -53,7 +53,7 @@ ConfinedProcesses::Started spawn(const std::string& executable, const Fd& socket
   posix_spawn_file_actions_t actions;
   int error = ::posix_spawn_file_actions_init(&actions);
   if (error != 0) return {-1, error};
-  error = ::posix_spawn_file_actions_adddup2(&actions, socket.get(), kKeeperSocket);
+  error = ::posix_spawn_file_actions_adddup2(&actions, socket.get(), kForkServerSocket);
   pid_t pid = -1;
   if (error == 0)
     error = ::posix_spawn(&pid, executable.c_str(), &actions, nullptr, argv.data(), environment.data());
@@ -67,7 +67,7 @@ ConfinedProcesses::ConfinedProcesses(const Work& work) {
   start("forked", [&work](const Fd& socket) {
     const pid_t parent = ::getpid();
     const pid_t pid = ::fork();
-    if (pid == 0) run_keeper(work, parent, socket.get());
+    if (pid == 0) run_fork_server(work, parent, socket.get());
     return Started{pid, errno};
   });
 }
@@ -91,7 +91,7 @@ void ConfinedProcesses::start(const char* how, const std::function<Started(const
     missing_ = std::string("no process could be ") + how + ": " + std::strerror(started.error);
     return;
   }
-  keeper_ = started.pid;
+  fork_server_ = started.pid;
   socket_ = std::move(own);
 }
 
@@ -113,15 +113,15 @@ ConfinedProcesses::Answer ConfinedProcesses::ask(base::Bytes request, const Fd& 
     if (!send(request, input, Fd(ends[1]), limits)) {
       const int error = errno;
       const bool has_ended = error == EPIPE || error == ECONNRESET;
-      answer.problem =
-          has_ended ? end_without_keeper() : std::string("no request could be sent: ") + std::strerror(error);
+      answer.problem = has_ended ? end_without_fork_server()
+                                 : std::string("no request could be sent: ") + std::strerror(error);
       return answer;
     }
     PipeEnd read = read_pipe(from, {limits.answer_bytes, limits.time}, meanwhile, [&](base::Bytes part) {
       answer.bytes.insert(answer.bytes.end(), part.begin(), part.end());
       return true;
     });
-    from = Fd();  // the keeper kills a process without a reader of its answer
+    from = Fd();  // the fork server kills a process without a reader of its answer
     answer.problem = std::move(read.problem);
     answer.late = read.late;
     const std::string problem = outcome();
@@ -153,35 +153,35 @@ bool ConfinedProcesses::send(base::Bytes request, const Fd& input, const Fd& out
   return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) > 0;
 }
 
-// The keeper's report about the ended process.
+// The fork server's report about the ended process.
 std::string ConfinedProcesses::outcome() {
   pollfd file{socket_.get(), POLLIN, 0};
-  while (::poll(&file, 1, static_cast<int>(kKeeperTimeout.count())) < 0 && errno == EINTR) {
+  while (::poll(&file, 1, static_cast<int>(kForkServerTimeout.count())) < 0 && errno == EINTR) {
   }
   Outcome reported;
   if (file.revents != 0 && ::recv(socket_.get(), &reported, sizeof reported, MSG_DONTWAIT) == sizeof reported)
     return describe(reported);
-  return end_without_keeper();
+  return end_without_fork_server();
 }
 
-std::string ConfinedProcesses::end_without_keeper() {
+std::string ConfinedProcesses::end_without_fork_server() {
   end();
   missing_ = "the process that starts others has ended";
   return missing_;
 }
 
-// The keeper exits after shutdown() of its socket, even if another process has a copy of the socket. Kills a
-// keeper that hangs.
+// The fork server exits after shutdown() of its socket, even if another process has a copy of the socket.
+// Kills a fork server that hangs.
 void ConfinedProcesses::end() {
   if (socket_.get() >= 0) static_cast<void>(::shutdown(socket_.get(), SHUT_RDWR));
   socket_ = Fd();
-  if (keeper_ == 0) return;
-  const Clock::time_point timeout = Clock::now() + kKeeperTimeout;
-  for (milliseconds pause{0}; ::waitpid(keeper_, nullptr, WNOHANG) == 0; pause = milliseconds(1)) {
-    if (Clock::now() > timeout) static_cast<void>(::kill(keeper_, SIGKILL));
+  if (fork_server_ == 0) return;
+  const Clock::time_point timeout = Clock::now() + kForkServerTimeout;
+  for (milliseconds pause{0}; ::waitpid(fork_server_, nullptr, WNOHANG) == 0; pause = milliseconds(1)) {
+    if (Clock::now() > timeout) static_cast<void>(::kill(fork_server_, SIGKILL));
     std::this_thread::sleep_for(pause);
   }
-  keeper_ = 0;
+  fork_server_ = 0;
 }
 
 }  // namespace ptkit::capture::confined

@@ -39,7 +39,7 @@ class FileParser {
   void while_waiting(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }
   // Warnings about files that were not parsed.
   [[nodiscard]] std::vector<trace::Warning> warnings() const;
-  [[nodiscard]] pid_t keeper() const noexcept { return confined_ ? confined_->keeper() : 0; }
+  [[nodiscard]] pid_t fork_server() const noexcept { return confined_ ? confined_->fork_server() : 0; }
 
  private:
   [[nodiscard]] capture::confined::ConfinedProcesses::Limits limits_of(const ParseRequest& request) const;

@@ -102,7 +102,7 @@ class ConfinedProcFolder : public Confined {
     bool looked = false;
     const Answer answer =
         processes_.ask(bytes_of("wait"), input, {kMiB, 64 * kMiB, milliseconds(60000)}, [&] {
-          const std::vector<pid_t> children = children_of(processes_.keeper());
+          const std::vector<pid_t> children = children_of(processes_.fork_server());
           if (looked || children.size() != 1 || !is_confined(children[0])) return;
           check(children[0]);
           looked = true;
@@ -146,11 +146,11 @@ TEST_F(ConfinedProcFolder, ProcessHasOnlyItsInputAndPipe) {
   });
 }
 
-TEST_F(Confined, KeeperHasOnlyItsSocket) {
+TEST_F(Confined, ForkServerHasOnlyItsSocket) {
   expect_works();
-  EXPECT_EQ(descriptors_of(processes_.keeper()).size(), 2U);  // the socket and the signalfd
-  EXPECT_EQ(::getsid(processes_.keeper()), processes_.keeper());
-  EXPECT_EQ(children_of(processes_.keeper()), std::vector<pid_t>());
+  EXPECT_EQ(descriptors_of(processes_.fork_server()).size(), 2U);  // the socket and the signalfd
+  EXPECT_EQ(::getsid(processes_.fork_server()), processes_.fork_server());
+  EXPECT_EQ(children_of(processes_.fork_server()), std::vector<pid_t>());
 }
 
 TEST_F(Confined, ForbiddenSystemCallsKillTheProcess) {
@@ -175,7 +175,7 @@ TEST_F(Confined, CrashesAffectOneRequest) {
   }
   EXPECT_NE(problem("eat memory"), "");
   expect_works();
-  EXPECT_EQ(children_of(processes_.keeper()), std::vector<pid_t>());
+  EXPECT_EQ(children_of(processes_.fork_server()), std::vector<pid_t>());
 }
 
 TEST_F(Confined, CallsBackWhileWaiting) {
@@ -232,53 +232,53 @@ TEST_F(Confined, NoWorkWithRemainingPrivileges) {
   EXPECT_EQ(outcome({{SYS_setresgid, {}, EINVAL}, {SYS_prctl, PR_SET_SECCOMP, EINVAL}}), kNoRights);
 }
 
-// ---- the keeper
+// ---- the fork server
 
-TEST_F(Confined, KeeperBlocksSignals) {
+TEST_F(Confined, ForkServerBlocksSignals) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
-    ASSERT_EQ(::kill(processes_.keeper(), signal), 0);
+    ASSERT_EQ(::kill(processes_.fork_server(), signal), 0);
   expect_works();
 }
 
-TEST_F(Confined, ReportsAKilledKeeper) {
-  ASSERT_EQ(::kill(processes_.keeper(), SIGKILL), 0);
+TEST_F(Confined, ReportsAKilledForkServer) {
+  ASSERT_EQ(::kill(processes_.fork_server(), SIGKILL), 0);
   EXPECT_EQ(problem("first"), "the process that starts others has ended");
   EXPECT_EQ(problem("second"), "the process that starts others has ended");
-  EXPECT_EQ(processes_.keeper(), 0);
+  EXPECT_EQ(processes_.fork_server(), 0);
 }
 
-TEST_F(Confined, ReportsAKeeperThatEndedBeforeTheRequest) {
-  ASSERT_EQ(::kill(processes_.keeper(), SIGKILL), 0);
+TEST_F(Confined, ReportsAForkServerThatEndedBeforeTheRequest) {
+  ASSERT_EQ(::kill(processes_.fork_server(), SIGKILL), 0);
   siginfo_t ended{};
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(processes_.keeper()), &ended, WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(processes_.fork_server()), &ended, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(problem("first"), "the process that starts others has ended");
   EXPECT_EQ(problem("second"), "the process that starts others has ended");
-  EXPECT_EQ(processes_.keeper(), 0);
+  EXPECT_EQ(processes_.fork_server(), 0);
 }
 
 TEST_F(Confined, AllProcessesEnd) {
-  pid_t keeper = 0;
+  pid_t server = 0;
   {
     ConfinedProcesses processes(work);
-    keeper = processes.keeper();
-    ASSERT_GT(keeper, 0);
+    server = processes.fork_server();
+    ASSERT_GT(server, 0);
     EXPECT_EQ(ask(processes, "loop", milliseconds(100)).late, true);
   }
-  EXPECT_EQ(::waitpid(keeper, nullptr, WNOHANG), -1);
+  EXPECT_EQ(::waitpid(server, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
-  EXPECT_EQ(::kill(keeper, 0), -1);
+  EXPECT_EQ(::kill(server, 0), -1);
 }
 
 // Another process has a copy of the recorder's socket.
 TEST_F(Confined, AllProcessesEndAfterAForkOfTheRecorder) {
   auto processes = std::make_unique<ConfinedProcesses>(work);
-  const pid_t keeper = processes->keeper();
+  const pid_t server = processes->fork_server();
   const pid_t copy = ::fork();
   if (copy == 0) {
     for (;;) ::pause();
   }
   processes.reset();
-  EXPECT_EQ(::kill(keeper, 0), -1);
+  EXPECT_EQ(::kill(server, 0), -1);
   ASSERT_EQ(::kill(copy, SIGKILL), 0);
   EXPECT_EQ(::waitpid(copy, nullptr, 0), copy);
 }
@@ -292,9 +292,9 @@ TEST_F(Confined, AllProcessesEndAfterAKilledRecorder) {
   if (recorder == 0) {
     ConfinedProcesses processes(work);
     static_cast<void>(ask(processes, "loop", milliseconds(100'000), [&] {
-      const std::vector<pid_t> children = children_of(processes.keeper());
+      const std::vector<pid_t> children = children_of(processes.fork_server());
       if (children.size() != 1 || !is_confined(children[0])) return;
-      const std::array<pid_t, 2> both{processes.keeper(), children[0]};
+      const std::array<pid_t, 2> both{processes.fork_server(), children[0]};
       static_cast<void>(!::write(ends[1], both.data(), sizeof both));
     }));
     ::_exit(0);
@@ -304,7 +304,7 @@ TEST_F(Confined, AllProcessesEndAfterAKilledRecorder) {
   ASSERT_EQ(::kill(recorder, SIGKILL), 0);
   EXPECT_EQ(::waitpid(recorder, nullptr, 0), recorder);
   EXPECT_EQ(::waitpid(both[0], nullptr, 0), both[0]);
-  // The keeper or this process reaps it.
+  // The fork server or this process reaps it.
   while (::kill(both[1], 0) == 0) static_cast<void>(::waitpid(both[1], nullptr, 0));
   EXPECT_EQ(errno, ESRCH);
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);

@@ -90,7 +90,7 @@ TEST_F(FileParserTest, ConfinedAndInProcessAnswersAreEqual) {
   FileParser here(nullptr);
   FileParser copies(forked());
   FileParser programs(executed());
-  EXPECT_EQ(here.keeper(), 0);
+  EXPECT_EQ(here.fork_server(), 0);
   const std::string dump = scratch_.write(
       "jit-1.dump", jit_header(1) + jit_load(9, 0x1000, 1, "f", "1111") + jit_move(10, 0x2000, 4, 1));
   const std::string text = scratch_.write("text", "no ELF file");
@@ -103,7 +103,7 @@ TEST_F(FileParserTest, ConfinedAndInProcessAnswersAreEqual) {
     }
   }
   for (FileParser* const confined : {&copies, &programs}) {
-    EXPECT_GT(confined->keeper(), 0);
+    EXPECT_GT(confined->fork_server(), 0);
     EXPECT_GT(parse(*confined, {Kind::SYMBOLS}, c_library()).symbols.size(), 1000U);
     const ParseRequest function{.kind = Kind::FUNCTIONS, .name = "getppid"};
     EXPECT_FALSE(parse(*confined, function, c_library()).places.empty());
@@ -114,12 +114,12 @@ TEST_F(FileParserTest, ConfinedAndInProcessAnswersAreEqual) {
 
 TEST_F(FileParserTest, PrivilegedProcessesDoNotParse) {
   const FileParser parser;
-  EXPECT_EQ(parser.keeper() != 0, ::geteuid() == 0);
+  EXPECT_EQ(parser.fork_server() != 0, ::geteuid() == 0);
 }
 
 TEST_F(FileParserTest, ReportsAMissingParser) {
   FileParser parser(std::make_unique<ConfinedProcesses>(scratch_.at("none")));
-  EXPECT_EQ(parser.keeper(), 0);
+  EXPECT_EQ(parser.fork_server(), 0);
   EXPECT_TRUE(parse(parser, {Kind::SYMBOLS}, c_library()).symbols.empty());
   EXPECT_EQ(parser.warnings(), std::vector{warn(WarningCode::FILES_NOT_PARSED, c_library(),
                                                 "no process could be started: No such file or directory")});

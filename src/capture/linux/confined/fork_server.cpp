@@ -1,4 +1,4 @@
-#include "capture/linux/confined/keeper.h"
+#include "capture/linux/confined/fork_server.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -40,9 +40,9 @@ bool write_all(int file, base::Bytes bytes) {
   return true;
 }
 
-class Keeper {
+class ForkServer {
  public:
-  Keeper(const Work& work, pid_t parent) : work_(work), parent_(parent) {}
+  ForkServer(const Work& work, pid_t parent) : work_(work), parent_(parent) {}
 
   [[noreturn]] void run(int socket);
 
@@ -61,19 +61,20 @@ class Keeper {
 
   const Work& work_;
   pid_t parent_;
-  pid_t keeper_ = ::getpid();
+  pid_t own_pid_ = ::getpid();
   int ended_ = -1;  // signalfd for SIGCHLD of confined processes
 };
 
-// All signals are blocked in the keeper and in confined processes: the parent's handlers must not run there.
-void Keeper::set_up(int socket) {
+// All signals are blocked in the fork server and in confined processes: the parent's handlers must not run
+// there.
+void ForkServer::set_up(int socket) {
   static_cast<void>(::setsid());
   static_cast<void>(!::chdir("/"));
   static_cast<void>(::prctl(PR_SET_NAME, "ptkit-parser", 0, 0, 0));
   static_cast<void>(::signal(SIGCHLD, SIG_DFL));
-  if (socket != kKeeperSocket && ::dup2(socket, kKeeperSocket) < 0) ::_exit(1);
-  for (int file = 0; file < kKeeperSocket; ++file) static_cast<void>(::close(file));
-  close_descriptors_from(kKeeperSocket + 1);
+  if (socket != kForkServerSocket && ::dup2(socket, kForkServerSocket) < 0) ::_exit(1);
+  for (int file = 0; file < kForkServerSocket; ++file) static_cast<void>(::close(file));
+  close_descriptors_from(kForkServerSocket + 1);
   constexpr rlimit kFewFiles{64, 64};
   static_cast<void>(::setrlimit(RLIMIT_NOFILE, &kFewFiles));
   sigset_t children;
@@ -83,22 +84,22 @@ void Keeper::set_up(int socket) {
   if (ended_ < 0) ::_exit(1);
 }
 
-void Keeper::run(int socket) {
+void ForkServer::run(int socket) {
   set_up(socket);
   for (;;) {
-    pollfd file{kKeeperSocket, POLLIN, 0};
+    pollfd file{kForkServerSocket, POLLIN, 0};
     static_cast<void>(::poll(&file, 1, kParentCheckMs));
     if (::getppid() != parent_) ::_exit(0);
     if (file.revents == 0) continue;
     Request request;
     if (!receive(request)) ::_exit(0);
     const Outcome outcome = serve(std::move(request));
-    if (::send(kKeeperSocket, &outcome, sizeof outcome, MSG_NOSIGNAL) != sizeof outcome) ::_exit(0);
+    if (::send(kForkServerSocket, &outcome, sizeof outcome, MSG_NOSIGNAL) != sizeof outcome) ::_exit(0);
   }
 }
 
 // Returns false if the parent is gone.
-bool Keeper::receive(Request& request) const {
+bool ForkServer::receive(Request& request) const {
   request.bytes.resize(kMaxRequestBytes);
   std::array<iovec, 2> parts{iovec{&request.head, sizeof request.head},
                              iovec{request.bytes.data(), request.bytes.size()}};
@@ -108,7 +109,7 @@ bool Keeper::receive(Request& request) const {
   message.msg_iovlen = parts.size();
   message.msg_control = files.bytes.data();
   message.msg_controllen = files.bytes.size();
-  const ssize_t got = ::recvmsg(kKeeperSocket, &message, MSG_CMSG_CLOEXEC);
+  const ssize_t got = ::recvmsg(kForkServerSocket, &message, MSG_CMSG_CLOEXEC);
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (got < static_cast<ssize_t>(sizeof request.head) || header == nullptr ||
       header->cmsg_len != CMSG_LEN(2 * sizeof(int)))
@@ -122,7 +123,7 @@ bool Keeper::receive(Request& request) const {
 }
 
 // Calls clone() directly: fork() runs the atfork handlers of the parent's libraries.
-Outcome Keeper::serve(Request request) const {
+Outcome ForkServer::serve(Request request) const {
   const auto child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
   if (child < 0) return {errno, 0};
   if (child == 0) work_confined(request);
@@ -130,11 +131,11 @@ Outcome Keeper::serve(Request request) const {
 }
 
 // Waits for the end of the process. Kills it if the answer's reader or the parent is gone.
-int Keeper::watch(pid_t child, const Fd& output) const {
+int ForkServer::watch(pid_t child, const Fd& output) const {
   int status = 0;
   for (;;) {
     std::array<pollfd, 3> files{pollfd{ended_, POLLIN, 0}, pollfd{output.get(), 0, 0},
-                                pollfd{kKeeperSocket, 0, 0}};
+                                pollfd{kForkServerSocket, 0, 0}};
     static_cast<void>(::poll(files.data(), files.size(), kParentCheckMs));
     signalfd_siginfo taken{};
     while (::read(ended_, &taken, sizeof taken) > 0) {
@@ -148,12 +149,12 @@ int Keeper::watch(pid_t child, const Fd& output) const {
   return status;
 }
 
-void Keeper::work_confined(const Request& request) const {
+void ForkServer::work_confined(const Request& request) const {
   if (::dup2(request.input.get(), kInput) < 0 || ::dup2(request.output.get(), kOutput) < 0)
     ::_exit(NOT_CONFINED);
   for (int file = 0; file < kInput; ++file) static_cast<void>(::close(file));
   close_descriptors_from(kOutput + 1);
-  if (!confine(request.head.limits, keeper_)) ::_exit(NOT_CONFINED);
+  if (!confine(request.head.limits, own_pid_)) ::_exit(NOT_CONFINED);
   try {
     const Fd input(kInput);
     ::_exit(write_all(kOutput, work_(request.bytes, input)) ? COMPLETE : NOT_WRITTEN);
@@ -164,6 +165,6 @@ void Keeper::work_confined(const Request& request) const {
 
 }  // namespace
 
-void run_keeper(const Work& work, pid_t parent, int socket) { Keeper(work, parent).run(socket); }
+void run_fork_server(const Work& work, pid_t parent, int socket) { ForkServer(work, parent).run(socket); }
 
 }  // namespace ptkit::capture::confined
