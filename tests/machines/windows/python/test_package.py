@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from mingw import imports_of
 from small_pe import pe
+from windows_programs import windows_program
 from wine_python import WinePython, windows_path
 
 import ptkit
@@ -156,6 +157,24 @@ def test_pe_file_is_an_image(windows_python: WinePython, tmp_path: Path) -> None
     there = windows_python.run("-W", "ignore", "-c", *words)
     assert there == here("-W", "ignore", "-c", *words).stdout
     assert there == "['0x140001000', '0x140001001', '0x140001003']\n"
+
+
+def test_pdb_has_names_and_lines(windows_python: WinePython, tmp_path: Path) -> None:
+    source = "static inline __attribute__((always_inline)) int twist(int a) { return a ^ 5; }\n"
+    source += "int start(int a) {\n  return twist(a) * 3;\n}\n"
+    program = windows_program(tmp_path, "prog", {"prog.c": source}, "-O1")
+    stream = tmp_path / "raw.pt"
+    address = program.linked_base + program.entry
+    stream.write_bytes(bytes([0x02, 0x82] * 8 + [0x02, 0x23, 0xD1]) + address.to_bytes(8, "little") + b"\1")
+    code = (
+        "import ptkit, sys; path, image, pdb, ip = sys.argv[1:]; "
+        "trace = ptkit.open(path, images=[image], debug_path=[pdb], cpu='6/142/9'); "
+        "print(trace.symbolize([int(ip)]), [frame[:3:2] for frame in trace.inlines(int(ip))])"
+    )
+    words = [code, str(stream), str(program.path), str(program.pdb), str(address)]
+    there = windows_python.run("-W", "error", "-c", *words)
+    assert there == here("-W", "error", "-c", *words).stdout
+    assert there == "['start'] [('twist', 1), ('start', 3)]\n"
 
 
 def test_long_call_is_interrupted(windows_python: WinePython, tmp_path: Path) -> None:
