@@ -6,7 +6,7 @@
 #include "base/hexadecimal.h"
 #include "code/bounds/table.h"
 #include "code/image/pe/pe_file.h"
-#include "unit/support/pe_maker.h"
+#include "unit/support/makers/pe_maker.h"
 
 namespace ptkit::code::bounds {
 namespace {

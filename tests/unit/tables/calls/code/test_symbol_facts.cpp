@@ -8,7 +8,7 @@
 #include "code/symbol/symbols.h"
 #include "tables/calls/code/function_table.h"
 #include "tables/calls/code/symbol_facts.h"
-#include "unit/support/pe_maker.h"
+#include "unit/support/makers/pe_maker.h"
 #include "unit/support/scratch.h"
 
 namespace ptkit::tables::calls {
