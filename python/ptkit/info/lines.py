@@ -75,7 +75,7 @@ def lines_of(info: TraceFacts, *, verbose: bool = False) -> list[_Line]:
     return lines
 
 
-def _has_windows_files(info: TraceInfo) -> bool:
+def _has_windows_files(info: TraceFacts) -> bool:
     return any(_PDB.fullmatch(build_id) or _WINDOWS_FILE.fullmatch(path) for path, build_id in info.files)
 
 
