@@ -18,7 +18,7 @@ class CallWorkers {
  public:
   // Makes the reader of a stream, which is the `index`-th one.
   using Make = std::function<std::unique_ptr<StreamCalls>(std::size_t index)>;
-  // Takes what a stream's reader found. Streams come in their order, one at a time.
+  // Takes the frames of a stream's reader. Streams come in their order, one at a time.
   using Take = std::function<void(std::size_t index, StreamCalls& calls)>;
   CallWorkers(std::size_t streams, std::size_t threads, Make make, Take take);
   ~CallWorkers();

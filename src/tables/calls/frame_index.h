@@ -1,4 +1,4 @@
-// What the table of calls does not say of its frames, so that they can be summed up without another decode.
+// Facts of frames that the table of calls lacks: with them frames are summed up without another decode.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class FrameIndex {
     std::uint64_t id = 0;
   };
 
-  // Notes what is unusual of a frame.
+  // Notes facts of a frame that the table does not imply.
   void add(const Frame& frame);
   // Adds those of the next stream. Its `frames` have numbers after all others.
   void append(FrameIndex&& next, std::uint64_t frames);

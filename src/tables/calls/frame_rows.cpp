@@ -122,7 +122,7 @@ std::uint64_t FrameTable::bytes() const noexcept {
          notes_.bytes() + (hidden_ ? hidden_->bytes() : 0);
 }
 
-// Frames with lower ids than the last one that has ended have room.
+// Frames with lower ids than the last one that has ended have slots.
 std::uint64_t FrameTable::later_bytes(const FrameCounts& counts) const noexcept {
   const std::uint64_t slots = slot_of(counts.ids);
   return (slots - std::min<std::uint64_t>(slots, capacity_)) * row_bytes_;

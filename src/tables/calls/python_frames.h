@@ -24,7 +24,7 @@ enum class FrameView : std::uint8_t {
   MIXED,   // Python functions, and all functions in C but the trampolines' own
 };
 
-// What a function is for the evaluation of Python code.
+// The part of a function in the evaluation of Python code.
 enum class PythonRole : std::uint8_t {
   NONE,
   FUNCTION,    // the trampoline of a Python function
@@ -78,7 +78,7 @@ class PythonFrames final : public FrameSink {
   [[nodiscard]] bool hides(std::uint32_t function) { return hides(role_of(function)); }
 
  private:
-  // What has ended above an open frame.
+  // Sums of the frames that have ended above an open frame.
   struct Above {
     std::uint64_t self_instructions = 0;  // of hidden frames
     bool is_generator = false;            // the call only made a generator

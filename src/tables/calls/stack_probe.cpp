@@ -15,7 +15,7 @@ constexpr unsigned kOfFrame = tables::columns::MOMENT_FRAME_KNOWN | tables::colu
                               tables::columns::MOMENT_SYSCALL | tables::columns::MOMENT_INTERRUPT |
                               tables::columns::MOMENT_IMPORT;
 
-// What is known of a frame.
+// Flags of a frame.
 template <typename AnyFrame>
 [[nodiscard]] unsigned flags_of(const AnyFrame& frame) noexcept {
   unsigned flags = tables::columns::MOMENT_FRAME_KNOWN;

@@ -18,7 +18,7 @@
 
 namespace ptkit::tables::calls {
 
-// Gets all frames as they end, so that it knows what becomes of those that it has found: a stub is a frame of
+// Gets all frames as they end, because the frames that it has found may change: a stub is a frame of
 // the function that it leads to.
 class StackProbe : public FrameSink, public RowProbe {
  public:
@@ -83,7 +83,7 @@ class PositionProbe final : public StackProbe {
 // was not opened in between, encloses it.
 class TimeProbe final : public StackProbe {
  public:
-  // [least, most] of the times that are asked for, in TSC ticks. Both ascend. They must outlive this.
+  // [least, most] of the times, in TSC ticks. Both ascend. They must outlive this.
   TimeProbe(std::span<const std::uint64_t> least, std::span<const std::uint64_t> most)
       : least_(least), most_(most) {}
 
@@ -94,7 +94,7 @@ class TimeProbe final : public StackProbe {
                                                              std::uint64_t first_id) const;
 
  private:
-  // What is certain of times from the `first` one on.
+  // The state that is certain at times from the `first` one on.
   struct Certain {
     std::size_t first = 0;
     const ThreadStack* stack = nullptr;

@@ -33,12 +33,12 @@ class StreamCalls : private TaskSwitches::Taker {
     StackProbe* probe = nullptr;                          // looks at the stack between rows
     const code::symbol::DebugModules* inlines = nullptr;  // inlined calls have frames; null: they have none
     std::shared_ptr<tables::columns::RowBudget> budget;   // of all streams; null: memory is not checked
-    // Frames are what happens within [begin, end) of these. Null: all of the stream.
+    // Frames have only instructions within [begin, end) of these. Null: all of the stream.
     struct Window {
       tables::columns::PhasesBy by = tables::columns::PhasesBy::TIME;
       std::uint64_t begin = 0;
       std::uint64_t end = UINT64_MAX;
-      bool needs_sides = true;  // errors and gaps behind it, too
+      bool needs_sides = true;  // errors and gaps after it, too
     };
     std::optional<Window> window = std::nullopt;
     // Of native frames without inlined calls, tails nested, of all threads. `reader.index` has the segments.
@@ -47,7 +47,7 @@ class StreamCalls : private TaskSwitches::Taker {
     // Stacks that a window may begin with. Null: its stream is read from the first row on.
     const StackStates* states = nullptr;
   };
-  // What `input` refers to, and `sink`, must outlive this.
+  // Objects that `input` refers to, and `sink`, must outlive this.
   StreamCalls(Input input, FrameSink& sink);
   ~StreamCalls() override;
   StreamCalls(const StreamCalls&) = delete;
@@ -73,7 +73,10 @@ class StreamCalls : private TaskSwitches::Taker {
   void cancel() noexcept { reader_->cancel(); }
 
  private:
+  struct RowCells;
   void feed(tables::columns::Batch& rows);
+  [[nodiscard]] std::size_t skip(const tables::columns::Batch& rows, const RowCells& cells,
+                                 std::size_t& next_run);
   [[nodiscard]] bool has_memory();
   void pass();
   void give(const StreamRow& row) override;
@@ -101,7 +104,7 @@ class StreamCalls : private TaskSwitches::Taker {
   Owner noted_;           // of the rows that were read
   Owner owner_;           // of those that the machine has
   StreamRow row_;         // the last one that was read
-  bool is_held_ = false;  // it is a return, and waits for the row behind it
+  bool is_held_ = false;  // it is a return, and waits for the row after it
   std::shared_ptr<tables::columns::RowBudget> budget_;
   tables::columns::RowBudget::Share share_;
   std::optional<Input::Window> window_;

@@ -1,9 +1,9 @@
 // Finds the branch at which the kernel switches to another thread. Notes of context switches stand somewhere
 // near: a recorder writes one before the switch (to no thread, the idle task), and one after it, on the next
-// thread's stack; a PIP is before it. What lies between belongs to the thread of which the stack is in use.
+// thread's stack; a PIP is before it. Rows between them are of the thread with the stack in use.
 //
 //   StreamCalls -> TaskSwitches -> StreamCalls -> StackMachine
-//                       +- asks whether the top frame switches ->+
+//                       +- tests if the top frame switches ->+
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class TaskSwitches {
   }
   // No more rows come.
   void finish();
-  // No row waits for what follows.
+  // No row waits for another one.
   [[nodiscard]] bool is_settled() const noexcept { return !is_waiting_; }
   [[nodiscard]] bool is_within(const StateLimits& limits) const noexcept {
     return owner_.space < limits.spaces && noted_.space < limits.spaces;
@@ -83,7 +83,7 @@ class TaskSwitches {
   bool is_waiting_ = false;
   std::uint64_t ip_ = 0;  // where control flow is; 0: in code that is not traced
   std::uint64_t scheduler_ = 0;
-  std::vector<StreamRow> waiting_;  // rows from a switch on, until a note says to which thread
+  std::vector<StreamRow> waiting_;  // rows from a switch on, until a note names the thread
 };
 
 }  // namespace ptkit::tables::calls

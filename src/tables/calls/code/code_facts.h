@@ -1,4 +1,4 @@
-// What a StackMachine asks of the code: where functions begin, and what some of them do to the stack.
+// Facts of the code that call stacks depend on: where functions begin, and which of them change the stack.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ class DebugInlines final : public InlineFacts {
     std::uint64_t last = 0;
     std::uint32_t call = kNotInlined;
   };
-  // What is known of a call in its file.
+  // A call in its file.
   struct Source {
     const code::source::SourceInfo* info = nullptr;
     std::uint32_t call = 0;

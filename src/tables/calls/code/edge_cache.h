@@ -1,4 +1,4 @@
-// What is known of a branch by its source and target. A direct-mapped cache: branches repeat.
+// Facts of a branch by its source and target, in a direct-mapped cache: branches repeat.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 
 namespace ptkit::tables::calls {
 
-// Of an imported function, if its import slot does not say which module has it.
+// Of an imported function, if its import slot does not name the module.
 inline constexpr std::uint64_t kUnknownModule = 1;
 
 struct Function {

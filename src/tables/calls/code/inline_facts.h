@@ -1,4 +1,4 @@
-// What a StackMachine asks of inlined calls: which of them each instruction of a path is in.
+// Inlined calls of code: the one that each instruction of a path is in.
 #pragma once
 
 #include <cstdint>

@@ -11,9 +11,7 @@
 #include "code/insn/insn.h"
 #include "code/symbol/anon_memory.h"
 #include "code/symbol/row_views.h"
-#include "tables/calls/code/code_bytes.h"
-#include "tables/calls/code/retpoline.h"
-#include "tables/calls/code/stack_pointer.h"
+#include "tables/calls/code/code_patterns.h"
 #include "trace/module_names.h"
 
 namespace ptkit::tables::calls {
@@ -62,7 +60,8 @@ constexpr std::size_t kSwitchBytes = 512;  // of a function that may switch stac
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Functions that only branch to where a register, or the stack, says: of GCC, clang, MSVC and the kernel.
+// Functions that only branch to an address in a register, or on the stack: of GCC, clang, MSVC and the
+// kernel.
 [[nodiscard]] bool is_thunk(std::string_view name) noexcept {
   name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
   return name.starts_with("x86_indirect_") || name.starts_with("llvm_retpoline_") ||
@@ -133,7 +132,7 @@ std::uint32_t SymbolFacts::number_at(std::uint64_t entry) const {
   return functions_.number(function);
 }
 
-// What the unwind table says of an address in the function that begins at `begin`.
+// Flags that the unwind table gives to an address in the function that begins at `begin`.
 std::uint32_t SymbolFacts::unwind_flags(const FileLocation& location, std::uint64_t begin) {
   if (location.unwind == nullptr) return 0;
   unsigned flags = 0;
@@ -166,7 +165,7 @@ CodeLocation SymbolFacts::find(std::uint64_t ip) const {
   const bool may_be_stub = location.is(CODE_STUB) || !in_function;
   if (may_be_stub && is_stub(code)) location.flags |= CODE_STUB | CODE_ENTRY;
   if (may_be_stub && is_first_stub(code)) location.flags |= CODE_STUB | CODE_ENTRY | CODE_LAZY;
-  // A thunk of which no name says what it is.
+  // A thunk without a name.
   if (!is_named && calls::is_retpoline_call(*view_, ip))
     location.flags |= CODE_STUB | CODE_ENTRY | CODE_THUNK;
   constexpr std::uint8_t kRet = 0xc3;

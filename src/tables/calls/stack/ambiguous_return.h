@@ -12,10 +12,10 @@
 
 namespace ptkit::tables::calls {
 
-// A frame that control may have gone to, by what it and those below it return to.
+// A frame that control may have gone to, by the return addresses of it and of those below it.
 class Candidate {
  public:
-  // The frames of `stack` below `size` are open. `number`: what the caller knows it by.
+  // The frames of `stack` below `size` are open. `number`: the caller's name for it.
   Candidate(const ThreadStack& stack, std::size_t size, std::size_t number) noexcept
       : stack_(&stack), size_(size), number_(number) {}
 

@@ -1,4 +1,4 @@
-// A frame: one execution of a function, from its call to its end. What a StackMachine gives to a FrameSink.
+// A frame: one execution of a function, from its call to its end. A StackMachine gives frames to a FrameSink.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ enum FrameFlag : std::uint16_t {
 #include "tables/columns/kinds.def"
 };
 
-// A position in a stream: counts of what was before it, and the interval of its time.
+// A position in a stream: counts of instructions and branches before it, and the interval of its time.
 struct StreamPosition {
   std::uint64_t instructions = 0;
   std::uint64_t branches = 0;
@@ -45,7 +45,7 @@ struct StreamPosition {
 // Groups of frames beside that of their functions: by entry, by module. See MoreGroups.
 inline constexpr std::size_t kMoreGroups = 2;
 
-// What a frame has by another group: see Frame::new_instructions and FRAME_RECURSIVE.
+// Shares of a frame by another group: see Frame::new_instructions and FRAME_RECURSIVE.
 struct GroupShare {
   std::uint64_t new_instructions = 0;
   std::uint64_t new_branches = 0;
@@ -108,7 +108,7 @@ struct Frame {
   }
 };
 
-// What fits nothing. Stored in the `kind` column of stack anomalies: append only.
+// Branches that no rule fits. Stored in the `kind` column of stack anomalies: append only.
 enum class AnomalyKind : std::uint8_t {
 #define PT_STACK_ANOMALY(name, value, text) name = value,
 #include "tables/calls/stack/kinds.def"
@@ -138,7 +138,7 @@ struct Owner {
   bool operator==(const Owner&) const = default;
 };
 
-// What a StackMachine has: numbers of frames so far, of those that are open, and of their groups.
+// Counts of a StackMachine: frames so far, of those that are open, and of their groups.
 struct FrameCounts {
   std::uint64_t ids = 0;
   std::uint64_t open = 0;
@@ -157,9 +157,9 @@ class FrameSink {
     static_cast<void>(open);
     static_cast<void>(frames);
   }
-  // A frame that is not shown: what is above it is above its parent.
+  // A frame that is not shown: frames above it are above its parent.
   virtual void on_hidden(const Frame&) {}
-  // Memory of what it keeps, and what it is going to need besides for the frames that are open.
+  // Memory in use, and memory that the open frames are going to need.
   [[nodiscard]] virtual std::uint64_t bytes() const noexcept { return 0; }
   [[nodiscard]] virtual std::uint64_t later_bytes(const FrameCounts&) const noexcept { return 0; }
 };

@@ -1,4 +1,4 @@
-// What frames are summed up by: their functions, the addresses of these, or their files.
+// Groups that frames are summed up by: their functions, the addresses of these, or their files.
 #pragma once
 
 #include <algorithm>

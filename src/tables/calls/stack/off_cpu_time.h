@@ -37,10 +37,10 @@ struct OffCpuTime {
   [[nodiscard]] OffCpuTime without(const OffCpuTime& part) const noexcept;
 };
 
-// Sums up the time of one stack. Frames refer to what the sum was when they began.
+// Sums up the time of one stack. Frames refer to the sum at their begin.
 class OffCpuClock {
  public:
-  // What happens to the thread, in the order of the stream.
+  // Events of the thread, in the order of the stream.
   void disable(const StreamPosition& position);
   void enable(const StreamPosition& position) {
     if (is_off_) [[unlikely]]
@@ -59,7 +59,7 @@ class OffCpuClock {
   void sum_up_to(const StreamPosition& position);
 
   [[nodiscard]] const OffCpuTime& sum() const noexcept { return sum_; }
-  // The number of what the sum is now, for frames that begin.
+  // The number of the present sum, for frames that begin.
   [[nodiscard]] std::uint32_t begin() {
     if (begins_.empty() || begins_.back().version != version_) begins_.push_back({sum_, version_});
     return static_cast<std::uint32_t>(begins_.size() - 1);

@@ -66,7 +66,7 @@ class StackMachine {
   // disabled. They are enabled at `ip`.
   void on_task_switch(const Step& step, const Owner& owner);
   void on_task_enabled(std::uint64_t ip, const StreamPosition& position, const Owner& owner);
-  // The window that frames are asked for begins (0), or ends (1): then nothing that follows counts.
+  // The window of frames begins (0), or ends (1): then no row that follows counts.
   void on_limit(std::size_t number, const StreamPosition& position);
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   // Ends all open frames.

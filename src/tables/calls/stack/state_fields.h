@@ -1,4 +1,4 @@
-// Fields of call stacks in files, and their limits: what is read may be damaged or hostile.
+// Fields of call stacks in files, and their limits: files may be damaged or hostile.
 #pragma once
 
 #include <cstdint>

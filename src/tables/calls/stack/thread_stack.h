@@ -25,7 +25,7 @@ enum OpenFlag : std::uint16_t {
   OPEN_RESTORER = 16,  // a signal handler that has returned
   OPEN_KERNEL = 32,    // entered from user code
   OPEN_SWITCH = 64,    // continues on another stack
-  OPEN_LEAVE = 128,    // the same, and leaves this one for good
+  OPEN_LEAVE = 128,    // continues on another stack, and leaves this one for good
   OPEN_MCALL = 256,    // calls a function on another stack
   // Of the kernel's functions.
   OPEN_TASK_SWITCH = 512,    // returns on another thread's stack
@@ -33,7 +33,7 @@ enum OpenFlag : std::uint16_t {
   OPEN_TASK_END = 2048,      // the thread does not come back from it
   OPEN_RSB_STUFFING = 4096,  // a call that only fills the return stack buffer
   // Of user code.
-  OPEN_FAR = 1,            // entered by a far transfer, which may go back behind it
+  OPEN_FAR = 1,            // entered by a far transfer, which may go back after it
   OPEN_FIRST = 8192,       // the first code of a thread, from its first instruction on
   OPEN_START = 1U << 14U,  // a program begins there: it does not return
 };
@@ -78,8 +78,8 @@ struct OpenFrame {
   void doubt() noexcept { flags = static_cast<std::uint16_t>((flags & ~FRAME_EXACT) | FRAME_UNDECIDED); }
 };
 
-// A call or a jump that has come to stubs, which lead to a function: that one's frame begins behind them. The
-// top frame has the instructions of the stubs.
+// A call or a jump that has come to stubs, which lead to a function: the function's frame begins after them.
+// The top frame has the instructions of the stubs.
 struct Stub {
   OpenFrame frame;             // of the function; its entry is that of the last stub
   std::uint64_t inner_ip = 0;  // within a retpoline's call, which would return there; 0: it is not
@@ -95,10 +95,10 @@ struct FrameIds {
   std::uint64_t next = 0;
   std::uint64_t cancelled = UINT64_MAX;  // the lowest one since cancelled() of the machine
   std::uint32_t segment = 0;             // the last one
-  // Of the window that frames are asked for.
+  // Of the window of frames.
   std::uint64_t first_inside = 0;  // lower ones were given before it
   bool is_before = false;          // it has not begun
-  bool is_ending = false;          // frames that end now go on behind it
+  bool is_ending = false;          // frames that end now go on after it
 };
 
 class ThreadStack {
@@ -124,7 +124,7 @@ class ThreadStack {
   void set_owner(const Owner& owner) noexcept { owner_ = owner; }
   [[nodiscard]] OffCpuClock& off_cpu() noexcept { return off_cpu_; }
 
-  // Opens a frame at the top. Its id, parent and depth are set here.
+  // Opens a frame at the top. This sets its id, parent and depth.
   OpenFrame& push(const OpenFrame& frame);
   // Ends the frame at the top.
   void pop(CallEnd how, const StreamPosition& end);
@@ -137,9 +137,9 @@ class ThreadStack {
   // Ends the last frames, which share a return address. They return to `caller`, which began before the
   // segment.
   void return_below(const OpenFrame& caller, const StreamPosition& end);
-  // The following frames are of other executions: nothing is known of what is below them.
+  // The following frames are of other executions: frames below them are not known.
   void begin_segment(const StreamPosition& begin) noexcept;
-  // The window begins. Of open frames, what is from here on counts.
+  // The window begins. Of open frames, instructions from there on count.
   void begin_window(const StreamPosition& begin);
 
   // Adds the ids of open frames.
@@ -158,7 +158,7 @@ class ThreadStack {
     return !stubs_.empty() && stubs_.back().size == frames_.size() ? &stubs_.back() : nullptr;
   }
   void enter_stub(const Stub& stub);
-  // The same stub, which the top frame leaves.
+  // The top frame leaves its stub.
   [[nodiscard]] Stub leave_stub();
   void drop_stub() noexcept { stubs_.pop_back(); }
 
@@ -180,7 +180,7 @@ class ThreadStack {
   void set_function(std::uint64_t entry_ip, std::uint32_t function);
   // The top frame, which has just begun, is of an imported function.
   void set_import(std::uint64_t import_ip, std::uint32_t function);
-  // Stacks in files, without inlined calls: stack_state.cpp. What was read is taken up, unless it is damaged.
+  // Stacks in files, without inlined calls: stack_state.cpp. take_up(): false: the fields are damaged.
   template <typename Fields>
   void fields_of_state(Fields& fields);
   [[nodiscard]] bool take_up(const StateLimits& limits);
@@ -213,7 +213,7 @@ class ThreadStack {
     std::size_t size = 0;  // of frames_: it is above the last one of these
     bool begins = false;   // it began where the call begins
   };
-  // What was before the window, for frames that are open when it begins.
+  // The begin of the window, for frames that are open then.
   struct Window {
     StreamPosition begin;
     OffCpuTime off_cpu;
@@ -227,7 +227,7 @@ class ThreadStack {
   [[nodiscard]] OpenFrame& innermost() noexcept {
     return has_inlined() ? inlined_.back().frame : frames_.back();
   }
-  // What a new frame has of the innermost one.
+  // The fields of a new frame that depend on the innermost one.
   struct Below {
     std::uint64_t parent = 0;
     std::int32_t depth = 0;
@@ -252,6 +252,8 @@ class ThreadStack {
   }
   void push_below(OpenFrame frame);
   void mark_undecided(OpenFrame& open, std::size_t index) const noexcept;
+  [[nodiscard]] Frame frame_of(const OpenFrame& open, bool is_open_before, const StreamPosition& end) const;
+  void share(const OpenFrame& open, Frame& frame);
   void share_more(const OpenFrame& open, Frame& frame);
   void emit(const OpenFrame& open, CallEnd how, const StreamPosition& end);
 

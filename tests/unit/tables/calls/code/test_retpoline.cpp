@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "tables/calls/code/retpoline.h"
+#include "tables/calls/code/code_patterns.h"
 
 namespace ptkit::tables::calls {
 namespace {

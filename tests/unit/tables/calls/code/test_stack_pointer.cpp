@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tables/calls/code/stack_pointer.h"
+#include "tables/calls/code/code_patterns.h"
 
 namespace ptkit::tables::calls {
 namespace {
