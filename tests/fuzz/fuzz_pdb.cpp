@@ -1,4 +1,4 @@
-// Names, lines and inlined calls of any file that begins as a PDB, or of a PDB whose streams are the input:
+// Names, lines and inlined calls of any file that begins as a PDB, or of a PDB with the input as its streams:
 // of each its number, its bytes (16 bits), and these.
 #include <cstdlib>
 #include <utility>

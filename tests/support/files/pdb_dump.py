@@ -1,4 +1,4 @@
-"""What llvm-pdbutil reads of a PDB: the reference for ptkit's reader."""
+"""The records of a PDB as llvm-pdbutil reads them: the reference for ptkit's reader."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def first_lines(pdb: Path) -> dict[int, tuple[str, int]]:
 
 
 def dump(pdb: Path, *parts: str) -> str:
-    """What `llvm-pdbutil dump` prints."""
+    """The output of `llvm-pdbutil dump`."""
     needs("llvm-pdbutil")
     command = ["llvm-pdbutil", "dump", *parts, str(pdb)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout

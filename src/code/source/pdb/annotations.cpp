@@ -6,7 +6,7 @@ namespace ptkit::code::pdb {
 namespace {
 
 enum class Operation : std::uint8_t {
-  END,  // what follows aligns the record
+  END,  // the rest aligns the record
   CODE_OFFSET,
   CODE_OFFSET_BASE,
   CODE_STEP,

@@ -22,7 +22,7 @@ class InlineReader {
   InlineReader(Tables& tables, const Sections& sections, TypeNames& names, code::source::Budget& memory)
       : tables_(tables), sections_(sections), names_(names), memory_(memory) {}
 
-  // Adds the calls of a module. Returns what is wrong with them; empty: nothing.
+  // Adds the calls of a module. Returns their problem; empty: none.
   [[nodiscard]] std::string add(const Stream& stream, const Module& module, const ModuleFiles& files);
 
  private:

@@ -66,22 +66,22 @@ void LineReader::begin_file(Contribution next, std::uint32_t first) {
 }
 
 std::vector<Row> LineReader::rows() {
-  struct Placed {
+  struct Linked {
     std::uint32_t address = 0;
     Contribution* contribution = nullptr;
   };
-  std::vector<Placed> placed;
+  std::vector<Linked> linked;
   for (Contribution& one : contributions_) {
     const auto address = sections_.code_address(one.section, one.begin);
     if (!address || one.end - one.begin > UINT32_MAX - *address) continue;
     std::ranges::stable_sort(rows_of(one), {}, &Row::address);
-    placed.push_back({*address, &one});
+    linked.push_back({*address, &one});
   }
-  std::ranges::stable_sort(placed, {}, &Placed::address);
+  std::ranges::stable_sort(linked, {}, &Linked::address);
   std::vector<Row> rows;
   std::vector<Row> own;
   std::uint32_t reached = 0;
-  for (const auto& [address, one] : placed) {
+  for (const auto& [address, one] : linked) {
     const std::uint32_t begin = one->begin;
     const std::span<const Row> read = rows_of(*one);
     own.clear();

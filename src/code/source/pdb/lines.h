@@ -17,7 +17,7 @@ class LineReader {
   // `memory`: the bytes that lines may take. All must outlive the object.
   LineReader(const Sections& sections, code::source::Budget& memory) : sections_(sections), memory_(memory) {}
 
-  // Adds the lines of a module. Returns what is wrong with them; empty: nothing.
+  // Adds the lines of a module. Returns their problem; empty: none.
   [[nodiscard]] std::string add(const Stream& stream, const ModuleFiles& files);
   // All lines, sorted; once, and if there is no problem. The first line of a function has the code before it,
   // too. Of several lines at an address, the first one has the instruction there, and the last one what

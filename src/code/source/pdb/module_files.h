@@ -1,4 +1,4 @@
-// The parts of a module's stream behind its symbols (C13), and the paths of its source files. Internal to
+// The parts of a module's stream after its symbols (C13), and the paths of its source files. Internal to
 // src/code/source/pdb.
 #pragma once
 
@@ -47,7 +47,7 @@ class ModuleFiles {
   // `stream`: of the module.
   ModuleFiles(const Stream& stream, const Module& module, Paths& paths);
 
-  // What is wrong with the parts; empty: nothing.
+  // The problem of the parts; empty: none.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
   [[nodiscard]] const std::vector<Subsection>& subsections() const noexcept { return subsections_; }
   // The number of a file's path, by its offset in the checksums; kNone: it is not known.

@@ -1,5 +1,5 @@
 // Names, source lines and inlined functions in a PDB, the debug information of a program or driver of
-// Windows. docs/modules.md says what bounds the reading of it.
+// Windows. docs/modules.md has the bounds of memory and time.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ namespace ptkit::code::pdb {
 // Whether a build-id is of this form.
 [[nodiscard]] bool is_pdb_id(std::string_view id) noexcept;
 
-// What was read of a PDB, or why it was not.
+// Contents of a PDB, or why they cannot be read.
 struct PdbId {
   std::string id;
   std::optional<trace::Warning> problem;
@@ -60,7 +60,7 @@ class PdbFile {
 
   std::string path_;
   trace::TraceBuffer contents_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   mutable std::unique_ptr<const Opened> opened_;
   mutable std::shared_ptr<const PdbId> id_;
   mutable std::shared_ptr<const PdbNames> names_;

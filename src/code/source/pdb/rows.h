@@ -19,9 +19,9 @@ struct Row {
 // The row in sorted rows that has an address; without a file, if none has.
 [[nodiscard]] Row row_at(std::span<const Row> rows, std::uint64_t address) noexcept;
 
-// Adds a row behind those that are there; of several rows at an address, the last one counts.
+// Adds a row after the others; of several rows at an address, the last one counts.
 void add_row(std::vector<Row>& rows, const Row& row);
-// Adds what rows say of addresses [begin, end), which are behind those of all rows that are there.
+// Adds rows for addresses [begin, end), which are above those of the rows in `rows`.
 void add_rows(std::vector<Row>& rows, std::span<const Row> from, std::uint32_t begin, std::uint32_t end);
 
 }  // namespace ptkit::code::pdb

@@ -40,7 +40,7 @@ class SymbolRecords {
 
   // false: there are no more, or there is a problem.
   [[nodiscard]] bool next(SymbolRecord& record);
-  // What is wrong with the records; empty: nothing.
+  // The problem of the records; empty: none.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
   // A problem of a record.
   [[nodiscard]] std::string damage(const SymbolRecord& record, std::string_view reason) const {
@@ -55,7 +55,7 @@ class SymbolRecords {
 
 struct Function {
   std::string_view name;
-  std::uint32_t end = 0;  // offset in the stream of the record that ends what is in it
+  std::uint32_t end = 0;  // offset in the stream of the record that ends the function
   std::uint32_t size = 0;
   std::uint32_t section = 0;  // number, from 1 on
   std::uint32_t offset = 0;   // in the section

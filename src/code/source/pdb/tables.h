@@ -31,8 +31,7 @@ struct Tables {
   std::vector<Row> lines;       // of functions; inlined code has the line of its call
   std::vector<Row> all_lines;   // the same, but inlined code has the line of the innermost function
   std::vector<Site> sites;
-  std::vector<Row>
-      site_rows;  // code and lines of each call; what is inlined into it has the line of that call
+  std::vector<Row> site_rows;  // code and lines of each call; code inlined into it has the line of that call
   code::source::Spans site_spans;  // the number of the innermost call
   bool is_cut = false;             // some calls were left out, as they are in too many others
   std::vector<trace::Warning> problems;

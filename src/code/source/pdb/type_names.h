@@ -17,9 +17,9 @@ class TypeRecords {
  public:
   TypeRecords(const MsfFile& file, std::uint32_t stream);
 
-  // What is wrong with the stream; empty: nothing.
+  // The problem of the stream; empty: none.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
-  // The fields of a record behind its kind; kind 0: there is none. Valid as long as the object.
+  // The fields of a record after its kind; kind 0: there is none. Valid as long as the object.
   struct Record {
     std::uint16_t kind = 0;
     Cursor fields;

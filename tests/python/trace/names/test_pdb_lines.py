@@ -227,14 +227,14 @@ def test_a_pdb_of_another_build_has_no_lines(spin: WindowsProgram, loop: Any, tm
 
 
 def damaged(program: WindowsProgram, folder: Path, kind: int, at: int, word: bytes) -> Path:
-    """A copy of the PDB in which the parts of this kind, behind the symbols of modules, are damaged."""
+    """A copy of the PDB in which the parts of this kind, after the symbols of modules, are damaged."""
     data = bytearray(program.pdb.read_bytes())
     head = kind.to_bytes(4, "little")
-    found = [place for place in range(0, len(data), 4) if data[place : place + 4] == head]
-    parts = [place for place in found if 8 < int.from_bytes(data[place + 4 : place + 8], "little") < 256]
+    found = [offset for offset in range(0, len(data), 4) if data[offset : offset + 4] == head]
+    parts = [offset for offset in found if 8 < int.from_bytes(data[offset + 4 : offset + 8], "little") < 256]
     assert parts
-    for place in parts:
-        data[place + at : place + at + len(word)] = word
+    for offset in parts:
+        data[offset + at : offset + at + len(word)] = word
     path = folder / "prog.pdb"
     path.write_bytes(data)
     return path

@@ -1,4 +1,4 @@
-// Small PDBs: streams of symbols, lines and types, in an MSF file whose blocks are in disorder.
+// Small PDBs: streams of symbols, lines and types, in an MSF file with its blocks in disorder.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ class Symbols {
     if (kind != kInlineSite) fields.u32(1);
     begin(kind, fields.add(annotations), false);
   }
-  // Ends what was begun last.
+  // Ends the function or call that was begun last.
   void end() {
     fields_.set(open_.back() + 8, fields_.bytes.size());
     add(record(6, {}));
@@ -75,7 +75,7 @@ class Symbols {
     begin_procedure(name, section, offset, size, kind);
     end();
   }
-  // The end that the last begun one says it has.
+  // Changes the end in the record that was begun last.
   void set_end(std::uint32_t end) { fields_.set(open_.back() + 8, end); }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(fields_.bytes.size()); }
   [[nodiscard]] const std::vector<std::uint8_t>& bytes() const { return fields_.bytes; }
@@ -99,7 +99,7 @@ inline std::vector<std::uint8_t> public_symbol(const std::string& name, std::uin
   return record(0x110e, Fields().u32(flags).u32(offset).u16(section).text(name));
 }
 
-// A part behind the symbols of a module.
+// A part after the symbols of a module.
 inline std::vector<std::uint8_t> subsection(std::uint32_t kind, const Fields& fields) {
   return Fields().u32(kind).u32(fields.bytes.size()).add(fields.bytes).align().bytes;
 }
@@ -219,7 +219,7 @@ struct PdbMaker {
     for (std::size_t i = kFirstBlock + 1; i < all; i += 2) free.push_back(static_cast<std::uint32_t>(i));
     std::vector<std::uint8_t> file(all * kBlock);
     std::size_t next = 0;
-    const auto place = [&](const std::vector<std::uint8_t>& bytes, Fields& numbers) {
+    const auto write = [&](const std::vector<std::uint8_t>& bytes, Fields& numbers) {
       for (std::size_t at = 0; at < bytes.size(); at += kBlock) {
         const std::uint32_t block = free[next++];
         numbers.u32(block);
@@ -227,11 +227,11 @@ struct PdbMaker {
                     file.begin() + static_cast<std::ptrdiff_t>(block * kBlock));
       }
     };
-    for (const auto& one : streams) place(one, directory);
+    for (const auto& one : streams) write(one, directory);
     Fields numbers;
     Fields maps;
-    place(directory.bytes, numbers);
-    place(numbers.bytes, maps);
+    write(directory.bytes, numbers);
+    write(numbers.bytes, maps);
     Fields header;
     header.add({kMagic.begin(), kMagic.end()});
     header.u32(kBlock).u32(1).u32(all).u32(directory.bytes.size()).u32(0).add(maps.bytes);
