@@ -31,16 +31,16 @@ TEST(SymbolFacts, KnowsBoundsOfFunctionsOfStrippedPeFiles) {
   static_cast<void>(facts.follow(trace::kAnySpace, 0));
 
   const std::uint64_t entry = test::kPeBase + begin;
-  const CodePlace inside = facts.at(entry + 0x1f);
+  const CodeLocation inside = facts.at(entry + 0x1f);
   EXPECT_EQ(inside.entry, entry);
   EXPECT_TRUE(inside.is(CODE_KNOWN));
   EXPECT_FALSE(inside.is(CODE_ENTRY));
   EXPECT_FALSE(facts.at(entry + 0x20).is(CODE_KNOWN));  // after its end
   // A part that the compiler moved away has the stack of its function: a jump to it is no tail call.
-  const CodePlace part = facts.at(entry + 0x40);
+  const CodeLocation part = facts.at(entry + 0x40);
   EXPECT_TRUE(part.is(CODE_COLD));
   EXPECT_EQ(part.entry, entry + 0x40);
-  const CodePlace other = facts.at(entry + 0x60);
+  const CodeLocation other = facts.at(entry + 0x60);
   EXPECT_TRUE(other.is(CODE_ENTRY));
   EXPECT_FALSE(other.is(CODE_COLD));
 }
