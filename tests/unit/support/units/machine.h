@@ -98,7 +98,7 @@ class Machine {
     return config;
   }
 
-  void write(std::uint32_t msr, std::uint64_t value, Place at = {}) {
+  void write(std::uint32_t msr, std::uint64_t value, InsnAddress at = {}) {
     EXPECT_EQ(unit.write_msr(msr, value, at), MsrResult::OK) << std::hex << msr << " = " << value;
   }
   std::uint64_t read(std::uint32_t msr) {

@@ -124,7 +124,7 @@ class RandomMachine {
     return config;
   }
 
-  void write(std::uint32_t msr, std::uint64_t value, Place at = {}) {
+  void write(std::uint32_t msr, std::uint64_t value, InsnAddress at = {}) {
     ASSERT_EQ(unit.write_msr(msr, value, at), MsrResult::OK) << std::hex << msr << " = " << value;
   }
 
