@@ -108,58 +108,6 @@ constexpr tables::columns::ColumnMask mask_of() noexcept {
 
 }  // namespace
 
-// Cells of branches and marks.
-struct StreamCalls::RowCells {
-  explicit RowCells(Batch& rows) noexcept
-      : size(rows.rows()),
-        from(rows.cells<Column::branches_from_ip>()),
-        to(rows.cells<Column::branches_to_ip>()),
-        kind(rows.cells<Column::branches_kind>()),
-        flags(rows.cells<Column::branches_flags>()),
-        offset(rows.cells<Column::branches_offset>()),
-        instruction(rows.counts<Column::branches_instruction>()),
-        number(rows.counts<Column::branches_number>()),
-        tsc(rows.cells<Column::branches_tsc>()),
-        tsc_error(rows.cells<Column::branches_tsc_error>()) {}
-
-  // `branches`: those before the rows that the reader counts.
-  [[nodiscard]] StreamPosition position_of(std::size_t row, std::uint64_t branches) const noexcept {
-    StreamPosition position;
-    position.instructions = position.stream_instructions = instruction[row];
-    position.branches = number[row] + branches;
-    position.offset = offset[row];
-    position.time_known = (flags[row] & flow::TIME_KNOWN) != 0;
-    if (tsc != nullptr && tsc_error != nullptr) {
-      position.tsc = tsc[row];
-      position.tsc_error = tsc_error[row];
-    }
-    return position;
-  }
-  [[nodiscard]] calls::Step step_of(std::size_t row, std::uint64_t branches) const noexcept {
-    return {.position = position_of(row, branches),
-            .from_ip = from[row],
-            .to_ip = to[row],
-            .kind = static_cast<flow::BranchKind>(kind[row]),
-            .flags = flags[row]};
-  }
-  // Packets are disabled at `row`, where the branch at `last` leads to.
-  [[nodiscard]] bool ends_code(std::size_t row, const StreamPosition& last) const noexcept {
-    while (row + 1 < size && kind[row] == tables::columns::MARK_LIMIT) ++row;
-    return kind[row] == tables::columns::MARK_DISABLED && instruction[row] == last.instructions + 1;
-  }
-
-  std::size_t size;
-  const std::uint64_t* from;
-  const std::uint64_t* to;
-  const std::uint8_t* kind;
-  const std::uint8_t* flags;
-  const std::uint64_t* offset;
-  const std::uint64_t* instruction;
-  const std::uint64_t* number;
-  const std::uint64_t* tsc;
-  const std::uint32_t* tsc_error;
-};
-
 StreamCalls::StreamCalls(Input input, FrameSink& sink)
     : groups_(functions_),
       facts_(input.image, input.symbols, functions_),
@@ -240,47 +188,78 @@ StreamCalls::Step StreamCalls::step() {
   return Step::END;
 }
 
-// Skips rows before the first offset. Returns the first row that counts.
-std::size_t StreamCalls::skip(const Batch& rows, const RowCells& cells, std::size_t& next_run) {
-  std::size_t first = 0;
-  while (first < cells.size && cells.offset[first] < first_offset_) ++first;
-  for (; next_run < rows.runs().size() && rows.runs()[next_run].row < first; ++next_run)
-    noted_ = owner_of(rows.runs()[next_run]);
-  if (first == cells.size) return first;
-  first_offset_ = 0;
-  branches_before_ -= cells.number[first];
-  return first;
-}
-
 void StreamCalls::feed(Batch& rows) {
-  const RowCells cells(rows);
+  using enum Column;
+  const auto* const from = rows.cells<branches_from_ip>();
+  const auto* const to = rows.cells<branches_to_ip>();
+  const auto* const kind = rows.cells<branches_kind>();
+  const auto* const flags = rows.cells<branches_flags>();
+  const auto* const offset = rows.cells<branches_offset>();
+  const auto* const instruction = rows.counts<branches_instruction>();
+  const auto* const number = rows.counts<branches_number>();
+  const auto* const tsc = rows.cells<branches_tsc>();
+  const auto* const tsc_error = rows.cells<branches_tsc_error>();
+  const auto position_of = [&](std::size_t row) {
+    StreamPosition position;
+    position.instructions = position.stream_instructions = instruction[row];
+    position.branches = number[row] + branches_before_;
+    position.offset = offset[row];
+    position.time_known = (flags[row] & flow::TIME_KNOWN) != 0;
+    if (tsc != nullptr && tsc_error != nullptr) {
+      position.tsc = tsc[row];
+      position.tsc_error = tsc_error[row];
+    }
+    return position;
+  };
+  const auto is_return = [&](std::size_t row) {
+    return kind[row] == static_cast<std::uint8_t>(flow::BranchKind::RETURN);
+  };
+  // Whether packets are disabled where the row before this one leads to.
+  const auto ends_code = [&](std::size_t row) {
+    while (row + 1 < rows.rows() && kind[row] == tables::columns::MARK_LIMIT) ++row;
+    return kind[row] == tables::columns::MARK_DISABLED &&
+           instruction[row] == row_.step.position.instructions + 1;
+  };
   const StreamPosition before = row_.step.position;
-  if (cells.size != 0 && std::exchange(is_held_, false)) {
-    row_.step.leaves = cells.ends_code(0, before);
+  if (rows.rows() != 0 && std::exchange(is_held_, false)) {
+    row_.step.leaves = ends_code(0);
     pass();
   }
   std::size_t next_run = 0;
   std::size_t first = 0;
-  if (first_offset_ != 0) [[unlikely]]
-    first = skip(rows, cells, next_run);
-  const auto position_before = [&](std::size_t row) {
-    return row == first ? before : cells.position_of(row - 1, branches_before_);
-  };
-  for (std::size_t row = first; row < cells.size; ++row) {
-    if (cells.offset[row] >= next_begin_) [[unlikely]]
-      note_state(cells.offset[row], cells.number[row]);
+  if (first_offset_ != 0) [[unlikely]] {
+    while (first < rows.rows() && offset[first] < first_offset_) ++first;
+    for (; next_run < rows.runs().size() && rows.runs()[next_run].row < first; ++next_run)
+      noted_ = owner_of(rows.runs()[next_run]);
+    if (first == rows.rows()) return;
+    first_offset_ = 0;
+    branches_before_ -= number[first];
+  }
+  const auto position_before = [&](std::size_t row) { return row == first ? before : position_of(row - 1); };
+  for (std::size_t row = first; row < rows.rows(); ++row) {
+    if (offset[row] >= next_begin_) [[unlikely]]
+      note_state(offset[row], number[row]);
     row_.begins_run = next_run < rows.runs().size() && rows.runs()[next_run].row <= row;
     if (row_.begins_run) noted_ = owner_of(rows.runs()[next_run++]);
     row_.owner = noted_;
-    row_.kind = cells.kind[row];
+    row_.kind = kind[row];
     if (row_.kind == tables::columns::MARK_GAP) row_.before = position_before(row);
-    row_.step = cells.step_of(row, branches_before_);
+    calls::Step& step = row_.step;
+    step.position = position_of(row);
+    step.from_ip = from[row];
+    step.to_ip = to[row];
+    step.flags = flags[row];
+    step.kind = static_cast<flow::BranchKind>(kind[row]);
+    step.leaves = false;
     if (row_.kind == tables::columns::MARK_LIMIT) {
-      row_.step.position = position_of_limit(row_.step, position_before(row));
-    } else if (row_.step.kind == flow::BranchKind::RETURN) {
-      is_held_ = row + 1 == cells.size;
+      step.position = position_of_limit(step, position_before(row));
+      pass();
+      continue;
+    }
+    if (is_return(row)) {
+      is_held_ = row + 1 == rows.rows();
       if (is_held_) return;
-      row_.step.leaves = cells.ends_code(row + 1, row_.step.position);
+      step.leaves = ends_code(row + 1);
     }
     pass();
   }

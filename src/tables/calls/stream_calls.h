@@ -73,10 +73,7 @@ class StreamCalls : private TaskSwitches::Taker {
   void cancel() noexcept { reader_->cancel(); }
 
  private:
-  struct RowCells;
   void feed(tables::columns::Batch& rows);
-  [[nodiscard]] std::size_t skip(const tables::columns::Batch& rows, const RowCells& cells,
-                                 std::size_t& next_run);
   [[nodiscard]] bool has_memory();
   void pass();
   void give(const StreamRow& row) override;

@@ -132,7 +132,7 @@ void ThreadStack::push_below(OpenFrame frame) {
   push(frame).off_cpu = off_cpu_.begin_at(segment_off_cpu_);
 }
 
-// Shares of a frame that ends by more groups.
+// What a frame that ends has by more groups.
 void ThreadStack::share_more(const OpenFrame& open, Frame& frame) {
   frame.cell = open.cell;
   const MoreGroups::Cell& cell = groups_->cell(open.cell);
@@ -150,8 +150,7 @@ void ThreadStack::share_more(const OpenFrame& open, Frame& frame) {
   }
 }
 
-// A frame that ends, without the flags of its end and its shares.
-Frame ThreadStack::frame_of(const OpenFrame& open, bool is_open_before, const StreamPosition& end) const {
+void ThreadStack::emit(const OpenFrame& open, CallEnd how, const StreamPosition& end) {
   Frame frame;
   frame.id = open.id;
   frame.parent = open.parent;
@@ -160,29 +159,39 @@ Frame ThreadStack::frame_of(const OpenFrame& open, bool is_open_before, const St
   frame.call_ip = open.call_ip;
   frame.return_ip = open.return_ip;
   frame.continues = open.continues;
+  const bool is_open_before = began_before_window(open);
   frame.begin = is_open_before ? window_.begin : open.begin;
-  frame.end = end;
   frame.instructions = end.instructions - frame.begin.instructions;
   frame.self_instructions =
       frame.instructions -
       (std::max(open.inner_instructions, open.outside_instructions) - open.outside_instructions);
   frame.branches = end.branches - frame.begin.branches;
+  frame.end = end;
   frame.off_cpu = is_open_before ? off_cpu_.sum().without(window_.off_cpu) : off_cpu_.since(open.off_cpu);
   frame.segment = segment_;
   frame.function = open.function;
   frame.group = open.function;
   frame.depth = open.depth;
   frame.how = open.how;
+  frame.end_how = how;
   frame.flags = open.flags;
   frame.inline_level = open.inline_level;
   frame.is_far = (open.open & OPEN_FAR) != 0;
+  // A function begins with its first instruction. Imported ones have none in the trace: the branch to them is
+  // their begin.
+  const bool has_code = open.function >= kFirstFunction && (open.flags & FRAME_IMPORT) == 0;
+  const bool began_before =
+      is_open_before && !(has_code && open.begin.instructions == window_.begin.instructions);
+  const bool ends_after = ids_.is_ending && how == CallEnd::END;
+  if (ends_after) frame.flags |= std::uint16_t{FRAME_ENDS_AFTER};
+  if (began_before)
+    frame.flags = static_cast<std::uint16_t>((frame.flags & ~FRAME_BEGIN_SEEN) | FRAME_BEGINS_BEFORE);
+  // Control flow is not known before its first instruction was executed.
+  const bool is_cut = how == CallEnd::GAP || how == CallEnd::END;
+  if (is_cut && frame.instructions == 0 && has_code && !off_cpu_.ended_off())
+    frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
   if (frame.begin.time_known) frame.flags |= std::uint16_t{FRAME_TIME_KNOWN};
   if (end.time_known) frame.flags |= std::uint16_t{FRAME_END_TIME_KNOWN};
-  return frame;
-}
-
-// Counts a frame that ends for the groups that it is of.
-void ThreadStack::share(const OpenFrame& open, Frame& frame) {
   if ((open.flags & FRAME_RECURSIVE) == 0) {
     frame.new_instructions = frame.instructions - open.known_instructions;
     frame.new_branches = frame.branches - open.known_branches;
@@ -192,28 +201,7 @@ void ThreadStack::share(const OpenFrame& open, Frame& frame) {
   use.instructions += frame.new_instructions;
   use.branches += frame.new_branches;
   if (groups_ != nullptr) share_more(open, frame);
-}
-
-void ThreadStack::emit(const OpenFrame& open, CallEnd how, const StreamPosition& end) {
-  const bool is_open_before = began_before_window(open);
-  Frame frame = frame_of(open, is_open_before, end);
-  frame.end_how = how;
-  // A function begins with its first instruction. Imported ones have none in the trace: the branch to them is
-  // their begin.
-  const bool has_code = open.function >= kFirstFunction && (open.flags & FRAME_IMPORT) == 0;
-  const bool is_unexecuted = has_code && frame.instructions == 0;
-  const bool began_before =
-      is_open_before && !(has_code && open.begin.instructions == window_.begin.instructions);
-  const bool ends_after = ids_.is_ending && how == CallEnd::END;
-  if (ends_after) frame.flags |= std::uint16_t{FRAME_ENDS_AFTER};
-  if (began_before)
-    frame.flags = static_cast<std::uint16_t>((frame.flags & ~FRAME_BEGIN_SEEN) | FRAME_BEGINS_BEFORE);
-  // Control flow is not known before its first instruction was executed.
-  const bool is_cut = how == CallEnd::GAP || how == CallEnd::END;
-  if (is_cut && is_unexecuted && !off_cpu_.ended_off())
-    frame.flags &= static_cast<std::uint16_t>(~FRAME_BEGIN_SEEN);
-  share(open, frame);
-  frame.is_outside = ids_.is_before || (ends_after && is_unexecuted && !began_before);
+  frame.is_outside = ids_.is_before || (ends_after && frame.instructions == 0 && has_code && !began_before);
   if (frame.is_outside) frame.self_instructions = 0;
   // The thread may have gone to another address space since: its function and its group are those of this
   // one.

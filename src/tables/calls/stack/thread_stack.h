@@ -78,8 +78,8 @@ struct OpenFrame {
   void doubt() noexcept { flags = static_cast<std::uint16_t>((flags & ~FRAME_EXACT) | FRAME_UNDECIDED); }
 };
 
-// A call or a jump that has come to stubs, which lead to a function: the function's frame begins after them.
-// The top frame has the instructions of the stubs.
+// A call or a jump that has come to stubs, which lead to a function: that one's frame begins behind them. The
+// top frame has the instructions of the stubs.
 struct Stub {
   OpenFrame frame;             // of the function; its entry is that of the last stub
   std::uint64_t inner_ip = 0;  // within a retpoline's call, which would return there; 0: it is not
@@ -98,7 +98,7 @@ struct FrameIds {
   // Of the window of frames.
   std::uint64_t first_inside = 0;  // lower ones were given before it
   bool is_before = false;          // it has not begun
-  bool is_ending = false;          // frames that end now go on after it
+  bool is_ending = false;          // frames that end now go on behind it
 };
 
 class ThreadStack {
@@ -137,9 +137,9 @@ class ThreadStack {
   // Ends the last frames, which share a return address. They return to `caller`, which began before the
   // segment.
   void return_below(const OpenFrame& caller, const StreamPosition& end);
-  // The following frames are of other executions: frames below them are not known.
+  // The following frames are of other executions: nothing is known of what is below them.
   void begin_segment(const StreamPosition& begin) noexcept;
-  // The window begins. Of open frames, instructions from there on count.
+  // The window begins. Of open frames, what is from here on counts.
   void begin_window(const StreamPosition& begin);
 
   // Adds the ids of open frames.
@@ -158,7 +158,7 @@ class ThreadStack {
     return !stubs_.empty() && stubs_.back().size == frames_.size() ? &stubs_.back() : nullptr;
   }
   void enter_stub(const Stub& stub);
-  // The top frame leaves its stub.
+  // The same stub, which the top frame leaves.
   [[nodiscard]] Stub leave_stub();
   void drop_stub() noexcept { stubs_.pop_back(); }
 
@@ -180,7 +180,7 @@ class ThreadStack {
   void set_function(std::uint64_t entry_ip, std::uint32_t function);
   // The top frame, which has just begun, is of an imported function.
   void set_import(std::uint64_t import_ip, std::uint32_t function);
-  // Stacks in files, without inlined calls: stack_state.cpp. take_up(): false: the fields are damaged.
+  // Stacks in files, without inlined calls: stack_state.cpp. What was read is taken up, unless it is damaged.
   template <typename Fields>
   void fields_of_state(Fields& fields);
   [[nodiscard]] bool take_up(const StateLimits& limits);
@@ -213,7 +213,7 @@ class ThreadStack {
     std::size_t size = 0;  // of frames_: it is above the last one of these
     bool begins = false;   // it began where the call begins
   };
-  // The begin of the window, for frames that are open then.
+  // What was before the window, for frames that are open when it begins.
   struct Window {
     StreamPosition begin;
     OffCpuTime off_cpu;
@@ -227,7 +227,7 @@ class ThreadStack {
   [[nodiscard]] OpenFrame& innermost() noexcept {
     return has_inlined() ? inlined_.back().frame : frames_.back();
   }
-  // The fields of a new frame that depend on the innermost one.
+  // What a new frame has of the innermost one.
   struct Below {
     std::uint64_t parent = 0;
     std::int32_t depth = 0;
@@ -252,8 +252,6 @@ class ThreadStack {
   }
   void push_below(OpenFrame frame);
   void mark_undecided(OpenFrame& open, std::size_t index) const noexcept;
-  [[nodiscard]] Frame frame_of(const OpenFrame& open, bool is_open_before, const StreamPosition& end) const;
-  void share(const OpenFrame& open, Frame& frame);
   void share_more(const OpenFrame& open, Frame& frame);
   void emit(const OpenFrame& open, CallEnd how, const StreamPosition& end);
 
