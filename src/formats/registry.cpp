@@ -1,5 +1,6 @@
 #include "formats/registry.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -15,12 +16,10 @@ namespace ptkit::formats {
 
 namespace {
 
-// In sniffing order. raw is last: it accepts any file with a PSB.
-const std::array kFormats{kPtkFormat,       kPerfDataFormat,     kLldbFormat,
-                          kDrakvufFormat,   kSimplePtFormat,     kWindowsIntelPtFormat,
-                          kLibxdcFormat,    kLibiptScriptFormat, kIpttoolFormat,
-                          kGdbBtraceFormat, kXenFormat,          kBtsFormat,
-                          kBts32Format,     kRawFormat};
+// In sniffing order. raw is last: it accepts any file with a PSB. Readers in Python (python/ptkit/readers)
+// come between these.
+const std::array kFormats{kPtkFormat,     kPerfDataFormat, kLldbFormat,  kLibxdcFormat, kLibiptScriptFormat,
+                          kIpttoolFormat, kBtsFormat,      kBts32Format, kRawFormat};
 
 std::string known_names() {
   std::string names;
@@ -45,6 +44,24 @@ base::Failure unknown_format(const std::string& name) {
 
 std::span<const Format> formats() noexcept { return kFormats; }
 
+const Format* find_format(const std::string& path) {
+  const auto found = std::ranges::find_if(kFormats, [&](const Format& format) { return format.sniff(path); });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+const Format* find_format_of_bytes(base::Bytes bytes) {
+  const auto fits = [&](const Format& format) {
+    return format.sniff_bytes != nullptr && format.sniff_bytes(bytes);
+  };
+  const auto found = std::ranges::find_if(kFormats, fits);
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+static const Format* format_named(const std::string& name) {
+  const auto found = std::ranges::find(kFormats, name, &Format::name);
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
 base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions& options) {
   std::error_code error;
   const auto status = std::filesystem::status(base::to_path(path), error);
@@ -54,36 +71,30 @@ base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions
   if (status.type() == std::filesystem::file_type::none) {
     return base::Failure{base::Status::IO_ERROR, 0, path + ": " + error.message()};
   }
-  for (const Format& format : kFormats) {
-    if (options.format.empty() ? format.sniff(path) : options.format == format.name) {
-      auto bundle = named(format.read(path, options), format, path);
-      if (bundle.ok() && !format.names_files && is_folder(path))
-        list_outside_files(bundle.value(), find_outside_links(path));
-      return bundle;
-    }
+  const Format* const format = options.format.empty() ? find_format(path) : format_named(options.format);
+  if (format == nullptr) {
+    return options.format.empty()
+               ? bad_file(path, "no trace in this folder (formats of folders: docs/formats.md)")
+               : unknown_format(options.format);
   }
-  if (options.format.empty()) {
-    return bad_file(path, "no trace in this folder (formats of folders: docs/formats.md)");
-  }
-  return unknown_format(options.format);
+  auto bundle = named(format->read(path, options), *format, path);
+  if (bundle.ok() && !format->names_files && is_folder(path))
+    list_outside_files(bundle.value(), find_outside_links(path));
+  return bundle;
 }
 
 base::Result<trace::TraceBundle> open_bytes(const std::string& name, const trace::TraceBuffer& bytes,
                                             const OpenOptions& options) {
-  for (const Format& format : kFormats) {
-    const bool wanted = options.format == format.name;
-    if (wanted && format.read_bytes == nullptr) {
-      return base::Failure{
-          base::Status::UNSUPPORTED, 0,
-          name + ": a recording of format '" + options.format +
-              "' is several files and cannot be read from a pipe; save the files to a folder and open "
-              "the folder"};
-    }
-    const bool fits =
-        options.format.empty() && format.sniff_bytes != nullptr && format.sniff_bytes(bytes.bytes());
-    if (wanted || fits) return named(format.read_bytes(name, bytes, options), format, name);
+  const Format* const format =
+      options.format.empty() ? find_format_of_bytes(bytes.bytes()) : format_named(options.format);
+  if (format == nullptr) return unknown_format(options.format);
+  if (format->read_bytes == nullptr) {
+    return base::Failure{base::Status::UNSUPPORTED, 0,
+                         name + ": a recording of format '" + options.format +
+                             "' is several files and cannot be read from a pipe; save the files to a "
+                             "folder and open the folder"};
   }
-  return unknown_format(options.format);
+  return named(format->read_bytes(name, bytes, options), *format, name);
 }
 
 }  // namespace ptkit::formats

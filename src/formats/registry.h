@@ -1,4 +1,4 @@
-// The registry of input formats. Each format is one source file and one row in registry.cpp.
+// The registry of input formats that are read in C++. Each is one source file and one row in registry.cpp.
 #pragma once
 
 #include <span>
@@ -10,9 +10,13 @@ namespace ptkit::formats {
 
 [[nodiscard]] std::span<const Format> formats() noexcept;  // in sniffing order, raw last
 
+// Returns the first format whose files look like this; nullptr: none.
+[[nodiscard]] const Format* find_format(const std::string& path);
+[[nodiscard]] const Format* find_format_of_bytes(base::Bytes bytes);
+
 // Opens a path by content, or by options.format. Failures name the path, the expected and the found contents.
 [[nodiscard]] base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions& options);
-// The same for the bytes of a one-file recording. Messages name it `name`.
+// Opens the bytes of a one-file recording. Messages name it `name`.
 [[nodiscard]] base::Result<trace::TraceBundle> open_bytes(const std::string& name,
                                                           const trace::TraceBuffer& bytes,
                                                           const OpenOptions& options);

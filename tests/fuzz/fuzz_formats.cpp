@@ -1,4 +1,4 @@
-// Any bytes as input of every reader of one-file formats, of the parsers of members, and of readers of
+// Any bytes as input of every reader of one-file formats in C++, of the parsers of members, and of readers of
 // folders as a member.
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "formats/foreign/drakvuf_scan.h"
 #include "formats/perf_event/switch_record.h"
 #include "formats/registry.h"
 #include "memory_file.h"
@@ -18,17 +19,15 @@ namespace {
 class Folder {
  public:
   Folder() : path_(::mkdtemp(name_) == nullptr ? "" : name_) {
-    for (const char* stream : {"ptout.0", "cpu00_bin.bin", "x-aux-idx0.bin", "ipt_stream_vcpu0"})
-      std::ofstream(path_ + "/" + stream, std::ios::binary) << "\x02\x82\x02\x82";
+    std::ofstream(path_ + "/x-aux-idx0.bin", std::ios::binary) << "\x02\x82\x02\x82";
   }
   ~Folder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
   void fill(const std::uint8_t* data, std::size_t size) const {
-    for (const char* member : {"ptout.sideband", "cpu00_text.log", "x-sideband.pevent", "codemon.log"})
-      std::ofstream(path_ + "/" + member, std::ios::binary)
-          .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+    std::ofstream(path_ + "/x-sideband.pevent", std::ios::binary)
+        .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
   }
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -49,8 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static_cast<void>(format.read(file.path(), {}));
   }
   folder.fill(data, size);
-  for (const char* format : {"simple-pt", "windows-intelpt", "libipt-script", "drakvuf"}) {
-    static_cast<void>(ptkit::formats::open(folder.path(), {.format = format}));
-  }
+  static_cast<void>(ptkit::formats::open(folder.path(), {.format = "libipt-script"}));
+  static_cast<void>(ptkit::formats::drakvuf::scan({data, size}));
   return 0;
 }

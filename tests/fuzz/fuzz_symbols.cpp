@@ -1,30 +1,33 @@
-// Lists of symbols of any kind: reading, placing and looking names up.
+// Symbols at any addresses: moving them to those of the trace, and looking names up; maps of JIT code.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
-#include "code/source/pdb/pdb_file.h"
 #include "code/symbol/symbols.h"
-#include "formats/symbols/place.h"
+#include "formats/perf_event/jit.h"
+#include "formats/symbols/symbol_placement.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptkit;
-  if (code::pdb::is_pdb({data, size})) return 0;  // another program reads it, in a process of its own
-  auto list = formats::read_symbol_list("perf-7.map", {data, size});
-  if (!list.ok()) {
-    if (list.failure().detail.empty()) std::abort();
-    return 0;
+  // A symbol for each 16 bytes: address and size; names are the bytes themselves.
+  formats::SymbolList list{.kind = "list"};
+  for (std::size_t at = 0; size - at >= 16; at += 16) {
+    const std::string name(reinterpret_cast<const char*>(data + at), 1 + data[at] % 16);
+    list.symbols.push_back({name, base::load_le<8>(data + at), base::load_le<8>(data + at + 8)});
   }
-  for (const auto& one : list.value().symbols) {
+  if (list.symbols.empty()) return 0;
+  list.at_run_time = data[0] % 4 == 1;
+  if (data[0] % 4 == 2) list.linked_base = base::load_le<8>(data + 8);
+  list.segments = {{".text", list.symbols[0].file_offset, list.symbols[0].size}};
+  for (const auto& one : formats::perf::read_jit_map({reinterpret_cast<const char*>(data), size})) {
     if (one.name.empty() || one.name.size() > size) std::abort();
   }
   auto bundle = std::make_shared<trace::TraceBundle>();
   trace::CodeRegion& region = bundle->code.emplace_back();
   region.address = 0x40'0000;
   region.size = 0x10'0000;
-  formats::add_modules(*bundle, list.value());
   const auto base = size % 2 == 0 ? std::optional<std::uint64_t>{} : 0x7000'0000'0000;
-  static_cast<void>(formats::add_symbols(*bundle, "list", list.value(), base));
+  static_cast<void>(formats::add_symbols(*bundle, "list", list, base));
   const code::symbol::Symbols symbols(bundle);
   for (const trace::NameRange& range : bundle->names) {
     const std::uint64_t last = range.address + (range.size - 1);

@@ -11,6 +11,7 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from ptkit import _core
+from ptkit.readers import formats
 from ptkit.support.schema import BRANCH_RECORD
 from ptkit.support.text import counted
 
@@ -256,5 +257,5 @@ def _stream_line(index: int, stream: StreamInfo, span: str) -> str:
 
 def _format_text(name: str) -> str:
     """The name of a format, and whether recordings in it were ever read."""
-    unverified = any(known == name and guessed for known, _, guessed in _core.formats())
+    unverified = any(known == name and guessed for known, _, guessed in formats())
     return f"{name} (unverified: ptkit's authors had no recording in it)" if unverified else name

@@ -35,7 +35,8 @@ trace::StreamKind kind_of(const std::string& name) {
   throw py::value_error("kind is \"packets\" or \"branch records\"");
 }
 
-// (place, pid, tid, space): the thread is switched in at a time in TSC ticks, or at an offset in the stream.
+// (position, pid, tid, space): the thread is switched in at a time in TSC ticks, or at an offset in the
+// stream.
 using SwitchRow =
     std::tuple<std::uint64_t, std::optional<std::int64_t>, std::optional<std::int64_t>, trace::SpaceId>;
 
@@ -52,20 +53,24 @@ std::size_t add_stream(BundleHandle& self, const py::buffer& data, const std::st
   stream.space = space;
   stream.data = buffer_from_python(data, "a trace stream");
   stream.switches_by_offset = by_offset;
-  for (const auto& [place, now_pid, now_tid, now_space] : switches) {
-    stream.switches.push_back({.tsc = by_offset ? 0 : place,
+  for (const auto& [position, now_pid, now_tid, now_space] : switches) {
+    stream.switches.push_back({.tsc = by_offset ? 0 : position,
                                .pid = id_of(now_pid),
                                .tid = id_of(now_tid),
                                .space = now_space,
-                               .offset = by_offset ? place : 0});
+                               .offset = by_offset ? position : 0});
   }
   self.bundle->streams.push_back(std::move(stream));
   return self.bundle->streams.size() - 1;
 }
 
-std::size_t add_stream_file(BundleHandle& self, const std::string& path) {
+std::size_t add_stream_file(BundleHandle& self, const std::string& path, std::optional<std::int64_t> cpu,
+                            std::optional<std::int64_t> pid, trace::SpaceId space) {
   trace::Stream stream;
   stream.name = path;
+  stream.cpu = id_of(cpu);
+  stream.pid = id_of(pid);
+  stream.space = space;
   stream.data = value_or_raise(trace::TraceBuffer::map_file(path));
   self.bundle->streams.push_back(std::move(stream));
   return self.bundle->streams.size() - 1;
@@ -135,10 +140,11 @@ py::tuple compare_with_pages(const BundleHandle& self, std::int32_t file) {
   return py::make_tuple(found.pages, found.differing);
 }
 
-void set_cpu(BundleHandle& self, unsigned family, unsigned model, unsigned stepping) {
+void set_cpu(BundleHandle& self, unsigned family, unsigned model, unsigned stepping, bool intel) {
   auto& cpu = self.bundle->configuration.cpu;
   cpu = {};
   cpu.known = true;
+  cpu.intel = intel;
   cpu.family = static_cast<std::uint16_t>(family);
   cpu.model = static_cast<std::uint16_t>(model);
   cpu.stepping = static_cast<std::uint8_t>(stepping);
@@ -335,7 +341,8 @@ void register_bundle(py::module_& module) {
            py::arg("cpu") = py::none(), py::arg("pid") = py::none(), py::arg("tid") = py::none(),
            py::arg("space") = trace::kAnySpace, py::arg("switches") = std::vector<SwitchRow>{},
            py::arg("by_offset") = false, py::arg("kind") = "packets")
-      .def("add_stream_file", &add_stream_file, py::arg("path"))
+      .def("add_stream_file", &add_stream_file, py::arg("path"), py::kw_only(), py::arg("cpu") = py::none(),
+           py::arg("pid") = py::none(), py::arg("space") = trace::kAnySpace)
       .def("add_space", &add_space, py::kw_only(), py::arg("pid") = py::none(), py::arg("cr3") = py::none())
       .def("add_code", &add_code, py::arg("address"), py::arg("data"), py::kw_only(),
            py::arg("space") = trace::kAnySpace, py::arg("cr3") = py::none(), py::arg("name") = "",
@@ -360,7 +367,8 @@ void register_bundle(py::module_& module) {
           py::arg("file"), "SizeOfImage of a PE file; 0: not known, or another file.")
       .def("compare_with_pages", &compare_with_pages, py::arg("file"),
            "(pages over the image, those with other code).")
-      .def("set_cpu", &set_cpu, py::arg("family"), py::arg("model"), py::arg("stepping") = 0)
+      .def("set_cpu", &set_cpu, py::arg("family"), py::arg("model"), py::arg("stepping") = 0, py::kw_only(),
+           py::arg("intel") = true)
       .def(
           "set_cs_base",
           [](BundleHandle& self, std::uint32_t base) { self.bundle->configuration.cs_base = base; },
@@ -384,8 +392,11 @@ void register_bundle(py::module_& module) {
           py::arg("offset"), "Puts the bytes of a ring in order from the next one to write.")
       .def(
           "set_ranges",
-          [](BundleHandle& self, const Ranges& ranges) { set_ranges(self.bundle->configuration, ranges); },
-          py::arg("ranges"))
+          [](BundleHandle& self, const Ranges& ranges, bool all) {
+            set_ranges(self.bundle->configuration, ranges);
+            self.bundle->configuration.ranges_known = all;
+          },
+          py::arg("ranges"), py::kw_only(), py::arg("all") = true, "all: there were no others.")
       .def("set_clock", &set_clock, py::kw_only(), py::arg("tsc_ctc_ratio") = py::none(),
            py::arg("mtc_period") = py::none(), py::arg("max_nonturbo_ratio") = py::none(),
            py::arg("tsc_hz") = py::none(), py::arg("perf_time") = py::none())

@@ -32,7 +32,7 @@ py::dict write_perf_data(const BundleHandle& handle, const std::string& path, co
 void register_export(py::module_& module) {
   module.def("write_perf_data", &write_perf_data, py::arg("bundle"), py::arg("path"), py::kw_only(),
              py::arg("code") = "needed",
-             "Writes perf.data; says what was written and what has no place there.");
+             "Writes perf.data; returns what was written and what perf.data cannot hold.");
 }
 
 }  // namespace ptkit::api::python

@@ -4,6 +4,7 @@
 
 #include "api/python/bindings.h"
 #include "api/python/text.h"
+#include "code/source/pdb/pdb_file.h"
 #include "code/symbol/anon_memory.h"
 #include "code/symbol/names/demangle.h"
 #include "code/symbol/names/generated_name.h"
@@ -11,7 +12,9 @@
 #include "code/symbol/names/short_name.h"
 #include "code/symbol/names/similar_names.h"
 #include "code/symbol/row_names.h"
-#include "formats/symbols/place.h"
+#include "formats/perf_event/jit.h"
+#include "formats/symbols/symbol_placement.h"
+#include "trace/module_names.h"
 
 namespace ptkit::api::python {
 namespace {
@@ -251,26 +254,94 @@ py::str named_by_module(const py::str& module, std::uint64_t offset) {
   return path_of(Name(std::string_view(bytes), offset));
 }
 
-// A list of symbols that was read, and the name that messages call it by.
+// A list of symbols that was read, and its name in messages.
 struct NamedList {
   std::string path;
   formats::SymbolList list;
 };
 
-NamedList read_symbols(const std::string& path, const py::buffer& data) {
-  const trace::TraceBuffer buffer = buffer_from_python(data, "a list of symbols");
-  auto list = [&] {
-    const py::gil_scoped_release release;
-    return formats::read_symbol_list(path, buffer.bytes());
-  }();
-  return {path, value_or_raise(std::move(list))};
+// (name, begin, end or size) of a module or a segment.
+using NamedRange = std::tuple<std::string, std::uint64_t, std::uint64_t>;
+
+void add_entries(base::Bytes text, std::span<const std::int64_t> begin, std::span<const std::int64_t> end,
+                 std::span<const std::uint64_t> addresses, std::span<const std::uint64_t> sizes,
+                 std::vector<trace::SymbolEntry>& out) {
+  const char* const names = reinterpret_cast<const char*>(text.data());
+  out.reserve(begin.size());
+  for (std::size_t row = 0; row < begin.size(); ++row) {
+    const auto size = static_cast<std::size_t>(end[row] - begin[row]);
+    out.push_back({std::string(names + begin[row], size), addresses[row], sizes[row]});
+  }
 }
 
-void add_symbols(BundleHandle& self, const NamedList& list, std::optional<std::uint64_t> base,
+NamedList list_of_columns(const std::string& path, const std::string& kind, const py::buffer& text,
+                          const Array<std::int64_t>& begin, const Array<std::int64_t>& end,
+                          const Array<std::uint64_t>& addresses, const Array<std::uint64_t>& sizes,
+                          const std::vector<NamedRange>& modules, bool at_run_time,
+                          std::optional<std::uint64_t> linked_base, const std::string& module,
+                          const std::string& guid, std::uint64_t age,
+                          const std::vector<NamedRange>& segments) {
+  const trace::TraceBuffer names = buffer_from_python(text, "names of symbols");
+  const auto rows = begin.size();
+  const auto first = cells(begin, rows);
+  const auto last = cells(end, rows);
+  for (std::size_t row = 0; row < first.size(); ++row) {
+    if (first[row] < 0 || first[row] >= last[row] || static_cast<std::uint64_t>(last[row]) > names.size())
+      throw py::value_error("a name of a symbol is empty or not in the text");
+  }
+  NamedList named{path, {.kind = kind}};
+  formats::SymbolList& list = named.list;
+  {
+    const auto at = cells(addresses, rows);
+    const auto size = cells(sizes, rows);
+    const py::gil_scoped_release release;
+    add_entries(names.bytes(), first, last, at, size, list.symbols);
+  }
+  for (const auto& [name, from, to] : modules) list.modules.push_back({name, from, to});
+  for (const auto& [name, from, bytes] : segments) list.segments.push_back({name, from, bytes});
+  list.at_run_time = at_run_time;
+  list.linked_base = linked_base;
+  list.module = module;
+  list.pdb = code::pdb::pdb_id(guid, age);
+  if (at_run_time) list.pid = trace::pid_of_jit_map(path).value_or(trace::kNoId);
+  return named;
+}
+
+NamedList list_of_pdb(const std::string& path, const py::buffer& data) {
+  const trace::TraceBuffer buffer = buffer_from_python(data, "a PDB");
+  const py::gil_scoped_release release;
+  return {path, formats::read_pdb_list(path, buffer.bytes())};
+}
+
+// Columns of a perf-PID.map: bounds of names, addresses, sizes.
+py::tuple jit_map_columns(const py::buffer& data) {
+  const trace::TraceBuffer buffer = buffer_from_python(data, "a map of JIT code");
+  const std::string_view text(reinterpret_cast<const char*>(buffer.bytes().data()), buffer.size());
+  const auto lines = [&] {
+    const py::gil_scoped_release release;
+    return formats::perf::read_jit_map_lines(text);
+  }();
+  const auto rows = static_cast<py::ssize_t>(lines.size());
+  py::array_t<std::int64_t> begin(rows);
+  py::array_t<std::int64_t> end(rows);
+  py::array_t<std::uint64_t> addresses(rows);
+  py::array_t<std::uint64_t> sizes(rows);
+  for (py::ssize_t row = 0; row < rows; ++row) {
+    const formats::perf::JitMapLine& line = lines[static_cast<std::size_t>(row)];
+    begin.mutable_data()[row] = line.name.data() - text.data();
+    end.mutable_data()[row] = begin.data()[row] + static_cast<std::int64_t>(line.name.size());
+    addresses.mutable_data()[row] = line.address;
+    sizes.mutable_data()[row] = line.size;
+  }
+  return py::make_tuple(begin, end, addresses, sizes);
+}
+
+// Takes the symbols out of the list.
+void add_symbols(BundleHandle& self, NamedList& list, std::optional<std::uint64_t> base,
                  std::optional<std::uint64_t> cr3) {
   const auto failure = [&] {
     const py::gil_scoped_release release;
-    return formats::add_symbols(*self.bundle, list.path, list.list, base, cr3);
+    return formats::add_symbols(*self.bundle, list.path, std::move(list.list), base, cr3);
   }();
   if (failure) raise_failure(*failure);
 }
@@ -278,16 +349,29 @@ void add_symbols(BundleHandle& self, const NamedList& list, std::optional<std::u
 }  // namespace
 
 void register_symbols(py::module_& module) {
-  py::class_<NamedList>(module, "SymbolList", "A list of symbols of another tool, read and recognised.")
-      .def(py::init(&read_symbols), py::arg("path"), py::arg("data"))
+  py::class_<NamedList>(module, "SymbolList", "A list of symbols of another tool.")
+      .def(py::init(&list_of_columns), py::arg("path"), py::arg("kind"), py::arg("text"), py::arg("begin"),
+           py::arg("end"), py::arg("addresses"), py::arg("sizes"), py::kw_only(),
+           py::arg("modules") = std::vector<NamedRange>{}, py::arg("at_run_time") = false,
+           py::arg("linked_base") = py::none(), py::arg("module") = "", py::arg("guid") = "",
+           py::arg("age") = 0, py::arg("segments") = std::vector<NamedRange>{},
+           "Columns of symbols; names are ranges of the text.")
+      .def_static("of_pdb", &list_of_pdb, py::arg("path"), py::arg("data"))
       .def_property_readonly("kind", [](const NamedList& self) { return text_of(self.list.kind); });
+  module.def(
+      "is_pdb",
+      [](const py::buffer& data) { return code::pdb::is_pdb(buffer_from_python(data, "a file").bytes()); },
+      py::arg("data"));
+  module.def("jit_map_columns", &jit_map_columns, py::arg("data"),
+             "(begin, end, addresses, sizes) of the lines of a perf-PID.map; names are ranges of the text.");
   module.def(
       "add_modules",
       [](BundleHandle& bundle, const NamedList& list) { formats::add_modules(*bundle.bundle, list.list); },
       py::arg("bundle"), py::arg("symbols"), "Adds the modules that a list names.");
-  module.def("add_symbols", &add_symbols, py::arg("bundle"), py::arg("symbols"), py::arg("base") = py::none(),
-             py::arg("cr3") = py::none(),
-             "Adds symbols at their addresses; base: that of their module; cr3: of the process that has it.");
+  module.def(
+      "add_symbols", &add_symbols, py::arg("bundle"), py::arg("symbols"), py::arg("base") = py::none(),
+      py::arg("cr3") = py::none(),
+      "Moves symbols to their addresses; base: that of their module; cr3: of the process that has it.");
   module.def(
       "name_symbols", &name_symbols, py::arg("session"), py::arg("ips"), py::arg("spaces"),
       py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,

@@ -8,14 +8,9 @@ namespace ptkit::formats {
 extern const Format kPtkFormat;
 extern const Format kPerfDataFormat;
 extern const Format kLldbFormat;
-extern const Format kDrakvufFormat;
-extern const Format kSimplePtFormat;
-extern const Format kWindowsIntelPtFormat;
 extern const Format kLibxdcFormat;
 extern const Format kLibiptScriptFormat;
 extern const Format kIpttoolFormat;
-extern const Format kGdbBtraceFormat;
-extern const Format kXenFormat;
 extern const Format kBtsFormat;
 extern const Format kBts32Format;
 extern const Format kRawFormat;

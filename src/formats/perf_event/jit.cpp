@@ -138,6 +138,7 @@ std::vector<JitMapLine> read_jit_map_lines(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
     JitMapLine one;
     if (!take_number(line, one.address) || !take_number(line, one.size) || line.empty()) continue;
     one.name = line;

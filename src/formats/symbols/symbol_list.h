@@ -1,6 +1,4 @@
-// Lists of symbols that other tools write: nm, System.map and kallsyms, maps of IDA and of linkers, WinDbg,
-// JSON profiles of Volatility and Rekall, perf-PID.map; and PDBs. Their kind is found
-// by content.
+// Lists of symbols that other tools write. python/ptkit/symbol_lists reads those that are text.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +34,18 @@ struct SymbolList {
   std::string kind;                           // "output of nm"
   std::vector<trace::SymbolEntry> symbols{};  // `file_offset` is the address; as in the list
   std::vector<ListedModule> modules{};
-  bool at_run_time = false;                    // addresses are those of a running system or process
-  std::optional<std::uint64_t> linked_base{};  // the module's address in the list; not known: see place.h
-  std::string module{};                        // name of the module; may be empty
-  std::string pdb{};                           // GUID and age of its PDB, as ImageFile::build_id has them
-  bool only_by_id = false;                     // it is used for no module with another id
-  std::vector<ListedSegment> segments{};       // with estimated begins; empty: addresses are exact
-  std::int64_t pid = trace::kNoId;             // the only process that has them
-  std::optional<trace::Warning> problem{};     // why a PDB has no symbols
+  bool at_run_time = false;  // addresses are those of a running system or process
+  std::optional<std::uint64_t>
+      linked_base{};        // the module's address in the list; not known: see symbol_placement.h
+  std::string module{};     // name of the module; may be empty
+  std::string pdb{};        // GUID and age of its PDB, as ImageFile::build_id has them
+  bool only_by_id = false;  // it is used for no module with another id
+  std::vector<ListedSegment> segments{};    // with estimated begins; empty: addresses are exact
+  std::int64_t pid = trace::kNoId;          // the only process that has them
+  std::optional<trace::Warning> problem{};  // why a PDB has no symbols
 };
 
-// `path` names the list in errors; some kinds have the process or the module in its name. BAD_FILE with what
-// is wrong and what to give instead.
-[[nodiscard]] base::Result<SymbolList> read_symbol_list(const std::string& path, base::Bytes contents);
+// Names of a PDB; see `problem` if there are none. A file at the path is read once for all its uses.
+[[nodiscard]] SymbolList read_pdb_list(const std::string& path, base::Bytes contents);
 
 }  // namespace ptkit::formats

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ptkit import _core
+from ptkit import _core, memory, readers
 from ptkit.errors import ConfigError, FormatError, MissingFileError, PtkitWarning
 from ptkit.support import memory
 from ptkit.support.arguments import LAST_ADDRESS, address_ranges, integer
@@ -153,15 +154,14 @@ def open_source(
                 f'bts_index={bts_index!r}: only BTS buffers have one; say format="bts" or "bts32" too'
             )
         integer("bts_index", bts_index, 0, LAST_ADDRESS)
-    folders = [*map(os.fsencode, checked_paths("binaries", binaries, "folders", "folder of binaries"))]
+    folders = checked_paths("binaries", binaries, "folders", "folder of binaries")
     if is_path(source):
         path, status = _checked(source, "file or folder")
-        name = os.fsencode(path)  # a path may be no UTF-8
-        if is_pipe(path, status.st_mode):
-            return _core.open_bundle_bytes(name, _of_pipe(path), format or "", folders, bts_index, not sync)
-        if status.st_size == 0 and not stat.S_ISDIR(status.st_mode):
+        piped = _of_pipe(path) if is_pipe(path, status.st_mode) else None
+        if piped is None and status.st_size == 0 and not stat.S_ISDIR(status.st_mode):
             raise FormatError(f"{path}: the file is empty; record again, or check what wrote it")
-        return _core.open_bundle(name, format or "", folders, bts_index, not sync)
+        given = readers.Source(path, piped, tuple(folders), without_psb=not sync)
+        return readers.open_recording(given, format or "", bts_index)
     if format is not None:
         raise ConfigError(f"format={format!r} needs a path; bytes are always a raw stream")
     bundle = _core.Bundle()

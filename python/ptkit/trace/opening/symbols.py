@@ -15,6 +15,7 @@ from ptkit.errors import ConfigError, FormatError, MissingFileError, OutOfMemory
 from ptkit.support import memory
 from ptkit.support.arguments import LAST_ADDRESS, integer
 from ptkit.support.inputs import read_regular
+from ptkit.symbol_lists import read_symbol_list
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -65,7 +66,7 @@ class SymbolLists:
         text = os.fspath(path)
         if not text or "\0" in text:
             raise MissingFileError(f"symbols: {text!r} is no path; give the file of a list")
-        return _core.SymbolList(os.fsencode(text), _as_text(text, read_regular(text))), base, cr3
+        return read_symbol_list(text, _as_text(text, read_regular(text))), base, cr3
 
     def add_modules(self, bundle: _core.Bundle) -> None:
         """Add the modules that lists name: images find their addresses by them."""

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "code/symbol/symbols.h"
-#include "formats/symbols/place.h"
+#include "formats/symbols/symbol_placement.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats {
@@ -29,7 +29,7 @@ SymbolList list_of(std::vector<trace::SymbolEntry> symbols) {
   return list;
 }
 
-// What names the address once the list is in the bundle.
+// The name of the address once the list is in the bundle.
 std::string name_at(const TraceBundle& bundle, std::uint64_t address, trace::SpaceId space = 0) {
   const code::symbol::Symbols symbols(std::make_shared<TraceBundle>(bundle));
   const auto found = symbols.find(space, 0, address);
@@ -42,7 +42,7 @@ std::string failure_of(TraceBundle& bundle, SymbolList list, std::optional<std::
   return failure ? failure->detail : "";
 }
 
-TEST(PlaceSymbols, GoesToEachPlaceOfTheModule) {
+TEST(SymbolPlacement, GoesToEachLoadAddressOfTheModule) {
   TraceBundle bundle;
   bundle.spaces.resize(3);
   bundle.files = {{"/lib/libf.so", "", {}, {}}, {"/lib/other.so", "", {}, {}}};
@@ -57,7 +57,7 @@ TEST(PlaceSymbols, GoesToEachPlaceOfTheModule) {
   EXPECT_TRUE(bundle.warnings.empty());
 }
 
-TEST(PlaceSymbols, KnowsModulesByPdbAndByName) {
+TEST(SymbolPlacement, KnowsModulesByPdbAndByName) {
   for (const bool by_id : {true, false}) {
     TraceBundle bundle;
     bundle.files = {{"C:\\a.sys", "", {}, {}}, {by_id ? "x.sys" : "C:\\Windows\\NTOSKRNL.EXE", "", {}, {}}};
@@ -72,7 +72,7 @@ TEST(PlaceSymbols, KnowsModulesByPdbAndByName) {
   }
 }
 
-TEST(PlaceSymbols, TakesAnAddressOfTheModule) {
+TEST(SymbolPlacement, TakesAnAddressOfTheModule) {
   TraceBundle bundle;
   bundle.code = {region(0x7000'0000, 0x10000, -1, 1)};
   SymbolList list = list_of({{"f", 0x1'4000'1010, 0}});
@@ -85,14 +85,14 @@ TEST(PlaceSymbols, TakesAnAddressOfTheModule) {
   EXPECT_EQ(name_at(bundle, 0x7000'1012, 1), "f");
 }
 
-TEST(PlaceSymbols, LeavesAddressesWhereCodeIs) {
+TEST(SymbolPlacement, LeavesAddressesWhereCodeIs) {
   TraceBundle bundle;
   bundle.code = {region(0x40'1000, 0x1000, -1)};
   EXPECT_EQ(failure_of(bundle, list_of({{"f", 0x40'1010, 0}})), "");
   EXPECT_EQ(name_at(bundle, 0x40'1011), "f");
 }
 
-TEST(PlaceSymbols, MovesKernels) {
+TEST(SymbolPlacement, MovesKernels) {
   TraceBundle bundle;
   bundle.code = {region(kKernelText + 0x1000'0000, 0x10000, -1)};
   SymbolList list = list_of({{"_text", kKernelText, 0}, {"f", kKernelText + 0x10, 0}});
@@ -106,7 +106,7 @@ TEST(PlaceSymbols, MovesKernels) {
   EXPECT_EQ(bundle.warnings.size(), 1u);
 }
 
-TEST(PlaceSymbols, JitCodeIsOfItsProcess) {
+TEST(SymbolPlacement, JitCodeIsOfItsProcess) {
   TraceBundle bundle;
   bundle.spaces.resize(3);
   bundle.spaces[1].pid = 10;
@@ -121,7 +121,7 @@ TEST(PlaceSymbols, JitCodeIsOfItsProcess) {
   EXPECT_NE(failure_of(bundle, std::move(list), 0x1000).find("give it without a base"), std::string::npos);
 }
 
-TEST(PlaceSymbols, RefusesToGuess) {
+TEST(SymbolPlacement, RefusesToGuess) {
   TraceBundle bundle;
   bundle.files = {{"/lib/other.so", "", {}, {}}};
   bundle.code = {region(0x7000'0000, 0x3000, 0)};
@@ -133,7 +133,7 @@ TEST(PlaceSymbols, RefusesToGuess) {
   EXPECT_TRUE(bundle.names.empty());
 }
 
-TEST(PlaceSymbols, ModulesHaveNamesWithoutCode) {
+TEST(SymbolPlacement, ModulesHaveNamesWithoutCode) {
   TraceBundle bundle;
   SymbolList list{.kind = "output of WinDbg"};
   list.modules = {{"srv2", 0xfffff806'85380000, 0xfffff806'85450000}};
@@ -151,7 +151,7 @@ TEST(PlaceSymbols, ModulesHaveNamesWithoutCode) {
   EXPECT_EQ(name_at(bundle, 0xfffff806'85381010), "f");
 }
 
-TEST(PlaceSymbols, SurvivesTheEndOfTheAddressSpace) {
+TEST(SymbolPlacement, SurvivesTheEndOfTheAddressSpace) {
   TraceBundle bundle;
   EXPECT_EQ(failure_of(bundle, list_of({{"a", 0, 0}, {"z", ~std::uint64_t{0}, ~std::uint64_t{0}}}), 0x1000),
             "");

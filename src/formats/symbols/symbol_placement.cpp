@@ -1,4 +1,4 @@
-#include "formats/symbols/place.h"
+#include "formats/symbols/symbol_placement.h"
 
 #include <algorithm>
 #include <array>
@@ -22,8 +22,7 @@ namespace {
 
 constexpr std::uint64_t kLast = ~std::uint64_t{0};
 
-// Where a module was loaded.
-struct Load {
+struct LoadAddress {
   trace::SpaceId space = trace::kAnySpace;
   std::uint64_t base = 0;
   std::uint64_t end = 0;
@@ -43,17 +42,17 @@ std::string_view without_extensions(std::string_view path) {
   return name;
 }
 
-class Placement {
+class SymbolPlacement {
  public:
-  Placement(trace::TraceBundle& bundle, const std::string& path, SymbolList list,
-            std::optional<std::uint64_t> cr3)
+  SymbolPlacement(trace::TraceBundle& bundle, const std::string& path, SymbolList list,
+                  std::optional<std::uint64_t> cr3)
       : bundle_(bundle), path_(path), list_(std::move(list)) {
     count_ = list_.symbols.size();
     if (cr3) spaces_ = code::image::spaces_with(bundle_, *cr3);
     for (const trace::SymbolEntry& one : list_.symbols) lowest_ = std::min(lowest_, one.file_offset);
   }
 
-  std::optional<base::Failure> place(std::optional<std::uint64_t> base) {
+  std::optional<base::Failure> add(std::optional<std::uint64_t> base) {
     if (base && list_.at_run_time) return has_own_addresses();
     if (!list_.at_run_time) find_loads();
     if (list_.only_by_id && loads_.empty() && is_of_other_build(base)) return std::nullopt;
@@ -78,7 +77,7 @@ class Placement {
   }
 
  private:
-  // The places of the module that the list is of.
+  // Load addresses of the module that the list is of.
   void find_loads() {
     std::set<std::int32_t> files;
     const auto add_files = [&](const auto& is_it) {
@@ -99,18 +98,18 @@ class Placement {
       const std::uint64_t base = one.address - one.rva;
       const auto [at, is_new] = known.try_emplace({one.space, base}, loads_.size());
       if (is_new) loads_.push_back({one.space, base, 0, one.file});
-      Load& load = loads_[at->second];
+      LoadAddress& load = loads_[at->second];
       load.end = std::max(load.end, one.address + one.size);
     }
   }
 
   // The spaces that have the module at the base, if the recording tells; else those that are given, or all.
-  [[nodiscard]] std::vector<Load> loads_at(std::uint64_t base) const {
-    std::vector<Load> found;
-    for (const Load& load : loads_) {
+  [[nodiscard]] std::vector<LoadAddress> loads_at(std::uint64_t base) const {
+    std::vector<LoadAddress> found;
+    for (const LoadAddress& load : loads_) {
       if (load.base == base) found.push_back({load.space, base, base, -1});
     }
-    const auto of_all = [](const Load& load) { return load.space == trace::kAnySpace; };
+    const auto of_all = [](const LoadAddress& load) { return load.space == trace::kAnySpace; };
     if (!found.empty() && std::ranges::none_of(found, of_all)) return found;
     found.clear();
     for (const trace::SpaceId space : given_spaces()) found.push_back({space, base, base, -1});
@@ -137,9 +136,9 @@ class Placement {
     return false;
   }
 
-  // Takes the linked address and the places of segments from the module's image.
+  // Takes the linked address and the begins of segments from the module's image.
   void use_image() {
-    for (const Load& load : loads_) {
+    for (const LoadAddress& load : loads_) {
       const base::Bytes image = bundle_.files[static_cast<std::size_t>(load.file)].contents.bytes();
       image_base_ = code::image::linked_address(image);
       if (!image_base_) continue;
@@ -160,7 +159,7 @@ class Placement {
     }
   }
 
-  // What addresses of the list count from.
+  // The base of the list's addresses.
   [[nodiscard]] std::uint64_t linked_base() const {
     constexpr std::uint64_t kLowestProgram = 0x40'0000;  // of programs that are not position independent
     constexpr std::uint64_t kAlignment = 0x1'0000;
@@ -172,7 +171,7 @@ class Placement {
   }
 
   void add_as_they_are() {
-    std::vector<Load> spaces;
+    std::vector<LoadAddress> spaces;
     for (std::size_t i = 1; i < bundle_.spaces.size() && list_.pid != trace::kNoId; ++i) {
       if (bundle_.spaces[i].pid == list_.pid) spaces.push_back({static_cast<trace::SpaceId>(i), 0, 0, -1});
     }
@@ -184,7 +183,7 @@ class Placement {
   }
 
   // Adds the list as a file, and ranges of its symbols: their addresses less `linked` count from each base.
-  void add_ranges(const std::vector<Load>& loads, std::uint64_t linked) {
+  void add_ranges(const std::vector<LoadAddress>& loads, std::uint64_t linked) {
     const auto file = static_cast<std::int32_t>(bundle_.files.size());
     std::erase_if(list_.symbols,
                   [linked](const trace::SymbolEntry& one) { return one.file_offset < linked; });
@@ -197,7 +196,7 @@ class Placement {
       const std::uint64_t more = one.size == 0 ? kLongestTail : one.size - 1;
       last = std::max(last, one.file_offset + std::min(more, kLast - one.file_offset));
     }
-    for (const Load& load : loads) {
+    for (const LoadAddress& load : loads) {
       std::uint64_t end = last;
       if (load.end > load.base) end = std::max(first, std::min(last, load.end - load.base - 1));
       if (first > kLast - load.base) continue;
@@ -248,7 +247,7 @@ class Placement {
   std::size_t count_ = 0;
   std::uint64_t lowest_ = kLast;
   std::vector<trace::SpaceId> spaces_;  // that are given; empty: all
-  std::vector<Load> loads_;
+  std::vector<LoadAddress> loads_;
   std::vector<bool> moved_;
   std::optional<std::uint64_t> image_base_;
   bool is_at_code_ = false;
@@ -269,7 +268,7 @@ std::optional<base::Failure> add_symbols(trace::TraceBundle& bundle, const std::
                                          std::optional<std::uint64_t> cr3) {
   if (list.problem) bundle.warnings.push_back(*list.problem);
   if (list.symbols.empty()) return std::nullopt;
-  return Placement(bundle, path, std::move(list), cr3).place(base);
+  return SymbolPlacement(bundle, path, std::move(list), cr3).add(base);
 }
 
 }  // namespace ptkit::formats

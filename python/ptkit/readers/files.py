@@ -1,0 +1,70 @@
+"""Files with a number, often a CPU, in their names: ptout.3, cpu03_bin.bin."""
+
+from __future__ import annotations
+
+import os
+import stat
+from itertools import islice
+
+from ptkit import _core
+from ptkit.errors import FormatError
+
+__all__ = ["add_cpu_streams", "number_in_name", "numbered_files"]
+
+_MOST_FILES = 65536
+_LAST_NUMBER = (1 << 32) - 1
+
+
+def number_in_name(path: str, before: str, after: str = "") -> int | None:
+    """Return N if the path's file name is `before`, N, `after`."""
+    name = os.path.basename(path)  # noqa: PTH119
+    digits = name[len(before) : len(name) - len(after)]
+    if not (name.startswith(before) and name.endswith(after) and digits.isascii() and digits.isdigit()):
+        return None
+    return number if len(digits) < 40 and (number := int(digits)) <= _LAST_NUMBER else None
+
+
+def numbered_files(folder: str, before: str, after: str = "") -> dict[int, str]:
+    """Return the files of a folder that have such names, by number."""
+    files: dict[int, str] = {}
+    try:
+        with os.scandir(folder) as entries:
+            named = ((number_in_name(one.name, before, after), one.path) for one in entries)
+            for number, path in islice((one for one in named if one[0] is not None), _MOST_FILES):
+                assert number is not None
+                files.setdefault(number, path)
+    except OSError:
+        pass
+    return dict(sorted(files.items()))
+
+
+def add_cpu_streams(recording: _core.Bundle, path: str, files: dict[int, str]) -> list[tuple[int, str, int]]:
+    """Add a stream for each file, with the number as its CPU; empty files are left out.
+
+    Parameters
+    ----------
+    recording : Bundle
+    path : str
+        Names the recording in the error.
+    files : dict
+        Paths by number; -1: the CPU is not known.
+
+    Returns
+    -------
+    list of (int, str, int)
+        Number, path and size of each stream.
+
+    Raises
+    ------
+    FormatError
+        If all files are empty.
+    """
+    added = []
+    for number, file in files.items():
+        status = os.stat(file)  # noqa: PTH116
+        if status.st_size or not stat.S_ISREG(status.st_mode):  # a FIFO is refused, and not waited for
+            stream = recording.add_stream_file(os.fsencode(file), cpu=None if number < 0 else number)
+            added.append((stream, file, status.st_size))
+    if not added:
+        raise FormatError(f"{path}: all streams are empty; record again")
+    return added

@@ -1,0 +1,229 @@
+"""A branch trace of gdb's remote protocol (``qXfer:btrace:read``).
+
+It is an XML document with the bytes of Processor Trace, or with blocks from Branch Trace Store. Expat reads
+it: entities, which a document of gdb does not have, are refused, and no other file is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+
+from ptkit import _core
+from ptkit.errors import FormatError
+from ptkit.inputs import read_regular
+from ptkit.readers.recording import Reader, Source, new_recording
+
+__all__ = ["GDB_BTRACE"]
+
+_HEAD_BYTES = 4096
+_STEP = 1 << 20
+_MOST_DEPTH = 100
+_LAST_ADDRESS = (1 << 64) - 1
+_BEFORE_DOCUMENT = re.compile(rb"[ -;=-~\t\r\n]*<")  # the protocol puts a letter before it
+# trace::BranchRecord
+_RECORD = np.dtype(
+    [("from_ip", "<u8"), ("to_ip", "<u8"), ("tsc", "<u8"), ("flags", "<u4"), ("cycles", "<u4")]
+)
+_RECORD_FIRST = 16  # trace::RECORD_FIRST
+_BLANKS = b" \t\r\n"
+
+
+class _Complete(Exception):
+    """The element btrace is closed: what follows it is not read."""
+
+
+def _number(text: str | None) -> int | None:
+    """Return a decimal number, or a hexadecimal one with 0x, of 64 bits."""
+    if text is None or not text.isascii():
+        return None
+    digits, base = (text[2:], 16) if text.startswith("0x") else (text, 10)
+    if not digits.isalnum() or len(digits) > 20:
+        return None
+    try:
+        value = int(digits, base)
+    except ValueError:
+        return None
+    return value if value <= _LAST_ADDRESS else None
+
+
+class _Document:
+    def __init__(self, path: str) -> None:
+        self.recording = new_recording()
+        self._path = path
+        self._name = os.fsencode(path)
+        self._base = 0  # offset of the document in the file
+        self._depth = 0
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        self._raw: bytearray | None = None
+        self._odd = b""
+        self._is_found = False
+        self._parser = parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.buffer_size = _STEP
+        parser.StartElementHandler = self._open
+        parser.EndElementHandler = self._close
+        parser.CharacterDataHandler = self._take_text
+        parser.EntityDeclHandler = self._refuse_entity
+        parser.SkippedEntityHandler = self._refuse_entity
+
+    def read(self, data: bytes | bytearray) -> _core.Bundle:
+        """Read the document.
+
+        Raises
+        ------
+        FormatError
+            If it is none, is damaged, or has no trace.
+        """
+        begin = data.find(b"<")
+        if begin < 0:
+            raise FormatError(f"{self._path}: expected an XML document with a btrace element")
+        self._base = begin
+        is_whole = self._parse(memoryview(data)[begin:])
+        if not is_whole:
+            _core.add_warning(self.recording, "GDB_BTRACE_CUT", [], self._name)
+            self._end_raw()
+        self._add_branches()
+        if not self.recording.streams:
+            raise FormatError(
+                f"{self._path}: holds neither bytes of Processor Trace nor blocks; record again"
+            )
+        return self.recording
+
+    def _parse(self, document: memoryview) -> bool:
+        """Parse up to the end of the element; False: the document was cut in it."""
+        try:
+            for begin in range(0, len(document), _STEP):
+                self._parser.Parse(bytes(document[begin : begin + _STEP]), False)
+            self._parser.Parse(b"", True)
+        except _Complete:
+            return True
+        except expat.ExpatError as error:
+            is_cut = self._parser.ErrorByteIndex >= len(document) or error.code in _CUT
+            if not self._is_found:
+                raise FormatError(
+                    f"{self._path}: expected an XML document with a btrace element: {error}; "
+                    "give the document as gdb wrote it"
+                ) from None
+            if not is_cut:
+                raise self._bad(f"is no XML: {expat.ErrorString(error.code)}; record again") from None
+        return False
+
+    def _bad(self, problem: str) -> FormatError:
+        return FormatError(f"{self._path}: at byte {self._base + self._parser.CurrentByteIndex}: {problem}")
+
+    def _refuse_entity(self, *_: Any) -> None:
+        raise self._bad("has an entity, and documents of gdb have none; give the document as gdb wrote it")
+
+    def _open(self, name: str, attributes: dict[str, str]) -> None:
+        if not self._is_found:
+            if name != "btrace":
+                raise FormatError(f"{self._path}: expected an XML document with a btrace element")
+            self._is_found = True
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise self._bad(f"has more than {_MOST_DEPTH} nested elements; give the document as gdb wrote it")
+        self._end_raw()
+        if name == "block":
+            self._take_block(attributes)
+        elif name == "cpu":
+            self._take_cpu(attributes)
+        elif name == "raw":
+            self._raw = bytearray()
+
+    def _close(self, name: str) -> None:
+        self._depth -= 1
+        self._end_raw()
+        if name == "btrace":
+            raise _Complete
+
+    def _take_block(self, attributes: dict[str, str]) -> None:
+        begin, end = _number(attributes.get("begin")), _number(attributes.get("end"))
+        if begin is None or end is None:
+            raise self._bad("a block needs the numbers begin and end; record again")
+        self._begins.append(begin)
+        self._ends.append(end)
+
+    def _take_cpu(self, attributes: dict[str, str]) -> None:
+        family, model = _number(attributes.get("family")), _number(attributes.get("model"))
+        stepping = _number(attributes.get("stepping")) or 0
+        if family is None or model is None or family > 0xFFFF or model > 0xFFFF or stepping > 0xFF:
+            return  # only the vendor is given
+        intel = attributes.get("vendor", "GenuineIntel") == "GenuineIntel"
+        self.recording.set_cpu(family, model, stepping, intel=intel)
+
+    def _take_text(self, text: str) -> None:
+        if self._raw is None:
+            return
+        digits = self._odd + text.encode("ascii", "replace").translate(None, _BLANKS)
+        whole = len(digits) // 2 * 2
+        self._odd = digits[whole:]
+        try:
+            self._raw += bytes.fromhex(digits[:whole].decode())
+        except ValueError:
+            self._raw = None
+            raise self._bad("raw must hold pairs of hexadecimal digits; record again") from None
+
+    def _end_raw(self) -> None:
+        raw, self._raw = self._raw, None
+        odd, self._odd = self._odd, b""
+        if raw is None:
+            return
+        if odd:
+            raise self._bad("raw must hold pairs of hexadecimal digits; record again")
+        if raw:
+            self.recording.add_stream(raw, name=self._name)
+
+    def _add_branches(self) -> None:
+        """Blocks come newest first. A branch leads from the end of a block to the begin of the next one.
+
+        An end of 0 is that of a block that still runs, a begin of 0 is not known.
+        """
+        if len(self._begins) < 2:
+            return
+        records = np.zeros(len(self._begins) - 1, dtype=_RECORD)
+        records["from_ip"] = np.array(self._ends[:0:-1], dtype=np.uint64)
+        records["to_ip"] = np.array(self._begins[-2::-1], dtype=np.uint64)
+        known = (records["from_ip"] != 0) & (records["to_ip"] != 0)
+        first = np.concatenate(([True], ~known[:-1]))
+        records["flags"] = np.where(first, _RECORD_FIRST, 0)
+        records = records[known]
+        if len(records):
+            self.recording.add_stream(records.view(np.uint8), name=self._name, kind="branch records")
+
+
+_CUT = frozenset(
+    expat.errors.codes[message]
+    for message in (
+        expat.errors.XML_ERROR_NO_ELEMENTS,
+        expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+        expat.errors.XML_ERROR_PARTIAL_CHAR,
+        expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+    )
+)
+
+
+def _recognizes(source: Source) -> bool:
+    head = source.head(_HEAD_BYTES)
+    return _BEFORE_DOCUMENT.match(head) is not None and b"<btrace" in head
+
+
+def _read(source: Source) -> _core.Bundle:
+    data = read_regular(source.path) if source.data is None else source.data
+    return _Document(source.path).read(data)
+
+
+GDB_BTRACE = Reader(
+    "gdb-btrace",
+    "a branch trace of gdb's remote protocol (XML)",
+    _read,
+    _recognizes,
+    before="bts",
+    reads_pipes=True,
+    unverified=True,
+)
