@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from ptkit import _core
 from ptkit.errors import FormatError, OpenError
-from ptkit.inputs import read_regular
 from ptkit.readers.drakvuf_log import Log
 from ptkit.readers.files import add_cpu_streams, number_in_name, numbered_files
 from ptkit.readers.recording import PSB_SEARCH_BYTES, Reader, Source, first_bytes, new_recording
+from ptkit.support.inputs import read_regular
 
 __all__ = ["DRAKVUF"]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from ptkit import _core
 from ptkit.errors import FormatError
-from ptkit.inputs import read_regular
 from ptkit.readers.recording import Reader, Source, new_recording
+from ptkit.support.inputs import read_regular
 
 __all__ = ["GDB_BTRACE"]
 

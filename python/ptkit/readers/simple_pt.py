@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from ptkit import _core
 from ptkit.errors import FormatError
-from ptkit.inputs import read_regular
 from ptkit.readers.files import add_cpu_streams, number_in_name, numbered_files
 from ptkit.readers.recording import Reader, Source, new_recording
+from ptkit.support.inputs import read_regular
 
 __all__ = ["SIMPLE_PT"]
 

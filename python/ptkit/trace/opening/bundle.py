@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ptkit import _core
-from ptkit import _core, memory, readers
+from ptkit import _core, readers
 from ptkit.errors import ConfigError, FormatError, MissingFileError, PtkitWarning
 from ptkit.support import memory
 from ptkit.support.arguments import LAST_ADDRESS, address_ranges, integer

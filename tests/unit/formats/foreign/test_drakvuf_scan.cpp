@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/foreign/drakvuf_scan.h"
-#include "unit/support/stream_maker.h"
+#include "unit/support/traces/stream_maker.h"
 
 namespace ptkit::formats::drakvuf {
 namespace {
