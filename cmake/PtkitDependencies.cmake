@@ -97,11 +97,8 @@ else()
     find_path(ptkit_demangle_INCLUDE llvm/Demangle/Demangle.h HINTS ${llvm_folder}/../include)
   endif()
   if(ptkit_demangle_INCLUDE)
-    target_include_directories(ptkit_demangle SYSTEM INTERFACE $<BUILD_INTERFACE:${ptkit_demangle_INCLUDE}>)
-    target_compile_definitions(ptkit_demangle INTERFACE $<BUILD_INTERFACE:PTKIT_HAVE_LLVM_DEMANGLE=1>)
     # Its symbols stay inside: a process may have another LLVM.
-    target_link_libraries(ptkit_demangle INTERFACE $<BUILD_INTERFACE:${ptkit_demangle_LIBRARY}>
-      $<BUILD_INTERFACE:-Wl,--exclude-libs,libLLVMDemangle.a>)
+    target_link_libraries(ptkit_demangle INTERFACE ${ptkit_demangle_LIBRARY} -Wl,--exclude-libs,libLLVMDemangle.a)
   else()
     message(STATUS "libLLVMDemangle.a not found: names of Microsoft's compilers (?f@@YAXXZ) stay as they are "
       "(Debian: apt-get install llvm-dev; Fedora: dnf install llvm-devel llvm-static)")

@@ -28,6 +28,9 @@ configure_package_config_file(cmake/ptkitConfig.cmake.in ${CMAKE_CURRENT_BINARY_
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/ptkitConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 # Relative, so that the installed folder can be moved.
 file(RELATIVE_PATH PTKIT_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+if(ptkit_demangle_INCLUDE)
+  set(PTKIT_PC_DEMANGLE " ${ptkit_demangle_LIBRARY}")
+endif()
 configure_file(cmake/ptkit.pc.in ${CMAKE_CURRENT_BINARY_DIR}/ptkit.pc @ONLY)
 foreach(component library core)
   install(FILES include/ptkit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT ${component})
