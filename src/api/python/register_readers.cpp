@@ -14,7 +14,7 @@ namespace ptkit::api::python {
 namespace {
 
 template <typename T>
-using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
+using Converted = py::array_t<T, py::array::c_style | py::array::forcecast>;
 
 trace::Stream& stream_of(const BundleHandle& self, std::size_t stream) {
   if (stream >= self.bundle->streams.size()) throw py::index_error("no such stream");
@@ -26,9 +26,9 @@ void check_space(const BundleHandle& self, trace::SpaceId space) {
 }
 
 // -1: not known.
-void set_switches(const BundleHandle& self, std::size_t stream, const Array<std::uint64_t>& offsets,
-                  const Array<std::int64_t>& pids, const Array<std::int64_t>& tids,
-                  const Array<trace::SpaceId>& spaces) {
+void set_switches(const BundleHandle& self, std::size_t stream, const Converted<std::uint64_t>& offsets,
+                  const Converted<std::int64_t>& pids, const Converted<std::int64_t>& tids,
+                  const Converted<trace::SpaceId>& spaces) {
   const py::ssize_t rows = offsets.size();
   if (pids.size() != rows || tids.size() != rows || spaces.size() != rows)
     throw py::value_error("columns of context switches differ in length");
