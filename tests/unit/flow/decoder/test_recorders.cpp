@@ -4,13 +4,11 @@
 #include "formats/registry.h"
 #include "unit/support/scratch.h"
 #include "unit/support/traces/roundtrip.h"
-#include "unit/support/traces/stream_maker.h"
 
 namespace ptkit::flow {
 namespace {
 
 using formats::test::Scratch;
-using formats::test::StreamMaker;
 using roundtrip::bundle_of;
 using roundtrip::Collector;
 using roundtrip::own_engine;
@@ -42,11 +40,6 @@ void add_code(trace::TraceBundle& bundle, const walk::Walk& walk, trace::SpaceId
   }
 }
 
-void append(Collector& all, const Collector& more) {
-  all.ips.insert(all.ips.end(), more.ips.begin(), more.ips.end());
-  all.branches.insert(all.branches.end(), more.branches.begin(), more.branches.end());
-}
-
 void expect_same_flow(const Collector& got, const Collector& wanted) {
   EXPECT_EQ(got.ips, wanted.ips);
   ASSERT_EQ(got.branches.size(), wanted.branches.size());
@@ -54,33 +47,6 @@ void expect_same_flow(const Collector& got, const Collector& wanted) {
     ASSERT_EQ(got.branches[i].from_ip, wanted.branches[i].from_ip) << i;
     ASSERT_EQ(got.branches[i].to_ip, wanted.branches[i].to_ip) << i;
   }
-}
-
-// Two programs at the same addresses, in turn.
-TEST(Recorders, DrakvufSeparatesProcesses) {
-  constexpr std::uint64_t kCr3[] = {0x1'0000'a000, 0x2'0000'b000};
-  trace_unit::generator::GeneratorConfig config;
-  config.tsc = false;
-  config.return_compression = false;
-  config.psb_bytes = 512;
-  const walk::Walk walks[] = {walk_of(1, 3000), walk_of(2, 3000)};
-  StreamMaker stream;
-  Collector wanted;
-  for (unsigned turn = 0; turn < 6; ++turn) {
-    const walk::Walk& walk = walks[turn % 2];
-    stream.ptw(0xC3000000, static_cast<std::uint32_t>(kCr3[turn % 2]));
-    stream.ptw(0x1D000000, 100 + turn % 2).add(packet::PacketKind::PIP, kCr3[turn % 2]);
-    stream.raw(text_of(walk::trace_of(walk, config))).ptw(0xCC000000, turn);
-    append(wanted, roundtrip::decode(bundle_of(walk, config), own_engine));
-  }
-  const Scratch scratch;
-  const auto bundle = opened(scratch.write("ipt_stream_vcpu0", stream.text()));
-  ASSERT_EQ(bundle->spaces.size(), 3U);
-  for (const trace::SpaceId space : {1U, 2U})
-    add_code(*bundle, walks[bundle->spaces[space].cr3 == kCr3[1] ? 1 : 0], space);
-  const Collector rows = roundtrip::decode(bundle, own_engine);
-  EXPECT_TRUE(rows.errors.empty());
-  expect_same_flow(rows, wanted);
 }
 
 TEST(Recorders, IpttoolRingWraps) {

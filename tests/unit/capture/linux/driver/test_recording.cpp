@@ -375,7 +375,7 @@ TEST_F(DriverRecording, ReportsIoctlErrors) {
       {PTKIT_START, ESRCH, "pid: the process has ended"},
       {PTKIT_START, EIO, "a write to the trace unit's registers faulted"},
       {PTKIT_CONFIGURE, ENOMEM, "buffer: the kernel has not enough memory"},
-      {PTKIT_CONFIGURE, E2BIG, "this driver is older"},
+      {PTKIT_CONFIGURE, E2BIG, "the loaded driver does not support"},
       {PTKIT_QUERY, ENOTTY, "does not answer as ptkit's kernel driver does"},
   };
   for (const auto& [request, error, words] : cases) {
