@@ -8,8 +8,8 @@
 #include "base/posix/signals_blocked.h"
 #include "capture/linux/process/pt_config.h"
 #include "capture/linux/session/filter_resolver.h"
-#include "capture/linux/session/switch_alignment.h"
 #include "capture/linux/session/missing_code.h"
+#include "capture/linux/session/switch_alignment.h"
 #include "trace/clock.h"
 #include "trace/warning_codes.h"
 

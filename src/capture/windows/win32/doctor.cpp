@@ -3,9 +3,9 @@
 #include <span>
 
 #include "capture/device/config.h"
+#include "capture/windows/descriptions.h"
 #include "capture/windows/win32/device.h"
 #include "capture/windows/win32/machine.h"
-#include "capture/windows/descriptions.h"
 
 namespace ptkit::capture::win32 {
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
-#include "capture/windows/requests.h"
 #include "capture/windows/descriptions.h"
+#include "capture/windows/requests.h"
 
 namespace ptkit::capture {
 namespace {
