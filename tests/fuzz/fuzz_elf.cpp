@@ -11,6 +11,7 @@
 #include "code/image/files/contradictions.h"
 #include "code/image/files/imports.h"
 #include "code/image/pe/pe.h"
+#include "code/image/pe/pe_layout.h"
 #include "code/symbol/symbols.h"
 
 namespace {
