@@ -52,7 +52,7 @@ def prefix(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_statuses_of_the_header_are_those_of_the_core() -> None:
     rows = re.findall(r"^PT_STATUS\((\w+), (\d+),", (ROOT / "src/base/status.def").read_text(), re.MULTILINE)
     header = HEADER.read_text()
-    names = re.findall(r"PTKIT_(\w+) = (\d+)", header[header.index("enum ptkit_status") : header.index("};")])
+    names = re.findall(r"PTKIT_(\w+) = (\d+)", header.split("enum ptkit_status", 1)[1].split("};", 1)[0])
     own = [(name, value) for name, value in names if int(value) > 255]
     assert [name for name, _ in own] == ["IN_USE", "INTERNAL"]
     assert len(names) > 20

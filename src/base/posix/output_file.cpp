@@ -55,9 +55,12 @@ bool OutputFile::write_at(std::uint64_t offset, Bytes bytes) {
   return true;
 }
 
-bool OutputFile::cut(std::uint64_t size) noexcept {
-  return ::ftruncate(state_->open.get(), static_cast<::off_t>(size)) == 0 &&
-         ::lseek(state_->open.get(), 0, SEEK_END) >= 0;
+bool OutputFile::cut(std::uint64_t size) {
+  if (::ftruncate(state_->open.get(), static_cast<::off_t>(size)) == 0 &&
+      ::lseek(state_->open.get(), 0, SEEK_END) >= 0)
+    return true;
+  state_->error = std::strerror(errno);
+  return false;
 }
 
 std::optional<Failure> OutputFile::name() { return state_->file.rename(); }

@@ -28,7 +28,7 @@ class OutputFile {
   // Overwrites earlier bytes; write() appends as before. False: error() says why.
   [[nodiscard]] bool write_at(std::uint64_t offset, Bytes bytes);
   // Drops bytes after `size`, or adds zeros up to there: write() continues there.
-  bool cut(std::uint64_t size) noexcept;
+  bool cut(std::uint64_t size);
   // Gives the file its name, and replaces an earlier file.
   [[nodiscard]] std::optional<Failure> name();
   // After the last write(). False: error() says why.

@@ -93,11 +93,14 @@ bool OutputFile::write_at(std::uint64_t offset, Bytes bytes) {
   return write(bytes) && ::SetFilePointerEx(state_->handle, {}, nullptr, FILE_END) != 0;
 }
 
-bool OutputFile::cut(std::uint64_t size) noexcept {
+bool OutputFile::cut(std::uint64_t size) {
   LARGE_INTEGER position{};
   position.QuadPart = static_cast<LONGLONG>(size);
-  return ::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) != 0 &&
-         ::SetEndOfFile(state_->handle) != 0;
+  if (::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) != 0 &&
+      ::SetEndOfFile(state_->handle) != 0)
+    return true;
+  state_->error = last_error();
+  return false;
 }
 
 std::optional<Failure> OutputFile::name() {

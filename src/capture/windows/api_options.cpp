@@ -44,7 +44,7 @@ Problem check_options(const RecordOptions& options) {
                                      : "the Windows driver does not have it; leave it out"));
 }
 
-constexpr const char* kFilterForms =
+constexpr const char* kFilterHint =
     "; give addresses (\"filter ADDRESS/SIZE\", \"tracestop ADDRESS/SIZE\") or a kernel driver (\"filter * @ "
     "DRIVER.sys\")";
 
@@ -57,11 +57,11 @@ Problem add_filter(const FilterRequest& filter, WindowsOptions& out) {
   using Kind = FilterRequest::Kind;
   if (!filter.symbol.empty()) {
     return unsupported("filters: the function " + filter.symbol +
-                       " is not looked up by the recorder for Windows" + kFilterForms);
+                       " is not looked up by the recorder for Windows" + kFilterHint);
   }
   if (filter.kind == Kind::START || filter.kind == Kind::STOP) {
     return unsupported(std::string("filters: a trace unit has ranges, and neither start nor stop places") +
-                       kFilterForms);
+                       kFilterHint);
   }
   if (covers_file(filter)) {
     if (!out.module.empty())
@@ -72,7 +72,7 @@ Problem add_filter(const FilterRequest& filter, WindowsOptions& out) {
   }
   if (!filter.file.empty()) {
     return unsupported("filters: offsets in a file (" + filter.file + ") are not resolved on Windows" +
-                       kFilterForms);
+                       kFilterHint);
   }
   out.record.filters.push_back(filter);
   return {};

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include "base/interval_map.h"
 #include "formats/perf_export/code.h"
@@ -99,8 +98,8 @@ std::vector<Name> kernel_names(const trace::TraceBundle& bundle) {
     const trace::ImageFile& file = bundle.files[static_cast<std::size_t>(number)];
     const bool is_module = file.path.starts_with('[') && file.path != "[kernel]";
     base::IntervalMap<const trace::CodeRegion*> at;  // by offset in the file: the first region
-    for (const auto* region : regions | std::views::reverse)
-      at.assign_size(region->file_offset, region->bytes.size(), region);
+    for (auto region = regions.rbegin(); region != regions.rend(); ++region)
+      at.assign_size((*region)->file_offset, (*region)->bytes.size(), *region);
     for (const trace::SymbolEntry& symbol : file.symbols) {
       const auto found = at.find(symbol.file_offset);
       if (found == at.end() || symbol.name.empty()) continue;

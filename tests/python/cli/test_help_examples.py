@@ -128,7 +128,9 @@ def test_record_example_runs_where_its_back_end_works(
     options = build_parser().parse_args(words)
     records = "bts" if options.bts else "branch_stack" if options.branch_stack else "packets"
     by_perf = records != "packets" or options.backend == "perf"
-    backend = BACKENDS["perf" if by_perf else options.backend if options.backend != "auto" else "emulator"]
+    backend = BACKENDS[
+        "perf" if by_perf else options.backend if options.backend not in (None, "auto") else "emulator"
+    ]
     if "-o" not in words:
         words[1:1] = ["-o", f"{backend.name}.ptk"]
     if backend.recording([records]).available:

@@ -30,7 +30,7 @@ def test_selection_takes_both_forms(trace: Any, loop: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", [RAW, NAME, SHORT])
 def test_calls_are_selected_by_both_forms(trace: Any, name: str) -> None:
-    assert len(trace.calls(functions=name)) == len(trace.calls()) > 0
+    assert len(trace.calls(symbol=name)) == len(trace.calls()) > 0
 
 
 def test_tables_have_demangled_names(trace: Any) -> None:

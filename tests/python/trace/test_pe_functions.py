@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from mingw import NM, PREFIX, compile_program
 
-import ptkit
-
 SOURCE = """
 __attribute__((noinline)) int inner(int x) { __asm__ volatile("nop"); return x * 3; }
 int outer(int x) { return inner(x) + 1; }
@@ -40,22 +38,23 @@ def test_frames_of_stripped_programs_have_bounds(
 ) -> None:
     program, addresses = functions
     inner, outer = addresses["inner"], addresses["outer"]
-    base = addresses["__image_base__"]
+    head = program.read_bytes()
+    base = int.from_bytes(head[int.from_bytes(head[0x3C:0x40], "little") + 0x30 :][:8], "little")  # ImageBase
     stream = loop.header(None, 1000) + packets.pge(outer) + packets.tnt("1") + packets.TIP_PGD
     trace = open_trace(stream, images=[program])
     names = [f"sub_{one - base:X}" for one in (outer, inner)]
     calls = trace.calls()
     assert [name for name in calls["entry_symbol"].tolist() if name] == names
-    assert calls.named("function")[-1] == names[1]
+    assert calls["entry_symbol"].tolist()[-1] == names[1]
     # The byte after the return is padding, and no function's.
     code = trace.instructions()["ip"].tolist()
-    end = max(ip for ip in code if inner <= ip < inner + 64) + 1
+    end = max(ip for ip in code if inner <= ip < outer) + 1
     texts = trace.symbolize([end - 1, end])
     assert texts == [f"{names[1]}+{end - 1 - inner:#x}", None]
     # A bundle has the bounds, too.
     saved = tmp_path / "two.ptk"
     trace.save(saved)
     program.unlink()
-    again = ptkit.open(saved)
+    again = open_trace(saved)
     assert again.symbolize([end - 1, end]) == texts
     assert again.calls()["entry_symbol"].tolist() == calls["entry_symbol"].tolist()
