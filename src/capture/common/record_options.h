@@ -171,7 +171,10 @@ template <typename Names>
 template <typename Names>
 [[nodiscard]] std::string all_names() {
   std::string out;
-  for (const auto& [name, member] : Names::kNames) out += (out.empty() ? "" : ",") + std::string(name);
+  for (const auto& [name, member] : Names::kNames) {
+    if (!out.empty()) out += ',';
+    out += name;
+  }
   return out;
 }
 
