@@ -6,6 +6,7 @@ it: entities, which a document of gdb does not have, are refused, and no other f
 
 from __future__ import annotations
 
+import binascii
 import os
 import re
 from typing import Any
@@ -17,6 +18,7 @@ from ptkit import _core
 from ptkit.errors import FormatError
 from ptkit.readers.recording import Reader, Source, new_recording
 from ptkit.support.inputs import read_regular
+from ptkit.symbol_lists.columns import Bytes, Numbers, hex_numbers, is_one_of
 
 __all__ = ["GDB_BTRACE"]
 
@@ -31,6 +33,32 @@ _RECORD = np.dtype(
 )
 _RECORD_FIRST = 16  # trace::RECORD_FIRST
 _BLANKS = b" \t\r\n"
+_RAW, _BLOCK = b"<raw>", b'<block begin="'
+_BLOCK_BYTES = len(b'<block begin="" end=""/>')
+_LEAST_BLOCKS = 4096  # bytes of blocks that are read together
+
+
+def _blocks(text: Bytes) -> tuple[Numbers, Numbers] | None:
+    """Return begin and end of a text of blocks as gdb writes them; None: it has anything else."""
+    quotes = np.flatnonzero(text == ord('"'))
+    if len(quotes) % 4 or not len(quotes):
+        return None
+    opening, middle, second, closing = (quotes[number::4] for number in range(4))
+    words = ((opening - len(_BLOCK) + 1, _BLOCK), (middle, b'" end="'), (closing, b'"/>'))
+    for at, part in words:
+        if at[0] < 0 or at[-1] + len(part) > len(text):
+            return None
+        for number, letter in enumerate(part):
+            if not (text[at + number] == letter).all():
+                return None
+    begin, has_begin = hex_numbers(text, opening + 1, middle)
+    end, has_end = hex_numbers(text, second + 1, closing)
+    prefixed = (text[opening + 2] == ord("x")) & (text[second + 2] == ord("x"))
+    # Between blocks there is nothing but blanks.
+    blanks = int(is_one_of(_BLANKS, text).sum()) - 2 * len(begin)
+    digits = int((middle - opening + closing - second).sum()) - 2 * len(begin)
+    is_all = blanks + digits + _BLOCK_BYTES * len(begin) == len(text)
+    return (begin, end) if is_all and (has_begin & has_end & prefixed).all() else None
 
 
 class _Complete(Exception):
@@ -57,8 +85,11 @@ class _Document:
         self._path = path
         self._name = os.fsencode(path)
         self._base = 0  # offset of the document in the file
+        self._fed = 0  # bytes that expat got
+        self._skipped_bytes = 0  # bytes before these that it did not get
         self._depth = 0
-        self._begins: list[int] = []
+        self._blocks: list[tuple[Numbers, Numbers]] = []  # their begins and ends, the newest first
+        self._begins: list[int] = []  # of those after these
         self._ends: list[int] = []
         self._raw: bytearray | None = None
         self._odd = b""
@@ -84,7 +115,7 @@ class _Document:
         if begin < 0:
             raise FormatError(f"{self._path}: expected an XML document with a btrace element")
         self._base = begin
-        is_whole = self._parse(memoryview(data)[begin:])
+        is_whole = self._parse(data)
         if not is_whole:
             _core.add_warning(self.recording, "GDB_BTRACE_CUT", [], self._name)
             self._end_raw()
@@ -95,27 +126,75 @@ class _Document:
             )
         return self.recording
 
-    def _parse(self, document: memoryview) -> bool:
+    def _parse(self, document: bytes | bytearray) -> bool:
         """Parse up to the end of the element; False: the document was cut in it."""
+        at, length = self._base, len(document)
+        raw = block = -1  # the next ones
         try:
-            for begin in range(0, len(document), _STEP):
-                self._parser.Parse(bytes(document[begin : begin + _STEP]), False)
+            while at < length:
+                if raw < at:
+                    raw = document.find(_RAW, at) % (length + 1)
+                if block < at:
+                    block = document.find(_BLOCK, at) % (length + 1)
+                if min(raw, block) >= min(at + _STEP, length):
+                    self._feed(document, at, at + _STEP)
+                    at += _STEP
+                elif raw < block:
+                    at = self._feed_raw(document, at, raw + len(_RAW))
+                else:
+                    after = document.find(b">", block) + 1
+                    at = self._feed_blocks(document, at, after or length)
             self._parser.Parse(b"", True)
         except _Complete:
             return True
         except expat.ExpatError as error:
-            is_cut = self._parser.ErrorByteIndex >= len(document) or error.code in _CUT
             if not self._is_found:
                 raise FormatError(
                     f"{self._path}: expected an XML document with a btrace element: {error}; "
                     "give the document as gdb wrote it"
                 ) from None
-            if not is_cut:
+            if error.code not in _CUT:
                 raise self._bad(f"is no XML: {expat.ErrorString(error.code)}; record again") from None
         return False
 
+    def _feed(self, document: bytes | bytearray, begin: int, end: int) -> None:
+        self._skipped_bytes = begin - self._fed
+        part = bytes(document[begin:end])
+        self._fed += len(part)
+        self._parser.Parse(part, False)
+
+    def _feed_raw(self, document: bytes | bytearray, begin: int, end: int) -> int:
+        """Take the text of an element raw without expat, if one opens at `end`; return where it ends."""
+        self._feed(document, begin, end)
+        if self._raw is None:  # the tag stands in a comment
+            self._feed(document, end, end + _STEP)
+            return end + _STEP
+        after = document.find(b"<", end) % (len(document) + 1)
+        for part in range(end, after, _STEP):
+            self._take_digits(bytes(document[part : min(part + _STEP, after)]))
+        return after
+
+    def _feed_blocks(self, document: bytes | bytearray, begin: int, end: int) -> int:
+        """Take the blocks that follow one without expat, as far as all are alike; return where they end."""
+        self._end_blocks()
+        self._feed(document, begin, end)
+        last = document.rfind(b"/>", end, end + _STEP) + 2
+        if last < end + _LEAST_BLOCKS:
+            last = min(end + _LEAST_BLOCKS, len(document))
+        text = np.frombuffer(document, dtype=np.uint8, count=last - end, offset=end)
+        is_open = len(self._begins) == 1 and document[end - 2 : end] == b"/>"
+        columns = _blocks(text) if is_open else None
+        if columns is None:
+            self._feed(document, end, last)
+            return last
+        self._end_blocks()
+        self._blocks.append(columns)
+        return last
+
     def _bad(self, problem: str) -> FormatError:
-        return FormatError(f"{self._path}: at byte {self._base + self._parser.CurrentByteIndex}: {problem}")
+        return FormatError(
+            f"{self._path}: at byte {max(self._parser.CurrentByteIndex, 0) + self._skipped_bytes}: {problem}"
+        )
 
     def _refuse_entity(self, *_: Any) -> None:
         raise self._bad("has an entity, and documents of gdb have none; give the document as gdb wrote it")
@@ -158,13 +237,17 @@ class _Document:
         self.recording.set_cpu(family, model, stepping, intel=intel)
 
     def _take_text(self, text: str) -> None:
+        if self._raw is not None:
+            self._take_digits(text.encode("ascii", "replace"))
+
+    def _take_digits(self, text: bytes) -> None:
         if self._raw is None:
             return
-        digits = self._odd + text.encode("ascii", "replace").translate(None, _BLANKS)
+        digits = self._odd + text.translate(None, _BLANKS)
         whole = len(digits) // 2 * 2
         self._odd = digits[whole:]
         try:
-            self._raw += bytes.fromhex(digits[:whole].decode())
+            self._raw += binascii.unhexlify(digits[:whole] if self._odd else digits)
         except ValueError:
             self._raw = None
             raise self._bad("raw must hold pairs of hexadecimal digits; record again") from None
@@ -179,16 +262,23 @@ class _Document:
         if raw:
             self.recording.add_stream(raw, name=self._name)
 
+    def _end_blocks(self) -> None:
+        if self._begins:
+            columns = np.array(self._begins, dtype=np.uint64), np.array(self._ends, dtype=np.uint64)
+            self._blocks.append(columns)
+            self._begins, self._ends = [], []
+
     def _add_branches(self) -> None:
         """Blocks come newest first. A branch leads from the end of a block to the begin of the next one.
 
         An end of 0 is that of a block that still runs, a begin of 0 is not known.
         """
-        if len(self._begins) < 2:
+        self._end_blocks()
+        if not self._blocks:
             return
-        records = np.zeros(len(self._begins) - 1, dtype=_RECORD)
-        records["from_ip"] = np.array(self._ends[:0:-1], dtype=np.uint64)
-        records["to_ip"] = np.array(self._begins[-2::-1], dtype=np.uint64)
+        begins, ends = (np.concatenate(column) for column in zip(*self._blocks, strict=True))
+        records = np.zeros(len(begins) - 1, dtype=_RECORD)
+        records["from_ip"], records["to_ip"] = ends[:0:-1], begins[:-1][::-1]
         known = (records["from_ip"] != 0) & (records["to_ip"] != 0)
         first = np.concatenate(([True], ~known[:-1]))
         records["flags"] = np.where(first, _RECORD_FIRST, 0)

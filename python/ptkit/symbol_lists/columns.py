@@ -34,7 +34,7 @@ for _digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
 
 def is_one_of(letters: bytes, text: Bytes) -> Bools:
     """Return which bytes are one of these letters."""
-    found: Bools = _table(letters)[text]
+    found: Bools = np.take(_table(letters), text, mode="clip")
     return found
 
 
@@ -74,7 +74,7 @@ class Words:
         self.text = text
         blank = np.empty(len(text) + 2, dtype=np.bool_)
         blank[0] = blank[-1] = True
-        np.take(_BLANK, text, out=blank[1:-1])
+        np.take(_BLANK, text, out=blank[1:-1], mode="clip")  # other modes copy
         edges = np.flatnonzero(blank[1:] != blank[:-1])
         self.begin, self.end = edges[0::2], edges[1::2]
         starts = np.concatenate(([0], np.flatnonzero(text == 10) + 1))
@@ -122,18 +122,12 @@ class Words:
 
     def starts_with(self, part: bytes, begin: Offsets, end: Offsets) -> Bools:
         """Return which ranges begin with some bytes."""
-        is_it = end - begin >= len(part)
-        at = np.where(is_it, begin, 0)
+        rows = np.flatnonzero(end - begin >= len(part))
         for number, letter in enumerate(part):
-            if not is_it.any():
-                break
-            is_it &= self.text[np.minimum(at + number, len(self.text) - 1)] == letter
+            rows = rows[self.text[begin[rows] + number] == letter]
+        is_it = np.zeros(len(begin), dtype=np.bool_)
+        is_it[rows] = True
         return is_it
-
-    def is_word(self, part: bytes, begin: Offsets, end: Offsets) -> Bools:
-        """Return which ranges hold some bytes and nothing else."""
-        found: Bools = (end - begin == len(part)) & self.starts_with(part, begin, end)
-        return found
 
     def bytes_of(self, begin: int, end: int) -> bytes:
         """Return the bytes of one range."""
@@ -151,7 +145,7 @@ def hex_numbers(text: Bytes, begin: Offsets, end: Offsets) -> tuple[Numbers, Boo
     good = (length > 0) & (length <= _MOST_DIGITS)
     padded = np.concatenate((np.zeros(_MOST_DIGITS, dtype=np.uint8), text))
     rows = np.lib.stride_tricks.sliding_window_view(padded, _MOST_DIGITS)[np.where(good, end, 0)]
-    digits = np.take(_DIGIT, rows)
+    digits = np.take(_DIGIT, rows, mode="clip")
     shortest = int(length[good].min()) if good.any() else 0
     if shortest < _MOST_DIGITS:
         before = np.arange(_MOST_DIGITS) < (_MOST_DIGITS - length)[:, None]

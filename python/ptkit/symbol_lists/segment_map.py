@@ -144,8 +144,11 @@ class _SegmentMap:
         if not len(rows):
             return
         name = words.first[rows] + 1
-        has, begin, end = words.word(2)
-        address, good = hex_numbers(words.text, begin[rows], end[rows])
+        address = np.zeros(len(rows), dtype=np.uint64)
+        good = np.zeros(len(rows), dtype=np.bool_)
+        if with_address.any():
+            _, begin, end = words.word(2)
+            address, good = hex_numbers(words.text, begin[rows], end[rows])
         self._publics.append(
             _Publics(
                 segment,
@@ -153,7 +156,7 @@ class _SegmentMap:
                 words.begin[name] + offset,
                 words.end[name] + offset,
                 address,
-                good & has[rows] & with_address,
+                good & with_address,
             )
         )
 

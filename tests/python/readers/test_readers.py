@@ -220,6 +220,24 @@ def test_gdb_blocks_become_branches(tmp_path: Path) -> None:
     assert rows == [(0x1E, 0x20, 16), (0x2F, 0x30, 0), (0x4F, 0x60, 16)]
 
 
+def test_many_gdb_blocks_are_as_few(tmp_path: Path) -> None:
+    blocks = [(number * 16 + 1, number * 16 + 9) for number in range(20_000)]
+    text = "".join(f'<block begin="0x{begin:x}" end="0x{end:x}"/>\n' for begin, end in blocks)
+    others = {
+        "alike": text,
+        "one decimal": text.replace('"0x1111"', '"4369"'),
+        "other quotes": text.replace('"', "'"),
+        "with a comment": text.replace("\n", "<!-- <raw>zz -->\n", 5000),
+        "in a comment": f"<!-- {text} -->{text}",
+        "another order": text.replace('begin="0x2221" end="0x2229"', 'end="0x2229" begin="0x2221"'),
+    }
+    for name, one in others.items():
+        bundle = btrace(tmp_path / "b.xml", f"<btrace>{one}</btrace>")
+        words = np.frombuffer(bytes_of(bundle), dtype="<u8").reshape(-1, 4)
+        assert words[:, 1].tolist() == [begin for begin, _ in blocks[-2::-1]], name
+        assert words[:, 0].tolist() == [end for _, end in blocks[:0:-1]], name
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -235,7 +253,8 @@ def test_gdb_blocks_become_branches(tmp_path: Path) -> None:
         ("nothing", "btrace element"),
         ("<btrace>" * 200, "nested elements"),
         ('<!DOCTYPE btrace [<!ENTITY a "00">]><btrace><raw>&a;</raw></btrace>', "has an entity"),
-        ('<!DOCTYPE btrace SYSTEM "x.dtd"><btrace><raw>&a;</raw></btrace>', "has an entity"),
+        ('<!DOCTYPE btrace SYSTEM "x.dtd"><btrace><raw>&a;</raw></btrace>', "pairs of hexadecimal digits"),
+        ('<!DOCTYPE btrace SYSTEM "x.dtd"><btrace><a>&a;</a></btrace>', "has an entity"),
         ('<!DOCTYPE b [<!ENTITY a SYSTEM "/etc/passwd">]><btrace><raw>&a;</raw></btrace>', "has an entity"),
     ],
 )
