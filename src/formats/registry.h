@@ -10,7 +10,7 @@ namespace ptkit::formats {
 
 [[nodiscard]] std::span<const Format> formats() noexcept;  // in sniffing order, raw last
 
-// Returns the first format that has files of this form; nullptr: none.
+// Returns the first format that recognises the path or the bytes; nullptr: none.
 [[nodiscard]] const Format* find_format(const std::string& path);
 [[nodiscard]] const Format* find_format_of_bytes(base::Bytes bytes);
 

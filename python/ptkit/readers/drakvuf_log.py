@@ -12,8 +12,8 @@ __all__ = ["Log"]
 _PAGE = 4096 - 1
 _MOST_LINE_BYTES = 1 << 16
 _MOST_LEVELS = 100
+_BATCH_LINES = 512
 _LAST_NUMBER = (1 << 64) - 1
-_WIDE = re.compile(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,20}")
 _SEPARATORS = re.compile(r"[/\\]")
 
 
@@ -23,8 +23,11 @@ class _BadLine(Exception):
 
 def _wide(value: Any) -> int:
     """Return a JSON number, or text with a decimal number or one with 0x."""
-    if isinstance(value, str) and _WIDE.fullmatch(value):
-        value = int(value, 0) if value.startswith("0x") else int(value)
+    if type(value) is str:
+        digits, base = (value[2:], 16) if value.startswith("0x") else (value, 10)
+        if not digits.isalnum() or not digits.isascii() or len(digits) > 20:
+            raise _BadLine
+        value = int(digits, base)
     if type(value) is not int or not 0 <= value <= _LAST_NUMBER:
         raise _BadLine
     return value
@@ -81,20 +84,34 @@ class Log:
 
     def read(self, text: bytes) -> None:
         """Read a log. Lines without a CR3 are left out."""
+        lines: list[bytes] = []
         at = text.find(b'"CR3"')
         while at >= 0:
             begin, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
             end = len(text) if end < 0 else end
+            if end - begin > _MOST_LINE_BYTES:
+                self.bad_lines += 1
+            else:
+                lines.append(text[begin:end])
+            if len(lines) == _BATCH_LINES:
+                self._read_lines(lines)
+                lines = []
+            at = text.find(b'"CR3"', end)
+        self._read_lines(lines)
+
+    def _read_lines(self, lines: list[bytes]) -> None:
+        """Parse lines together, or, if that fails, one by one."""
+        try:
+            values = json.loads(b"[" + b",".join(lines) + b"]")
+        except (ValueError, RecursionError):
+            values = []
+        for number, text in enumerate(lines):
             try:
-                if end - begin > _MOST_LINE_BYTES:
-                    raise _BadLine
-                self._read_line(text[begin:end])
+                self._read_line(text, values[number] if len(values) == len(lines) else json.loads(text))
             except (_BadLine, ValueError, RecursionError):
                 self.bad_lines += 1
-            at = text.find(b'"CR3"', end)
 
-    def _read_line(self, text: bytes) -> None:
-        line = json.loads(text)
+    def _read_line(self, text: bytes, line: Any) -> None:
         if not isinstance(line, dict) or (
             text.count(b"[") + text.count(b"{") > _MOST_LEVELS and _is_deep(line)
         ):

@@ -75,7 +75,7 @@ class FoundList:
     module, guid, age : str, str, int
         Name of the module, and the identity of its PDB; may be empty.
     segments : list of (name, begin, size)
-        Segments with an estimated begin; empty: addresses are exact.
+        Segments with estimated begins; empty: addresses are exact.
     """
 
     kind: str

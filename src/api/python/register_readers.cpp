@@ -139,7 +139,7 @@ py::str name_of(const formats::Format* format) { return {format == nullptr ? "" 
 void register_readers(py::module_& module) {
   module.def(
       "recognized_format", [](const std::string& path) { return name_of(formats::find_format(path)); },
-      py::arg("path"), "Name of the reader in C++ for files of this form; empty: none.");
+      py::arg("path"), "Name of the reader in C++ that recognises the path; empty: none.");
   module.def(
       "recognized_format_of_bytes",
       [](const py::buffer& data) {

@@ -56,11 +56,10 @@ bool OutputFile::write_at(std::uint64_t offset, Bytes bytes) {
 }
 
 bool OutputFile::cut(std::uint64_t size) {
-  if (::ftruncate(state_->open.get(), static_cast<::off_t>(size)) == 0 &&
-      ::lseek(state_->open.get(), 0, SEEK_END) >= 0)
-    return true;
-  state_->error = std::strerror(errno);
-  return false;
+  const bool done = ::ftruncate(state_->open.get(), static_cast<::off_t>(size)) == 0 &&
+                    ::lseek(state_->open.get(), 0, SEEK_END) >= 0;
+  if (!done) state_->error = std::strerror(errno);
+  return done;
 }
 
 std::optional<Failure> OutputFile::name() { return state_->file.rename(); }

@@ -27,7 +27,7 @@ class OutputFile {
   [[nodiscard]] bool write(Bytes bytes);
   // Overwrites earlier bytes; write() appends as before. False: error() says why.
   [[nodiscard]] bool write_at(std::uint64_t offset, Bytes bytes);
-  // Drops bytes after `size`, or adds zeros up to there: write() continues there.
+  // Drops bytes after `size`, or adds zeros up to there: write() continues there. False: error() says why.
   bool cut(std::uint64_t size);
   // Gives the file its name, and replaces an earlier file.
   [[nodiscard]] std::optional<Failure> name();

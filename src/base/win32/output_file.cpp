@@ -96,11 +96,10 @@ bool OutputFile::write_at(std::uint64_t offset, Bytes bytes) {
 bool OutputFile::cut(std::uint64_t size) {
   LARGE_INTEGER position{};
   position.QuadPart = static_cast<LONGLONG>(size);
-  if (::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) != 0 &&
-      ::SetEndOfFile(state_->handle) != 0)
-    return true;
-  state_->error = last_error();
-  return false;
+  const bool done = ::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) != 0 &&
+                    ::SetEndOfFile(state_->handle) != 0;
+  if (!done) state_->error = last_error();
+  return done;
 }
 
 std::optional<Failure> OutputFile::name() {
