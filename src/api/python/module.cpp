@@ -6,7 +6,6 @@ PYBIND11_MODULE(_core, module) {
   ptkit::base::allocate_data_with_threads();
   module.doc() = "The C++ core of ptkit. Its names are not public; use the package.";
   register_base(module);
-  register_encode(module);
   register_recorders(module);
   register_counts(module);
   register_coverage(module);
@@ -25,7 +24,6 @@ PYBIND11_MODULE(_core, module) {
   register_lines(module);
   register_symbols(module);
   register_arrow(module);
-  register_reference(module);
-  register_isa(module);
+  register_engines(module);
   register_msr(module);
 }

@@ -1,12 +1,51 @@
 // Tables as Arrow capsules: columns are shared with the consumer, not copied, and no Arrow library is needed.
 #include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
-#include "api/python/arrow_abi.h"
 #include "api/python/bindings.h"
 
 namespace ptkit::api::python {
+
+// The structures of the Arrow C data and stream interfaces, as their specification lays them out.
+namespace arrow {
+inline constexpr std::int64_t kNullable = 2;  // ARROW_FLAG_NULLABLE
+
+struct Schema {
+  const char* format;
+  const char* name;
+  const char* metadata;
+  std::int64_t flags;
+  std::int64_t n_children;
+  Schema** children;
+  Schema* dictionary;
+  void (*release)(Schema*);
+  void* private_data;
+};
+
+struct Array {
+  std::int64_t length;
+  std::int64_t null_count;
+  std::int64_t offset;
+  std::int64_t n_buffers;
+  std::int64_t n_children;
+  const void** buffers;
+  Array** children;
+  Array* dictionary;
+  void (*release)(Array*);
+  void* private_data;
+};
+
+struct Stream {
+  int (*get_schema)(Stream*, Schema*);
+  int (*get_next)(Stream*, Array*);
+  const char* (*get_last_error)(Stream*);
+  void (*release)(Stream*);
+  void* private_data;
+};
+}  // namespace arrow
+
 namespace {
 
 // Dictionary strings of a column: concatenated UTF-8, and offsets.

@@ -1,9 +1,13 @@
-// The instruction set that SIMD kernels use.
+// Engines of this build and this machine: the instruction set of SIMD kernels, and libipt.
 #include <algorithm>
 #include <cstdlib>
 
 #include "api/python/bindings.h"
 #include "base/cpu/isa.h"
+
+#if PTKIT_HAVE_LIBIPT
+#include "flow/libipt/decoder.h"
+#endif
 
 namespace ptkit::api::python {
 namespace {
@@ -30,11 +34,23 @@ std::string chosen_isa() {
   return std::string(base::cpu::isa_name(choice.isa));
 }
 
+// (version of the loaded libipt, (major, minor) of its header at build time), or None.
+py::object reference_version() {
+#if PTKIT_HAVE_LIBIPT
+  const unsigned header = flow::libipt::reference_header_version();
+  return py::make_tuple(flow::libipt::reference_version(), py::make_tuple(header >> 8, header & 0xffU));
+#else
+  return py::none();
+#endif
+}
+
 }  // namespace
 
-void register_isa(py::module_& module) {
+void register_engines(py::module_& module) {
   module.def("isas", &available_isas, "Instruction sets that kernels can use here, the best first.");
   module.def("isa", &chosen_isa, "The one that they use: the best, or what PTKIT_FORCE_ISA names.");
+  module.def("reference_version", &reference_version,
+             "(version, (major, minor) that this was built with) of libipt, None without it.");
 }
 
 }  // namespace ptkit::api::python
