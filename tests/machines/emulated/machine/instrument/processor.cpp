@@ -257,8 +257,8 @@ int Processor::write_register(unsigned index, std::uint64_t value) {
   }
   if (const int done = counters_.write_msr(index, value); done >= 0) return done;
   if (!unit_->trace_enabled()) unit_->set_state(state());
-  const ptmodel::Place place{cpu_.prev_rip, cpu_.get_instruction_pointer()};
-  const ptmodel::MsrResult result = unit().write_msr(index, value + range_error(index), place);
+  const ptmodel::InsnAddress wrmsr{cpu_.prev_rip, cpu_.get_instruction_pointer()};
+  const ptmodel::MsrResult result = unit().write_msr(index, value + range_error(index), wrmsr);
   return result == ptmodel::MsrResult::NOT_MINE ? -1 : result == ptmodel::MsrResult::OK;
 }
 
