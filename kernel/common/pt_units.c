@@ -85,6 +85,7 @@ static int release(const struct pt_units *units, struct pt_trace *trace)
 
 static int restart(const struct pt_units *units, struct pt_trace *trace)
 {
+	/* Stops a shared trace before its state is changed: others may start it meanwhile. */
 	if (trace->wanted && (!units->is_shared || units->is_shared(trace)))
 		unload(units, trace);
 	if (!trace->running) {

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Five sub-folders with 20 tests each.
 FOLDERS = {
     f"tests/unit/{folder}/test_{number}.cpp": {f"src/{folder}"}
-    for folder in ("flow/fast", "flow/walk", "time", "capture/perf", "formats/ptk")
+    for folder in ("flow/fast", "flow/walk", "time", "capture/linux/perf", "formats/ptk")
     for number in range(20)
 }
 

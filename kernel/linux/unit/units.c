@@ -227,6 +227,7 @@ int ptkit_units_start(struct ptkit_trace *traces, unsigned int count, const stru
 			return error;
 	}
 	error = ptkit_errno(pt_units_start(&ptkit_units, &traces->pt, count, state, NULL));
+	/* Without the lock: a processor that goes offline meanwhile is not refused. */
 	if (error || !all_are_refused(traces, count))
 		return error;
 	pt_units_stop(&ptkit_units, &traces->pt, count);
