@@ -63,6 +63,11 @@ void interrupts_no_more_without_a_session(void);
 void stays_while_it_traces(void);
 void leaves_nothing_behind(void);
 
+/* power_test.c */
+void goes_on_when_a_processor_comes_back(void);
+void goes_on_after_sleep_without_registers(void);
+void goes_on_after_suspend(void);
+
 /* walk.c */
 void walks_all_sequences_of_requests(void);
 

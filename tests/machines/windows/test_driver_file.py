@@ -45,28 +45,28 @@ class Image:
         """A field of the optional header."""
         return int.from_bytes(self.bytes[self.header + offset : self.header + offset + size], "little")
 
-    def word(self, place: int) -> int:
+    def word(self, offset: int) -> int:
         """32 bits."""
-        return int.from_bytes(self.bytes[place : place + 4], "little")
+        return int.from_bytes(self.bytes[offset : offset + 4], "little")
 
     def sections(self) -> dict[str, tuple[int, int]]:
         """Address and characteristics by name."""
         begin = self.header + int.from_bytes(self.bytes[self.header - 4 : self.header - 2], "little")
         count = int.from_bytes(self.bytes[self.header - 18 : self.header - 16], "little")
         found = {}
-        for place in range(begin, begin + 40 * count, 40):
-            name = self.bytes[place : place + 8].rstrip(b"\0").decode()
-            address, characteristics = (self.word(place + at) for at in (12, 36))
+        for offset in range(begin, begin + 40 * count, 40):
+            name = self.bytes[offset : offset + 8].rstrip(b"\0").decode()
+            address, characteristics = (self.word(offset + at) for at in (12, 36))
             found[name] = (address, characteristics)
         return found
 
 
 def checksum(image: Image) -> int:
     """The sum of all 16-bit words with carries, without the field itself, and the size."""
-    place = image.header + 64
-    data = image.bytes[:place] + bytes(4) + image.bytes[place + 4 :]
+    offset = image.header + 64
+    data = image.bytes[:offset] + bytes(4) + image.bytes[offset + 4 :]
     data += bytes(len(data) % 2)
-    total = sum(int.from_bytes(data[place : place + 2], "little") for place in range(0, len(data), 2))
+    total = sum(int.from_bytes(data[offset : offset + 2], "little") for offset in range(0, len(data), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total + len(image.bytes)
@@ -74,13 +74,14 @@ def checksum(image: Image) -> int:
 
 @pytest.fixture(scope="module")
 def image(shipped_driver: Path) -> Image:
-    """What the file says."""
+    """Fields of the file."""
     return Image(shipped_driver.read_bytes())
 
 
 def shims() -> set[str]:
-    """The calls that shims.c replaces."""
-    return set(re.findall(r"^SHIM\((\w+)\);", (TESTS / "kernel" / "shims.c").read_text(), re.MULTILINE))
+    """The calls that shims.c and memory_shims.c replace."""
+    text = "".join(path.read_text() for path in (TESTS / "kernel").glob("*shims.c"))
+    return set(re.findall(r"^SHIM\((\w+)\);", text, re.MULTILINE))
 
 
 def test_it_imports_what_windows_10_and_11_export(shipped_driver: Path) -> None:

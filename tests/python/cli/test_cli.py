@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,13 +12,11 @@ from typing import Any
 
 import pytest
 from compiling import build
-from terminals import python_on_a_terminal
 
 import ptkit
 from ptkit import capture
 from ptkit.analysis import verify
 from ptkit.cli import main
-from ptkit.cli.main import VERBS
 from ptkit.cli.output.line_writer import LineWriter
 
 # PSB, PSBEND, TIP.PGE to 0x1000, TNT (taken, not taken), TIP.PGD without IP.
@@ -180,94 +177,6 @@ def test_doctor_lists_back_ends(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert status == 0
     for backend in report["backends"]:  # in a pipe, each has one line
         assert any(backend["name"] in line and backend["detail"] in line for line in out.splitlines())
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        main([verb, "--help"])
-    assert exit_info.value.code == 0
-    out = capsys.readouterr().out
-    assert f"ptkit {verb}" in out.split("examples:")[1]
-    assert "--json" in out
-
-
-def _help(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    with pytest.raises(SystemExit) as exit_info:
-        main(list(words))
-    assert exit_info.value.code == 0
-    return capsys.readouterr().out
-
-
-RARE = (
-    "--bts-index",
-    "--ring-offset",
-    "--stop-range",
-    "--tsc-ctc-ratio",
-    "--max-nonturbo-ratio",
-    "--mtc-period",
-    "--tsc-hz",
-    "--cs-base",
-    "--resync",
-)
-
-
-@pytest.mark.parametrize("verb", ["info", "packets", "branches", "instructions", "index"])
-def test_help_leaves_rare_options_to_help_all(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    short, whole = _help(capsys, verb, "--help"), _help(capsys, verb, "--help-all")
-    assert short.splitlines()[0] == f"usage: ptkit {verb} [OPTIONS] FILE"
-    for option in RARE:
-        assert f"\n  {option} " not in short
-        assert f"\n  {option} " in whole
-    assert "\n  --image " in short
-    rare = len(RARE) + 1 + (verb in ("packets", "branches", "instructions"))  # --engine, --file-offsets
-    assert short.splitlines()[-1] == f"`ptkit {verb} --help-all` lists {rare} options more."
-    assert "lists" not in whole.splitlines()[-1]
-
-
-def test_help_names_arguments_that_are_required(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _help(capsys, "export", "--help").splitlines()[0] == "usage: ptkit export [OPTIONS] -o OUT FILE"
-    assert _help(capsys, "bench", "--help").splitlines()[0] == "usage: ptkit bench [OPTIONS] [FILE]"
-    assert _help(capsys, "msr", "--help").splitlines()[0] == "usage: ptkit msr [OPTIONS] ACTION ..."
-    assert _help(capsys, "--help").splitlines()[0] == "usage: ptkit [OPTIONS] VERB ..."
-    record = _help(capsys, "record", "--help")
-    assert "--tnt-64" not in record
-    assert "--tnt-64" in _help(capsys, "record", "--help-all")
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["branch"], "; did you mean branches? (see ptkit --help)"),
-        (["recrod"], "; did you mean record? (see ptkit --help)"),
-        (
-            ["info", "--decoded", "x"],
-            "ptkit info: error: there is no option --decoded; did you mean --decode? (see",
-        ),
-        (
-            ["packets", "--taken", "x"],
-            "ptkit packets: error: there is no option --taken; did you mean --time? (see",
-        ),
-        (["info", "x", "y"], "ptkit info: error: 'y' is one argument too many (see ptkit info --help)"),
-        (
-            ["branches", "x", "--tid", "1,2"],
-            "argument --tid: '1,2' is not one number: write it without commas",
-        ),
-        (["record", "--cyc", "--", "true"], "ptkit record: error: there is no option --cyc; did you mean"),
-        (["branches", "--sym", "main", "x"], "there is no option --sym; did you mean --symbol? (see"),
-        (["msr", "plan", "--use"], "ptkit msr plan: error: there is no option --use; did you mean --user?"),
-        (["info", "--engine", "lib", "x"], "'lib' is not one of ptkit, simple, libipt; did you mean libipt?"),
-    ],
-)
-def test_wrong_words_name_the_nearest(
-    words: list[str], error: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        main(words)
-    assert exit_info.value.code == 2
-    err = capsys.readouterr().err
-    assert error in err
-    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("verb", ["packets", "branches", "instructions"])
@@ -601,103 +510,6 @@ def test_record_leaves_standard_output_to_the_program(tmp_path: Path) -> None:
     report = json.loads(err)
     assert report["exit_status"] == 0
     assert report["instructions"] > 0
-
-
-@pytest.mark.parametrize("verb", ["info --decode", "verify"])
-def test_progress_on_a_terminal(verb: str, tmp_path: Path) -> None:
-    if verb == "verify" and ptkit._core.reference_version() is None:
-        pytest.skip("this build has no libipt")
-    path = tmp_path / "raw.pt"
-    path.write_bytes(STREAM * 100_000)
-    code = (
-        "from ptkit.cli import main\n"
-        "from ptkit.cli.output import progress\n"
-        "progress.PROGRESS_DELAY = progress.PROGRESS_INTERVAL = 0\n"
-        f"main({[*verb.split(), str(path), '--processor', '6/142/9']!r})\n"
-    )
-    shown = python_on_a_terminal(["-c", code])
-    shares = [int(share) for share in re.findall(r"raw.pt \(2.7 MB\): (\d+)%", shown)]
-    assert len(shares) > 1
-    assert shares == sorted(shares)
-    # The line is taken away in the end.
-    assert "\r\x1b[K" in shown
-    assert "%" not in shown.rsplit("\x1b[K", 1)[1]
-    # What takes no time shows none.
-    assert "%" not in python_on_a_terminal(["-c", code.replace("INTERVAL = 0", "INTERVAL = 1000")])
-
-
-@pytest.mark.parametrize(
-    "verb",
-    ["functions", "tree", "edges", "index", "calls --slowest 1", "branches --ip 0x10", "export -o out"],
-)
-def test_progress_of_decoding_on_a_terminal(verb: str, tmp_path: Path) -> None:
-    path = tmp_path / "raw.pt"
-    path.write_bytes(STREAM * 100_000)
-    (tmp_path / "code.bin").write_bytes(CODE)
-    name, *options = verb.split()
-    words = [name, str(path), *options, "--processor", "6/142/9", "--code", f"{tmp_path}/code.bin@0x1000"]
-    if name == "export":
-        words[words.index("out")] = str(tmp_path / "out")
-        words += ["--format", "offsets"]
-    code = (
-        "from ptkit.cli import main\n"
-        "from ptkit.cli.output import progress\n"
-        "progress.PROGRESS_DELAY, progress.PROGRESS_INTERVAL = 0, 0.001\n"
-        f"main({words!r})\n"
-    )
-    shown = python_on_a_terminal(["-c", code])
-    what = {"index": "indexing", "export": "exporting"}.get(name, "decoding")
-    found = re.findall(rf"{what} raw.pt \(2.7 MB\): (\d+)%, \d+ s(, \d+ s left)?", shown)
-    shares = [int(share) for share, _ in found]
-    assert shares == sorted(shares)
-    assert 0 < max(shares) <= 100
-    assert any(left for _, left in found)
-    assert "%, " not in shown.rsplit("\x1b[K", 1)[1]
-
-
-def test_progress_ends_before_rows_on_the_same_terminal(tmp_path: Path) -> None:
-    path = tmp_path / "raw.pt"
-    path.write_bytes(STREAM * 1000)
-    code = (
-        "from ptkit.cli import main\n"
-        "from ptkit.cli.output import progress\n"
-        "progress.PROGRESS_DELAY, progress.PROGRESS_INTERVAL = 0, 0.001\n"
-        f"main({['packets', str(path), '--processor', '6/142/9']!r})\n"
-    )
-    shown = python_on_a_terminal(["-c", code])
-    lines = shown.rsplit("\x1b[K", 1)[-1].splitlines()
-    assert "decoding" not in "".join(lines)
-    assert sum(line.split()[1:] == ["psb"] for line in lines) == 1000
-
-
-RECORDING = """
-import sys, tty
-from ptkit.capture import Progress
-from ptkit.cli.output.progress import RecordingLine
-if {raw}:
-    tty.setraw(sys.stderr.fileno())
-line = RecordingLine(enabled={enabled})
-for half in range(9):
-    line.at(Progress(half * 1_000_000, half * 250_000, half / 2))
-line.clear()
-"""
-
-
-def test_progress_of_a_recording_on_a_terminal() -> None:
-    shown = python_on_a_terminal(["-c", RECORDING.format(raw=False, enabled=True)])
-    assert [line.strip() for line in re.findall(r"recording: ([^\x1b]*)", shown)] == [
-        "2,000,000 instructions, 0.5 MB of trace, 1 s",
-        "4,000,000 instructions, 1.0 MB of trace, 2 s",
-        "6,000,000 instructions, 1.5 MB of trace, 3 s",
-        "8,000,000 instructions, 2.0 MB of trace, 4 s",
-    ]
-    assert shown.endswith("\r\x1b[K")
-    # Nothing is drawn where a program draws itself, as editors do, or with --quiet.
-    assert python_on_a_terminal(["-c", RECORDING.format(raw=True, enabled=True)]) == ""
-    assert python_on_a_terminal(["-c", RECORDING.format(raw=False, enabled=False)]) == ""
-    code = RECORDING.format(raw=False, enabled=True)
-    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (piped.stdout, piped.stderr) == ("", "")
 
 
 @pytest.mark.skipif(ptkit._core.reference_version() is None, reason="this build has no libipt")

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 DRIVER = ROOT / "kernel" / "windows"
 MODEL = ROOT / "tests" / "machines" / "model" / "windows"
 TESTS = ROOT / "tests" / "machines" / "windows"
-# What the model takes the place of: the processors, and what only they need.
+# Replaced by the model: the processors, and code that only they need.
 MACHINE = ("machine.c", "tables.c")
 INCLUDES = tuple(f"-I{ROOT / path}" for path in ("kernel/windows", "kernel/include", "kernel"))
 TEST_INCLUDES = (f"-I{TESTS / 'kernel'}", f"-I{MODEL}", f"-I{TESTS}")
@@ -45,7 +45,8 @@ def build_with_model(folder: Path) -> Path:
     """The driver with the model of the processors and with shims, for Wine."""
     kernel = TESTS / "kernel"
     library = import_library(kernel / "kernelbase.def", folder / "libkernelbase.a")
-    sources = [*driver_sources(), *sorted(MODEL.glob("*.c")), kernel / "shims.c", kernel / "host_windows.c"]
+    own = [*sorted(kernel.glob("*shims.c")), kernel / "host_windows.c"]
+    sources = [*driver_sources(), *sorted(MODEL.glob("*.c")), *own]
     driver = folder / "ptkit-model.sys"
     return compile_driver(driver, *INCLUDES, *TEST_INCLUDES, *sources, library, entry="TestEntry")
 
@@ -78,7 +79,8 @@ def build_objects(folder: Path) -> list[Path]:
     if CLANG is None:
         pytest.skip("clang is missing")
     kernel = TESTS / "kernel"
-    windows = [*driver_sources(), *sorted(MODEL.glob("*.c")), kernel / "shims.c", kernel / "ntoskrnl.c"]
+    own = [*sorted(kernel.glob("*shims.c")), kernel / "ntoskrnl.c"]
+    windows = [*driver_sources(), *sorted(MODEL.glob("*.c")), *own]
     return [_compile_natively(folder, source) for source in windows]
 
 

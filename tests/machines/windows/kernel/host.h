@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the shims and the model take from the system below them: Windows' user space in Wine (host_windows.c),
+ * Services of the system below the shims and the model: Windows' user space in Wine (host_windows.c),
  * or POSIX (host_posix.c). Types are those of plain C, so that either can be compiled with its own headers.
  */
 #ifndef PTKIT_TESTS_WINDOWS_HOST_H
@@ -21,12 +21,12 @@ typedef void (*host_function)(void* context);
 void* host_make_memory(uint64_t bytes);
 /* The runs that begin at these offsets, one after the other. Null: it failed. */
 void* host_map(const uint64_t* offsets, uint32_t count);
-void host_unmap(void* place, uint32_t count);
+void host_unmap(void* address, uint32_t count);
 /* Whether accesses are mistakes from now on; only sanitizers see them. */
-void host_forbid(const void* place, size_t bytes, bool forbidden);
+void host_forbid(const void* address, size_t bytes, bool forbidden);
 
 void* host_allocate(size_t bytes); /* of zeros */
-void host_free(void* place);
+void host_free(void* address);
 
 /* A lock that its holder must not take again. */
 void* host_make_lock(void);
@@ -51,7 +51,7 @@ uint32_t host_thread(void); /* a number of the thread */
 
 uint64_t host_time_ms(void); /* since some time */
 
-/* What the model is set to when the driver is loaded; false, or 0 bytes: there is nothing. */
+/* Settings of the model when the driver is loaded; false, or 0 bytes: there are none. */
 bool host_write_setup(const void* bytes, uint32_t count);
 uint32_t host_read_setup(void* bytes, uint32_t room);
 

@@ -18,32 +18,32 @@ static _Thread_local uint32_t cpu_of_thread = HOST_NO_CPU;
 void* host_make_memory(uint64_t bytes) {
   memory = memfd_create("memory", MFD_CLOEXEC);
   if (memory < 0 || ftruncate(memory, (off_t)bytes) != 0) return NULL;
-  void* place = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-  return place == MAP_FAILED ? NULL : place;
+  void* address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  return address == MAP_FAILED ? NULL : address;
 }
 
 void* host_map(const uint64_t* offsets, uint32_t count) {
-  char* place = mmap(NULL, count * HOST_RUN_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (place == MAP_FAILED) return NULL;
+  char* address = mmap(NULL, count * HOST_RUN_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return NULL;
   for (uint32_t i = 0; i < count; i++)
-    if (mmap(place + i * HOST_RUN_BYTES, HOST_RUN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+    if (mmap(address + i * HOST_RUN_BYTES, HOST_RUN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
              memory, (off_t)offsets[i]) == MAP_FAILED)
       abort();
-  return place;
+  return address;
 }
 
-void host_unmap(void* place, uint32_t count) { munmap(place, count * HOST_RUN_BYTES); }
+void host_unmap(void* address, uint32_t count) { munmap(address, count * HOST_RUN_BYTES); }
 
-void host_forbid(const void* place, size_t bytes, bool forbidden) {
+void host_forbid(const void* address, size_t bytes, bool forbidden) {
   if (forbidden)
-    ASAN_POISON_MEMORY_REGION(place, bytes);
+    ASAN_POISON_MEMORY_REGION(address, bytes);
   else
-    ASAN_UNPOISON_MEMORY_REGION(place, bytes);
+    ASAN_UNPOISON_MEMORY_REGION(address, bytes);
 }
 
 void* host_allocate(size_t bytes) { return calloc(1, bytes); }
 
-void host_free(void* place) { free(place); }
+void host_free(void* address) { free(address); }
 
 void* host_make_lock(void) {
   pthread_mutex_t* lock = host_allocate(sizeof(*lock));

@@ -13,10 +13,10 @@ void* host_make_memory(uint64_t bytes) {
   return memory == NULL ? NULL : MapViewOfFile(memory, FILE_MAP_WRITE, 0, 0, 0);
 }
 
-static uint32_t map_runs(char* place, const uint64_t* offsets, uint32_t count) {
+static uint32_t map_runs(char* address, const uint64_t* offsets, uint32_t count) {
   uint32_t i = 0;
   for (; i < count; i++) {
-    char* wanted = place + i * HOST_RUN_BYTES;
+    char* wanted = address + i * HOST_RUN_BYTES;
     if (MapViewOfFileEx(memory, FILE_MAP_WRITE, (DWORD)(offsets[i] >> 32), (DWORD)offsets[i], HOST_RUN_BYTES,
                         wanted) != wanted)
       break;
@@ -24,32 +24,32 @@ static uint32_t map_runs(char* place, const uint64_t* offsets, uint32_t count) {
   return i;
 }
 
-/* Another thread may take the place between its release and its use: then another place is tried. */
+/* Another thread may take the range between its release and its use: then another range is tried. */
 void* host_map(const uint64_t* offsets, uint32_t count) {
   for (int tries = 0; tries < 16; tries++) {
-    char* place = VirtualAlloc(NULL, count * HOST_RUN_BYTES, MEM_RESERVE, PAGE_NOACCESS);
-    if (place == NULL) return NULL;
-    VirtualFree(place, 0, MEM_RELEASE);
-    uint32_t mapped = map_runs(place, offsets, count);
-    if (mapped == count) return place;
-    host_unmap(place, mapped);
+    char* address = VirtualAlloc(NULL, count * HOST_RUN_BYTES, MEM_RESERVE, PAGE_NOACCESS);
+    if (address == NULL) return NULL;
+    VirtualFree(address, 0, MEM_RELEASE);
+    uint32_t mapped = map_runs(address, offsets, count);
+    if (mapped == count) return address;
+    host_unmap(address, mapped);
   }
   return NULL;
 }
 
-void host_unmap(void* place, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) UnmapViewOfFile((char*)place + i * HOST_RUN_BYTES);
+void host_unmap(void* address, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) UnmapViewOfFile((char*)address + i * HOST_RUN_BYTES);
 }
 
-void host_forbid(const void* place, size_t bytes, bool forbidden) {
-  (void)place;
+void host_forbid(const void* address, size_t bytes, bool forbidden) {
+  (void)address;
   (void)bytes;
   (void)forbidden;
 }
 
 void* host_allocate(size_t bytes) { return HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, bytes); }
 
-void host_free(void* place) { HeapFree(GetProcessHeap(), 0, place); }
+void host_free(void* address) { HeapFree(GetProcessHeap(), 0, address); }
 
 void* host_make_lock(void) {
   CRITICAL_SECTION* lock = host_allocate(sizeof(*lock));

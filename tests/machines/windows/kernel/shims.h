@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What test builds of the driver need of the shims besides the calls that they replace. */
+/* Functions of the shims for test builds of the driver, besides the calls that they replace. */
 #ifndef PTKIT_TESTS_WINDOWS_SHIMS_H
 #define PTKIT_TESTS_WINDOWS_SHIMS_H
 
@@ -38,5 +38,18 @@ void shim_notify_image(PUNICODE_STRING path, HANDLE pid, PIMAGE_INFO info);
 void shim_add_driver(PUNICODE_STRING path, const IMAGE_INFO* info);
 /* \Callback\PowerState: leaving S0, or having come back to it. */
 void shim_notify_power(bool returns);
+
+/* --- Shared by the files of shims --- */
+
+/* Both the function, and what a call of an imported function reads. */
+#define SHIM(name)                                          \
+  __asm__(".globl " #name "\n.set " #name ", shim_" #name); \
+  void* const __imp_##name = (void*)shim_##name
+
+extern void* shim_lock; /* of all their data; never held while code of the driver runs */
+
+/* memory_shims.c: false if there is no memory; counts runs and mappings, with the lock. */
+bool shim_memory_begin(void);
+void shim_count_memory(struct shim_counts* counts);
 
 #endif /* PTKIT_TESTS_WINDOWS_SHIMS_H */
