@@ -10,7 +10,7 @@ STAMPS := $(BUILD)/.stamps
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 
-# What a rebuild of the Python package depends on.
+# Prerequisites of a rebuild of the Python package.
 SOURCES := $(shell find src ptmodel python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml tools/layout.toml
 # Looked up when a recipe runs: the packages that it needs are installed then.
 GENERATOR = $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")

@@ -1,4 +1,4 @@
-// What CPUID says of the processor: as the model of the registers has it.
+// The processor's capabilities by CPUID, for the model of the registers.
 #pragma once
 
 #include "trace_unit/msr/capabilities.h"

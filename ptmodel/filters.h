@@ -1,4 +1,4 @@
-// What of the execution is traced: CPL, CR3 and address ranges, as the registers say.
+// Filters of the traced execution: CPL, CR3 and address ranges, by the registers.
 #pragma once
 
 #include <array>

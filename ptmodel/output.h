@@ -12,7 +12,7 @@ namespace ptkit::ptmodel {
 
 class TraceOutput {
  public:
-  // What writing came to.
+  // The result of writing.
   struct Outcome {
     bool error = false;      // STATUS.Error: wrong registers or a malformed entry
     bool stopped = false;    // STATUS.Stopped: a region with STOP is full

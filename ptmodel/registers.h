@@ -54,7 +54,7 @@ class Registers {
   }
   [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
 
-  // What the unit itself changes.
+  // Changes by the unit itself.
   void set_status(unsigned number, bool on) noexcept {
     status_ = on ? status_ | bit(number) : status_ & ~bit(number);
   }

@@ -1,4 +1,4 @@
-// What retires, by the filters, to packets. Section "Packet Generation Under Different Enable Conditions".
+// Packets of retired instructions. Section "Packet Generation Under Different Enable Conditions".
 #include "ptmodel/trace_unit.h"
 
 namespace ptkit::ptmodel {

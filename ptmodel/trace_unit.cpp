@@ -174,7 +174,7 @@ void TraceUnit::halt(unsigned status_bit) {
   update();
 }
 
-// What was made before the TraceStop is written out.
+// Packets from before the TraceStop are written out.
 void TraceUnit::stop() {
   unit_->assume(context_, false);
   unit_->trace_stop();

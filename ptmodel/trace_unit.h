@@ -148,7 +148,7 @@ class TraceUnit {
   [[nodiscard]] std::uint32_t packet_byte_count() const noexcept;
   [[nodiscard]] unsigned byte_count_shift() const noexcept;
 
-  // What things that retire do to the enables, and the packets of that.
+  // Changes of the enables by retired instructions, and their packets.
   [[nodiscard]] bool lands(std::uint64_t target);
   [[nodiscard]] bool lands_filtered(std::uint64_t target);
   void transfer(const std::uint64_t* from, std::uint64_t target, const ProcessorState& after);
@@ -157,7 +157,7 @@ class TraceUnit {
   void change_inside(std::uint64_t next_ip, bool cr3_written);
   void resolve_overflow(const std::uint64_t* next_ip);
 
-  // What the IP payload of a packet says of a linear address: itself, or its offset in the code segment
+  // The IP payload for a linear address: the address itself, or its offset in the code segment
   // (CPUID.14H:ECX[31], "LIP"). Filters compare linear addresses.
   [[nodiscard]] std::uint64_t payload(std::uint64_t ip) const noexcept {
     if (state_.cs_l || registers_.capabilities().ecx(PT_CPUID_14_ECX_LIP)) return ip;

@@ -1,4 +1,4 @@
-"""What a commit changes, and which part of the rest is checked in turn.
+"""Files that a commit changes, and the part of the rest that is checked in turn.
 
 CI does not check everything with each commit: tidy_files.py and sanitized_tests.py choose by this module.
 Changed are files that differ from the newest commit that is a day older than HEAD, or from the newest tag

@@ -42,7 +42,7 @@ KERNEL_SUB_LEVELS = sub_levels("kernel_subfolders")
 # Modules of one level do not import each other, unless they share a folder.
 PYTHON_LEVELS = {name: level for level, names in enumerate(LAYOUT["python"]) for name in names}
 
-# What these need of the system is declared in src/base/system, and defined in src/base/posix and win32.
+# They declare functions of the system in src/base/system, and define them in src/base/posix and win32.
 PORTABLE = {folder for folder, row in LAYOUT["folders"].items() if row.get("portable")}
 NOT_PORTABLE = tuple(f"{path}/" for path in LAYOUT["left_out"]["portable"])
 # Includes of a system's headers, and the sub-folder for what has them.
@@ -57,7 +57,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 IMPORT = re.compile(r"^\s*(?:from\s+(ptkit[\w.]*|\.[\w.]*)\s+import\s+(.+)|import\s+(ptkit[\w.]*))")
 
 
-def place_of(path: str, levels: dict[str, dict[str, int]]) -> tuple[str, str]:
+def folders_of(path: str, levels: dict[str, dict[str, int]]) -> tuple[str, str]:
     """Return the folder and the sub-folder of a file, which may be below a sub-folder that is listed.
 
     The path begins below src/ or kernel/. The sub-folder "." is the folder itself.
@@ -70,8 +70,8 @@ def place_of(path: str, levels: dict[str, dict[str, int]]) -> tuple[str, str]:
     return folder, parts[0] if parts else "."
 
 
-def cpp_level(place: tuple[str, str]) -> tuple[int, int]:
-    folder, sub = place
+def cpp_level(folders: tuple[str, str]) -> tuple[int, int]:
+    folder, sub = folders
     return CPP_LEVELS[folder], SUB_LEVELS.get(folder, {}).get(sub, 0)
 
 
@@ -80,7 +80,7 @@ def cpp_problems() -> list[str]:
     for path in sorted((ROOT / "src").rglob("*")):
         if path.suffix not in {".h", ".cpp", ".def", ".inl"}:
             continue
-        own = place_of(path.relative_to(ROOT / "src").as_posix(), SUB_LEVELS)
+        own = folders_of(path.relative_to(ROOT / "src").as_posix(), SUB_LEVELS)
         folder, sub = own
         if folder not in CPP_LEVELS:
             problems.append(f"{path}: folder {folder!r} has no level in tools/layout.toml")
@@ -101,7 +101,7 @@ def cpp_problems() -> list[str]:
             for system, header in SYSTEM_HEADERS.items():
                 if portable and own != ("base", system) and header.search(line):
                     problems.append(f"{where}: {target} may be included only in src/base/{system}")
-            other = place_of(target, SUB_LEVELS)
+            other = folders_of(target, SUB_LEVELS)
             if other[0] in CPP_LEVELS and other != own and cpp_level(other) >= cpp_level(own):
                 names = "/".join(own).removesuffix("/."), "/".join(other).removesuffix("/.")
                 levels = ".".join(map(str, cpp_level(own))), ".".join(map(str, cpp_level(other)))
@@ -240,9 +240,9 @@ def resolve(path: Path, target: str, *folders: Path) -> Path | None:
     return None
 
 
-def kernel_level(place: tuple[str, str]) -> tuple[int, int] | None:
+def kernel_level(folders: tuple[str, str]) -> tuple[int, int] | None:
     """Level of a folder and of its sub-folder; None if one of them has no level."""
-    folder, sub = place
+    folder, sub = folders
     level = KERNEL_LEVELS.get(folder)
     sub_level = KERNEL_SUB_LEVELS.get(folder, {sub: 0}).get(sub)
     return None if level is None or sub_level is None else (level, sub_level)
@@ -257,7 +257,7 @@ def kernel_problems() -> list[str]:
     kernel = ROOT / "kernel"
     edges: dict[str, dict[str, set[str]]] = {}
     for path in sorted(kernel.rglob("*")):
-        own = place_of(path.relative_to(kernel).as_posix(), KERNEL_SUB_LEVELS)
+        own = folders_of(path.relative_to(kernel).as_posix(), KERNEL_SUB_LEVELS)
         if path.suffix in {".h", ".c", ".def"} and kernel_level(own) is None:
             name = "/".join(own).removesuffix("/.")
             problems.append(f"{path.relative_to(ROOT)}: kernel/{name} has no level in tools/layout.toml")
@@ -268,7 +268,7 @@ def kernel_problems() -> list[str]:
             problems.append(f"{where}: {target} is not a file of kernel/")
             continue
         own, foreign = (
-            place_of(each.relative_to(kernel).as_posix(), KERNEL_SUB_LEVELS) for each in (path, other)
+            folders_of(each.relative_to(kernel).as_posix(), KERNEL_SUB_LEVELS) for each in (path, other)
         )
         level, foreign_level = kernel_level(own), kernel_level(foreign)
         if level is None or foreign_level is None:

@@ -18,7 +18,7 @@ import ptkit
 
 
 def hottest_functions(trace: ptkit.Trace, top: int) -> Table:
-    """What functions executed, alone and with what they called."""
+    """Instructions of functions, alone and with their callees."""
     functions = trace.functions()
     alone = functions["self_instructions"]
     hottest = functions[np.argsort(alone)[::-1][:top]]
@@ -33,13 +33,13 @@ def hottest_functions(trace: ptkit.Trace, top: int) -> Table:
     return table
 
 
-def places(table: ptkit.Table, end: str) -> list[str]:
+def addresses(table: ptkit.Table, end: str) -> list[str]:
     """Function and offset of each address, or file and offset where no function is known."""
     names, offsets = table[f"{end}_symbol"], table[f"{end}_symbol_offset"]
     files, file_offsets = table[f"{end}_module"], table[f"{end}_module_offset"]
     return [
-        (f"{name}+{offset:#x}" if offset else name) if name else f"[{file}]+{place:#x}" if file else "?"
-        for name, offset, file, place in zip(names, offsets, files, file_offsets, strict=True)
+        (f"{name}+{offset:#x}" if offset else name) if name else f"[{file}]+{file_offset:#x}" if file else "?"
+        for name, offset, file, file_offset in zip(names, offsets, files, file_offsets, strict=True)
     ]
 
 
@@ -52,8 +52,8 @@ def hottest_branches(trace: ptkit.Trace, top: int) -> Table:
     columns = (
         hottest["count"].tolist(),
         hottest.named("kind"),
-        places(hottest, "from"),
-        places(hottest, "to"),
+        addresses(hottest, "from"),
+        addresses(hottest, "to"),
     )
     for count, kind, source, target in zip(*columns, strict=True):
         table.add_row(f"{count:,}", kind, escape(source), escape(target))

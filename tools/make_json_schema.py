@@ -108,7 +108,7 @@ LEFT_OUT = {
     "call_tree": OF_SUMS,
     "callers": OF_SUMS,
 }
-# What members mean where their names do not say it, and other types than those of the column.
+# Meanings of members where their names do not show it, and other types than those of the column.
 CHANGED: dict[tuple[str, str], dict[str, Any]] = {
     ("edges", "to_ip"): ref("hexadecimal-or-null", "null: a branch through the import slot of to_symbol."),
     ("calls", "depth"): {

@@ -79,7 +79,7 @@ VALUES = {
 
 
 def value_of(row: OptionRow) -> str:
-    """What values an option takes, with the range."""
+    """The values that an option takes, with the range."""
     if row.kind in ("CHOICE", "NAMES"):
         return f"{'one' if row.kind == 'CHOICE' else 'any'} of {', '.join(row.choices.split(','))}"
     if row.kind == "DURATION":

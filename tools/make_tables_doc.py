@@ -87,8 +87,8 @@ do about it. Look a warning up here by its words, or test for its code in a prog
 Made by `tools/make_tables_doc.py` from `src/trace/warnings.def`; edit that file, then run the tool.
 
 `trace.info.warnings` and `Recording.warnings` hold warnings as `ptkit.TraceWarning`: a str with the
-attributes `code`, `severity`, `remedy` and `arguments`. The text is the place (a file, CPU, thread
-or process), the sentence and the remedy. A program tests the code; the words may change.
+attributes `code`, `severity`, `remedy` and `arguments`. The text is the subject (a file, CPU,
+thread or process), the sentence and the remedy. A program tests the code; the words may change.
 
 ```python
 lost = [one for one in trace.info.warnings if one.severity == "LOSS"]
@@ -118,7 +118,7 @@ ABOUT = {
     "call_tree": "`trace.call_tree()`: sums over the frames of each calling context.",
     "callers": "`trace.callers()`: sums over the calls of a function for each chain of its callers.",
     "threads": "`trace.threads()`: one row per thread, when it ran and waited ([calls.md](calls.md)).",
-    "waits": "`trace.waits()`: one row per thread and place at which it waited.",
+    "waits": "`trace.waits()`: one row per thread and address at which it waited.",
     "ptwrites": "`trace.ptwrites()`: one row per PTWRITE, with the frame that encloses it "
     "([moments.md](moments.md)).",
     "at_times": "`trace.at_times()`: one row per time and stream ([moments.md](moments.md)).",

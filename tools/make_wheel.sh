@@ -32,7 +32,7 @@ for python in "$@"; do
   raw=$work/raw-$number new=$work/new-$number env=$work/env-$number
   rm -rf "$raw" "$new" "$env"
   echo "wheel for $("$python" --version)"
-  # Not isolated by pip: pybind11 would lie at another place each time.
+  # Not isolated by pip: pybind11 would be in another folder each time.
   rm -rf "$tree/build/test"
   "$python" -m venv --clear "$tree/.venv"
   "$tree/.venv/bin/pip" install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"

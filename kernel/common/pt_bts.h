@@ -35,7 +35,7 @@ struct pt_bts_record {
 
 #define PT_BTS_FLAG_PREDICTED 4 /* bit number */
 
-/* What pt_bts_start() changes, for pt_bts_stop() to undo. */
+/* Registers that pt_bts_start() changes, for pt_bts_stop() to undo. */
 struct pt_bts_state {
 	uint64_t ds_area; /* linear address of the area */
 	/* The bits to set: TR, BTS, and of BTINT, BTS_OFF_OS, BTS_OFF_USR those that apply. */

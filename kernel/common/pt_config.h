@@ -31,7 +31,7 @@ bool pt_needs_branch_en(uint32_t signature);
 bool pt_single_range_is_limited(uint32_t signature);
 
 /*
- * What the processor offers to any driver, with buffers of at most `most_bytes`. Features of the
+ * Limits of the processor for any driver, with buffers of at most `most_bytes`. Features of the
  * system are missing: the driver adds its own.
  */
 void pt_limits_make(const struct ptkit_caps *caps, uint64_t most_bytes,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a processor can do, as CPUID and registers tell. */
+/* Abilities of a processor, from CPUID and registers. */
 #ifndef PTKIT_COMMON_PT_PROCESSOR_H
 #define PTKIT_COMMON_PT_PROCESSOR_H
 

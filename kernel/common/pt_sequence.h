@@ -66,8 +66,8 @@ int pt_seq_switch(const struct pt_ops *ops, struct pt_state *from, const struct 
 int pt_seq_interrupt(const struct pt_ops *ops, struct pt_state *state, bool *pending);
 
 /*
- * The same whether or not the interrupt is still pending: another handler of such interrupts may
- * have acknowledged it.
+ * As pt_seq_interrupt(), whether or not the interrupt is still pending: another handler of such
+ * interrupts may have acknowledged it.
  */
 int pt_seq_serve(const struct pt_ops *ops, struct pt_state *state);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a trace unit, or Branch Trace Store, does for a trace: where it writes, and where it has to
+ * Steps of a trace unit, or Branch Trace Store, for a trace: where it writes, and where it has to
  * wait for room. The driver decides when a trace runs.
  *
  * Others use the same registers: perf, Windows' own Intel PT support, profilers, hypervisors. So
@@ -22,7 +22,7 @@ int pt_unit_reset(struct pt_trace *trace);
 
 /* Whether the trace can go on after a stop: there is room, and no error. */
 bool pt_unit_has_room(struct pt_trace *trace);
-/* The same for a trace that is not loaded: reads the registers that it changes, besides. */
+/* As pt_unit_has_room(), for a trace that is not loaded: also reads registers that it changes. */
 bool pt_unit_prepare(struct pt_unit *unit, struct pt_trace *trace);
 void pt_unit_start(struct pt_unit *unit, struct pt_trace *trace);
 /*

@@ -65,8 +65,8 @@ def test_only_functions_of_the_header_are_exported(library: Path) -> None:
     lines = run("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines()
     exported = dict(line.split()[-1].split("@@") for line in lines if "@@" in line)
     assert set(exported) == declared
-    of_places = {"ptkit_coverage_add_code_at", "ptkit_coverage_add_image_at"}
-    assert exported == {name: "PTKIT_1.1" if name in of_places else "PTKIT_1" for name in declared}
+    since_1_1 = {"ptkit_coverage_add_code_at", "ptkit_coverage_add_image_at"}
+    assert exported == {name: "PTKIT_1.1" if name in since_1_1 else "PTKIT_1" for name in declared}
 
 
 def test_the_name_has_the_number_of_the_interface(library: Path) -> None:

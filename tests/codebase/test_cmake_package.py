@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PTKIT_BUILD", ROOT / "build" / "test")).resolve()
 
-# Folders whose code runs in loops: unwinding has no place there (formats and capture use libraries that
+# Folders whose code runs in loops: they must not throw (formats and capture use libraries that
 # throw).
 NO_EXCEPTIONS = ("base", "code/insn", "packet", "time", "trace_unit", "flow", "../ptmodel")
 
@@ -53,7 +53,7 @@ def test_hot_folders_compile_without_exceptions(folder: str) -> None:
     alone = [source for source in sources if "_avx" in source.name]
     together = "".join(f'#include "{source}"\n' for source in sources if source not in alone)
     command = ["c++", "-std=c++20", "-fno-exceptions", "-fsyntax-only"]
-    command += [f"-I{ROOT / place}" for place in ("src", "kernel", "kernel/include", ".")]
+    command += [f"-I{ROOT / folder}" for folder in ("src", "kernel", "kernel/include", ".")]
     command += ["-x", "c++", "-", *map(str, alone)]
     done = subprocess.run(command, input=together, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -156,12 +156,12 @@ def test_links_resolve(page: Path) -> None:
 
 
 def test_pages_that_are_named_are_there() -> None:
-    places = [*TEXTS, *ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("tools/*.py"), *ROOT.glob("tests/**/*.py")]
-    places += [path for path in (ROOT / "src").rglob("*") if path.suffix in {".h", ".cpp", ".def"}]
-    places += [*(ROOT / "python").rglob("*.py"), *(ROOT / "kernel").rglob("*.[ch]")]
+    sources = [*TEXTS, *ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("tools/*.py"), *ROOT.glob("tests/**/*.py")]
+    sources += [path for path in (ROOT / "src").rglob("*") if path.suffix in {".h", ".cpp", ".def"}]
+    sources += [*(ROOT / "python").rglob("*.py"), *(ROOT / "kernel").rglob("*.[ch]")]
     missing = {
         f"{_name(path)}: {name}"
-        for path in places
+        for path in sources
         for name in re.findall(r"\bdocs/[\w-]+\.md\b", path.read_text(encoding="utf-8"))
         if not (ROOT / name).is_file()
     }

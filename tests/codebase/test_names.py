@@ -7,11 +7,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Modules that are imported by their bare names, in one process.
-PLACES = ("tests/**/*.py", "benchmarks/*.py")
+PATTERNS = ("tests/**/*.py", "benchmarks/*.py")
 SHARED = {"conftest"}  # pytest tells these apart
 
 
 def test_no_two_modules_have_the_same_name() -> None:
-    names = [path.stem for place in PLACES for path in ROOT.glob(place)]
+    names = [path.stem for pattern in PATTERNS for path in ROOT.glob(pattern)]
     assert len(names) > 80
     assert [name for name, count in Counter(names).items() if count > 1 and name not in SHARED] == []

@@ -35,16 +35,16 @@ NOT_PROVOKED = {
 }
 
 
-def _files(*places: str) -> Iterator[Path]:
-    for place in places:
-        for path in sorted((ROOT / place).rglob("*")):
+def _files(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".h", ".cpp", ".py"}:
                 yield path
 
 
-def _codes_in(*places: str) -> set[str]:
+def _codes_in(*folders: str) -> set[str]:
     found: set[str] = set()
-    for path in _files(*places):
+    for path in _files(*folders):
         if path.name not in TABLE_TESTS:
             found.update(re.findall(r'(?:WarningCode::|")([A-Z][A-Z0-9_]+)\b', path.read_text()))
     return found

@@ -143,7 +143,7 @@ def check_log(trace: ptkit.Trace, runs: Sequence[qemu_log.Run]) -> int:
     return doubtful
 
 
-# Name, arguments, exit status, how many blocks may be left at a place that the log does not say.
+# Name, arguments, exit status, how many blocks may be left at an instruction that the log does not show.
 LOGGED = [
     ("branches", [], 0, 0),
     ("odd", [], 0, 0),

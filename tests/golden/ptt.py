@@ -83,7 +83,7 @@ def read_tnt(kind: str) -> Callable[[str], Packet]:
         letters = re.sub(r"[\s.]", "", text)
         if re.sub("[tn]", "", letters):
             raise ValueError(f"{text!r} holds more than t, n, blanks and dots")
-        bits = sum(1 << place for place, letter in enumerate(letters) if letter == "t")
+        bits = sum(1 << bit for bit, letter in enumerate(letters) if letter == "t")
         return Packet(kind, bits, len(letters))
 
     return read
@@ -205,14 +205,14 @@ def assemble(source: Path) -> Assembly:
     if assembler is None:
         raise PttError(f"{source}: neither yasm nor nasm is installed")
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        (place / "source.asm").write_text(source.read_text() + "\n[map all out.map]\n")
+        path = Path(folder)
+        (path / "source.asm").write_text(source.read_text() + "\n[map all out.map]\n")
         command = [assembler, "-f", "bin", "-I", f"{source.parent.resolve()}/", "-o", "out.bin", "source.asm"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=place)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=path)
         if done.returncode != 0:
             raise PttError(f"{source}: {done.stderr.strip()}")
-        listing = (place / "out.map").read_text()
-        code = (place / "out.bin").read_bytes() if (place / "out.bin").exists() else b""
+        listing = (path / "out.map").read_text()
+        code = (path / "out.bin").read_bytes() if (path / "out.bin").exists() else b""
     origin = re.search(r"^-- Program origin -+\s+([0-9A-Fa-f]+)", listing, re.MULTILINE)
     found = re.findall(r"^ *[0-9A-Fa-f]+ +([0-9A-Fa-f]+)  (\S+)$", listing, re.MULTILINE)
     labels = {name: int(value, 16) for value, name in found}
@@ -307,7 +307,7 @@ def compile_source(source: Path) -> Compiled:
     cpus: list[str] = []
     expected: dict[str, str] = {}
     tool = None
-    for place, line in enumerate(lines, 1):
+    for line_number, line in enumerate(lines, 1):
         match = DIRECTIVE.search(line)
         try:
             if match and match.group(2).lower() == ".exp":
@@ -326,7 +326,7 @@ def compile_source(source: Path) -> Compiled:
             elif cpu := re.match(r"\s*;\s*cpu\s+(\S+)\s*$", line):
                 cpus.append(cpu.group(1))
         except (KeyError, ValueError, IndexError, OverflowError) as error:
-            raise PttError(f"{source}:{place}: {line.strip()}: {error}") from error
+            raise PttError(f"{source}:{line_number}: {line.strip()}: {error}") from error
     joined = {name: " ".join(texts) for name, texts in options.items()}
     return Compiled(source.stem, stream, cpus or [""], joined, expected)
 

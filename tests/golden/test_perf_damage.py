@@ -86,7 +86,7 @@ json.dump({"results": results, "more_kib": more, "sizes": sizes}, sys.stdout)
 class Record(NamedTuple):
     """One of the file's records."""
 
-    place: int
+    offset: int
     kind: int
     size: int
     payload: int  # bytes behind it
@@ -94,26 +94,26 @@ class Record(NamedTuple):
 
 
 def records_of(data: bytes) -> list[Record]:
-    place, size = struct.unpack_from("<QQ", data, 40)
-    end = place + size
+    offset, size = struct.unpack_from("<QQ", data, 40)
+    end = offset + size
     found = []
-    while place < end:
-        kind, _, length = struct.unpack_from("<IHH", data, place)
+    while offset < end:
+        kind, _, length = struct.unpack_from("<IHH", data, offset)
         payload, stream = 0, (-1, -1)
         if kind == AUXTRACE:
-            payload, _, _, _, tid, cpu = struct.unpack_from("<QQQIii", data, place + 8)
+            payload, _, _, _, tid, cpu = struct.unpack_from("<QQQIii", data, offset + 8)
             stream = (cpu, tid)
-        found.append(Record(place, kind, length, payload, stream))
-        place += length + payload
+        found.append(Record(offset, kind, length, payload, stream))
+        offset += length + payload
     return found
 
 
-def read_damaged(name: str, places: list[tuple[str, int, int]], folder: Path) -> dict[str, Any]:
+def read_damaged(name: str, damages: list[tuple[str, int, int]], folder: Path) -> dict[str, Any]:
     path = folder / "whole.data"
     path.write_bytes(lzma.decompress((FOLDER / f"{name}.perf.data.xz").read_bytes()))
     done = subprocess.run(
         [sys.executable, "-c", READER, path, folder / "perf.data"],
-        input=json.dumps(places),
+        input=json.dumps(damages),
         capture_output=True,
         text=True,
         timeout=300,
@@ -134,7 +134,7 @@ def trace_before(records: list[Record], cut: int) -> dict[tuple[int, int], int]:
     """Bytes of trace before an offset, for each stream that has any."""
     sums: dict[tuple[int, int], int] = {}
     for record in records:
-        left = min(record.payload, cut - record.place - record.size)
+        left = min(record.payload, cut - record.offset - record.size)
         if left > 0:
             sums[record.stream] = sums.get(record.stream, 0) + left
     return sums
@@ -145,10 +145,10 @@ def test_trace_before_a_truncation_is_kept(name: str, tmp_path: Path) -> None:
     data = contents(name)
     records = records_of(data)
     chance = random.Random(name)
-    end = records[-1].place + records[-1].size + records[-1].payload
+    end = records[-1].offset + records[-1].size + records[-1].payload
     cuts = [chance.randrange(len(data)) for _ in range(CUTS)]
     chunks = [one for one in records if one.kind == AUXTRACE and one.payload > 999]
-    cuts += [one.place + one.size + one.payload // 2 for one in chunks]
+    cuts += [one.offset + one.size + one.payload // 2 for one in chunks]
     result = read_damaged(name, [("cut", cut, 0) for cut in cuts], tmp_path)
     for cut, one in zip(cuts, result["results"], strict=True):
         expected = trace_before(records, cut)
@@ -168,24 +168,24 @@ def test_changed_bits_damage_their_record_only(name: str, tmp_path: Path) -> Non
     data = contents(name)
     records = records_of(data)
     chance = random.Random(name)
-    places: list[tuple[str, int, int]] = []
+    damages: list[tuple[str, int, int]] = []
     harmless = []  # bits in trace bytes, and in bodies of records that do not describe AUX chunks
     in_headers = []  # of such records: the file's AUXTRACE index has the next chunk
     for number in range(FLIPS):
         record = chance.choice(records)
         inside = number % 2 == 0 and record.kind not in (AUX, AUXTRACE, 70)
-        at = chance.randrange(len(data)) if number % 3 == 0 else record.place + chance.randrange(record.size)
+        at = chance.randrange(len(data)) if number % 3 == 0 else record.offset + chance.randrange(record.size)
         if inside:
-            at = record.place + 8 + chance.randrange(max(record.size - 8, 1))
-        is_trace = any(one.place + one.size <= at < one.place + one.size + one.payload for one in records)
+            at = record.offset + 8 + chance.randrange(max(record.size - 8, 1))
+        is_trace = any(one.offset + one.size <= at < one.offset + one.size + one.payload for one in records)
         harmless.append(is_trace or (inside and record.size > 8))
-        of = next((one for one in records if one.place <= at < one.place + 8), None)
+        of = next((one for one in records if one.offset <= at < one.offset + 8), None)
         in_headers.append(of is not None and of.kind not in (AUX, AUXTRACE, 70))
-        places.append(("flip", at, 1 << chance.randrange(8)))
-    result = read_damaged(name, places, tmp_path)
+        damages.append(("flip", at, 1 << chance.randrange(8)))
+    result = read_damaged(name, damages, tmp_path)
     sizes = sorted(size for *_, size in result["sizes"])
     padding = MOST_PADDING * sum(one.kind == AUXTRACE for one in records)
-    flips = zip(places, harmless, in_headers, result["results"], strict=True)
+    flips = zip(damages, harmless, in_headers, result["results"], strict=True)
     for (_, at, bit), unharmed, in_header, one in flips:
         found = sorted(size for *_, size, _ in one["streams"])
         if in_header:

@@ -27,7 +27,7 @@ def test_recordings_exist() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_instruction(name: str, engine: str) -> None:
     if name == "kernel" and engine == "libipt":
-        pytest.skip("libipt takes the MOV CR3 before SYSRET for the place of TIP.PGD")
+        pytest.skip("libipt binds TIP.PGD to the MOV CR3 before SYSRET")
     truth = unpack(FOLDER / f"{name}.npz")
     streams = aux_streams(lzma.decompress((FOLDER / f"{name}.perf.data.xz").read_bytes()))
     assert streams.keys() == truth.streams.keys()
@@ -49,7 +49,7 @@ def test_copies_for_perf_differ_in_sideband_only() -> None:
     changed = [(old, new) for old, new in zip(data, by_time(data), strict=True) if old != new]
     assert changed == [(3, 2)]  # have_sched_switch
     early = with_early_switch(data, 0)
-    places = [place for place, (old, new) in enumerate(zip(data, early, strict=True)) if old != new]
-    assert 1 <= len(places) <= 8  # of one time
-    assert places[-1] - places[0] < 8
+    offsets = [offset for offset, (old, new) in enumerate(zip(data, early, strict=True)) if old != new]
+    assert 1 <= len(offsets) <= 8  # of one time
+    assert offsets[-1] - offsets[0] < 8
     assert aux_streams(early) == aux_streams(by_time(data)) == aux_streams(data)

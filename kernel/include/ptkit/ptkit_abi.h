@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What requests to the drivers pass: structures and values. ptkit_ioctl.h has the requests of the Linux
+ * Structures and values of requests to the drivers. ptkit_ioctl.h has the requests of the Linux
  * driver, ptkit_windows.h those of the Windows driver, and where it differs.
  *
  * Structures have fields of fixed width with natural alignment. Fields called `zero` must be zero.

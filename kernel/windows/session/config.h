@@ -10,7 +10,7 @@
 #include "common/pt_config.h"
 #include "ptkit/ptkit_windows.h"
 
-/* What driver and processors offer. */
+/* Abilities of driver and processors. */
 void ptkit_limits_make(struct pt_config_limits *limits);
 
 /*

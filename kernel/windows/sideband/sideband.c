@@ -156,7 +156,7 @@ static VOID NTAPI on_image(PUNICODE_STRING path, HANDLE pid, PIMAGE_INFO informa
 	ptkit_free(record);
 }
 
-/* What is there when a session starts. */
+/* A walk over processes and images that exist when a session starts. */
 struct walk {
 	struct ptkit_sideband *sideband;
 	struct image_record *record;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What is there already: memory, drivers, processes and the images that they have mapped.
- * PASSIVE_LEVEL. */
+/*
+ * State of the system at the start: memory, drivers, processes and the images that they have
+ * mapped. PASSIVE_LEVEL.
+ */
 #ifndef PTKIT_WINDOWS_SYSTEM_H
 #define PTKIT_WINDOWS_SYSTEM_H
 

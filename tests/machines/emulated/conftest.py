@@ -53,5 +53,5 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def programs(run_folder: Path) -> dict[str, Path]:
-    """What runs in the guest, by its path there."""
+    """Programs of the guest by path."""
     return compile_programs(run_folder / "programs")

@@ -27,15 +27,15 @@ static struct ptkit_config branches_config(uint32_t mode) {
 
 static uint64_t whole_records(uint64_t bytes) { return bytes / RECORD_BYTES * RECORD_BYTES; }
 
-enum place { ANYWHERE, INSIDE, OUTSIDE };
+enum side { ANY_SIDE, INSIDE, OUTSIDE };
 
 /*
- * What the model stored, without the marks. Marks are in the order of time, and branches are between a
+ * Stored branches, without the marks. Marks are in the order of time, and branches are between a
  * mark that begins and one that ends. Returns the bytes in `out`; `seen` is called for each mark.
  */
 static uint64_t without_marks(const uint8_t* data, uint64_t bytes, uint8_t* out,
                               void (*seen)(const struct ptkit_branch_mark* mark)) {
-  enum place place = ANYWHERE;
+  enum side side = ANY_SIDE;
   uint64_t kept = 0;
   uint64_t last = 0;
   CHECK_EQUAL(bytes % RECORD_BYTES, 0);
@@ -43,15 +43,15 @@ static uint64_t without_marks(const uint8_t* data, uint64_t bytes, uint8_t* out,
     struct ptkit_branch_mark mark;
     memcpy(&mark, data + at, sizeof(mark));
     if (mark.from != 0) {
-      CHECK(place != OUTSIDE);
+      CHECK(side != OUTSIDE);
       memcpy(out + kept, data + at, RECORD_BYTES);
       kept += RECORD_BYTES;
       continue;
     }
     CHECK(mark.tsc > last);
     CHECK_EQUAL(mark.pid < 0, mark.tid < 0);
-    CHECK(place == ANYWHERE || (place == INSIDE) == (mark.pid < 0));
-    place = mark.pid < 0 ? OUTSIDE : INSIDE;
+    CHECK(side == ANY_SIDE || (side == INSIDE) == (mark.pid < 0));
+    side = mark.pid < 0 ? OUTSIDE : INSIDE;
     last = mark.tsc;
     if (seen != NULL) seen(&mark);
   }

@@ -1,4 +1,4 @@
-"""What the modules of this folder share."""
+"""Fixtures that the modules of this folder share."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@
 #define STRETCH 100 /* bytes */
 #define TURNS 40
 
-/* What a worker and the test tell each other. */
+/* Messages between a worker and the test. */
 struct shared {
   volatile pid_t thread; /* the worker's */
   volatile int turns;    /* done */

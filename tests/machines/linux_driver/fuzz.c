@@ -27,8 +27,8 @@ static unsigned below(unsigned* seed, unsigned limit) { return (unsigned)rand_r(
 
 static void scribble(unsigned* seed, void* bytes, size_t count) {
   static const uint64_t interesting[] = {0, 1, 4096, 65535, 1ULL << 31, 1ULL << 32, 1ULL << 63, ~0ULL};
-  unsigned places = below(seed, 4);
-  for (unsigned i = 0; i < places; i++) {
+  unsigned words = below(seed, 4);
+  for (unsigned i = 0; i < words; i++) {
     uint64_t value = below(seed, 2) ? interesting[below(seed, 8)] : (uint64_t)rand_r(seed);
     size_t width = 1U << below(seed, 4);
     memcpy((char*)bytes + below(seed, (unsigned)(count / width)) * width, &value, width);
@@ -93,11 +93,11 @@ static void map_something(unsigned* seed, int session) {
   if (below(seed, 4) == 0) offset = (off_t)below(seed, 1 << 20) << 12;
   size_t bytes = (size_t)4096 << below(seed, 8);
   int protection = below(seed, 4) ? PROT_READ : PROT_READ | PROT_WRITE;
-  volatile const char* place =
+  volatile const char* mapped =
       mmap(NULL, bytes, protection, below(seed, 4) ? MAP_SHARED : MAP_PRIVATE, session, offset);
-  if ((const void*)place == MAP_FAILED) return;
-  (void)place[below(seed, (unsigned)bytes)];
-  munmap((void*)place, bytes);
+  if ((const void*)mapped == MAP_FAILED) return;
+  (void)mapped[below(seed, (unsigned)bytes)];
+  munmap((void*)mapped, bytes);
 }
 
 /* Most of the time none. Failures of registers hit whichever thread is next. */

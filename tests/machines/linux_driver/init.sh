@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# What the machine runs: console on the first serial line, results on the second one.
+# The machine's init: console on the first serial line, results on the second one.
 /bin/busybox mkdir -p /proc /sys /dev
 /bin/busybox mount -t proc none /proc
 /bin/busybox mount -t sysfs none /sys
@@ -8,7 +8,7 @@
 # "cases=NAME" among the kernel's parameters: that one only.
 /bin/driver_test $cases >/dev/ttyS1 2>&1
 if [ -w /sys/kernel/debug/kmemleak ]; then
-  # What is not referred to any more, by then: two looks, for what is on its way.
+  # Leaks: memory that nothing refers to. Two scans, for memory that is just being passed on.
   for look in 1 2; do
     echo scan >/sys/kernel/debug/kmemleak
     /bin/busybox sleep 6

@@ -57,8 +57,8 @@ long read_number(const char* path, const char* name) {
   size_t size = fread(text, 1, sizeof(text) - 1, file);
   fclose(file);
   text[size] = '\0';
-  const char* place = strstr(text, name);
-  return place == NULL ? -1 : strtol(place + strlen(name), NULL, 10);
+  const char* found = strstr(text, name);
+  return found == NULL ? -1 : strtol(found + strlen(name), NULL, 10);
 }
 
 bool log_has(const char* wanted) {
@@ -131,10 +131,10 @@ const uint8_t* map_buffer(int session, uint32_t cpu, uint64_t* bytes) {
   memset(&buffer, 0, sizeof(buffer));
   buffer.cpu = cpu;
   CHECK_EQUAL(ioctl(session, PTKIT_BUFFER, &buffer), 0);
-  void* place = mmap(NULL, buffer.data_bytes, PROT_READ, MAP_SHARED, session, (off_t)buffer.data_offset);
-  CHECK(place != MAP_FAILED);
+  void* mapped = mmap(NULL, buffer.data_bytes, PROT_READ, MAP_SHARED, session, (off_t)buffer.data_offset);
+  CHECK(mapped != MAP_FAILED);
   *bytes = buffer.data_bytes;
-  return place == MAP_FAILED ? NULL : place;
+  return mapped == MAP_FAILED ? NULL : mapped;
 }
 
 bool is_stretch(const uint8_t* bytes, uint64_t count) {

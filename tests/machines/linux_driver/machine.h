@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests do to the emulated machine and to the driver's device. */
+/* Requests of tests to the emulated machine and to the driver's device. */
 #ifndef PTKIT_TESTS_KERNEL_MACHINE_H
 #define PTKIT_TESTS_KERNEL_MACHINE_H
 

@@ -8,18 +8,18 @@
 #include "check.h"
 #include "machine.h"
 
-static void add_record(struct records* records, const uint8_t* ring, uint64_t bytes, uint64_t place) {
+static void add_record(struct records* records, const uint8_t* ring, uint64_t bytes, uint64_t offset) {
   if (records->count % 1024 == 0)
     records->all = realloc(records->all, (records->count + 1024) * sizeof(union record));
   union record* record = &records->all[records->count++];
   memset(record, 0, sizeof(*record));
-  for (size_t i = 0; i < sizeof(record->head); i++) record->bytes[i] = ring[(place + i) % bytes];
+  for (size_t i = 0; i < sizeof(record->head); i++) record->bytes[i] = ring[(offset + i) % bytes];
   CHECK(record->head.size <= sizeof(*record));
   for (size_t i = 0; i < record->head.size && i < sizeof(*record); i++)
-    record->bytes[i] = ring[(place + i) % bytes];
+    record->bytes[i] = ring[(offset + i) % bytes];
 }
 
-/* What is true of any record. */
+/* Properties of any record. */
 static void check_record(const union record* record, uint64_t since) {
   static const size_t sizes[] = {
       [PTKIT_RECORD_SWITCH] = sizeof(struct ptkit_record_space),
@@ -45,15 +45,15 @@ void read_ring(int session, uint32_t cpu, struct records* records) {
   const uint8_t* ring =
       mmap(NULL, buffer.sideband_bytes, PROT_READ, MAP_SHARED, session, (off_t)buffer.sideband_offset);
   CHECK(ring != MAP_FAILED);
-  uint64_t place = status.sideband_tail;
+  uint64_t offset = status.sideband_tail;
   uint64_t since = 0;
-  CHECK(status.sideband_head - place <= buffer.sideband_bytes);
-  while (failures == 0 && place != status.sideband_head) {
-    add_record(records, ring, buffer.sideband_bytes, place);
+  CHECK(status.sideband_head - offset <= buffer.sideband_bytes);
+  while (failures == 0 && offset != status.sideband_head) {
+    add_record(records, ring, buffer.sideband_bytes, offset);
     const union record* record = &records->all[records->count - 1];
     check_record(record, since);
     since = record->head.tsc;
-    place += record->head.size;
+    offset += record->head.size;
   }
   munmap((void*)ring, buffer.sideband_bytes);
   struct ptkit_consume consume = {.cpu = cpu, .sideband_tail = status.sideband_head};

@@ -30,7 +30,7 @@ void read_ring(int session, uint32_t cpu, struct records* records);
 /* Of both processors, by time. */
 struct records read_rings(int session);
 void free_records(struct records* records);
-/* The first record from `from` on of that type, and thread, unless that is 0; its place, or the count. */
+/* The first record from `from` on of that type, and thread, unless that is 0; its index, or the count. */
 size_t find_record(const struct records* records, size_t from, uint16_t type, int32_t tid);
 
 #endif /* PTKIT_TESTS_KERNEL_RECORDS_H */

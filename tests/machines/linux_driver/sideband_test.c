@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the driver tells besides: threads, their page tables, modules. */
+/* Sideband records of the driver: threads, their page tables, modules. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -42,14 +42,14 @@ static pid_t run_child(void) {
 }
 
 static size_t find_only(const struct records* records, uint16_t type, int32_t tid) {
-  size_t place = find_record(records, 0, type, tid);
-  CHECK(place < records->count);
-  CHECK_EQUAL(find_record(records, place + 1, type, tid), records->count);
-  return place < records->count ? place : 0;
+  size_t index = find_record(records, 0, type, tid);
+  CHECK(index < records->count);
+  CHECK_EQUAL(find_record(records, index + 1, type, tid), records->count);
+  return index < records->count ? index : 0;
 }
 
-static uint64_t kernel_cr3(const struct records* records, size_t place) {
-  return records->all[place].space.kernel_cr3;
+static uint64_t kernel_cr3(const struct records* records, size_t index) {
+  return records->all[index].space.kernel_cr3;
 }
 
 /* The life of run_child(), in its order. */
@@ -252,7 +252,7 @@ void tells_of_modules(void) {
   int session = open_session(sideband_config(1 << 20));
   CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
   CHECK_EQUAL(load_module(OTHER_MODULE), 0);
-  uint64_t place = module_symbol("other_module_function");
+  uint64_t address = module_symbol("other_module_function");
   CHECK_EQUAL(syscall(SYS_delete_module, "other", O_NONBLOCK), 0);
   CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
   struct records records = read_rings(session);
@@ -260,7 +260,7 @@ void tells_of_modules(void) {
   const union record* gone = &records.all[find_only(&records, PTKIT_RECORD_MODULE_GONE, 0)];
   CHECK(came < gone);
   CHECK(strcmp(came->module.name, "other") == 0 && strcmp(gone->module.name, "other") == 0);
-  CHECK(place >= came->module.address && place < came->module.address + came->module.bytes);
+  CHECK(address >= came->module.address && address < came->module.address + came->module.bytes);
   CHECK_EQUAL(gone->module.address, came->module.address);
   CHECK_EQUAL(gone->module.bytes, came->module.bytes);
   free_records(&records);

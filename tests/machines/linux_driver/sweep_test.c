@@ -93,14 +93,14 @@ struct reader {
   unsigned loss_count;
 };
 
-static void add_loss(struct reader* reader, uint64_t place) {
+static void add_loss(struct reader* reader, uint64_t offset) {
   CHECK(reader->loss_count < 64);
-  if (reader->loss_count < 64) reader->losses[reader->loss_count++] = place;
+  if (reader->loss_count < 64) reader->losses[reader->loss_count++] = offset;
 }
 
 static void read_losses(struct reader* reader, const struct ptkit_status* status) {
   uint64_t stops = status->stops - reader->stops;
-  CHECK(stops <= 2); /* the driver has the places of two */
+  CHECK(stops <= 2); /* the driver has the offsets of two */
   for (uint64_t i = 0; i < stops && i < 2; i++) add_loss(reader, status->stopped_at[i]);
   if (status->clears != reader->clears) add_loss(reader, status->cleared_at);
   if (status->error != 0) add_loss(reader, status->head);
@@ -167,19 +167,19 @@ static void check_progress(struct reader* reader) {
   CHECK(number_of("world_written") - written >= 64);
 }
 
-static bool has_loss(const struct reader* reader, uint64_t place) {
+static bool has_loss(const struct reader* reader, uint64_t offset) {
   for (unsigned i = 0; i < reader->loss_count; i++)
-    if (reader->losses[i] == place) return true;
+    if (reader->losses[i] == offset) return true;
   return false;
 }
 
-/* Each place where the unit dropped bytes is one that the driver has reported. */
+/* Each offset at which the unit dropped bytes is one that the driver has reported. */
 static void check_losses(const struct reader* reader) {
   struct text losses = text_of("world_losses");
   unsigned count = 0;
   for (char* line = strtok(losses.text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
     CHECK(has_loss(reader, strtoull(line, NULL, 10)));
-    if (failures) printf("# the unit dropped (place, bytes): %s\n", line);
+    if (failures) printf("# the unit dropped (offset, bytes): %s\n", line);
     count++;
   }
   CHECK(count < MOST_LOSSES);
@@ -232,7 +232,7 @@ static void use_unit(const struct variant* variant) {
   use_with_wake_ups(variant);
 }
 
-/* What the neighbours have to complain about. */
+/* Complaints of the neighbours. */
 static void check_neighbours(void) {
   CHECK_EQUAL(number_of("world_idle"), 0);
   CHECK_EQUAL(number_of("world_strays"), 0);

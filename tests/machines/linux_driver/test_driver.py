@@ -1,6 +1,6 @@
 """The Linux driver in an emulated machine: QEMU, which has no Processor Trace, and Debian's kernel.
 
-The module is built twice: as it is, and with a model of the processor's registers in their place.
+The module is built twice: as it is, and with a model of the processor's registers instead of them.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_all_sequences_of_six_requests(strict: Kernel, kind: str, tmp_path: Path
     if os.environ.get("PTKIT_WALK") != "1":
         pytest.skip("set PTKIT_WALK=1 to walk all sequences of six requests (an hour)")
     results = run_case(strict, tmp_path, "walks_all_sequences_of_requests", f"walk_kind={kind}")
-    walked = [line for line in results if line.startswith(f"# {kind}: ") and "places" in line]
+    walked = [line for line in results if line.startswith(f"# {kind}: ") and "states" in line]
     assert len(walked) == 1, results
     print(walked[0])
 

@@ -1,4 +1,4 @@
-"""What is asked of QEMU's monitor, with a program in its place that answers as QEMU 7.2 does."""
+"""Requests to QEMU's monitor, with a program instead of it that answers as QEMU 7.2 does."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Removal:
     def remove(self, folder: Path) -> None:
         path = folder / "kernel" / self.file
         source = path.read_text(encoding="utf-8")
-        assert source.count(self.text) == 1, f"{self.file} has not one place with {self.text!r}"
+        assert source.count(self.text) == 1, f"{self.file} does not have {self.text!r} once"
         path.write_text(source.replace(self.text, self.without), encoding="utf-8")
 
 

@@ -3,11 +3,11 @@
  * All sequences of up to six requests, in each of which any step may fail.
  *
  * The walk is breadth first over what a session can be: its state, what the driver tells of its
- * traces, and the registers of the model. From each such place, which a shortest sequence leads to,
+ * traces, and the registers of the model. From each such state, which a shortest sequence leads to,
  * every request is made, and made again with a failure at its first step that can fail, its second
- * one, and so on until it has no more of them; close() likewise. Sequences that lead to the same place
- * go on in the same way, so only one of them goes on; that it is the same place each time is checked.
- * All sequences of a few requests without failures are run besides, whatever place they lead to.
+ * one, and so on until it has no more of them; close() likewise. Sequences that lead to the same state
+ * go on in the same way, so only one of them goes on; that it is the same state each time is checked.
+ * All sequences of a few requests without failures are run besides, whatever state they lead to.
  *
  * After each request the driver must be in the state that the table in session.c has, and after
  * each close() nothing may be left.
@@ -26,7 +26,7 @@
 #include "machine.h"
 
 #define MOST_REQUESTS 6
-#define MOST_PLACES 4096
+#define MOST_NODES 4096
 #define MOST_STEPS 5000 /* of a request */
 #define PARAMETERS "/sys/module/ptkit/parameters/"
 
@@ -66,8 +66,8 @@ struct step {
 };
 
 /*
- * What decides how a session goes on; without padding, for it is compared as bytes. What the driver only
- * reports is left out: TraceEn found clear, errors of a session that is not started, and which error it was.
+ * Decides how a session goes on; without padding, for it is compared as bytes. Facts that the driver only
+ * reports are left out: TraceEn found clear, errors of a session that is not started, and which error it was.
  */
 struct key {
   enum state state;
@@ -80,7 +80,7 @@ struct key {
   int32_t error[2];
 };
 
-struct place {
+struct node {
   struct key key;
   unsigned depth;
   struct step steps[MOST_REQUESTS];
@@ -102,8 +102,8 @@ struct life {
   struct key key;
 };
 
-static struct place places[MOST_PLACES];
-static unsigned place_count;
+static struct node nodes[MOST_NODES];
+static unsigned node_count;
 static unsigned long runs;
 static bool steps_fail; /* of the kernel */
 
@@ -231,7 +231,7 @@ static int make(struct life* life, enum request request) {
   return done ? errno : 0;
 }
 
-/* What the state alone refuses. */
+/* The errno with which the state alone refuses a request; 0: it does not. */
 static int refusal(enum state state, enum request request) {
   if (request >= DRIVER_REQUESTS) return 0;
   if (request == CONFIGURE) return state == OPEN ? 0 : EBUSY;
@@ -249,7 +249,7 @@ static bool is_out_of_reach(const struct life* life) {
   return !life->key.online && (life->key.flags[1] & PTKIT_STATUS_RUNNING);
 }
 
-/* What may come where nothing fails now. */
+/* Whether a request may fail with this error while no step fails. */
 static bool may_give(const struct life* life, enum request request, int error) {
   if (error == 0) return true;
   if (request == START || request == CONFIGURE)
@@ -343,45 +343,45 @@ static bool end_life(struct life* life, enum fault_kind fault, unsigned number) 
   return reached;
 }
 
-static void print_steps(const struct place* place, const struct step* last) {
-  for (unsigned i = 0; i < place->depth; i++)
-    printf("# %s, failure %u at %u\n", names[place->steps[i].request], place->steps[i].fault,
-           place->steps[i].number);
+static void print_steps(const struct node* node, const struct step* last) {
+  for (unsigned i = 0; i < node->depth; i++)
+    printf("# %s, failure %u at %u\n", names[node->steps[i].request], node->steps[i].fault,
+           node->steps[i].number);
   printf("# then %s, failure %u at %u\n", names[last->request], last->fault, last->number);
 }
 
-static void add_place(const struct place* from, const struct step* step, const struct key* key) {
-  for (unsigned i = 0; i < place_count; i++)
-    if (memcmp(&places[i].key, key, sizeof(*key)) == 0) return;
-  CHECK(place_count < MOST_PLACES);
-  if (place_count == MOST_PLACES) return;
-  struct place* place = &places[place_count++];
-  *place = *from;
-  place->key = *key;
-  place->steps[place->depth++] = *step;
+static void add_node(const struct node* from, const struct step* step, const struct key* key) {
+  for (unsigned i = 0; i < node_count; i++)
+    if (memcmp(&nodes[i].key, key, sizeof(*key)) == 0) return;
+  CHECK(node_count < MOST_NODES);
+  if (node_count == MOST_NODES) return;
+  struct node* node = &nodes[node_count++];
+  *node = *from;
+  node->key = *key;
+  node->steps[node->depth++] = *step;
 }
 
-static struct life come_to(const struct kind* kind, const struct place* place) {
+static struct life come_to(const struct kind* kind, const struct node* node) {
   struct life life = begin_life(kind);
-  for (unsigned i = 0; i < place->depth; i++) perform(&life, &place->steps[i]);
-  CHECK(memcmp(&life.key, &place->key, sizeof(life.key)) == 0);
+  for (unsigned i = 0; i < node->depth; i++) perform(&life, &node->steps[i]);
+  CHECK(memcmp(&life.key, &node->key, sizeof(life.key)) == 0);
   return life;
 }
 
 /* Whether the failure was reached. REQUESTS stands for close(). */
 static bool go_on(const struct kind* kind, unsigned from, struct step step) {
   int before = failures;
-  struct place place = places[from];
-  struct life life = come_to(kind, &place);
+  struct node node = nodes[from];
+  struct life life = come_to(kind, &node);
   bool reached = false;
   if (step.request == REQUESTS) {
     reached = end_life(&life, step.fault, step.number);
   } else {
     reached = perform(&life, &step);
-    if (place.depth < MOST_REQUESTS - 1) add_place(&place, &step, &life.key);
+    if (node.depth < MOST_REQUESTS - 1) add_node(&node, &step, &life.key);
     end_life(&life, NO_FAULT, 0);
   }
-  if (failures > before) print_steps(&place, &step);
+  if (failures > before) print_steps(&node, &step);
   return reached;
 }
 
@@ -398,7 +398,7 @@ static bool may_fail(const struct kind* kind, enum request request, enum fault_k
 static void go_on_in_all_ways(const struct kind* kind, unsigned from, enum request request) {
   unsigned number = 1;
   go_on(kind, from, (struct step){request, NO_FAULT, 0});
-  if (request != REQUESTS && refusal(places[from].key.state, request) != 0) return;
+  if (request != REQUESTS && refusal(nodes[from].key.state, request) != 0) return;
   for (enum fault_kind fault = ONE_ACCESS; fault < FAULT_KINDS; fault++) {
     if (!may_fail(kind, request, fault)) continue;
     for (number = 1; number < MOST_STEPS && failures < 10; number++)
@@ -410,19 +410,19 @@ static void go_on_in_all_ways(const struct kind* kind, unsigned from, enum reque
 static void walk(const struct kind* kind) {
   unsigned long before = runs;
   struct life life = begin_life(kind);
-  place_count = 1;
-  places[0] = (struct place){.key = life.key};
+  node_count = 1;
+  nodes[0] = (struct node){.key = life.key};
   end_life(&life, NO_FAULT, 0);
-  for (unsigned from = 0; from < place_count && failures < 10; from++) {
+  for (unsigned from = 0; from < node_count && failures < 10; from++) {
     for (enum request request = 0; request <= REQUESTS; request++)
       if (can_be_made(kind, request)) go_on_in_all_ways(kind, from, request);
   }
   CHECK_EQUAL(unload_module(), 0); /* nothing holds it */
   CHECK_EQUAL(load_module(MODEL_MODULE), 0);
-  printf("# %s: %u places, %lu requests in all ways\n", kind->name, place_count, runs - before);
+  printf("# %s: %u states, %lu requests in all ways\n", kind->name, node_count, runs - before);
 }
 
-/* Whatever place they lead to. */
+/* Whatever state they lead to. */
 static void run_sequences(const struct kind* kind, unsigned length) {
   unsigned count = 1;
   for (unsigned i = 0; i < length; i++) count *= DRIVER_REQUESTS;

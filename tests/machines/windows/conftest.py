@@ -1,4 +1,4 @@
-"""What the modules of this folder share."""
+"""Fixtures that the modules of this folder share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def model_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def native_driver(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The same for programs of Linux, under sanitizers: object files."""
+    """Object files of them for programs of Linux, under sanitizers."""
     require_mingw()
     return build_objects(tmp_path_factory.mktemp("native"))
 

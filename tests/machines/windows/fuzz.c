@@ -22,7 +22,7 @@ static uint32_t below(uint64_t* seed, uint32_t limit) {
 
 static void scribble(uint64_t* seed, void* bytes, uint32_t count) {
   static const uint64_t interesting[] = {0, 1, 4096, 65535, 1ULL << 31, 1ULL << 32, 1ULL << 63, ~0ULL};
-  for (uint32_t places = below(seed, 4); places != 0 && count >= 8; places--) {
+  for (uint32_t words = below(seed, 4); words != 0 && count >= 8; words--) {
     uint64_t value = below(seed, 2) ? interesting[below(seed, 8)] : below(seed, 1 << 20);
     uint32_t width = 1U << below(seed, 4);
     memcpy((char*)bytes + below(seed, count / width) * width, &value, width);

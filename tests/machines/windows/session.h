@@ -43,7 +43,7 @@ void write_program(void* device, uint32_t number);
 /* Bytes [offset, offset + count) of a buffer; wraps. */
 void read_buffer(void* session, uint32_t cpu, uint32_t what, uint64_t offset, uint64_t count,
                  struct bytes* out);
-/* What can be read and was not yet consumed; then it is. */
+/* Bytes that can be read and were not yet consumed; consumes them. */
 void consume_all(void* session, uint32_t cpu, struct bytes* out);
 void consume_sideband(void* session, struct bytes* out);
 

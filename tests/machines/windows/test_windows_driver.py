@@ -69,7 +69,7 @@ class Run:
         return self.lines[begin : end + 1]
 
     def log(self, case: str, number: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """What the model executed for a stream."""
+        """Blocks that the model executed for a stream."""
         return np.fromfile(self.folder / f"{case}.{number}.log", "<u8")
 
 

@@ -1,4 +1,4 @@
-"""What Wine's kernel has of the calls that drivers make: the probe driver asks."""
+"""Calls of drivers that Wine's kernel has: the probe driver tries them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FOUND = {
 
 @dataclass
 class Probe:
-    """What the probe driver's client printed."""
+    """Output of the probe driver's client."""
 
     single: dict[str, list[int]] = field(default_factory=dict)
     presence: dict[str, int] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Probe:
 
 
 def calls_of(driver: Path) -> set[str]:
-    """What a driver imports of the kernel."""
+    """Imports of a driver from the kernel."""
     imported = imports_of(driver)
     return imported["ntoskrnl.exe"] | imported.get("hal.dll", set())
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the model executes, and what the driver hands over. Streams and logs go to files of the case's name,
- * for test_windows_driver.py to decode and compare.
+ * Instructions that the model executes, and trace that the driver hands over. Streams and logs go to files of
+ * the case's name, for test_windows_driver.py to decode and compare.
  */
 #include <stdlib.h>
 #include <string.h>

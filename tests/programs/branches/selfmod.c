@@ -1,5 +1,5 @@
 /* Code that changes code: an instruction ahead of it in the same straight line, its own loop, another page, many functions at one
-   place (a small compiler), code that is unmapped and mapped again, and one of two mappings of the same page. */
+   address (a small compiler), code that is unmapped and mapped again, and one of two mappings of the same page. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

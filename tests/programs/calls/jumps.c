@@ -1,4 +1,4 @@
-/* longjmp over three frames, in recursion, to a caller of a caller, again and again to one place, and out of
+/* longjmp over three frames, in recursion, to a caller of a caller, again and again to one setjmp, and out of
  * signal handlers. */
 #include <setjmp.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 
 #define APART __attribute__((noinline, noclone, noipa))
 
-static jmp_buf outer, places[4];
+static jmp_buf outer, targets[4];
 static sigjmp_buf handled;
 static volatile unsigned long left, returned;
 
@@ -26,13 +26,13 @@ APART int first(int n) {
   return second(n) + 1;
 }
 
-/* Each second level sets a place; the innermost jumps to one of them. */
+/* Each second level calls setjmp; the innermost jumps to one of them. */
 APART int recursive(int depth, int target) {
   if (depth == 8) {
     ++left;
-    longjmp(places[target], 1);
+    longjmp(targets[target], 1);
   }
-  if (depth % 2 == 0 && setjmp(places[depth / 2]) != 0) return depth;
+  if (depth % 2 == 0 && setjmp(targets[depth / 2]) != 0) return depth;
   const int below = recursive(depth + 1, target);
   ++returned;
   return below + 1;

@@ -8,10 +8,10 @@ static void* use(const char* library, const char* name) {
   void* const handle = dlopen(library, RTLD_NOW);
   if (handle == NULL) return NULL;
   double (*const function)(double) = (double (*)(double))dlsym(handle, name);
-  void* const place = (void*)function;
+  void* const address = (void*)function;
   for (int i = 0; i < 20 && function != NULL; ++i) calls += function(i) >= 0;
   dlclose(handle);
-  return place;
+  return address;
 }
 
 int main(void) {

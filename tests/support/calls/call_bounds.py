@@ -1,4 +1,4 @@
-"""What holds for the frames of any recording: counts are never above the executions, instructions add up."""
+"""Properties of the frames of any recording: counts are never above the executions, instructions add up."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def false_counts(trace: ptkit.Trace) -> list[str]:
     entries = trace.functions("entry", columns=_COLUMNS)
     traced = entries[entries["entry_known"] & (entries["self_instructions"] > 0)]
     columns = (traced[name].tolist() for name in ("entry_ip", "space", "count"))
-    places = np.unique(np.asarray(traced["entry_ip"]).astype(np.uint64))
+    entries = np.unique(np.asarray(traced["entry_ip"]).astype(np.uint64))
     known: Counter[tuple[int, int]] = Counter()
     for part in trace.iter_instructions(columns=["ip"], reuse=True):
-        rows = np.flatnonzero(np.isin(part["ip"], places))
+        rows = np.flatnonzero(np.isin(part["ip"], entries))
         known.update(zip(part["ip"][rows].tolist(), part["space"][rows].tolist(), strict=True))
     return [
         f"{name}: {count} calls, {known[entry, space]} executions of {entry:#x}"
@@ -66,8 +66,8 @@ def false_instructions(trace: ptkit.Trace) -> list[str]:
         inside = rows["instructions"].astype(np.int64)
         ends = np.concatenate([begin, end])
         owners = np.concatenate([stack_of, stack_of])
-        places = np.argsort(ends, kind="stable")
-        ends, owners = ends[places], owners[places]
+        by_end = np.argsort(ends, kind="stable")
+        ends, owners = ends[by_end], owners[by_end]
         changed = np.cumsum(np.diff(owners, prepend=owners[:1]) != 0)  # other stacks begin or end something
         first = np.searchsorted(ends, begin, "right") - 1
         last = np.searchsorted(ends, end, "left")
@@ -137,7 +137,7 @@ def _by_name(sums: Any) -> Counter[tuple[str, str]]:
     return +found
 
 
-# What verbs print.
+# Columns that verbs print.
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _Line = tuple[str, int, int, bool]  # name, calls, frames without a begin, whether these are certain

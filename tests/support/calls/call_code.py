@@ -16,7 +16,7 @@ Words = NDArray[np.uint64]
 
 
 class Mark(IntEnum):
-    """What the code of a frame is, as long as it is no function."""
+    """The kind of a frame's code, as long as it is no function."""
 
     NONE = 0
     STUB = 1
@@ -57,9 +57,9 @@ class Code:
 
     def functions(self, ips: Words) -> Words:
         """Begin of the function that each address is in; 0 where none is known."""
-        place = np.searchsorted(self._starts, ips, side="right")
+        index = np.searchsorted(self._starts, ips, side="right")
         found = np.concatenate([np.zeros(1, np.uint64), np.where(self._real, self._starts, 0)])
-        return found[place]
+        return found[index]
 
     def marks(self, ips: Words) -> NDArray[np.uint8]:
         """Whether each address is in a stub, or begins a thunk."""

@@ -72,7 +72,7 @@ class Differences:
 
 
 def _keys(side: Side) -> NDArray[np.uint64]:
-    """What two sides' frames have in common if they are the same: entry and call."""
+    """Keys of frames, from entry and call, by which those of two sides are matched."""
     entry, call = (side.columns[name].astype(np.uint64) for name in ("entry_ip", "call_ip"))
     return entry * np.uint64(0x9E3779B97F4A7C15) + call
 
@@ -109,7 +109,7 @@ def _same(ours: NDArray[np.uint64], theirs: NDArray[np.uint64]) -> int:
 
 
 def _resume(ours: list[int], theirs: list[int]) -> tuple[int, int] | None:
-    """The nearest place at which three frames in a row are the same again."""
+    """The nearest rows at which three frames in a row are the same again."""
     for distance in range(1, _FAR):
         for step in range(distance + 1):
             next_frames = ours[step : step + 3]
@@ -125,8 +125,8 @@ def differences(found: Side, true: Side) -> Differences:
     for side, rows, kind in ((found, ours, "no true frame"), (true, theirs, "frame is missing")):
         for row in np.setdiff1d(np.arange(len(side)), rows).tolist():
             at = int(np.searchsorted(rows, row))
-            place = (int(ours[at]), int(theirs[at])) if at < len(rows) else (len(found), len(true))
-            result.add(kind, row if side is found else place[0], row if side is true else place[1])
+            insertion = (int(ours[at]), int(theirs[at])) if at < len(rows) else (len(found), len(true))
+            result.add(kind, row if side is found else insertion[0], row if side is true else insertion[1])
     true_row = np.full(len(found) + 1, -2, np.int64)
     true_row[ours] = theirs
     true_row[-1] = -1  # no parent
@@ -157,7 +157,7 @@ def _lines(side: Side, around: int, name: Callable[[int], str]) -> list[str]:
 
 
 def report(found: Side, true: Side, code: Code) -> str:
-    """What differs, and the surroundings of the first difference; empty: nothing."""
+    """The differences, and the surroundings of the first one; empty: there is none."""
     result = differences(found, true)
     if result.first is None:
         return ""

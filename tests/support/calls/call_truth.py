@@ -9,7 +9,7 @@ points. So
   stored its return address at the slot or above;
 * a jump to where another function begins, with RSP at the slot of the innermost frame, is a tail call: the
   stack is as if the caller had called that function. Both frames share the slot and end together;
-* the dynamic linker's resolver of lazily bound functions is a frame in the place of the function, which
+* the dynamic linker's resolver of lazily bound functions is a frame instead of the function, which
   follows it;
 * a signal's frame lies between RSP of the interrupted code and RSP at the handler's first instruction. It is
   over when RSP is what it was at the interruption; on an alternate stack, when the thread runs on the
@@ -298,7 +298,7 @@ class _Walk:
         now = self.open
         frame = now.frames[-1]
         if now.marks[-1] == Mark.RESOLVER:
-            # The function that was called takes the resolver's place.
+            # The function that was called replaces the resolver.
             how, call, back = How(self.how[frame]), self.call_ip[frame], self.return_ip[frame]
             slot = now.slots[-1]
             self.pop(row, EndHow.TAIL)

@@ -46,7 +46,7 @@ class Functions:
     segments: NDArray[Any]  # PT_LOAD
 
     def bias(self, address: int, offset: int) -> int:
-        """What to add to the file's addresses, when `offset` of the file is mapped at `address`."""
+        """The distance to add to the file's addresses when `offset` of the file is mapped at `address`."""
         # Mappings begin with pages; a page may have the end of a segment and the begin of the next one.
         for segment in self.segments[::-1]:
             first = int(segment["offset"]) & ~0xFFF

@@ -25,7 +25,7 @@ def of_code(warnings: Iterable[ptkit.TraceWarning], code: str) -> list[ptkit.Tra
 
 @contextmanager
 def warned(code: str, *arguments: object) -> Iterator[None]:
-    """Within, a warning with this code comes; each argument is within the warning's of the same place."""
+    """Expects a warning with this code; each argument is part of the warning's argument of that index."""
     with pytest.warns(ptkit.PtkitWarning) as caught:
         yield
     found = of_code(trace_warnings(caught), code)

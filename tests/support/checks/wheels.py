@@ -10,7 +10,7 @@ from pathlib import Path
 from debian import Missing
 from kernels import ROOT
 
-# What a wheel is made of, and how.
+# Sources of a wheel, and of the tools that make it.
 SOURCES = (
     "src", "ptmodel", "python", "kernel", "cmake", "CMakeLists.txt", "pyproject.toml", "tools/layout.toml",
     "tools/make_wheel.sh", "tools/repair_wheel.py", "tests/codebase/wheel_smoke.py",
@@ -30,9 +30,9 @@ def find_wheel(folder: Path, version: str) -> Path:
     Missing
         It cannot be made here.
     """
-    place = folder / "wheels" / f"{version}-{_sources_hash()}"
-    if not place.exists():
-        unfinished = place.with_name(place.name + ".part")
+    target = folder / "wheels" / f"{version}-{_sources_hash()}"
+    if not target.exists():
+        unfinished = target.with_name(target.name + ".part")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
         there = _up_to_date(version)
@@ -40,8 +40,8 @@ def find_wheel(folder: Path, version: str) -> Path:
             shutil.copy(there, unfinished)
         else:
             _make(unfinished, version, folder / "wheel.log")
-        unfinished.rename(place)
-    return next(place.glob("ptkit-*.whl"))
+        unfinished.rename(target)
+    return next(target.glob("ptkit-*.whl"))
 
 
 def _make(into: Path, version: str, log: Path) -> None:

@@ -1,4 +1,4 @@
-"""What QEMU's user mode emulation itself says that it executed, from its own log.
+"""Instructions that QEMU's user mode emulation executed, from its own log.
 
 `-d in_asm` names the instructions of each block that it translates, `-d exec,nochain` each block that it
 enters. A block that was entered need not have been executed to its end:
@@ -71,16 +71,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Doubt:
-    """At `place` among the instructions, the first n of `ips` come in; n is one of `lengths`."""
+    """At instruction `index`, the first n of `ips` come in; n is one of `lengths`."""
 
-    place: int
+    index: int
     ips: tuple[int, ...]
     lengths: tuple[int, ...]
 
 
 @dataclass
 class Run:
-    """What one thread of one program image executed."""
+    """The execution of one thread of one program image."""
 
     pid: int
     tid: int
@@ -96,7 +96,7 @@ class _Signal:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What makes every qemu-x86_64 that is started, and those that these start, write logs into `folder`.
+    """Environment in which each qemu-x86_64, and each one that it starts, writes logs into `folder`.
 
     The folder gets the plugin that keeps the logs of processes apart.
     """
@@ -151,7 +151,7 @@ class _Image:
 
 
 def _known(lines: list[str]) -> list[str]:
-    """The same lines; by objdump if QEMU's disassembler does not know an instruction (capstone 4: RDSSP)."""
+    """The lines, by objdump if QEMU's disassembler does not know an instruction (capstone 4: RDSSP)."""
     if not any(".byte" in line for line in lines):
         return lines
     code = b"".join(bytes.fromhex(found[2]) for line in lines if (found := _INSN.match(line)))

@@ -32,14 +32,16 @@ def record(argv: list[Any], folder: Path, **more: Any) -> ptkit.Trace:
 def entries(trace: ptkit.Trace) -> dict[str, int]:
     """How often each function of the program was entered: by a branch, or as the first of what is traced."""
     edges, events = trace.edges(), trace.events(columns=["kind", "ip", "flags"])
-    # What a PSB+ repeats of the state is no entry, though its place may be a function's first instruction.
+    # State that a PSB+ repeats is no entry, though its address may be a function's first instruction.
     new = (events["flags"] & int(ptkit.EventFlag.STATUS)) == 0
     enabled = events["ip"][(events["kind"] == ptkit.EventKind.ENABLED) & new]
     counts = {}
     for name in FUNCTIONS:
-        places = np.array([address for found, address, _ in trace.symbols(name) if found == name], np.uint64)
-        branches = edges["count"][np.isin(edges["to_ip"], places)]
-        counts[name] = int(branches.sum()) + int(np.isin(enabled, places).sum())
+        addresses = np.array(
+            [address for found, address, _ in trace.symbols(name) if found == name], np.uint64
+        )
+        branches = edges["count"][np.isin(edges["to_ip"], addresses)]
+        counts[name] = int(branches.sum()) + int(np.isin(enabled, addresses).sum())
     return counts
 
 

@@ -44,12 +44,12 @@ def parts_by_stream(parts: Iterator[ptkit.Table]) -> Iterator[tuple[int, ptkit.T
 
 
 def surroundings(found: Words, expected: Words, at: int) -> str:
-    """Both sides around the place of the first difference; the arrays are what can be seen of them."""
+    """Both sides around the index of the first difference; the arrays are what can be seen of them."""
     lines = []
-    for place in range(max(0, at - _AROUND), at + _AROUND):
-        left = f"{int(found[place]):#x}" if place < len(found) else "-"
-        right = f"{int(expected[place]):#x}" if place < len(expected) else "-"
-        lines.append(f"  {'>' if place == at else ' '} decoded {left:>18}   executed {right:>18}")
+    for row in range(max(0, at - _AROUND), at + _AROUND):
+        left = f"{int(found[row]):#x}" if row < len(found) else "-"
+        right = f"{int(expected[row]):#x}" if row < len(expected) else "-"
+        lines.append(f"  {'>' if row == at else ' '} decoded {left:>18}   executed {right:>18}")
     return "\n".join(lines)
 
 
@@ -168,15 +168,15 @@ def resolve(found: Words, exact: Words, doubts: Sequence[Any]) -> tuple[Words, i
     the log does. Returns what should have been decoded, and how many blocks were doubtful.
     """
     parts: list[Words] = []
-    place = 0
+    position = 0
     done = 0
     for index, doubt in enumerate(doubts):
-        parts.append(exact[place : doubt.place])
-        done += doubt.place - place
-        place = doubt.place
+        parts.append(exact[position : doubt.index])
+        done += doubt.index - position
+        position = doubt.index
         ips = np.array(doubt.ips, dtype=np.uint64)
-        after = doubts[index + 1].place if index + 1 < len(doubts) else len(exact)
-        behind = exact[place : min(after, place + 4)]
+        after = doubts[index + 1].index if index + 1 < len(doubts) else len(exact)
+        behind = exact[position : min(after, position + 4)]
         taken = min(doubt.lengths)
         for length in sorted(doubt.lengths, reverse=True):
             here = np.concatenate([ips[:length], behind])
@@ -185,5 +185,5 @@ def resolve(found: Words, exact: Words, doubts: Sequence[Any]) -> tuple[Words, i
                 break
         parts.append(ips[:taken])
         done += taken
-    parts.append(exact[place:])
+    parts.append(exact[position:])
     return np.concatenate(parts), len(doubts)

@@ -20,24 +20,24 @@ _EACH_THREAD = 0xFFFFFFFF
 def aux_streams(data: bytes) -> dict[tuple[int, int], bytes]:
     """Raw streams by (cpu, tid); for a stream of a thread, `cpu` is -1, for one of a CPU, `tid` is."""
     streams: dict[tuple[int, int], bytes] = {}
-    for place, kind, _, length in records(data):
+    for offset, kind, _, length in records(data):
         if kind == AUXTRACE:
-            count, _, _, _, tid, cpu = struct.unpack_from("<QQQIII", data, place + 8)
+            count, _, _, _, tid, cpu = struct.unpack_from("<QQQIII", data, offset + 8)
             key = (_signed(cpu), _signed(tid))
-            streams[key] = streams.get(key, b"") + data[place + length : place + length + count]
+            streams[key] = streams.get(key, b"") + data[offset + length : offset + length + count]
     return streams
 
 
 def records(data: bytes) -> Iterator[tuple[int, int, int, int]]:
     """Of each record: where it begins, its type, its misc bits, and its size without trace that follows."""
-    place, size = struct.unpack_from("<QQ", data, 40)
-    end = place + size
-    while place < end:
-        kind, misc, length = struct.unpack_from("<IHH", data, place)
-        yield place, kind, misc, length
-        place += length
+    offset, size = struct.unpack_from("<QQ", data, 40)
+    end = offset + size
+    while offset < end:
+        kind, misc, length = struct.unpack_from("<IHH", data, offset)
+        yield offset, kind, misc, length
+        offset += length
         if kind == AUXTRACE:
-            place += struct.unpack_from("<Q", data, place - length + 8)[0]
+            offset += struct.unpack_from("<Q", data, offset - length + 8)[0]
 
 
 def stack_file(branches: list[tuple[int, int]], path: str, features: dict[int, bytes]) -> bytes:
@@ -81,28 +81,28 @@ def by_time(data: bytes) -> bytes:
     sets the queue to tracing, and does not put it back on the heap), and reports nothing.
     """
     copy = bytearray(data)
-    for place, kind, _, _ in records(data):
-        if kind == AUXTRACE_INFO and struct.unpack_from("<Q", data, place + _HAVE_SCHED_SWITCH)[0] == _WAITS:
-            struct.pack_into("<Q", copy, place + _HAVE_SCHED_SWITCH, _BY_TIME)
+    for offset, kind, _, _ in records(data):
+        if kind == AUXTRACE_INFO and struct.unpack_from("<Q", data, offset + _HAVE_SCHED_SWITCH)[0] == _WAITS:
+            struct.pack_into("<Q", copy, offset + _HAVE_SCHED_SWITCH, _BY_TIME)
     return bytes(copy)
 
 
 def with_early_switch(data: bytes, cpu: int) -> bytes:
     """A copy in which a thread comes in as soon as the one before goes out, at a CPU's tenth last switch."""
     switches = [
-        (struct.unpack_from("<Q", data, place + _TIME)[0], place, misc)
-        for place, kind, misc, _ in records(data)
-        if kind == SWITCH_CPU_WIDE and struct.unpack_from("<I", data, place + _TIME + 8)[0] == cpu
+        (struct.unpack_from("<Q", data, offset + _TIME)[0], offset, misc)
+        for offset, kind, misc, _ in records(data)
+        if kind == SWITCH_CPU_WIDE and struct.unpack_from("<I", data, offset + _TIME + 8)[0] == cpu
     ]
     switches.sort()
     pairs = [
-        (out, place)
-        for (out, _, misc), (_, place, next_misc) in pairwise(switches)
+        (out, offset)
+        for (out, _, misc), (_, offset, next_misc) in pairwise(switches)
         if misc & SWITCH_OUT and not next_misc & SWITCH_OUT
     ]
-    out, place = pairs[-10]
+    out, offset = pairs[-10]
     copy = bytearray(data)
-    struct.pack_into("<Q", copy, place + _TIME, out + 1)
+    struct.pack_into("<Q", copy, offset + _TIME, out + 1)
     return bytes(copy)
 
 

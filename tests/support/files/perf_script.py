@@ -1,4 +1,4 @@
-"""What stock perf's decoder makes of a perf.data, as arrays."""
+"""Output of stock perf's decoder for a perf.data, as arrays."""
 
 from __future__ import annotations
 

@@ -71,23 +71,25 @@ def pack(
         Pages of code, by address.
     """
     ips = np.concatenate([ip for ip, _ in streams.values()])
-    places, firsts = np.unique(ips, return_index=True)
+    addresses, firsts = np.unique(ips, return_index=True)
     sizes = np.concatenate([size for _, size in streams.values()])[firsts]
-    instructions = [_read(code, ip, size) for ip, size in zip(places.tolist(), sizes.tolist(), strict=True)]
+    instructions = [
+        _read(code, ip, size) for ip, size in zip(addresses.tolist(), sizes.tolist(), strict=True)
+    ]
     kept = np.array([is_looked_at(instruction) for instruction in instructions])
-    overlap = np.flatnonzero(places[:-1] + sizes[:-1] > places[1:])  # some are entered after a prefix
+    overlap = np.flatnonzero(addresses[:-1] + sizes[:-1] > addresses[1:])  # some are entered after a prefix
     kept[overlap] = kept[overlap + 1] = True
     packed = {
         "streams": np.array(list(streams), dtype=np.int64),
-        "gaps": np.diff(places, prepend=np.uint64(0)),
+        "gaps": np.diff(addresses, prepend=np.uint64(0)),
         "sizes": sizes,
         "kept": np.packbits(kept),
         "bytes": np.frombuffer(
-            b"".join(instructions[place] for place in np.flatnonzero(kept)), dtype=np.uint8
+            b"".join(instructions[index] for index in np.flatnonzero(kept)), dtype=np.uint8
         ),
     }
     for number, (ip, _) in enumerate(streams.values()):
-        cells = np.searchsorted(places, ip)
+        cells = np.searchsorted(addresses, ip)
         starts = np.flatnonzero(np.diff(cells, prepend=-2) != 1)
         packed[f"starts{number}"] = np.diff(cells[starts], prepend=0).astype(np.int32)
         packed[f"counts{number}"] = np.diff(starts, append=len(cells)).astype(np.uint32)
@@ -97,26 +99,26 @@ def pack(
 
 
 def unpack(path: Path) -> Reduced:
-    """What pack() made."""
+    """Read the result of pack()."""
     with np.load(path) as packed:
-        places = np.cumsum(packed["gaps"], dtype=np.uint64)
-        kept = np.unpackbits(packed["kept"], count=len(places)).astype(np.bool_)
-        images = _images(places, packed["sizes"], kept, packed["bytes"].tobytes())
+        addresses = np.cumsum(packed["gaps"], dtype=np.uint64)
+        kept = np.unpackbits(packed["kept"], count=len(addresses)).astype(np.bool_)
+        images = _images(addresses, packed["sizes"], kept, packed["bytes"].tobytes())
         streams = {}
         for number, (cpu, tid) in enumerate(packed["streams"].tolist()):
             counts = packed[f"counts{number}"].astype(np.int64)
             starts = np.cumsum(packed[f"starts{number}"], dtype=np.int64)
             steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            streams[cpu, tid] = places[np.repeat(starts, counts) + steps]
+            streams[cpu, tid] = addresses[np.repeat(starts, counts) + steps]
     return Reduced(streams, images)
 
 
 def _images(
-    places: NDArray[np.uint64], sizes: NDArray[np.uint8], kept: NDArray[np.bool_], data: bytes
+    addresses: NDArray[np.uint64], sizes: NDArray[np.uint8], kept: NDArray[np.bool_], data: bytes
 ) -> dict[int, bytes]:
     pages: dict[int, bytearray] = {}
     offset = 0
-    for ip, size, keep in zip(places.tolist(), sizes.tolist(), kept.tolist(), strict=True):
+    for ip, size, keep in zip(addresses.tolist(), sizes.tolist(), kept.tolist(), strict=True):
         instruction = data[offset : offset + size] if keep else _nop(size)
         offset += size if keep else 0
         for address, byte in enumerate(instruction, ip):

@@ -17,8 +17,8 @@ def elf(code: bytes, address: int, name: str) -> bytes:
     header += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, address, 64, sections_at, 0, 64, 56, 1, 64, 4, 0)
     segment = struct.pack("<IIQQQQQQ", 1, 5, text_at, address, address, len(code), len(code), 0x1000)
 
-    def section(kind: int, flags: int, place: int, at: int, size: int, link: int, entry: int) -> bytes:
-        return struct.pack("<IIQQQQIIQQ", 0, kind, flags, place, at, size, link, 1, 1, entry)
+    def section(kind: int, flags: int, address: int, at: int, size: int, link: int, entry: int) -> bytes:
+        return struct.pack("<IIQQQQIIQQ", 0, kind, flags, address, at, size, link, 1, 1, entry)
 
     image = (header + segment).ljust(text_at, b"\0") + code
     image = image.ljust(symbols_at, b"\0") + symbols + names

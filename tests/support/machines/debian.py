@@ -51,7 +51,7 @@ class Packages:
         return unfinished.rename(into)
 
     def unpack_closure(self, into: Path, *names: str) -> Path:
-        """The same with everything that they depend on, as for a machine on which nothing is installed."""
+        """Unpack packages with all that they depend on, as for a machine on which nothing is installed."""
         if into.exists():
             return into
         self._update()

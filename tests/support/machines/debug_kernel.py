@@ -56,7 +56,7 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> None:
 
 
 def options(config: Path) -> set[str]:
-    """What a configuration sets."""
+    """Options that a configuration sets."""
     return {line for line in config.read_text().splitlines() if line.startswith("CONFIG_")}
 
 

@@ -39,7 +39,7 @@ def require_qemu() -> None:
 
 
 def run(*command: str | Path, folder: Path | None = None) -> str:
-    """What a command prints, both streams; skips if it is not there, fails if it fails."""
+    """The output of a command, both streams; skips if it is not there, fails if it fails."""
     try:
         done = subprocess.run(
             command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -25,7 +25,7 @@ class Kernel:
 
 
 def build_folder() -> Path:
-    """What is downloaded and built goes to $PTKIT_EMULATED_BUILD, else to build/emulated of the project."""
+    """Downloads and builds go to $PTKIT_EMULATED_BUILD, else to build/emulated of the project."""
     return Path(os.environ.get("PTKIT_EMULATED_BUILD", ROOT / "build" / "emulated")).resolve()
 
 
@@ -113,8 +113,8 @@ def build_module(
         shutil.copytree(ROOT / name, folder / name)
     if change is not None:
         change(folder)
-    place = folder / "kernel" / "linux"
-    return place / "ptkit.ko", _make(place, kernel, f"-j{os.cpu_count()}", "W=1", *options)
+    sources = folder / "kernel" / "linux"
+    return sources / "ptkit.ko", _make(sources, kernel, f"-j{os.cpu_count()}", "W=1", *options)
 
 
 def build_guest_module(kernel: Kernel, source: Path, folder: Path) -> Path:
@@ -133,8 +133,8 @@ def build_guest_module(kernel: Kernel, source: Path, folder: Path) -> Path:
     return folder / f"{source.stem}.ko"
 
 
-def _make(place: Path, kernel: Kernel, *options: str) -> str:
-    command = ["make", "-C", str(place), f"KDIR={kernel.headers}", *options]
+def _make(sources: Path, kernel: Kernel, *options: str) -> str:
+    command = ["make", "-C", str(sources), f"KDIR={kernel.headers}", *options]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         raise Missing(f"{' '.join(command)}:\n{done.stdout[-4000:]}")

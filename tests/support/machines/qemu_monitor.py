@@ -1,4 +1,4 @@
-"""What QEMU's monitor says of the processors of a machine."""
+"""States of a machine's processors, by QEMU's monitor."""
 
 from __future__ import annotations
 

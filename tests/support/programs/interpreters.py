@@ -16,5 +16,5 @@ def interpreter(version: str) -> Path | None:
     if found is not None and "shims" not in Path(found).parts:
         return Path(found)
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    places = sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
-    return places[-1] if places else None
+    paths = sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
+    return paths[-1] if paths else None

@@ -13,7 +13,7 @@ Chain = list[tuple[str, str, int]]
 
 
 def reference_chains(program: Path, addresses: Iterable[int], *options: str) -> dict[int, Chain]:
-    """What `llvm-symbolizer` says: (raw function name, file, line), the innermost function first."""
+    """Output of `llvm-symbolizer`: (raw function name, file, line), the innermost function first."""
     symbolizer = shutil.which("llvm-symbolizer")
     if symbolizer is None:
         pytest.skip("llvm-symbolizer is not installed (package llvm)")
@@ -26,14 +26,14 @@ def reference_chains(program: Path, addresses: Iterable[int], *options: str) -> 
 def _chain(lines: list[str]) -> tuple[int, Chain]:
     """Of the lines ADDRESS, then FUNCTION and FILE:LINE:COLUMN in turns."""
     chain = []
-    for function, place in zip(lines[1::2], lines[2::2], strict=True):
-        file, line, _ = place.rsplit(":", 2)
+    for function, location in zip(lines[1::2], lines[2::2], strict=True):
+        file, line, _ = location.rsplit(":", 2)
         chain.append((function, file, int(line)))
     return int(lines[0], 16), chain
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """What `c++filt` makes of raw names."""
+    """Raw names, demangled by `c++filt`."""
     distinct = sorted(set(names))
     if shutil.which("c++filt") is None:
         pytest.skip("c++filt is not installed (package binutils)")

@@ -79,8 +79,8 @@ def strip_image(image: Path, stripped: Path) -> Path:
 def ddk() -> Path:
     """The folder of the DDK's headers."""
     library = Path(_run(str(COMPILER), "-print-file-name=libntoskrnl.a").strip()).resolve()
-    places = (library.parents[1] / "include" / "ddk", Path("/usr/share/mingw-w64/include/ddk"))
-    return next((place for place in places if place.is_dir()), places[0])
+    folders = (library.parents[1] / "include" / "ddk", Path("/usr/share/mingw-w64/include/ddk"))
+    return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
 def _compile(output: Path, *arguments: str | Path) -> Path:

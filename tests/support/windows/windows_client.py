@@ -63,7 +63,7 @@ def _build_locked(build: Path, jobs: str) -> Path:
 
 
 def link_with_double(build: Path, library: Path, program: Path) -> Path:
-    """The recorder once more, with functions of a test's library in place of those of Windows.
+    """The recorder once more, with functions of a test's library instead of those of Windows.
 
     It is linked of the objects of the program that is shipped.
     """

@@ -83,7 +83,7 @@ def windows_program(
 
 
 def dwarf_twin(program: WindowsProgram, entry: str = "start") -> Path:
-    """The same program without a PDB: with the DWARF of its objects, which `-gdwarf` had made."""
+    """The program without a PDB: with the DWARF of its objects, which `-gdwarf` had made."""
     folder = program.path.parent
     objects = sorted(path.name for path in folder.glob("*.o"))
     name = f"{program.path.stem}-dwarf"

@@ -60,7 +60,7 @@ class Script:
 
 @dataclass(frozen=True)
 class Stay:
-    """What a thread executed on a processor: entries of the model's log."""
+    """Execution of a thread on a processor: entries of the model's log."""
 
     cpu: int
     thread: int

@@ -57,12 +57,12 @@ def _licences(sources: Path) -> dict[str, bytes]:
     return files
 
 
-def _record(contents: dict[str, bytes], place: str) -> bytes:
+def _record(contents: dict[str, bytes], own_path: str) -> bytes:
     lines = []
     for path, data in contents.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         lines.append(f"{path},sha256={digest},{len(data)}")
-    return "\n".join([*lines, f"{place},,", ""]).encode()
+    return "\n".join([*lines, f"{own_path},,", ""]).encode()
 
 
 def make_wheel(folder: Path, module: Path, sources: Path) -> Path:

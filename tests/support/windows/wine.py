@@ -20,9 +20,9 @@ CONTROL = r"HKLM\System\CurrentControlSet\Control"  # a driver may take long to 
 
 def _find(*names: str) -> str | None:
     for name in names:
-        place = shutil.which(name) or shutil.which(name, path=str(LIBRARIES))
-        if place is not None:
-            return place
+        path = shutil.which(name) or shutil.which(name, path=str(LIBRARIES))
+        if path is not None:
+            return path
     return None
 
 
@@ -73,7 +73,7 @@ class Wine:
         seconds: float = SECONDS,
         environment: dict[str, str] | None = None,
     ) -> str:
-        """What a program prints; fails if it takes too long or exits with an error."""
+        """The output of a program; fails if it takes too long or exits with an error."""
         log = self.folder / "output"
         process = self.begin(log, program, *arguments, environment=environment or {})
         try:

@@ -53,7 +53,7 @@ class WinePython:
             return _Ended(*_output_of(process, seconds), process.returncode)
 
     def run(self, *arguments: str | Path, seconds: float = SECONDS) -> str:
-        """What Python prints on its standard output; fails if it exits with an error."""
+        """Python's standard output; fails if it exits with an error."""
         done = self._process(*arguments, seconds=seconds)
         if done.code != 0:
             pytest.fail(f"Python exited with {done.code}:\n{done.errors[-2000:]}", pytrace=False)
@@ -67,7 +67,7 @@ class WinePython:
 
 
 def _output_of(process: subprocess.Popen[bytes], seconds: float) -> tuple[str, str]:
-    """What a program prints until it exits: Wine's services, which it may start, keep its pipes open."""
+    """The output of a program until it exits: Wine's services, which it may start, keep its pipes open."""
     assert process.stdout is not None
     assert process.stderr is not None
     printed = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}

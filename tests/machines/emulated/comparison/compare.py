@@ -1,4 +1,4 @@
-"""What is decoded against what was executed."""
+"""Compares decoded instructions with executed ones."""
 
 from __future__ import annotations
 
@@ -86,29 +86,29 @@ def records(
     return table, table.gaps
 
 
-def places_of_pieces(table: ptkit.Table, gaps: ptkit.Table, expected: Executed) -> list[tuple[int, int]]:
+def spans_of_pieces(table: ptkit.Table, gaps: ptkit.Table, expected: Executed) -> list[tuple[int, int]]:
     """Where each piece between gaps is in what was executed; it must be one of that, in order."""
     truth = expected.ip.tobytes()
-    places: list[tuple[int, int]] = []
-    place = 0
+    spans: list[tuple[int, int]] = []
+    position = 0
     ends = np.unique(np.append(gaps["instruction"], len(table))).astype(np.int64).tolist()
     begin = 0
     for end in ends:
         piece = table["ip"][begin:end].tobytes()
-        found = truth.find(piece, place)
+        found = truth.find(piece, position)
         while found > 0 and found % 8:
             found = truth.find(piece, found + 1)
         first = [hex(ip) for ip in table["ip"][begin : begin + 5].tolist()]
         assert found >= 0, f"instructions [{begin}, {end}) are nowhere: {first}"
-        place = found + len(piece)
-        places.append((found // 8, place // 8))
+        position = found + len(piece)
+        spans.append((found // 8, position // 8))
         begin = end
-    return places
+    return spans
 
 
 def share_in_pieces(table: ptkit.Table, gaps: ptkit.Table, expected: Executed) -> float:
-    """What share of what was executed is there; each piece between gaps must be one of that, in order."""
-    return sum(end - begin for begin, end in places_of_pieces(table, gaps, expected)) / len(expected.ip)
+    """The decoded share of what was executed; each piece between gaps must be a part of that, in order."""
+    return sum(end - begin for begin, end in spans_of_pieces(table, gaps, expected)) / len(expected.ip)
 
 
 def assert_same(found: Decoded, expected: Executed) -> None:

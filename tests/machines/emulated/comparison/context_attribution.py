@@ -15,7 +15,7 @@ SWITCH = "__switch_to_asm"  # goes on with another thread's stack
 
 @dataclass(frozen=True)
 class OnCpu:
-    """What a CPU executed, and what is said of it: a cell for each instruction."""
+    """Instructions of a CPU with their attribution: a cell for each one."""
 
     ip: NDArray[np.uint64]
     pid: NDArray[np.int64]
@@ -46,7 +46,7 @@ def owners_of(cpus: list[OnCpu]) -> dict[int, set[int]]:
 def assert_processes(cpus: list[OnCpu], most: int) -> None:
     """At most so many instructions of a process have been executed with another one's page tables.
 
-    They are those at a switch that page tables do not place for certain: it is placed by the recorder's time.
+    They are those at a switch that no change of page tables locates: the recorder's time gives its position.
     A process that exits gives its page tables back before it ends (`exit_mm()`). If it is switched out after
     that and in again, it runs with the page tables of the thread before, and that is right.
     """

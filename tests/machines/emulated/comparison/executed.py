@@ -1,4 +1,4 @@
-"""What the emulated machine really executed; instrument/truth_log.h has the format."""
+"""The execution log of the emulated machine; instrument/truth_log.h has the format."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CELLS = tuple(field.name for field in fields(Executed))
 
 
 def merge(parts: Sequence[Executed]) -> Executed:
-    """What several processors executed, one after the other."""
+    """Instructions of several processors, one after the other."""
     cells = [np.concatenate([getattr(part, name) for part in parts]) for name in CELLS]
     return Executed(*cells).select(np.argsort(cells[-1], kind="stable"))
 
@@ -69,7 +69,7 @@ class Truth:
         self._page = np.cumsum(kind == CODE) - 1
 
     def executed(self, part: int, cpu: int = 0) -> Executed:
-        """What a processor executed.
+        """Instructions of a processor.
 
         Parameters
         ----------
@@ -97,13 +97,13 @@ class Truth:
         pages: dict[int, bytes] = {}
         spaces: dict[int, int] = {}
         chosen = (self.records["kind"] == CONTEXT) | (self.records["kind"] == CODE)
-        places = np.flatnonzero(chosen & (self._part <= part))
+        rows = np.flatnonzero(chosen & (self._part <= part))
         with self._code.open("rb") as file:
-            for place in places.tolist():
-                kind, cpu, _, _, value = self.records[place].tolist()
+            for row in rows.tolist():
+                kind, cpu, _, _, value = self.records[row].tolist()
                 if kind == CONTEXT:
                     spaces[cpu] = value
                 elif cr3 is None or value >> 63 or (spaces[cpu] ^ cr3) & PROCESS == 0:
-                    file.seek(int(self._page[place]) * PAGE)
+                    file.seek(int(self._page[row]) * PAGE)
                     pages[value] = file.read(PAGE)
         return pages

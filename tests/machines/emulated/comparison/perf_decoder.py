@@ -57,8 +57,8 @@ class PerfDecoder:
         if f"{kernel}.kcore" in self._files:
             files |= {f"kcore_dir/{file}": f"{kernel}.{file}" for file in KCORE}
         folder = self._folder / name
-        for place, file in files.items():
-            path = folder / place
+        for target, file in files.items():
+            path = folder / target
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(self._files[file])
         return folder if len(files) > 1 else folder / "data"
@@ -79,7 +79,7 @@ class PerfDecoder:
         return samples(done.stdout, 2, done.stderr)
 
     def instructions(self, path: Path, cpu: int | None = None) -> Decoded:
-        """The same without threads."""
+        """Without threads."""
         return self.decoded(self.samples(path, cpu))
 
     @staticmethod

@@ -26,7 +26,7 @@ def cpu(*turns: tuple[Row, int], begin: int = 0) -> OnCpu:
     )
 
 
-def test_switches_at_their_place() -> None:
+def test_switches_at_changes_of_page_tables_are_attributed() -> None:
     one = cpu(
         ((1, FIRST, USER), 9), ((1, FIRST, KERNEL), 9), ((2, SECOND, KERNEL), 9), ((2, SECOND, USER), 9)
     )

@@ -61,13 +61,13 @@ static unsigned long long stretch(int branches) {
 }
 
 // Flags of the AUX records from there on.
-static unsigned long long flags_from(unsigned long long place) {
+static unsigned long long flags_from(unsigned long long position) {
   const char* const data = (const char*)header + PAGE;
   unsigned long long flags = 0;
-  while (place < header->data_head) {
-    const struct perf_event_header* const record = (const void*)(data + place);
+  while (position < header->data_head) {
+    const struct perf_event_header* const record = (const void*)(data + position);
     if (record->type == PERF_RECORD_AUX) flags |= ((const unsigned long long*)(record + 1))[2];
-    place += record->size;
+    position += record->size;
   }
   return flags;
 }

@@ -67,7 +67,7 @@ static void* toil(void* step) {
   return NULL;
 }
 
-/* Threads in a library, and a child that has another one at the same place. */
+/* Threads in a library, and a child that has another one at an equal address. */
 static void share(char** arguments) {
   pthread_t threads[THREADS];
   void* const library = dlopen(arguments[1], RTLD_NOW);

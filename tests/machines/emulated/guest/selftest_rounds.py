@@ -24,7 +24,7 @@ def run_command(backend: str, checks: list[str], report: Path) -> int:
 
 
 def run_again(backend: str, checks: list[str], report: Path) -> int:
-    """The same checks, with single steps of before."""
+    """These checks with single steps that were recorded before."""
     session = Session(Plan((backend,), tuple(checks)), print, truths=truths)
     session.run()
     report.write_text(json.dumps(make_report(session)))

@@ -1,4 +1,4 @@
-/* What programs do that trace with ptkit.ko. */
+/* Requests of programs that trace with ptkit.ko. */
 #ifndef PTKIT_TESTS_EMULATED_SESSION_H
 #define PTKIT_TESTS_EMULATED_SESSION_H
 
@@ -23,18 +23,18 @@ static void must(int good, const char* what) {
   }
 }
 
-/* What was written since the last time; where the next time begins. */
+/* Writes the trace since the last call to the file; the offset at which the next call begins. */
 static uint64_t read_on(int session, const unsigned char* mapped, int file, uint64_t tail) {
   struct ptkit_status status = {.cpu = 0};
   struct ptkit_consume consume = {.cpu = 0};
 
   must(ioctl(session, PTKIT_STATUS, &status) == 0, "PTKIT_STATUS");
   while (tail < status.head) {
-    const uint64_t place = tail % RING_BYTES;
+    const uint64_t offset = tail % RING_BYTES;
     uint64_t part = status.head - tail;
 
-    if (part > RING_BYTES - place) part = RING_BYTES - place;
-    must(write(file, mapped + place, part) == (ssize_t)part, "write");
+    if (part > RING_BYTES - offset) part = RING_BYTES - offset;
+    must(write(file, mapped + offset, part) == (ssize_t)part, "write");
     tail += part;
   }
   consume.tail = tail;

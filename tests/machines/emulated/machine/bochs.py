@@ -132,11 +132,11 @@ def build(folder: Path) -> Path:
     if not stamp.exists() or stamp.read_text() != configured:
         _unpack(folder, tree)
         _edit(tree)
-        _place_library(tree)
+        _link_library(tree)
         flags = {"CFLAGS": "-O2", "CXXFLAGS": "-O2"}
         _run([str(tree / "configure"), *CONFIGURE], tree, os.environ | flags)
         stamp.write_text(configured)
-    _place_library(tree)
+    _link_library(tree)
     _link(tree / "instrument" / "ptkit" / "Makefile", HERE / "instrument" / "Makefile.in")
     _run(["nice", "make", f"-j{JOBS}"], tree, dict(os.environ))
     return program
@@ -158,15 +158,15 @@ def _edit(tree: Path) -> None:
         path.write_text(text.replace(old, new), encoding="latin-1")
 
 
-def _place_library(tree: Path) -> None:
+def _link_library(tree: Path) -> None:
     """Links to our sources: make sees there what changed, but not that they are another project's now."""
-    place = tree / "instrument" / "ptkit"
-    place.mkdir(exist_ok=True)
-    if (place / "project").resolve() != ROOT:
-        shutil.rmtree(place / "obj", ignore_errors=True)
+    library = tree / "instrument" / "ptkit"
+    library.mkdir(exist_ok=True)
+    if (library / "project").resolve() != ROOT:
+        shutil.rmtree(library / "obj", ignore_errors=True)
     for source in (HERE / "instrument").iterdir():
-        _link(place / source.name, source)
-    _link(place / "project", ROOT)
+        _link(library / source.name, source)
+    _link(library / "project", ROOT)
 
 
 def _link(link: Path, target: Path) -> None:

@@ -1,5 +1,5 @@
 /*
- * Boot sector: goes to protected mode and to the kernel, which Bochs has placed in memory together with what
+ * Boot sector: goes to protected mode and to the kernel, which Bochs has put into memory together with what
  * the Xen/PVH boot protocol wants (boot_image.py writes it). PVH_ENTRY and PVH_INFO are physical addresses.
  */
 	.code16

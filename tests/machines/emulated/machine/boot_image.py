@@ -1,4 +1,4 @@
-"""How the emulated machine boots: Debian's kernel, placed in memory, and what it is told."""
+"""How the emulated machine boots: Debian's kernel, put into memory, and what it is told."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def _flatten(elf: bytes) -> tuple[int, bytes, int]:
 
 def _pvh_entry(notes: list[bytes]) -> int:
     for note in notes:
-        place = 0
-        while place + 12 <= len(note):
-            name_size, size, kind = struct.unpack_from("<III", note, place)
-            name = note[place + 12 : place + 12 + name_size]
-            data = place + 12 + _rounded(name_size)
+        offset = 0
+        while offset + 12 <= len(note):
+            name_size, size, kind = struct.unpack_from("<III", note, offset)
+            name = note[offset + 12 : offset + 12 + name_size]
+            data = offset + 12 + _rounded(name_size)
             if kind == NOTE_PVH_ENTRY and name == b"Xen\0":
                 return int.from_bytes(note[data : data + size], "little")
-            place = data + _rounded(size)
+            offset = data + _rounded(size)
     raise Missing("the kernel has no PVH entry point (CONFIG_PVH)")
 
 

@@ -51,7 +51,7 @@ debug: action=ignore
 
 @dataclass
 class Run:
-    """What a run of the machine left.
+    """Results of a run of the machine.
 
     Attributes
     ----------
@@ -194,12 +194,12 @@ class Machine:
 def _received(path: Path) -> dict[str, bytes]:
     """The files that guest/host.c sent."""
     data = path.read_bytes() if path.exists() else b""
-    files, place = {}, 0
-    while place + 12 <= len(data):
-        length, size = struct.unpack_from("<IQ", data, place)
-        name = data[place + 12 : place + 12 + length].decode()
-        place += 12 + length + size
-        files[name] = data[place - size : place]
+    files, offset = {}, 0
+    while offset + 12 <= len(data):
+        length, size = struct.unpack_from("<IQ", data, offset)
+        name = data[offset + 12 : offset + 12 + length].decode()
+        offset += 12 + length + size
+        files[name] = data[offset - size : offset]
     return files
 
 

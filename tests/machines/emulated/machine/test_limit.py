@@ -1,4 +1,4 @@
-"""The limit of a run of the machine, with scripts in the place of the emulator."""
+"""The limit of a run of the machine, with scripts instead of the emulator."""
 
 from __future__ import annotations
 

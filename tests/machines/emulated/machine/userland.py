@@ -1,4 +1,4 @@
-"""What runs in the emulated machine: busybox, perf, and, for those who ask, Python with ptkit's wheel."""
+"""Programs of the emulated machine: busybox, perf, and, on demand, Python with ptkit's wheel."""
 
 from __future__ import annotations
 
@@ -71,19 +71,19 @@ class Userland:
         self._add_program(archive, f"usr/bin/{name}")
         stage = self.folder / "python.new"
         shutil.rmtree(stage, ignore_errors=True)
-        for place in (f"usr/lib/{name}", "usr/lib/python3"):
-            _copy(self.tree / place, stage / place)
+        for folder in (f"usr/lib/{name}", "usr/lib/python3"):
+            _copy(self.tree / folder, stage / folder)
         self._add_modules(archive, stage, version)
         return archive
 
     def _ptkit(self, wheel: Path, version: str) -> Archive:
-        """What pip does with a wheel: files to their place, and a command for each entry point."""
+        """Installs a wheel as pip does: its files, and a command for each entry point."""
         stage = self.folder / "ptkit.new"
         shutil.rmtree(stage, ignore_errors=True)
-        place = stage / f"usr/local/lib/python{version}/dist-packages"
+        packages = stage / f"usr/local/lib/python{version}/dist-packages"
         with zipfile.ZipFile(wheel) as file:
             for member in file.infolist():
-                path = Path(file.extract(member, place))
+                path = Path(file.extract(member, packages))
                 path.chmod(path.stat().st_mode | member.external_attr >> 16 & 0o111)
         archive = Archive()
         (points,) = stage.rglob("*.dist-info/entry_points.txt")
@@ -125,8 +125,8 @@ class Userland:
                 if kind != "NEEDED" or library in seen:
                     continue
                 seen.add(library)
-                places = [folder / library for folder in self._library_folders()]
-                found = [place for place in places if os.path.lexists(place)]
+                paths = [folder / library for folder in self._library_folders()]
+                found = [path for path in paths if os.path.lexists(path)]
                 if not found:
                     raise Missing(f"no {library} among the unpacked packages")
                 path = self._resolved(str(found[0].relative_to(self.tree)))

@@ -47,7 +47,7 @@ def run(machine: Machine, run_folder: Path) -> Run:
 
 
 def executed_in(run: Run, name: str) -> Executed:
-    """What was executed while branches were stored."""
+    """Instructions that were executed while branches were stored."""
     return Truth(run.truth).executed(2 * list(RECORDINGS).index(name) + 1)
 
 
@@ -127,19 +127,19 @@ def assert_all(stretches: list[Branches], executed: Executed, user: bool) -> Non
         missing = next(n for n in range(MOST_MISSING) if begins_at(records[0], ip, wanted[at + n]))
         assert all(ip[i] >> 63 for i in wanted[at : at + missing])
         at += missing
-        place = 0
-        while place < len(records):
+        row = 0
+        while row < len(records):
             i = wanted[at]
             source, target = ip[i], ip[i + 1]
-            if records[place][0] == source and records[place][1] != target:
-                assert records[place + 1][0] == records[place][1]
-                place += 1
+            if records[row][0] == source and records[row][1] != target:
+                assert records[row + 1][0] == records[row][1]
+                row += 1
             else:
                 # An interrupt comes from what would have been executed next.
-                of_user = levels[i] == 3 or records[place][0] >> 63 == 0
-                assert records[place][0] in (source, source + sizes[source]) or (of_user and not user)
-            assert records[place][1] == target
-            place += 1
+                of_user = levels[i] == 3 or records[row][0] >> 63 == 0
+                assert records[row][0] in (source, source + sizes[source]) or (of_user and not user)
+            assert records[row][1] == target
+            row += 1
             at += 1
     assert len(wanted) - at < MOST_MISSING
 

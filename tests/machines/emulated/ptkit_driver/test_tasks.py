@@ -54,7 +54,7 @@ RECORDINGS = [
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a run of the machine recorded."""
+    """Recordings of a run of the machine."""
 
     run: Run
     truth: Truth
@@ -97,8 +97,10 @@ def recorded(machine: Machine, run_folder: Path, request: pytest.FixtureRequest)
 
 def traced(executed: Executed, code: dict[int, bytes]) -> tuple[Mask, NDArray[np.int64]]:
     """Which instructions were executed while TraceEn was set, and how often it had changed before each."""
-    places = [page + match.start() for page, content in code.items() for match in re.finditer(WRMSR, content)]
-    here = np.array(places, dtype=np.uint64)
+    addresses = [
+        page + match.start() for page, content in code.items() for match in re.finditer(WRMSR, content)
+    ]
+    here = np.array(addresses, dtype=np.uint64)
     changed = np.isin(executed.ip, here + np.uint64(2))
     # Straight on, and yet not in the log.
     changed[1:] &= executed.ip[:-1] + executed.size[:-1] + np.uint64(2) == executed.ip[1:]
@@ -187,18 +189,18 @@ def count_same(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> int:
 
 def count_pieces(found: Decoded, expected: Executed) -> tuple[int, int]:
     """Of how many pieces of what was executed it is made, in order, and how many instructions are of none."""
-    window = 5000  # instructions, to know a place by
-    pieces = wrong = place = done = 0
+    window = 5000  # instructions, that identify a position
+    pieces = wrong = position = done = 0
     while done < len(found):
         known = found.ip[done : done + window]
-        starts = place + np.flatnonzero(expected.ip[place:] == known[0])
-        places = [at for at in starts.tolist() if np.array_equal(expected.ip[at : at + len(known)], known)]
-        if not places:
+        starts = position + np.flatnonzero(expected.ip[position:] == known[0])
+        positions = [at for at in starts.tolist() if np.array_equal(expected.ip[at : at + len(known)], known)]
+        if not positions:
             wrong, done = wrong + 1, done + 1
             continue
         # Loops look alike for a while.
-        same, place = max((count_same(found.ip[done:], expected.ip[at:]), at) for at in places)
-        pieces, done, place = pieces + 1, done + same, place + same
+        same, position = max((count_same(found.ip[done:], expected.ip[at:]), at) for at in positions)
+        pieces, done, position = pieces + 1, done + same, position + same
     return pieces, wrong
 
 
@@ -263,12 +265,12 @@ def test_nobody_else_comes_behind_them(recording: Recording) -> None:
 @each([words for words in RECORDINGS if words[0] == "task" and words[2] == "topa"])
 def test_a_stretch_on_another_processor_begins_with_a_psb(recording: Recording) -> None:
     """It needs nothing of what that processor's trace unit remembers."""
-    places = []  # of stretches, and the processors
+    stretches = []  # order and processor of each
     for cpu, executed in enumerate(recording.executed):
         mask, changes = traced(executed, recording.code)
         firsts = np.flatnonzero(mask & (np.diff(changes, prepend=0) > 0))
-        places += [(int(order), cpu) for order in executed.order[firsts]]
-    cpus = [cpu for _, cpu in sorted(places)]
+        stretches += [(int(order), cpu) for order in executed.order[firsts]]
+    cpus = [cpu for _, cpu in sorted(stretches)]
     moves = np.count_nonzero(np.diff(cpus))
     assert (moves > 5) == (len(recording.executed) > 1)
     assert int(ptkit.packet_counts(recording.streams[0])[ptkit.PacketKind.PSB]) > moves

@@ -58,7 +58,7 @@ class Recorded:
     parts: list[Part]
 
     def executed(self, part: Part, cpu: int) -> Executed:
-        """What a processor executed meanwhile."""
+        """Instructions that a processor executed meanwhile."""
         return self.truth.executed(2 * self.parts.index(part) + 1, cpu)
 
     def user(self, part: Part, cpu: int) -> Executed:
@@ -75,7 +75,7 @@ class Recorded:
             return ptkit.open(path)
 
     def report(self, part: Part) -> dict[str, Any]:
-        """What ptkit printed."""
+        """Output of ptkit."""
         found: dict[str, Any] = json.loads(self.run.files[f"{part.name}.json"])
         return found
 

@@ -46,7 +46,7 @@ class Recorded:
     cpus: int
 
     def report(self, recording: Recording) -> dict[str, Any]:
-        """What ptkit said."""
+        """Messages of ptkit."""
         found: dict[str, Any] = json.loads(self.run.files[f"{recording.name}.json"])
         return found
 
@@ -59,12 +59,12 @@ class Recorded:
             return ptkit.open(path)
 
     def executed(self, recording: Recording, cpu: int = 0) -> Executed:
-        """What a processor executed meanwhile, of the levels that were asked for."""
+        """Instructions that a processor executed meanwhile, of the requested levels."""
         executed = self.truth.executed(2 * self.recordings.index(recording) + 1, cpu)
         return executed if recording.cpl is None else executed.select(executed.cpl == recording.cpl)
 
     def of_stream(self, recording: Recording, stream: ptkit.StreamInfo) -> Executed:
-        """What a stream of the bundle is about: a processor, or one thread wherever it ran."""
+        """The subject of a stream of the bundle: a processor, or one thread wherever it ran."""
         if stream.cpu is not None:
             return self.executed(recording, stream.cpu)
         return merge([self.executed(recording, cpu) for cpu in range(self.cpus)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compare import assert_same, function, instructions_of, places_of_pieces
+from compare import assert_same, function, instructions_of, spans_of_pieces
 from driver_neighbours import CPUS, Part, Recorded, record, run_beside
 from executed import Executed
 from machine import IPS, Machine
@@ -177,9 +177,9 @@ def test_what_is_lost_beside_samples_is_told(recorded: Recorded) -> None:
     lost = np.asarray(gaps["code"] == ptkit.ErrorCode.BUFFER_FULL)
     assert (lost | (gaps["cause"] == ptkit.GapCause.START)).all()
     assert lost.sum() == stream.losses >= 3
-    places = places_of_pieces(table, gaps, executed)
-    ends = [end for _, end in places]
-    begins = [begin for begin, _ in places]
+    spans = spans_of_pieces(table, gaps, executed)
+    ends = [end for _, end in spans]
+    begins = [begin for begin, _ in spans]
     lengths = [begin - end for begin, end in zip([*begins, len(executed.ip)], [0, *ends], strict=True)]
     assert max(lengths) < LONGEST_LOSS < len(executed.ip) // 3, sorted(lengths)[-5:]
     assert sum(lengths) < len(executed.ip) // 2

@@ -52,7 +52,7 @@ def recorded(machine: Machine, run_folder: Path) -> Recorded:
 
 
 def warnings_of(recorded: Recorded, recording: Recording) -> str:
-    """What ptkit record warned of."""
+    """Warnings of ptkit record."""
     return "\n".join(recorded.report(recording)["warnings"])
 
 

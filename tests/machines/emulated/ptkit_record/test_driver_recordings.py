@@ -54,7 +54,7 @@ def run(machine: Machine, run_folder: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def truth(run: Run) -> Truth:
-    """What was executed."""
+    """Executed instructions."""
     return Truth(run.truth)
 
 

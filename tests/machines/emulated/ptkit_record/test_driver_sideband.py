@@ -58,12 +58,12 @@ def run(machine: Machine, run_folder: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def truth(run: Run) -> Truth:
-    """What was executed."""
+    """Executed instructions."""
     return Truth(run.truth)
 
 
 def report(run: Run, name: str) -> dict[str, Any]:
-    """What ptkit said."""
+    """Messages of ptkit."""
     found: dict[str, Any] = json.loads(run.files[f"{name}.json"])
     return found
 
@@ -78,13 +78,13 @@ def opened(run: Run, name: str, folder: Path) -> ptkit.Trace:
 
 
 def user_code(truth: Truth, name: str) -> Executed:
-    """What was executed meanwhile."""
+    """Instructions that were executed meanwhile."""
     executed = truth.executed(2 * list(RECORDINGS).index(name) + 1)
     return executed.select(executed.cpl == 3)
 
 
 def warned(run: Run, name: str) -> list[str]:
-    """What the recorder warned of, but for the memory without a file that life makes executable."""
+    """Warnings of the recorder, but for the memory without a file that life makes executable."""
     return [text for text in report(run, name)["warnings"] if not text.startswith("JIT code is not in")]
 
 

@@ -73,14 +73,14 @@ def write(run: Run, cases: dict, wanted: list[str]) -> None:
 
 
 def at_level(executed: Executed, level: int | None) -> Executed:
-    """What was executed at one privilege level, or all of it."""
+    """Instructions of one privilege level, or all."""
     return executed if level is None else executed.select(executed.cpl == level)
 
 
 def main() -> int:
     """Records all cases and writes those that are named."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         try:
             machine = Machine()
             program = build("rounds", folder, "-static-pie")

@@ -49,7 +49,7 @@ class Recorded:
         return 2 * self.recordings.index(recording) + 1
 
     def executed(self, recording: Recording, cpu: int) -> Executed:
-        """What a CPU executed meanwhile, of the levels that were traced."""
+        """Instructions that a CPU executed meanwhile, of the traced levels."""
         executed = self.truth.executed(self.part(recording), cpu)
         return executed if recording.cpl is None else executed.select(executed.cpl == recording.cpl)
 

@@ -1,4 +1,4 @@
-"""What Linux' perf driver does when a reader is late: evidence for docs/emulated-machine.md, "Losses"."""
+"""Linux' perf driver when a reader is late: evidence for docs/emulated-machine.md, "Losses"."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_one_cpu(one: Decoders, recording: Recording, engine: str) -> None:
     assert_same(found, executed)
 
 
-# libipt takes the MOV CR3 before SYSRET for the place of TIP.PGD, and leaves out what is between them.
+# libipt binds TIP.PGD to the MOV CR3 before SYSRET, and leaves out the instructions between them.
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "libipt"])
 def test_kernel_alone(one: Decoders, engine: str) -> None:
     ((found, executed),) = one.streams(KERNEL, engine)
@@ -151,8 +151,8 @@ def test_trace_stop(two: Decoders, program: Path, engine: str) -> None:
     assert before <= len(found) < count
     # Linux clears STATUS.Stopped when it lets the program run again, after a switch of tasks.
     after = count - (len(found) - before)
-    places = np.arange(count)
-    assert_same(found, expected.select((places < before) | (places >= after)))
+    positions = np.arange(count)
+    assert_same(found, expected.select((positions < before) | (positions >= after)))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -66,8 +66,8 @@ def test_trace_in_samples(run: Run, tmp_path: Path) -> None:
     begins = rows.gaps["instruction"].tolist()
     assert len(begins) < 10
     executed = user.ip.tobytes()
-    place = 0
+    position = 0
     for begin, end in zip(begins, [*begins[1:], len(rows)], strict=True):
-        place = executed.find(rows["ip"][begin:end].tobytes(), place)
-        assert place >= 0, (begin, end)
-        place += 8 * (end - begin)
+        position = executed.find(rows["ip"][begin:end].tobytes(), position)
+        assert position >= 0, (begin, end)
+        position += 8 * (end - begin)

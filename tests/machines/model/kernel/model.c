@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A model of the processor for tests, in place of machine.c: registers of a trace unit, the faults
+ * A model of the processor for tests, instead of machine.c: registers of a trace unit, the faults
  * that a wrong order of writes causes, and output. Between setting and clearing TraceEn the model
  * writes `model_bytes` bytes, which count up, so that a test sees missing bytes. Each processor
  * counts for itself. With `model_shared` all processors count together; then one at a time may

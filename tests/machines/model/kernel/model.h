@@ -8,7 +8,7 @@
 #include "common/pt_sequence.h"
 #include "machine/machine.h"
 
-/* What world.c puts the other users of the processor on. */
+/* The processor, to which world.c adds its other users. */
 extern const struct ptkit_machine model_machine;
 
 struct model_unit {
@@ -47,7 +47,7 @@ unsigned long model_enabled_units(void);
 unsigned int model_write_packets(struct model_unit *unit, unsigned int bytes);
 /* Regions of the unit's tables whose end causes an interrupt. */
 unsigned int model_interrupt_entries(const struct model_unit *unit);
-/* The same as model_write_packets() for records of branches. */
+/* As model_write_packets(), for records of branches. */
 void model_write_records(struct model_unit *unit, unsigned int bytes);
 
 /* model_work.c: counts what one interrupt does. */

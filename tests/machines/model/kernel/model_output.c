@@ -34,7 +34,7 @@ static u64 address_of(u64 entry)
 	return entry >> PT_TOPA_BASE_SHIFT << PT_TOPA_BASE_SHIFT;
 }
 
-static void set_place(struct model_unit *unit, u64 index, u64 offset)
+static void set_slot(struct model_unit *unit, u64 index, u64 offset)
 {
 	unit->mask_ptrs = offset << PT_OUTPUT_OFFSET_SHIFT | index << PT_OUTPUT_TABLE_OFFSET_SHIFT |
 			  PT_OUTPUT_MASK_LOWEST;
@@ -52,7 +52,7 @@ static void follow_end(struct model_unit *unit)
 	if (!(entry & BIT(PT_TOPA_END)))
 		return;
 	unit->base = address_of(entry);
-	set_place(unit, 0, 0);
+	set_slot(unit, 0, 0);
 }
 
 /* After the last byte of a region. */
@@ -70,7 +70,7 @@ static void next_region(struct model_unit *unit, u64 entry)
 		return;
 	}
 	if (READ_ONCE(model_lazy) < 2)
-		set_place(unit, index + 1, 0);
+		set_slot(unit, index + 1, 0);
 	if (!READ_ONCE(model_lazy))
 		follow_end(unit);
 }
@@ -84,7 +84,7 @@ static void leave_region(struct model_unit *unit)
 
 	if (!(entry & BIT(PT_TOPA_END)) &&
 	    unit->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT == region_bytes(entry))
-		set_place(unit, index + 1, 0);
+		set_slot(unit, index + 1, 0);
 	follow_end(unit);
 }
 
@@ -143,17 +143,17 @@ unsigned int model_interrupt_entries(const struct model_unit *unit)
 
 static bool write_record(struct model_unit *unit, struct pt_ds_area *area)
 {
-	u8 *place = (u8 *)area->bts_index;
+	u8 *record = (u8 *)area->bts_index;
 	u64 i;
 
 	if (area->bts_index == area->bts_maximum) {
 		if (unit->debugctl & BIT(PT_DEBUGCTL_BTINT))
 			return false;
-		place = (u8 *)area->bts_base;
+		record = (u8 *)area->bts_base;
 	}
 	for (i = 0; i < sizeof(struct pt_bts_record); i++)
-		place[i] = next_value(unit);
-	area->bts_index = (u64)place + sizeof(struct pt_bts_record);
+		record[i] = next_value(unit);
+	area->bts_index = (u64)record + sizeof(struct pt_bts_record);
 	if (unit->debugctl & BIT(PT_DEBUGCTL_BTINT) && area->bts_index == area->bts_threshold) {
 		unit->global_status |= BIT_ULL(PT_PERF_GLOBAL_OVF_BUFFER);
 		unit->interrupt = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * What the driver accesses: the model, and what others do in between. Insertion points are numbered
+ * The driver's accesses to the model, and operations of other users in between. Insertion points are numbered
  * from 0 on, which is before the first access. world_losses says where the unit has dropped bytes
  * that the driver wants: the truth for what the driver reports.
  */
@@ -58,7 +58,7 @@ MODULE_PARM_DESC(world_strays, "bytes that would have gone to the memory of anot
 static u64 stream_bytes; /* written to the driver's buffer since then */
 
 static struct {
-	u64 place; /* in these bytes */
+	u64 offset; /* in these bytes */
 	unsigned int bytes;
 } losses[16];
 
@@ -68,10 +68,10 @@ static void add_loss(unsigned int bytes)
 {
 	unsigned int i = loss_count;
 
-	if (i && losses[i - 1].place == stream_bytes) {
+	if (i && losses[i - 1].offset == stream_bytes) {
 		losses[i - 1].bytes += bytes;
 	} else if (i < ARRAY_SIZE(losses)) {
-		losses[i].place = stream_bytes;
+		losses[i].offset = stream_bytes;
 		losses[i].bytes = bytes;
 		loss_count++;
 	}
@@ -83,14 +83,14 @@ static int get_losses(char *text, const struct kernel_param *parameter)
 	int length = 0;
 
 	for (i = 0; i < loss_count; i++)
-		length += sysfs_emit_at(text, length, "%llu %u\n", losses[i].place,
+		length += sysfs_emit_at(text, length, "%llu %u\n", losses[i].offset,
 					losses[i].bytes);
 	return length;
 }
 
 static const struct kernel_param_ops losses_ops = { .get = get_losses };
 module_param_cb(world_losses, &losses_ops, NULL, 0444);
-MODULE_PARM_DESC(world_losses, "lines: a place in the driver's stream, and how many bytes it misses");
+MODULE_PARM_DESC(world_losses, "lines: an offset in the driver's stream, and how many bytes it misses");
 
 static int get_written(char *text, const struct kernel_param *parameter)
 {

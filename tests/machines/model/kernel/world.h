@@ -21,7 +21,7 @@ enum world_neighbour {
 
 /* Traced code is executed: the unit writes so many bytes. */
 void world_execute(unsigned int bytes);
-/* What the unit writes because of the neighbour. */
+/* Bytes that the unit writes because of the neighbour. */
 unsigned int world_bytes_of_neighbour(void);
 
 /* world_perf.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tests ask the model, through the device of the test build: any handle will do. <winioctl.h> or
+ * Requests of tests to the model, through the device of the test build: any handle will do. <winioctl.h> or
  * <ntddk.h> is included before.
  */
 #ifndef PTKIT_TESTS_MODEL_WINDOWS_CONTROL_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The model in place of kernel/windows/machine/machine.c. */
+/* The model instead of kernel/windows/machine/machine.c. */
 #include "machine/machine.h"
 
 #include "host.h"
@@ -320,9 +320,9 @@ static int write_msr(void* context, uint32_t msr, uint64_t value) {
   if (!is_trace_register(msr)) return write_other(unit, msr, value);
   if (!has_word_bit(MODEL_CPUID_7_EBX, PT_CPUID_7_EBX_PT)) return -1;
   if (msr == PT_MSR_RTIT_CTL) return write_ctl(unit, value);
-  uint64_t* place = plain_register(unit, msr);
-  if (place == NULL || (unit->registers.ctl & TRACE_EN) || is_reserved(msr, value)) return -1;
-  *place = msr == PT_MSR_RTIT_OUTPUT_MASK_PTRS ? value | PT_OUTPUT_MASK_LOWEST : value;
+  uint64_t* slot = plain_register(unit, msr);
+  if (slot == NULL || (unit->registers.ctl & TRACE_EN) || is_reserved(msr, value)) return -1;
+  *slot = msr == PT_MSR_RTIT_OUTPUT_MASK_PTRS ? value | PT_OUTPUT_MASK_LOWEST : value;
   return 0;
 }
 
@@ -378,9 +378,9 @@ static int read_msr(void* context, uint32_t msr, uint64_t* value) {
   *value = 0;
   if (access_faults(unit)) return -1;
   if (!is_trace_register(msr)) return read_other(unit, msr, value);
-  const uint64_t* place = plain_register(unit, msr);
-  if (place == NULL || !has_word_bit(MODEL_CPUID_7_EBX, PT_CPUID_7_EBX_PT)) return -1;
-  *value = *place;
+  const uint64_t* slot = plain_register(unit, msr);
+  if (slot == NULL || !has_word_bit(MODEL_CPUID_7_EBX, PT_CPUID_7_EBX_PT)) return -1;
+  *value = *slot;
   return 0;
 }
 

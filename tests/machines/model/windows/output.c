@@ -22,7 +22,7 @@ static uint64_t index_of(const struct model_registers* registers) {
   return field(registers->mask_ptrs, PT_OUTPUT_TABLE_OFFSET_SHIFT, PT_OUTPUT_TABLE_OFFSET_WIDTH);
 }
 
-static void set_place(struct model_registers* registers, uint64_t index, uint64_t offset) {
+static void set_slot(struct model_registers* registers, uint64_t index, uint64_t offset) {
   registers->mask_ptrs =
       offset << PT_OUTPUT_OFFSET_SHIFT | index << PT_OUTPUT_TABLE_OFFSET_SHIFT | PT_OUTPUT_MASK_LOWEST;
 }
@@ -38,10 +38,10 @@ static bool fail(struct model_unit* unit) {
 static bool find_entry(struct model_unit* unit, uint64_t* entry) {
   struct model_registers* registers = &unit->registers;
   for (int links = 0; links < 2; links++) {
-    const uint64_t* place =
+    const uint64_t* found =
         shim_memory_at(registers->output_base + index_of(registers) * PT_TOPA_ENTRY_BYTES, 8);
-    if (place == NULL) return fail(unit);
-    *entry = *place;
+    if (found == NULL) return fail(unit);
+    *entry = *found;
     uint64_t base = *entry >> PT_TOPA_BASE_SHIFT << PT_TOPA_BASE_SHIFT;
     if (!(*entry & PT_BIT(PT_TOPA_END))) {
       uint64_t bytes = PT_TOPA_LEAST_BYTES << field(*entry, PT_TOPA_SIZE_SHIFT, PT_TOPA_SIZE_WIDTH);
@@ -49,17 +49,17 @@ static bool find_entry(struct model_unit* unit, uint64_t* entry) {
     }
     if (*entry & (PT_BIT(PT_TOPA_INT) | PT_BIT(PT_TOPA_STOP))) return fail(unit);
     registers->output_base = base;
-    set_place(registers, 0, 0);
+    set_slot(registers, 0, 0);
   }
   return fail(unit);
 }
 
 static void put_byte(uint64_t physical, uint8_t byte) {
-  uint8_t* place = shim_memory_at(physical, 1);
-  if (place == NULL)
+  uint8_t* target = shim_memory_at(physical, 1);
+  if (target == NULL)
     strays++;
   else
-    *place = byte;
+    *target = byte;
 }
 
 /* After the last byte of a region. */
@@ -70,7 +70,7 @@ static void leave_region(struct model_unit* unit, uint64_t entry) {
     unit->packet_en = false;
     return;
   }
-  set_place(&unit->registers, index_of(&unit->registers) + 1, 0);
+  set_slot(&unit->registers, index_of(&unit->registers) + 1, 0);
 }
 
 static void write_to_table(struct model_unit* unit, uint8_t byte) {

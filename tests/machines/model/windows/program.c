@@ -19,13 +19,13 @@ static uint32_t below(uint64_t* state, uint32_t limit) {
   return (uint32_t)((*state * 0x2545f4914f6cdd1dULL >> 32) % limit);
 }
 
-static uint32_t put(uint8_t* place, const uint8_t* bytes, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) place[i] = bytes[i];
+static uint32_t put(uint8_t* to, const uint8_t* bytes, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) to[i] = bytes[i];
   return count;
 }
 
 /* NOPs of different lengths; returns how many. */
-static uint32_t fill(uint8_t* place, uint32_t bytes, uint32_t bits, uint64_t* random) {
+static uint32_t fill(uint8_t* to, uint32_t bytes, uint32_t bits, uint64_t* random) {
   static const uint8_t nops[2][6][6] = {{{0x90},
                                          {0x66, 0x90},
                                          {0x0f, 0x1f, 0x00},
@@ -42,42 +42,42 @@ static uint32_t fill(uint8_t* place, uint32_t bytes, uint32_t bits, uint64_t* ra
   for (uint32_t done = 0; done < bytes; count++) {
     uint32_t length = 1 + below(random, 6);
     if (length > bytes - done) length = bytes - done;
-    done += put(place + done, nops[bits == 16][length - 1], length);
+    done += put(to + done, nops[bits == 16][length - 1], length);
   }
   return count;
 }
 
 /* The distance has 2 bytes in 16-bit code, 4 otherwise. */
-static void put_relative(uint8_t* place, const uint8_t* opcode, uint32_t opcode_bytes, uint32_t bits,
+static void put_relative(uint8_t* to, const uint8_t* opcode, uint32_t opcode_bytes, uint32_t bits,
                          int32_t distance) {
-  uint32_t at = put(place, opcode, opcode_bytes);
+  uint32_t at = put(to, opcode, opcode_bytes);
   for (int shift = 0; shift < (bits == 16 ? 16 : 32); shift += 8)
-    place[at++] = (uint8_t)((uint32_t)distance >> shift);
+    to[at++] = (uint8_t)((uint32_t)distance >> shift);
 }
 
 /* The last instruction of a block, which ends where the next one begins. */
-static void put_end(uint8_t* place, const struct model_block* block, uint32_t number, uint32_t bits) {
+static void put_end(uint8_t* to, const struct model_block* block, uint32_t number, uint32_t bits) {
   static const uint8_t conditional[] = {0x0f, 0x85}, jump[] = {0xe9}, call[] = {0xe8};
   static const uint8_t ret[] = {0xc3}, jump_any[] = {0xff, 0xe0}, call_any[] = {0xff, 0xd0};
   int32_t distance = ((int32_t)block->target - (int32_t)number - 1) * PROGRAM_BLOCK_BYTES;
   switch (block->end) {
     case BLOCK_CONDITIONAL:
-      put_relative(place, conditional, 2, bits, distance);
+      put_relative(to, conditional, 2, bits, distance);
       break;
     case BLOCK_JUMP:
-      put_relative(place, jump, 1, bits, distance);
+      put_relative(to, jump, 1, bits, distance);
       break;
     case BLOCK_CALL:
-      put_relative(place, call, 1, bits, distance);
+      put_relative(to, call, 1, bits, distance);
       break;
     case BLOCK_RETURN:
-      put(place, ret, 1);
+      put(to, ret, 1);
       break;
     case BLOCK_JUMP_ANY:
-      put(place, jump_any, 2);
+      put(to, jump_any, 2);
       break;
     case BLOCK_CALL_ANY:
-      put(place, call_any, 2);
+      put(to, call_any, 2);
       break;
     default:
       break;
@@ -96,7 +96,7 @@ static enum block_end random_end(uint64_t* random) {
 static void make_block(uint32_t program, uint32_t number, uint64_t base, uint32_t bits, uint64_t* random) {
   static const uint32_t end_bytes[2][7] = {{0, 6, 5, 5, 1, 2, 2}, {0, 4, 3, 3, 1, 2, 2}};
   struct model_block* block = &random_blocks[program][number];
-  uint8_t* place = code[program] + number * PROGRAM_BLOCK_BYTES;
+  uint8_t* to = code[program] + number * PROGRAM_BLOCK_BYTES;
   *block = (struct model_block){.ip = base + number * PROGRAM_BLOCK_BYTES, .is_entry = 1};
   block->after = (number + 1) % PROGRAM_BLOCKS;
   block->end = number + 1 == PROGRAM_BLOCKS ? BLOCK_JUMP : random_end(random);
@@ -105,8 +105,8 @@ static void make_block(uint32_t program, uint32_t number, uint64_t base, uint32_
   if (block->target == number + 1) block->target = 0;
   uint32_t filled = PROGRAM_BLOCK_BYTES - end_bytes[bits == 16][block->end];
   block->end_ip = block->ip + filled;
-  block->instructions = fill(place, filled, bits, random) + (block->end != BLOCK_FALLS);
-  put_end(place + filled, block, number, bits);
+  block->instructions = fill(to, filled, bits, random) + (block->end != BLOCK_FALLS);
+  put_end(to + filled, block, number, bits);
 }
 
 static void make_program(uint32_t number, uint64_t base, uint32_t bits, uint64_t random) {

@@ -30,28 +30,28 @@ static void fail_test(const char* why) {
 PVOID NTAPI ExAllocatePoolWithTag(POOL_TYPE type, SIZE_T bytes, ULONG tag) {
   UNREFERENCED_PARAMETER(type);
   if (shim_allocation_fails()) return NULL;
-  uint64_t* place = malloc(bytes + 16);
-  if (place == NULL) return NULL;
-  place[0] = tag;
-  memset(place + 2, 0xa5, bytes);
-  return place + 2;
+  uint64_t* block = malloc(bytes + 16);
+  if (block == NULL) return NULL;
+  block[0] = tag;
+  memset(block + 2, 0xa5, bytes);
+  return block + 2;
 }
 
-void NTAPI ExFreePoolWithTag(PVOID place, ULONG tag) {
-  uint64_t* begin = (uint64_t*)place - 2;
+void NTAPI ExFreePoolWithTag(PVOID block, ULONG tag) {
+  uint64_t* begin = (uint64_t*)block - 2;
   if (tag != 0 && begin[0] != tag) fail_test("ExFreePoolWithTag(): another tag\n");
   free(begin);
 }
 
-void NTAPI ExFreePool(PVOID place) { ExFreePoolWithTag(place, 0); }
+void NTAPI ExFreePool(PVOID block) { ExFreePoolWithTag(block, 0); }
 
-PMDL NTAPI IoAllocateMdl(PVOID place, ULONG bytes, BOOLEAN secondary, BOOLEAN charge, PIRP irp) {
+PMDL NTAPI IoAllocateMdl(PVOID block, ULONG bytes, BOOLEAN secondary, BOOLEAN charge, PIRP irp) {
   UNREFERENCED_PARAMETER(secondary);
   UNREFERENCED_PARAMETER(charge);
   UNREFERENCED_PARAMETER(irp);
   PMDL mdl = calloc(1, sizeof(*mdl) + sizeof(PFN_NUMBER) * (bytes / PAGE_SIZE + 2));
-  mdl->StartVa = PAGE_ALIGN(place);
-  mdl->ByteOffset = BYTE_OFFSET(place);
+  mdl->StartVa = PAGE_ALIGN(block);
+  mdl->ByteOffset = BYTE_OFFSET(block);
   mdl->ByteCount = bytes;
   return mdl;
 }
@@ -265,7 +265,7 @@ NTSTATUS NTAPI RtlSetDaclSecurityDescriptor(PSECURITY_DESCRIPTOR descriptor, BOO
   return present && acl->AceCount == 2 ? STATUS_SUCCESS : STATUS_INVALID_ACL;
 }
 
-/* What a shim falls back on; none of Wine's is here. */
+/* Functions that a shim falls back on; there are none of Wine's. */
 PVOID NTAPI MmGetSystemRoutineAddress(PUNICODE_STRING name) {
   static const char known[] = "ZwQuerySystemInformation";
   USHORT same = 0;

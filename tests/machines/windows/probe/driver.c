@@ -24,9 +24,9 @@ static PVOID find(const char* name) {
   UNICODE_STRING wide;
   RtlInitAnsiString(&narrow, name);
   if (!NT_SUCCESS(RtlAnsiStringToUnicodeString(&wide, &narrow, TRUE))) return NULL;
-  PVOID place = MmGetSystemRoutineAddress(&wide);
+  PVOID routine = MmGetSystemRoutineAddress(&wide);
   RtlFreeUnicodeString(&wide);
-  return place;
+  return routine;
 }
 
 static ULONG presence_of(const char* name) {

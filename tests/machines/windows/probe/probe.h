@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the probe driver is asked. */
+/* Requests to the probe driver. */
 #ifndef PTKIT_TESTS_WINDOWS_PROBE_H
 #define PTKIT_TESTS_WINDOWS_PROBE_H
 

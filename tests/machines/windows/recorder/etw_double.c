@@ -4,7 +4,7 @@
  * events of the file PTKIT_TEST_EVENTS, which grows while the recorder runs.
  *
  *   PTKIT_TEST_START_ERROR   the error of StartTraceW()
- *   PTKIT_TEST_CLOCK         the clock that a session says it has, in place of the one that was asked for
+ *   PTKIT_TEST_CLOCK         the clock that a session says it has, instead of the one that was asked for
  *   PTKIT_TEST_ENDS          delivery ends at once; then there is this file
  *   PTKIT_TEST_ORPHAN        the name of a session that is there already; a file of its name means it was
  * stopped
@@ -162,7 +162,7 @@ static void deliver(const struct event* event) {
 /* The traced program opens the file for appending: whole events stand there. */
 ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME from, LPFILETIME to) {
   struct event event;
-  long place = 0;
+  long offset = 0;
   const char* ends = getenv("PTKIT_TEST_ENDS");
   (void)from;
   (void)to;
@@ -170,8 +170,8 @@ ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME from, LP
   for (bool last = false; !last;) {
     last = !is_running || ends != NULL;
     FILE* file = fopen(getenv("PTKIT_TEST_EVENTS"), "rb");
-    if (file != NULL && fseek(file, place, SEEK_SET) == 0)
-      for (; fread(&event, sizeof(event), 1, file) == 1; place += (long)sizeof(event)) deliver(&event);
+    if (file != NULL && fseek(file, offset, SEEK_SET) == 0)
+      for (; fread(&event, sizeof(event), 1, file) == 1; offset += (long)sizeof(event)) deliver(&event);
     if (file != NULL) fclose(file);
     if (!last) Sleep(20);
   }

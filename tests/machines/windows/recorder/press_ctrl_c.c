@@ -49,7 +49,7 @@ static BOOL WINAPI ignore(DWORD event) {
   return TRUE;
 }
 
-/* What it prints goes to files, not to the console. */
+/* Its output goes to files, not to the console. */
 static HANDLE inherited(DWORD which) {
   HANDLE copy = NULL;
   DuplicateHandle(GetCurrentProcess(), GetStdHandle(which), GetCurrentProcess(), &copy, 0, TRUE,

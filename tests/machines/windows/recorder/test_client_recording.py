@@ -30,12 +30,12 @@ def branch_targets(folder: Path, cpu: int) -> list[int | None]:
         targets.setdefault(stay.thread, []).extend(entry & IP for entry in stay.entries)
     for blocks in targets.values():
         blocks.append(None)
-    place = dict.fromkeys(targets, 0)
+    next_target = dict.fromkeys(targets, 0)
     found = []
     for stay in stays(folder):
         for entry in stay.entries:
-            place[stay.thread] += 1
-            after = targets[stay.thread][place[stay.thread]]
+            next_target[stay.thread] += 1
+            after = targets[stay.thread][next_target[stay.thread]]
             if stay.cpu == cpu and entry & BRANCH:
                 assert entry & STORED
                 found.append(after)

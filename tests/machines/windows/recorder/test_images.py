@@ -1,4 +1,4 @@
-"""Images that are mapped late, or unloaded, or take another one's place."""
+"""Images that are mapped late, or unloaded, or are mapped at another one's addresses."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def check_replaced(trace: ptkit.Trace, folder: Path) -> None:
         assert len(both) == 1600
 
 
-def test_a_dll_takes_the_place_of_another_one(with_events: Recorder) -> None:
+def test_a_dll_at_the_address_of_another_one(with_events: Recorder) -> None:
     folder = with_events.record("replaced", replaced(with_events))
     check_replaced(ptkit.open(folder / "trace.ptk"), folder)
 
 
-def test_a_dll_takes_the_place_of_another_one_without_etw(recorder: Recorder) -> None:
+def test_a_dll_at_the_address_of_another_one_without_etw(recorder: Recorder) -> None:
     folder = recorder.record("replaced-without", replaced(recorder))
     check_replaced(opened(folder), folder)
 

@@ -165,7 +165,7 @@ static int path_in(const struct play* play, const char* line, char path[MOST_LIN
   return 0;
 }
 
-/* What was executed before stands in the files. */
+/* The files have the instructions that were executed before. */
 static int do_mark(struct play* play, const char* line) {
   char path[MOST_LINE];
   char number[16];

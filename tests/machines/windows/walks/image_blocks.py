@@ -55,7 +55,7 @@ class Image:
 
     def save(self, path: Path) -> None:
         """As walk.c reads it: base, size, and struct model_block for each block."""
-        number = {rva: place for place, rva in enumerate(self.blocks)}
+        number = {rva: index for index, rva in enumerate(self.blocks)}
         entries = {begin for begin, _ in self.functions}
         rows = [struct.pack("<QQ", self.base, self.size)]
         for block in self.blocks.values():
@@ -67,8 +67,8 @@ class Image:
     def name(self, file: str, ip: int) -> str:
         """As a file without symbols has it: the function of .pdata, or the file, and the distance."""
         rva = ip - self.base
-        place = bisect_right(self.functions, (rva, NONE)) - 1
-        begin, end = self.functions[place] if place >= 0 else (0, 0)
+        index = bisect_right(self.functions, (rva, NONE)) - 1
+        begin, end = self.functions[index] if index >= 0 else (0, 0)
         if begin <= rva < end:
             return f"sub_{begin:X}" + (f"+{rva - begin:#x}" if rva > begin else "")
         return f"[{file}]+{rva:#x}"
@@ -99,9 +99,9 @@ def _objdump(option: str, path: Path) -> str:
 
 def _instructions(path: Path, linked: int) -> dict[int, Instruction]:
     lines = re.findall(r"^\s+([0-9a-f]+):\t(.+)$", _objdump("-d", path), re.MULTILINE)
-    places = [int(place, 16) - linked for place, _ in lines]
+    addresses = [int(address, 16) - linked for address, _ in lines]
     found = {}
-    for ip, following, (_, text) in zip(places, places[1:], lines, strict=False):
+    for ip, following, (_, text) in zip(addresses, addresses[1:], lines, strict=False):
         found[ip] = _instruction(ip, following, text, linked)
     return found
 

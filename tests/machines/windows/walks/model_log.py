@@ -1,4 +1,4 @@
-"""What the model says that its threads executed, and the code of its programs."""
+"""The model's log of its threads' execution, and the code of its programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 @dataclass(frozen=True)
 class Stay:
-    """What a thread executed before another one did: entries of the log, one for each block."""
+    """Execution of a thread until another one runs: entries of the log, one for each block."""
 
     thread: int
     client: int  # the thread of walk.c, as the driver sees it; 0: not one alone

@@ -1,4 +1,4 @@
-"""Branch Trace Store of a program and of a kernel driver as a table: from, to, thread, places in modules.
+"""Branch Trace Store of a program and of a kernel driver as a table: from, to, thread, offsets in modules.
 
 Threads of the model execute a program's code and that of ptkit.sys in turns. Each of their taken branches has
 to be a row of the table, in order.
@@ -49,11 +49,11 @@ def executed(log: list[Stay]) -> Iterator[Row]:
     """Taken branches of all threads, in order."""
     for stay in log:
         ips = addresses(stay.entries).tolist()
-        for place, entry in enumerate(stay.entries):
+        for index, entry in enumerate(stay.entries):
             if not entry & BRANCH:
                 continue
             assert entry & STORED
-            yield Row(ips[place], ips[place + 1] if place + 1 < len(ips) else None, stay.client)
+            yield Row(ips[index], ips[index + 1] if index + 1 < len(ips) else None, stay.client)
 
 
 def without_marks(records: Array) -> tuple[Array, list[tuple[int, int | None, int | None]]]:
@@ -78,7 +78,7 @@ def without_marks(records: Array) -> tuple[Array, list[tuple[int, int | None, in
 
 @dataclass(frozen=True)
 class Stored:
-    """What was stored, and what was executed for it."""
+    """Stored branches, and the execution that they are of."""
 
     image: Image
     rows: list[Row]
@@ -127,7 +127,7 @@ def test_table_has_each_branch(stored: Stored) -> None:
     assert len(stored.rows) > BLOCKS // 2
 
 
-def test_table_has_places_in_modules(stored: Stored) -> None:
+def test_table_has_offsets_in_modules(stored: Stored) -> None:
     table = taken(stored)
     for end in ("from", "to"):
         ips = table[f"{end}_ip"]

@@ -56,7 +56,7 @@ class Traced:
 
 @dataclass
 class Packet:
-    """`text` is its line without the place that its IP has."""
+    """`text` is its line without the symbol of its IP."""
 
     offset: int
     text: str
@@ -114,14 +114,14 @@ class Walk:
         self._image = traced.image
         self._ips = [*traced.ips, last]
         self._traced = [*traced.traced, False]
-        self._place = 0  # of the block that is executed next
+        self._next = 0  # of the block that is executed next
 
     def lines(self) -> Iterator[str]:
         """Each packet, and the branches that it tells of."""
         in_psb, interrupted = False, None
         for packet in self._packets:
-            place = "" if packet.ip is None else self._with_ip(packet)
-            yield f"{packet.offset:016x}  {packet.text:<35}{place}".rstrip()
+            address = "" if packet.ip is None else self._with_ip(packet)
+            yield f"{packet.offset:016x}  {packet.text:<35}{address}".rstrip()
             kind = packet.text.split()[0]
             if kind == "tip.pge":
                 self._enter(packet)
@@ -135,7 +135,7 @@ class Walk:
                 yield from self._until(interrupted)
                 interrupted = None
             in_psb = kind == "psb" or (in_psb and kind != "psbend")
-        assert not any(self._traced[self._place :])
+        assert not any(self._traced[self._next :])
 
     def _name(self, ip: int) -> str:
         image = self._image
@@ -148,17 +148,17 @@ class Walk:
 
     def _enter(self, packet: Packet) -> None:
         """Code outside the image was executed meanwhile, and was not traced."""
-        while not self._traced[self._place]:
-            self._place += 1
-        assert self._ips[self._place] == packet.ip
+        while not self._traced[self._next]:
+            self._next += 1
+        assert self._ips[self._next] == packet.ip
 
     def _branches(self, taken: bool, ip: int | None) -> Iterator[str]:
         """Up to the branch that a TNT bit or an IP tells of."""
         while True:
-            assert self._traced[self._place]
+            assert self._traced[self._next]
             block = self._block()
-            following = self._ips[self._place + 1]
-            self._place += 1
+            following = self._ips[self._next + 1]
+            self._next += 1
             if block.end == blocks.FALLS:
                 assert following == BASE + block.after
                 continue
@@ -174,17 +174,17 @@ class Walk:
 
     def _until(self, ip: int) -> Iterator[str]:
         """Up to an address where tracing was interrupted."""
-        while self._ips[self._place] != ip:
+        while self._ips[self._next] != ip:
             block = self._block()
-            self._place += 1
+            self._next += 1
             if block.end in DIRECT:
-                yield self._branch(block, self._ips[self._place])
+                yield self._branch(block, self._ips[self._next])
             else:
                 assert block.end == blocks.FALLS
         yield f"{'':18}{'async':<13} {ip:016x} {self._name(ip)} > {'?' * 16}"
 
     def _block(self) -> Block:
-        return self._image.blocks[self._ips[self._place] - BASE]
+        return self._image.blocks[self._ips[self._next] - BASE]
 
     def _branch(self, block: Block, to: int) -> str:
         taken = to != BASE + block.after

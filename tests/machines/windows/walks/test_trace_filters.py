@@ -1,4 +1,4 @@
-"""What each filter of the trace unit suppresses, with the configurations that the driver makes of requests.
+"""Trace that each filter suppresses, with the configurations that the driver makes of requests.
 
 Threads of the model execute code of two processes, of the kernel, in real-address mode and in virtual-8086
 mode in turns. The table is that of docs/windows-tests.md.

@@ -81,7 +81,7 @@ static struct image* prepare_image(void* device, const char* name) {
   return &image;
 }
 
-/* The registers while it traces have the place of the module. */
+/* The registers while it traces have the addresses of the module. */
 static void check_range(void* session, const struct image* image) {
   struct model_registers registers = registers_of(session, CPU);
   CHECK_EQUAL(registers.ctl >> PT_CTL_ADDR0_CFG_SHIFT & 15, PT_ADDR_CFG_FILTER);

@@ -18,7 +18,7 @@ class Walker:
     wine: Wine | None
 
     def walk(self, *arguments: str) -> None:
-        """What walk.c describes."""
+        """Runs walk.c, which describes the arguments."""
         if self.wine is not None:
             self.wine.run(self.program, *arguments, seconds=120)
             return

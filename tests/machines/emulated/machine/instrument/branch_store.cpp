@@ -45,12 +45,12 @@ std::optional<bx_phy_address> BranchStore::physical(std::uint64_t address) {
 // Words are aligned, so in one page. What is not mapped would fault; a driver's mistake, and here ignored.
 std::uint64_t BranchStore::load(std::uint64_t address) {
   std::uint64_t value = 0;
-  if (const auto place = physical(address)) BX_MEM(0)->readPhysicalPage(&cpu_, *place, sizeof value, &value);
+  if (const auto found = physical(address)) BX_MEM(0)->readPhysicalPage(&cpu_, *found, sizeof value, &value);
   return value;
 }
 
 void BranchStore::store(std::uint64_t address, std::uint64_t value) {
-  if (const auto place = physical(address)) BX_MEM(0)->writePhysicalPage(&cpu_, *place, sizeof value, &value);
+  if (const auto found = physical(address)) BX_MEM(0)->writePhysicalPage(&cpu_, *found, sizeof value, &value);
 }
 
 }  // namespace ptkit::emulated

@@ -38,8 +38,8 @@ constexpr std::uint64_t kFixedMask = ((std::uint64_t{1} << Counters::kFixed) - 1
 
 // Bits of the global registers.
 constexpr std::uint64_t bit_of(unsigned counter) {
-  const unsigned place = counter < Counters::kGeneral ? counter : 32 + counter - Counters::kGeneral;
-  return std::uint64_t{1} << place;
+  const unsigned bit = counter < Counters::kGeneral ? counter : 32 + counter - Counters::kGeneral;
+  return std::uint64_t{1} << bit;
 }
 
 // Instructions retired, core cycles and reference cycles: one of them is all of them here.
@@ -153,9 +153,9 @@ int Counters::read_msr(unsigned index, std::uint64_t& read) {
 }
 
 int Counters::write_msr(unsigned index, std::uint64_t written) {
-  const auto store = [&](std::uint64_t& place, std::uint64_t allowed) {
+  const auto store = [&](std::uint64_t& target, std::uint64_t allowed) {
     if ((written & ~allowed) != 0) return 0;
-    place = written;
+    target = written;
     plan();
     return 1;
   };

@@ -1,4 +1,4 @@
-// What Bochs calls, for all processors.
+// Hooks that Bochs calls, for all processors.
 #include <cstdlib>
 #include <memory>
 #include <vector>

@@ -38,7 +38,7 @@ class HostPort {
     return Order::FAULT;
   }
 
-  // What the last order FAULT was about.
+  // The fault of the last order FAULT.
   [[nodiscard]] Fault fault() const { return fault_; }
 
  private:

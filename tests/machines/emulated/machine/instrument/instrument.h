@@ -1,4 +1,4 @@
-// What Bochs calls (it includes this file everywhere): hooks of the processor, answered by hooks.cpp. Most
+// Hooks that Bochs calls (it includes this file everywhere), answered by hooks.cpp. Most
 // are asked for only while a trace unit or the log of the truth is on.
 #pragma once
 

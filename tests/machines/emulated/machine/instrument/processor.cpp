@@ -57,7 +57,7 @@ void Processor::plant(Fault fault) {
   }
 }
 
-// What is added to the end of an address range.
+// The offset that is added to the end of an address range.
 std::uint64_t Processor::range_error(unsigned index) const {
   const bool ends_range = index > PT_MSR_RTIT_ADDR0_A && index <= kLastAddress && index % 2 == 1;
   return fault_ == Fault::FILTER && ends_range ? kTooFar : 0;
@@ -270,7 +270,7 @@ std::uint64_t Processor::read_physical(std::uint64_t address) {
   return value;
 }
 
-// The registers have the place of the first of these bytes.
+// The registers have the address of the first of these bytes.
 bool Processor::ends_region(std::size_t bytes) {
   std::uint64_t ctl = 0;
   std::uint64_t base = 0;

@@ -47,9 +47,9 @@ void TruthLog::code(unsigned cpu, std::uint64_t cr3, std::uint64_t address, std:
   const Key key{shared ? 0 : cr3, address & kPageMask};
   const std::size_t offset = address & ~kPageMask;
   const std::size_t size = std::min(bytes, sizeof(Page) - offset);
-  const auto [place, fresh] = pages_.try_emplace(key);
-  if (!fresh && std::memcmp(place->second.data() + offset, page + offset, size) == 0) return;
-  std::memcpy(place->second.data(), page, sizeof(Page));
+  const auto [entry, fresh] = pages_.try_emplace(key);
+  if (!fresh && std::memcmp(entry->second.data() + offset, page + offset, size) == 0) return;
+  std::memcpy(entry->second.data(), page, sizeof(Page));
   record(CODE, cpu, 0, 0, key.page);
   std::fwrite(page, sizeof(Page), 1, code_.get());
 }

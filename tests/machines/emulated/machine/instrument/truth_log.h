@@ -1,4 +1,4 @@
-// What the processors really executed: runs of instructions without a jump between them, who executed them,
+// The execution log: runs of instructions without a jump between them, CPU and context of each,
 // and the code as it was then. tests/machines/emulated/comparison/executed.py reads it.
 #pragma once
 

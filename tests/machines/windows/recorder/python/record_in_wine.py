@@ -79,7 +79,7 @@ def save_rows(bundle: str, file: Path) -> dict[str, Any]:
 
 
 def printed(command: list[str]) -> str:
-    """What a command of ptkit prints."""
+    """The output of a command of ptkit."""
     from ptkit.cli import main as ptkit_main
 
     output = io.StringIO()
