@@ -37,7 +37,7 @@ def test_clock_is_of_the_commit() -> None:
     assert all(2023 <= datetime.fromtimestamp(clock, timezone.utc).year < 2033 for clock in clocks)
 
 
-def test_none_begins_too_late() -> None:
+def test_modules_after_the_limit_of_time_are_skipped() -> None:
     ran = subprocess.run(
         [
             sys.executable,

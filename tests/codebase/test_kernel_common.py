@@ -32,7 +32,7 @@ enum { false, true };
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_it_compiles_as_a_kernel_does(compiler: str, tmp_path: Path) -> None:
+def test_common_code_compiles_with_options_of_a_kernel(compiler: str, tmp_path: Path) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is missing")
     (tmp_path / "linux").mkdir()
@@ -53,7 +53,7 @@ def test_it_compiles_as_a_kernel_does(compiler: str, tmp_path: Path) -> None:
         assert all(name.startswith("pt_") for name in foreign), foreign
 
 
-def test_it_includes_only_its_own_headers() -> None:
+def test_common_code_includes_only_its_own_headers() -> None:
     allowed = {"linux/types.h", "stdbool.h", "stddef.h", "stdint.h", "ptkit/rtit_regs.h", "ptkit/ptkit_abi.h"}
     allowed |= {path.name for path in COMMON.glob("*.[hd]*")}
     for path in COMMON.glob("*.[ch]"):

@@ -27,18 +27,18 @@ def lines(*command: str | Path) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
-def test_it_needs_only_the_c_library() -> None:
+def test_plugin_needs_only_the_c_library() -> None:
     needed = {words[-1].strip("[]") for words in lines("readelf", "-dW", PLUGIN) if "(NEEDED)" in words}
     assert needed <= C_LIBRARY
 
 
-def test_what_is_undefined_comes_from_the_c_library_or_qemu() -> None:
+def test_undefined_symbols_of_the_plugin_come_from_the_c_library_or_qemu() -> None:
     undefined = [words[-1] for words in lines("nm", "-D", PLUGIN) if words[-2] == "U"]
     assert undefined
     foreign = [name for name in undefined if not name.startswith("qemu_plugin_") and "@GLIBC_" not in name]
     assert foreign == []
 
 
-def test_it_exports_what_qemu_looks_for() -> None:
+def test_plugin_exports_the_symbols_that_qemu_looks_for() -> None:
     defined = {words[-1] for words in lines("nm", "-D", "--defined-only", PLUGIN)}
     assert {"qemu_plugin_install", "qemu_plugin_version"} <= defined

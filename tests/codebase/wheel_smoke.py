@@ -54,13 +54,13 @@ def mapped_libraries() -> set[Path]:
 
 
 class InstalledWheel(unittest.TestCase):
-    def test_it_is_not_the_source_tree(self) -> None:
+    def test_package_is_not_that_of_the_source_tree(self) -> None:
         for path in (PACKAGE, Path(_core.__file__).resolve()):
             assert path.is_relative_to(Path(sys.prefix).resolve()), path
             assert not path.is_relative_to(SOURCES / "python"), path
         assert importlib.metadata.version("ptkit") == ptkit.__version__
 
-    def test_its_libraries_are_its_own(self) -> None:
+    def test_libraries_are_those_of_the_wheel(self) -> None:
         libraries = mapped_libraries()
         found = {re.match(r"lib([A-Za-z]+)", path.name)[1] for path in libraries}
         wanted = {"Zydis", "elf", "zstd"} | ({"ipt"} if "libipt" in _core.engines() else set())

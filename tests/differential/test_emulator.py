@@ -219,7 +219,7 @@ def test_one_instruction_at_a_time(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["branches", "signals"])
-def test_forms(name: str, form: str, tmp_path: Path) -> None:
+def test_recordings_of_each_form_are_the_truth(name: str, form: str, tmp_path: Path) -> None:
     recording = record([build(name, tmp_path, "-static")], tmp_path, form)
     assert recording.exit_status == 0
     check_libipt(check(recording, tmp_path, form), recording)
@@ -338,8 +338,8 @@ def test_own_log_of_qemu_for_programs(
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [SOME[0], SOME[1], SOME[3]])
 @pytest.mark.parametrize("name", ["gzip", "static"])
-def test_the_short_way(name: str, form: str, tmp_path: Path) -> None:
-    """What a program that does the same every time executed, by the log of another run."""
+def test_logs_of_other_runs_are_those_of_repeatable_programs(name: str, form: str, tmp_path: Path) -> None:
+    """For a program that executes equal instructions in every run."""
     argv, _ = command(name, tmp_path, 5)
     (tmp_path / "other").mkdir()
     logged = record(argv, tmp_path / "other", "plain-psb1024k-untimed")

@@ -51,7 +51,7 @@ def signed(some: NDArray[Any], truth: NDArray[np.uint64]) -> NDArray[np.float64]
 
 
 @needs_perf
-def test_at_most_half_as_far_from_the_truth_as_perf(walk: tuple[str, TimedWalk]) -> None:
+def test_estimates_have_at_most_half_of_perfs_error(walk: tuple[str, TimedWalk]) -> None:
     name, truth = walk
     trace = opened(truth)
     branches = trace.branches(columns=COLUMNS)
@@ -72,7 +72,7 @@ def test_at_most_half_as_far_from_the_truth_as_perf(walk: tuple[str, TimedWalk])
     assert ours[1] * 2 <= theirs[1]
 
 
-def test_inside_and_never_back(walk: tuple[str, TimedWalk]) -> None:
+def test_estimates_are_in_their_intervals_and_never_go_back(walk: tuple[str, TimedWalk]) -> None:
     trace = opened(walk[1])
     for table in ("branches", "blocks", "instructions", "events"):
         rows = getattr(trace, table)(columns=COLUMNS[1:])
@@ -85,7 +85,7 @@ def test_inside_and_never_back(walk: tuple[str, TimedWalk]) -> None:
         assert len(np.unique(estimate)) > 2 * len(np.unique(low)) or table == "events"
 
 
-def test_the_same_for_every_way_to_read_it(walk: tuple[str, TimedWalk]) -> None:
+def test_estimates_do_not_depend_on_how_rows_are_read(walk: tuple[str, TimedWalk]) -> None:
     trace = opened(walk[1])
     for table in ("branches", "blocks"):
         whole = getattr(trace, table)(columns=["tsc_estimate"], threads=1)["tsc_estimate"]
@@ -127,7 +127,7 @@ def test_tables_agree_about_a_branch(walk: tuple[str, TimedWalk]) -> None:
     assert np.abs(distance).max() <= 1
 
 
-def test_other_forms(walk: tuple[str, TimedWalk], tmp_path: Path) -> None:
+def test_unknown_estimates_are_null_in_pandas_and_arrow(walk: tuple[str, TimedWalk], tmp_path: Path) -> None:
     trace = opened(walk[1])
     rows = trace.branches(columns=["tsc_estimate", "time_known"])
     with pytest.raises(ptkit.ColumnError, match="time_ns_estimate"):

@@ -161,7 +161,7 @@ def test_a_killed_thread_may_have_translated_what_another_one_enters(tmp_path: P
         qemu_log.read(tmp_path)
 
 
-def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_impossible_logs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(qemu_log.LogError, match="from 0x1001 to 0x2000"):
         read(tmp_path, BLOCK + entered(16, 0x1000) + HANDLER + entered(64, 0x2000))
     with pytest.raises(qemu_log.LogError, match="which block"):

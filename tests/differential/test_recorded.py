@@ -67,14 +67,14 @@ def check_times(trace: ptkit.Trace) -> None:
         assert (np.diff(tsc) >= 0).all()
 
 
-def test_true(tmp_path: Path) -> None:
+def test_program_true_is_recorded(tmp_path: Path) -> None:
     trace = check(*run(["true"], tmp_path, 0))
     check_times(trace)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["branches", "signals"])
-def test_forms(name: str, form: str, tmp_path: Path) -> None:
+def test_recordings_of_each_form_are_the_truth(name: str, form: str, tmp_path: Path) -> None:
     check(*run([build(name, tmp_path, "-static")], tmp_path, 0, **FORMS[form]))
 
 

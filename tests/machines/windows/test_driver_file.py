@@ -84,7 +84,7 @@ def shims() -> set[str]:
     return set(re.findall(r"^SHIM\((\w+)\);", text, re.MULTILINE))
 
 
-def test_it_imports_what_windows_10_and_11_export(shipped_driver: Path) -> None:
+def test_driver_imports_functions_of_windows_10_and_11_alone(shipped_driver: Path) -> None:
     imported = imports_of(shipped_driver)
     assert set(imported) == set(IMAGES)
     for image, names in imported.items():
@@ -92,7 +92,7 @@ def test_it_imports_what_windows_10_and_11_export(shipped_driver: Path) -> None:
     assert set(UNDOCUMENTED) <= imported["ntoskrnl.exe"]
 
 
-def test_it_has_nothing_of_the_tests(shipped_driver: Path, model_driver: Path) -> None:
+def test_shipped_driver_has_no_symbols_of_tests(shipped_driver: Path, model_driver: Path) -> None:
     symbols = symbols_of(shipped_driver)
     assert "DriverEntry" in symbols
     assert [symbol for symbol in symbols if OF_TESTS.search(symbol)] == []
@@ -109,14 +109,14 @@ def test_documentation_lists_each_shim() -> None:
     assert rows == shims()
 
 
-def test_it_is_a_driver_for_windows_10(image: Image) -> None:
+def test_header_is_that_of_a_driver_for_windows_10(image: Image) -> None:
     assert image.field(68, 2) == NATIVE
     assert (image.field(48, 2), image.field(50, 2)) == (10, 0)
     wanted = HIGH_ENTROPY_VA | DYNAMIC_BASE | NX_COMPAT
     assert image.field(70, 2) & wanted == wanted
 
 
-def test_its_checksum_is_right(image: Image) -> None:
+def test_checksum_of_the_driver_is_right(image: Image) -> None:
     assert image.field(64, 4) == checksum(image)
 
 
@@ -128,6 +128,6 @@ def test_memory_integrity_accepts_its_sections(image: Image) -> None:
         assert not (characteristics & EXECUTABLE and characteristics & WRITABLE), name
 
 
-def test_it_has_a_version(image: Image) -> None:
+def test_driver_has_a_version(image: Image) -> None:
     assert ".rsrc" in image.sections()
     assert "OriginalFilename".encode("utf-16-le") in image.bytes

@@ -50,7 +50,7 @@ def test_exit_status_says_that_nothing_was_tested(tmp_path: Path, capsys: pytest
     assert str(tmp_path) not in path.read_text()
 
 
-def test_again_until_the_time_is_over(
+def test_rounds_repeat_until_the_time_is_over(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = count()  # the first is the beginning, and each check takes two

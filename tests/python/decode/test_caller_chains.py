@@ -83,7 +83,7 @@ def test_few_functions_of_a_chain_count(most: int, functions: int) -> None:
 
 @pytest.mark.parametrize("functions", [1, 2, 3])
 @pytest.mark.parametrize("rows", [5, 100, 400])
-def test_what_ancestors_share(rows: int, functions: int) -> None:
+def test_most_shared_callers_are_those_of_compared_chains(rows: int, functions: int) -> None:
     parents, labels = random_tree(7 * rows + functions, rows, functions)
     chains = Chains(np.array(parents), np.array(labels), rows + 1)
     ends = [row + 1 for row in range(rows)]

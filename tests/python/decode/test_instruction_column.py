@@ -52,7 +52,9 @@ def test_instruction_column_is_on_demand(loop_trace: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ["ptkit", "simple", "libipt"])
-def test_it_counts_the_instructions_before(open_trace: Any, loop: Any, stream: Any, engine: str) -> None:
+def test_instruction_column_counts_earlier_instructions(
+    open_trace: Any, loop: Any, stream: Any, engine: str
+) -> None:
     if engine not in ptkit._core.engines():
         pytest.skip(f"no engine {engine} in this build")
     trace = open_trace(stream, images=loop.images(), engine=engine)

@@ -77,7 +77,7 @@ def test_recordings_are_what_was_executed(run: Run, truth: Truth, name: str, cpu
     assert_same(found, executed)
 
 
-def test_nothing_complained(run: Run) -> None:
+def test_the_kernel_does_not_complain(run: Run) -> None:
     _, _, since = run.files["dmesg"].partition(b"ptkit: ABI ")
     assert since
     for complaint in (b"WARNING:", b"BUG:", b"Oops", b"unchecked MSR", b"unknown reason"):

@@ -249,8 +249,8 @@ def test_all_of_their_user_code_is_traced_and_no_other(recording: Recording) -> 
 
 
 @each([words for words in RECORDINGS if words[0] != "task" and words[1] == "both"])
-def test_nobody_else_comes_behind_them(recording: Recording) -> None:
-    """A stretch begins with how the kernel comes from somebody else; one that exits has lost its tables."""
+def test_no_code_of_other_tasks_follows_a_stretch(recording: Recording) -> None:
+    """A stretch begins in the kernel, at the switch from another task; a task that exits lost its tables."""
     for executed in recording.executed:
         mask, changes = traced(executed, recording.code)
         theirs = recording.of_followed(executed)

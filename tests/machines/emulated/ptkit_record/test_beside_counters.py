@@ -116,7 +116,7 @@ def test_samples_and_trace_interrupt(recorded: Recorded, machine: Machine) -> No
         assert 100 < taken <= end[cpu] - begin[cpu]
 
 
-def test_everything_beside_samples(recorded: Recorded) -> None:
+def test_code_beside_samples_is_traced_whole(recorded: Recorded) -> None:
     trace = recorded.trace(WHOLE)
     report = recorded.report(WHOLE)
     assert report["exit_status"] == 0
@@ -166,7 +166,7 @@ def test_interrupts_that_perf_took_are_noticed(recorded: Recorded) -> None:
     assert 0 < waits.max() < LONGEST_LOSS
 
 
-def test_what_is_lost_beside_samples_is_told(recorded: Recorded) -> None:
+def test_losses_beside_samples_are_gaps(recorded: Recorded) -> None:
     """The unit waits for room, also in NMIs of perf, which then acknowledge its interrupt."""
     trace = recorded.trace(FULL)
     (stream,) = trace.streams

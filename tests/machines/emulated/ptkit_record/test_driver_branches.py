@@ -141,7 +141,7 @@ def test_thread_that_begins_later_is_a_stream(recorded: Recorded) -> None:
     assert np.array_equal(np.sort(both), np.sort(recorded.executed(LATE).ip))
 
 
-def test_doctor_says_what_there_is(recorded: Recorded) -> None:
+def test_doctor_lists_branch_trace_store(recorded: Recorded) -> None:
     report = json.loads(recorded.run.files["doctor"])
     driver = next(found for found in report["backends"] if found["name"] == "driver")
     assert [(other["records"], other["available"]) for other in driver["others"]] == [("bts", True)]

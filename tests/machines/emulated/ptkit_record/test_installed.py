@@ -41,7 +41,7 @@ def run(machine: Machine, run_folder: Path) -> Run:
     return run
 
 
-def test_it_is_installed(run: Run) -> None:
+def test_package_is_installed_with_its_version(run: Run) -> None:
     path, version = run.files["where"].decode().split()
     assert path.startswith("/usr/local/lib/python3")
     assert version == ptkit.__version__
@@ -74,7 +74,7 @@ def opened(run: Run, name: str, folder: Path) -> ptkit.Trace:
         return ptkit.open(bundle)
 
 
-def test_a_bundle_comes_out(run: Run, tmp_path: Path) -> None:
+def test_record_writes_a_bundle(run: Run, tmp_path: Path) -> None:
     trace = opened(run, "true.ptk", tmp_path)
     assert len(trace.errors) == 0, trace.errors
     assert of_code(trace.info.warnings, "FILES_NOT_PARSED") == []

@@ -47,7 +47,7 @@ def recorded(machine: Machine, run_folder: Path, programs: dict[str, Path]) -> R
 
 
 @pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)
-def test_everything_that_is_hard_to_follow(recorded: Recorded, recording: Recording) -> None:
+def test_all_processes_are_decoded_to_what_was_executed(recorded: Recorded, recording: Recording) -> None:
     trace = recorded.trace(recording)
     assert {stream.cpu for stream in trace.streams} == {0, 1}
     for number, stream in enumerate(trace.streams):
@@ -55,7 +55,7 @@ def test_everything_that_is_hard_to_follow(recorded: Recorded, recording: Record
 
 
 @pytest.mark.parametrize("recording", KERNEL, ids=lambda recording: recording.name)
-def test_whose_kernel_code_it_is(recorded: Recorded, recording: Recording) -> None:
+def test_kernel_code_belongs_to_the_process_that_runs(recorded: Recorded, recording: Recording) -> None:
     trace = recorded.trace(recording)
     cpus = [
         on_cpu(trace, number, recorded.of_stream(recording, stream))

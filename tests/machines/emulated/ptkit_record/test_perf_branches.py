@@ -79,7 +79,7 @@ def test_threads_are_told_apart(recorded: Recorded) -> None:
     assert sorted(tids) == [1, 4]  # the child, and the program with three more threads
 
 
-def test_doctor_says_what_there_is(recorded: Recorded) -> None:
+def test_doctor_lists_branch_records(recorded: Recorded) -> None:
     """Linux takes it for granted that the processor has branch stacks (check_msr() of its driver)."""
     report = json.loads(recorded.run.files["doctor"])
     perf = next(found for found in report["backends"] if found["name"] == "perf")

@@ -82,7 +82,7 @@ def test_a_module_by_address_range(run: Run, bundle: Path) -> None:
     assert len(found) > 20 * 5
 
 
-def test_its_log(run: Run, bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_packets_of_a_module_have_names(run: Run, bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["packets", "--branches", "--no-pad", str(bundle)]) == 0
     lines = capsys.readouterr().out.splitlines()
     begin = next(i for i, line in enumerate(lines) if "tip.pge" in line)

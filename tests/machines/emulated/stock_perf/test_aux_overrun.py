@@ -31,13 +31,13 @@ def reports(machine: Machine, run_folder: Path) -> dict[int, list[int]]:
     return dict(zip((ENOUGH, LITTLE), lines, strict=True))
 
 
-def test_linux_stops_at_the_end_of_the_room(reports: dict[int, list[int]]) -> None:
+def test_linux_stops_at_the_end_of_free_space(reports: dict[int, list[int]]) -> None:
     tail, before, behind, flags = reports[ENOUGH]
     assert before < behind <= tail + AUX_BYTES
     assert flags & TRUNCATED
 
 
-def test_linux_overwrites_what_was_not_read_in_too_little_room(reports: dict[int, list[int]]) -> None:
+def test_linux_overwrites_unread_trace_where_too_little_is_free(reports: dict[int, list[int]]) -> None:
     tail, before, behind, flags = reports[LITTLE]
     assert before < tail + AUX_BYTES
     # A mistake of Linux, not of the trace unit: it puts the STOP marker behind the writer, so a lap away.

@@ -97,7 +97,7 @@ def test_libraries_lay_where_others_had_been(recorded: Recorded) -> None:
 
 
 @pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)
-def test_everything_that_is_hard_to_follow(recorded: Recorded, recording: Recording) -> None:
+def test_all_processes_are_decoded_to_what_was_executed(recorded: Recorded, recording: Recording) -> None:
     executed = [recorded.executed(recording, cpu) for cpu in range(2)]
     executed = [one for one in executed if len(one.ip) > 0]
     assert assert_all_agree(recorded, recording, executed) > 250_000

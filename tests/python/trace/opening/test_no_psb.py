@@ -46,7 +46,7 @@ def test_tables_of_a_region(packets: Any, open_trace: Any, engine: str) -> None:
     assert trace.functions()["count"].sum() > 0
 
 
-def test_it_is_not_the_default(packets: Any, open_trace: Any) -> None:
+def test_streams_without_a_psb_have_no_rows_by_default(packets: Any, open_trace: Any) -> None:
     trace = open_trace(_region(packets), images=_CODE)
     assert len(trace.branches()) == 0
     assert trace.errors.named("code") == ["NO_SYNC"]
