@@ -12,7 +12,7 @@ from doc_blocks import PAGES, ROOT, Block, blocks_of
 BLOCKS = [block for page in PAGES for block in blocks_of(page) if block.language == "c"]
 PROGRAMS = [block for block in BLOCKS if "int main(" in block.text]
 FRAGMENTS = [block for block in BLOCKS if block not in PROGRAMS]
-# What a fragment of a fuzzer leaves out.
+# Declarations that a fragment of a fuzzer leaves out.
 FUZZER = """
 #include <ptkit.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-"""What drivers compile needs no C library, no wide registers and no headers but its own."""
+"""Code that drivers compile needs no C library, no wide registers and no headers but its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WARNINGS = (
     "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wmissing-prototypes -Wundef -Werror"
 )
 
-# What stands in for the kernel's own header of types.
+# A substitute for the kernel's own header of types.
 KERNEL_TYPES = """
 #pragma once
 typedef _Bool bool;

@@ -82,7 +82,7 @@ def test_target_installs_what_it_runs(target: str, tmp_path: Path) -> None:
             assert PACKAGES[program] in installed, program
 
 
-# What clang's sanitizers need is a package of its own.
+# The libraries of clang's sanitizers are a package of their own.
 def test_clang_comes_with_its_sanitizers() -> None:
     for name in ("lint", "wine"):
         assert {"clang", "libclang-rt-dev"} <= groups()[name], name

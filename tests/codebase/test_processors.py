@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PTKIT_BUILD", ROOT / "build" / "test"))
 # AMD, leaves up to 0DH, with AVX2; Intel, leaves up to 0BH, without AVX; the same with leaf 14H, of zeros.
 PROCESSORS = ["EPYC", "Nehalem", "Nehalem,level=0x15"]
-# What they have in common: the processor's leaves, instruction sets, and kernels chosen by them.
+# Facts that they share: the processor's leaves, instruction sets, and kernels chosen by them.
 PROGRAMS = {"test_trace_unit": "*", "test_base": "Isa.*", "test_packet": "*Counts.OfEveryTruncation*"}
 PYTHON = [
     "tests/python/selftest/test_selftest_session.py",
@@ -32,7 +32,7 @@ pytestmark = [
 
 
 def run(processor: str, *command: str | Path) -> str:
-    """What a program prints, which has to end with 0."""
+    """The output of a program, which has to end with 0."""
     done = subprocess.run(
         [str(QEMU), "-cpu", processor, *map(str, command)],
         capture_output=True, text=True, cwd=ROOT, check=False,

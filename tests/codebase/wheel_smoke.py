@@ -1,4 +1,4 @@
-"""What an installed wheel must do, with nothing but its own libraries (python -I wheel_smoke.py).
+"""Checks of an installed wheel, with nothing but its own libraries (python -I wheel_smoke.py).
 
 It needs no test runner, for only the wheel and what it depends on are installed where it runs.
 """

@@ -26,7 +26,7 @@ CORPUS = Path(os.environ.get("PTKIT_CORPUS", Path(__file__).parents[2].parent / 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a trace holds."""
+    """Figures of a trace."""
 
     instructions: int
     branches: int

@@ -48,7 +48,7 @@ def counts(frames: Frames, code: Code) -> Counter[str]:
 
 
 def said(text: str) -> dict[str, int]:
-    """What the program counted: names and numbers."""
+    """Counts of the program: names and numbers."""
     return {name: int(number) for name, number in re.findall(r"(\w+) (\d+)", text)}
 
 
@@ -78,7 +78,7 @@ COUNTED: list[tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]]] = [
 ]
 
 
-# What programs print beside numbers of frames.
+# Output of programs beside numbers of frames.
 NOT_FRAMES = {"plain", "left", "children", "status"}
 
 

@@ -309,7 +309,7 @@ def test_programs(name: str, form: str, tmp_path: Path) -> None:
 def test_true_times_with_cyc(
     name: str, form: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """What benchmarks/slowdown runs, but less of it: every logged time lies in the interval of its branch."""
+    """A part of benchmarks/slowdown: every logged time lies in the interval of its branch."""
     argv, status = command(name, tmp_path)
     recording = record(argv, tmp_path, form)
     assert recording.exit_status == status

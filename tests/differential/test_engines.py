@@ -19,7 +19,7 @@ def _libipt() -> None:
 
 
 def tables(name: str, table: str, columns: list[str]) -> tuple[Table, Table]:
-    """The same table by both engines."""
+    """A table by both engines."""
     ours, theirs = (
         getattr(open_trace(name, engine=engine, resync="psb"), table)(columns=columns)
         for engine in ("ptkit", "libipt")

@@ -80,7 +80,7 @@ def test_lines_are_gcovs(name: str, tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Counted:
-    """What callgrind says of a function."""
+    """callgrind's counts of a function."""
 
     calls: Counter[str]
     instructions: Counter[str]  # of the function alone

@@ -45,7 +45,7 @@ def recorded(program: Path, folder: Path) -> ptkit.Trace:
 
 
 def said(text: str) -> dict[str, int]:
-    """What the program counted: names and numbers."""
+    """Counts of the program: names and numbers."""
     return {name: int(number) for name, number in re.findall(r"(\w+) (\d+)", text)}
 
 

@@ -39,7 +39,7 @@ struct Case {
   }
 };
 
-// What the tool would print for this case: lines, each ended by '\n'. Blanks are folded before lines are
+// The tool's output for this case: lines, each ended by '\n'. Blanks are folded before lines are
 // compared.
 [[nodiscard]] std::string run_ptdump(const Case& test_case);
 [[nodiscard]] std::string run_ptxed(const Case& test_case);

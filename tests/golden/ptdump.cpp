@@ -50,7 +50,7 @@ std::string exec_mode_name(std::uint64_t width) {
   return width == 0 ? "unknown" : format("%" PRIu64 "-bit", width);
 }
 
-// What ptdump knows of the last IP: it does not take a PSB for a reset.
+// The last IP as ptdump knows it: it does not take a PSB for a reset.
 struct LastIp {
   std::uint64_t ip = 0;
   bool known = false;
@@ -138,7 +138,7 @@ class Dump {
     out_ += text + "\n";
   }
 
-  // What ptdump adds to some packets on request: the last IP, the execution mode.
+  // Text that ptdump adds to some packets on request: the last IP, the execution mode.
   std::string tracking(const Packet& packet) {
     if (packet.kind == PacketKind::MODE_EXEC && options_.exec_mode)
       return "em " + exec_mode_name(packet.payload);

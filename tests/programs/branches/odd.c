@@ -1,4 +1,4 @@
-/* What compilers seldom make: branches to the next instruction and to themselves, LOOP and JRCXZ of all kinds, jumps into the
+/* Branches that compilers seldom make: branches to the next instruction and to themselves, LOOP and JRCXZ of all kinds, jumps into the
    middle of an instruction, returns that match no call, calls whose return is thrown away, far more calls than a return stack holds,
    x87 and SSE loops, system calls one after the other, long straight code. Argument: how often. */
 #define _GNU_SOURCE

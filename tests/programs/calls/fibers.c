@@ -45,7 +45,7 @@ __asm__(".text\n.globl swap_stack\n.type swap_stack,@function\nswap_stack:\n" PU
         "mov %rsp,(%rdi)\n mov %rsi,%rsp\n" POP_ALL "ret\n.size swap_stack,.-swap_stack\n");
 #endif
 
-/* The same within the function that has this: it goes on behind it. */
+/* Switches stacks within the function that contains it, which continues after it. */
 #define SWAP_HERE(FROM, TO)                                                                                    \
   void** keep_ = (FROM);                                                                                       \
   void* take_ = (TO);                                                                                          \
