@@ -194,15 +194,15 @@ enum ptkit_place_flags {
 
 typedef struct ptkit_place {
   size_t size;      /* sizeof(ptkit_place) */
-  uint64_t address; /* as for the functions without a place: PTKIT_AS_LINKED, or where the code lies */
+  uint64_t address; /* as for the functions without a ptkit_place: PTKIT_AS_LINKED, or where the code lies */
   uint64_t cr3;     /* compared without PCID (11:0) and the bits above the address */
   uint32_t flags;   /* of enum ptkit_place_flags */
   uint32_t reserved[1];
 } ptkit_place;
 
-/* Since PTKIT_1.1. The same at a place. Code with a CR3 is seen while the buffer's PIP packets say this CR3,
-   and hides code without one there. So images of two processes may have the same addresses. The edges of
-   each process are counted apart. `place` NULL: an image as linked; code needs a place. */
+/* Since PTKIT_1.1. The same with a ptkit_place. Code with a CR3 is seen while the buffer's PIP packets say
+   this CR3, and hides code without one there. So images of two processes may have the same addresses. The
+   edges of each process are counted apart. `place` NULL: an image as linked; code needs one. */
 PTKIT_API int ptkit_coverage_add_image_at(ptkit_coverage* coverage, const char* path,
                                           const ptkit_place* place);
 PTKIT_API int ptkit_coverage_add_code_at(ptkit_coverage* coverage, const void* code, size_t size,

@@ -115,7 +115,7 @@ PT_TARGET_AVX512 void count_avx512(base::Bytes stream, CountRun& run, PacketCoun
       stream.size() < kLeastBytes ? 0 : std::min(stream.size() - kLeastBytes + 1, run.limit);
   std::uint64_t base = run.position;
   while (base < last) {
-    const std::uint64_t noted = base + place_of(entry);
+    const std::uint64_t noted = base + offset_of(entry);
     const std::uint64_t end = std::min(base + kNoteEvery, last);
     sums.seen = zero;
     bool stopped = false;
@@ -143,7 +143,7 @@ PT_TARGET_AVX512 void count_avx512(base::Bytes stream, CountRun& run, PacketCoun
       return;
     }
   }
-  run.position = base + place_of(entry);
+  run.position = base + offset_of(entry);
   store(sums, counts);
 }
 

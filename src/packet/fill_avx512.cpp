@@ -19,7 +19,7 @@ struct Chunk {
   std::size_t specials = 0;
   bool last_is_pad = false;
   bool stopped = false;  // before a packet for PacketDecoder
-  alignas(64) std::uint16_t place[kRows + 64];
+  alignas(64) std::uint16_t offset[kRows + 64];
   alignas(64) std::uint8_t code[kRows + 64];     // first byte, kSpecial or kPsbCode
   alignas(64) std::uint8_t bytes[kRows + 64];    // bytes of the raw payload
   alignas(64) std::uint8_t direct[kRows + 64];   // payload in the first byte
@@ -45,7 +45,7 @@ struct Chunk {
   return 64;
 }
 
-// First pass, from chunk.begin on. place[rows] is then the end of the last row, if that is no PAD.
+// First pass, from chunk.begin on. offset[rows] is then the end of the last row, if that is no PAD.
 PT_TARGET_AVX512 void find_rows(base::Bytes stream, bool skd007, std::size_t room, std::uint64_t limit,
                                 Chunk& chunk) noexcept {
   const BlockConstants with = block_constants(skd007);
@@ -69,8 +69,8 @@ PT_TARGET_AVX512 void find_rows(base::Bytes stream, bool skd007, std::size_t roo
     const std::uint64_t pads = _mm512_mask_testn_epi8_mask(inside, code, code);
     const std::uint64_t special = _mm512_mask_cmpeq_epi8_mask(inside, code, special_code);
     std::uint64_t rows = inside & ~(pads & (pads << 1 | pad_before));
-    const __m512i places = _mm512_maskz_compress_epi8(rows, starts);
-    put_places(places, base, chunk.place + count);
+    const __m512i offsets = _mm512_maskz_compress_epi8(rows, starts);
+    put_offsets(offsets, base, chunk.offset + count);
     _mm512_storeu_si512(chunk.code + count, _mm512_maskz_compress_epi8(rows, code));
     if (special != 0) [[unlikely]] {
       alignas(64) std::uint8_t lanes[64];
@@ -79,7 +79,7 @@ PT_TARGET_AVX512 void find_rows(base::Bytes stream, bool skd007, std::size_t roo
       if (kept != 64) {
         const std::uint64_t keep = (std::uint64_t{1} << kept) - 1;
         chunk.rows = count + static_cast<unsigned>(std::popcount(rows & keep));
-        chunk.place[chunk.rows] = static_cast<std::uint16_t>(base + lanes[kept]);
+        chunk.offset[chunk.rows] = static_cast<std::uint16_t>(base + lanes[kept]);
         if (kept != 0) pad_before = pads >> (kept - 1) & 1;
         chunk.last_is_pad = pad_before != 0;
         chunk.stopped = true;
@@ -90,7 +90,7 @@ PT_TARGET_AVX512 void find_rows(base::Bytes stream, bool skd007, std::size_t roo
     pad_before = pads >> (std::popcount(static_cast<std::uint64_t>(inside)) - 1) & 1;
   }
   chunk.rows = count;
-  chunk.place[count] = static_cast<std::uint16_t>(base + place_of(entry));
+  chunk.offset[count] = static_cast<std::uint16_t>(base + offset_of(entry));
   chunk.last_is_pad = pad_before != 0;
 }
 
@@ -144,17 +144,17 @@ PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, 
   const __m512i begin = _mm512_set1_epi64(static_cast<long long>(chunk.begin));
   const std::uint8_t* const after_code = stream + chunk.begin + 1;
   for (std::size_t row = 0; row < chunk.rows; row += 8) {
-    const __m256i place = widen_places(chunk.place + row);
-    const __m256i size = _mm256_sub_epi32(widen_places(chunk.place + row + 1), place);
+    const __m256i offset = widen_offsets(chunk.offset + row);
+    const __m256i size = _mm256_sub_epi32(widen_offsets(chunk.offset + row + 1), offset);
     if (columns.offset != nullptr) {
-      _mm512_storeu_si512(columns.offset + row, _mm512_add_epi64(begin, _mm512_cvtepu32_epi64(place)));
+      _mm512_storeu_si512(columns.offset + row, _mm512_add_epi64(begin, _mm512_cvtepu32_epi64(offset)));
     }
     if (columns.size != nullptr) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(columns.size + row), size);
     }
     if (columns.payload2 != nullptr) _mm512_storeu_si512(columns.payload2 + row, widen(chunk.second + row));
     const __m512i code = widen(chunk.code + row);
-    const __m512i raw = _mm512_i32gather_epi64(place, after_code, 1);
+    const __m512i raw = _mm512_i32gather_epi64(offset, after_code, 1);
     const __m512i bits = _mm512_slli_epi64(widen(chunk.bytes + row), 3);
     const __m512i read = _mm512_andnot_si512(_mm512_sllv_epi64(all, bits), raw);
     const __m512i renewed = widen(chunk.renewed + row);
@@ -187,7 +187,7 @@ PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, 
 
 // The last group of rows reads positions after them, which must be initialised.
 void pad_chunk(Chunk& chunk) noexcept {
-  std::fill_n(chunk.place + chunk.rows + 1, 8, chunk.place[chunk.rows]);
+  std::fill_n(chunk.offset + chunk.rows + 1, 8, chunk.offset[chunk.rows]);
 }
 
 // continues_psb() of a packet that is not special, by its code: TNT, TIP, TIP.PGE and TIP.PGD end a PSB+.
@@ -212,7 +212,7 @@ void put_specials(base::Bytes stream, const Chunk& chunk, const PacketColumns& c
   for (std::size_t i = 0; i < chunk.specials; ++i) {
     const std::uint32_t row = chunk.special[i];
     mark(row);
-    PacketDecoder decoder(stream, {.position = chunk.begin + chunk.place[row], .in_psb = in_psb});
+    PacketDecoder decoder(stream, {.position = chunk.begin + chunk.offset[row], .in_psb = in_psb});
     Packet packet;
     static_cast<void>(decoder.next(packet));
     columns.put(row, packet);
@@ -240,7 +240,7 @@ std::size_t fill_avx512(base::Bytes stream, DecoderState& state, bool skd007, co
     read_codes(chunk, here);
     put_cells(stream.data(), chunk, here, state.last_ip);
     put_specials(stream, chunk, here, state.in_psb);
-    state.position = chunk.begin + chunk.place[chunk.rows];
+    state.position = chunk.begin + chunk.offset[chunk.rows];
     rows += chunk.rows;
     if (chunk.stopped) break;
   }

@@ -89,15 +89,15 @@ PT_INLINE_AVX512 __m512i hot_bits(const Block& block, const HotConstants& with) 
 }
 
 // The position within the block that `entry` encodes.
-PT_INLINE_AVX512 unsigned place_of(__m512i entry) noexcept {
+PT_INLINE_AVX512 unsigned offset_of(__m512i entry) noexcept {
   return static_cast<unsigned>(_mm_cvtsi128_si32(_mm512_castsi512_si128(entry))) & 63;
 }
 
 // Stores the positions of the packets of a block that begins at `base`.
-PT_INLINE_AVX512 void put_places(__m512i places, std::size_t base, std::uint16_t* to) noexcept {
+PT_INLINE_AVX512 void put_offsets(__m512i offsets, std::size_t base, std::uint16_t* to) noexcept {
   const __m512i first = _mm512_set1_epi16(static_cast<short>(base));
-  const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
-  const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(places, 1));
+  const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(offsets));
+  const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(offsets, 1));
   _mm512_storeu_si512(to, _mm512_add_epi16(first, low));
   _mm512_storeu_si512(to + 32, _mm512_add_epi16(first, high));
 }
@@ -107,7 +107,7 @@ PT_INLINE_AVX512 __m512i widen(const std::uint8_t* eight) noexcept {
   return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(eight)));
 }
 
-PT_INLINE_AVX512 __m256i widen_places(const std::uint16_t* eight) noexcept {
+PT_INLINE_AVX512 __m256i widen_offsets(const std::uint16_t* eight) noexcept {
   return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight)));
 }
 

@@ -23,14 +23,14 @@ std::uint64_t find_psb(const trace::TraceBuffer& data, std::uint64_t from, std::
     known = std::min(known + kStepBytes, limit);
     data.forget_before(from);
     const base::Bytes bytes = data.part(from, known);
-    const std::uint64_t place = from + find_psb(bytes, 0);
-    if (known == limit) return place;
-    if (place == known) {
+    const std::uint64_t psb = from + find_psb(bytes, 0);
+    if (known == limit) return psb;
+    if (psb == known) {
       from = std::max(from, known - (kPsbBytes - 1));
-    } else if (known - place > kStepBytes || !continues(bytes, static_cast<std::size_t>(place - from))) {
-      return place;  // a longer run is no PSB, wherever it ends
+    } else if (known - psb > kStepBytes || !continues(bytes, static_cast<std::size_t>(psb - from))) {
+      return psb;  // a longer run is no PSB, wherever it ends
     } else {
-      from = std::max(from, place - std::min<std::uint64_t>(place, kPsbBytes - 1));  // all bytes of the run
+      from = std::max(from, psb - std::min<std::uint64_t>(psb, kPsbBytes - 1));  // all bytes of the run
     }
   }
   return limit;

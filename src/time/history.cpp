@@ -36,21 +36,21 @@ std::uint64_t add_ceil(std::uint64_t origin, double ticks) noexcept {
 }
 
 std::size_t History::search(std::uint64_t offset) const noexcept {
-  const Extent* const begin = place_.data();
+  const Extent* const begin = extent_.data();
   const Extent* const after = std::upper_bound(
-      begin, begin + size_, offset, [](std::uint64_t at, const Extent& place) { return at < place.first; });
+      begin, begin + size_, offset, [](std::uint64_t at, const Extent& extent) { return at < extent.first; });
   return static_cast<std::size_t>(after - begin) - 1;
 }
 
 void History::reserve(std::size_t extra) {
-  grow_to(place_, size_ + extra);
+  grow_to(extent_, size_ + extra);
   grow_to(low_, size_ + extra);
   grow_to(high_, size_ + extra);
   grow_to(info_, size_ + extra);
 }
 
-void History::push(const Extent& place, std::uint64_t low, std::uint64_t high, Info info) noexcept {
-  place_[size_] = place;
+void History::push(const Extent& extent, std::uint64_t low, std::uint64_t high, Info info) noexcept {
+  extent_[size_] = extent;
   low_[size_] = low;
   high_[size_] = high;
   info_[size_] = info;
@@ -58,17 +58,17 @@ void History::push(const Extent& place, std::uint64_t low, std::uint64_t high, I
 }
 
 void History::push(const TscMtcPoint& point, std::uint64_t origin) noexcept {
-  push(point.place, add_floor(origin, point.low), add_ceil(origin, point.high), {rank_of(point.source), 0});
+  push(point.extent, add_floor(origin, point.low), add_ceil(origin, point.high), {rank_of(point.source), 0});
 }
 
-void History::begin(const Extent& place, std::uint64_t time, std::uint64_t high) {
+void History::begin(const Extent& extent, std::uint64_t time, std::uint64_t high) {
   reserve(1);
-  push(place, time, high, {Rank::TSC, BACK});
+  push(extent, time, high, {Rank::TSC, BACK});
 }
 
 void History::begin(const Point& point) {
   reserve(1);
-  push(point.place, point.low, point.high, point.info);
+  push(point.extent, point.low, point.high, point.info);
 }
 
 void History::append(const Frame& frame, std::uint64_t origin, bool back) {
@@ -76,7 +76,7 @@ void History::append(const Frame& frame, std::uint64_t origin, bool back) {
   for (std::size_t k = 0; k < frame.tsc_mtc_points.size(); ++k) {
     const TscMtcPoint& point = frame.tsc_mtc_points[k];
     if (back && k + 1 == frame.tsc_mtc_points.size()) {
-      begin(point.place, frame.end_tsc, frame.end_tsc);
+      begin(point.extent, frame.end_tsc, frame.end_tsc);
     } else if (k > 0 && point.usable) {
       push(point, origin);
     }
@@ -90,7 +90,7 @@ void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t e
     size_ += end - begin;
     return;
   }
-  std::copy(cycles.place.data() + begin, cycles.place.data() + end, place_.data() + size_);
+  std::copy(cycles.extent.data() + begin, cycles.extent.data() + end, extent_.data() + size_);
   Info* const infos = info_.data() + size_;
   const Rank* const ranks = cycles.rank.data() + begin;
   const std::uint8_t* const flags = cycles.flags.data() + begin;
@@ -105,9 +105,9 @@ void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t e
 }
 
 std::size_t History::forget(std::uint64_t offset) {
-  const Extent* const first = place_.data();
+  const Extent* const first = extent_.data();
   const Extent* const needed = std::lower_bound(
-      first, first + size_, offset, [](const Extent& place, std::uint64_t at) { return place.first < at; });
+      first, first + size_, offset, [](const Extent& extent, std::uint64_t at) { return extent.first < at; });
   auto count = static_cast<std::size_t>(needed - first);
   if (size_ > kMaxHistory) count = std::max(count, size_ - kMaxHistory / 2);
   count = count == 0 ? 0 : count - 1;  // the preceding point is the lower limit
@@ -115,7 +115,7 @@ std::size_t History::forget(std::uint64_t offset) {
   const auto drop = [&](auto& buffer) {
     std::copy(buffer.data() + count, buffer.data() + size_, buffer.data());
   };
-  drop(place_);
+  drop(extent_);
   drop(low_);
   drop(high_);
   drop(info_);

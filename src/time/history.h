@@ -25,14 +25,14 @@ class History {
     std::uint8_t flags = 0;
   };
   struct Point {
-    Extent place;
+    Extent extent;
     std::uint64_t low = 0;
     std::uint64_t high = 0;
     Info info;
 
     template <typename Fields>
     void describe(Fields& fields) {  // for files: see base/fields.h
-      place.describe(fields);
+      extent.describe(fields);
       fields(low);
       fields(high);
       fields(info.rank, Rank::CYC);
@@ -42,7 +42,7 @@ class History {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] const Extent& place(std::size_t index) const noexcept { return place_[index]; }
+  [[nodiscard]] const Extent& extent(std::size_t index) const noexcept { return extent_[index]; }
   [[nodiscard]] std::uint64_t low(std::size_t index) const noexcept { return low_[index]; }
   [[nodiscard]] std::uint64_t high(std::size_t index) const noexcept { return high_[index]; }  // or kUnknown
   [[nodiscard]] std::uint64_t high_before(std::size_t index) const noexcept {
@@ -50,18 +50,18 @@ class History {
   }
   [[nodiscard]] Info info(std::size_t index) const noexcept { return info_[index]; }
   [[nodiscard]] Point point(std::size_t index) const noexcept {
-    return {place_[index], low_[index], high_[index], info_[index]};
+    return {extent_[index], low_[index], high_[index], info_[index]};
   }
-  [[nodiscard]] std::uint64_t first_offset() const noexcept { return place_[0].first; }
-  [[nodiscard]] std::uint64_t last_offset() const noexcept { return place_[size_ - 1].first; }
+  [[nodiscard]] std::uint64_t first_offset() const noexcept { return extent_[0].first; }
+  [[nodiscard]] std::uint64_t last_offset() const noexcept { return extent_[size_ - 1].first; }
 
   // Linear search near `hint`, then binary search: index of the last point that begins at or before `offset`.
   // The first point does.
   [[nodiscard]] std::size_t seek(std::size_t hint, std::uint64_t offset) const noexcept {
     constexpr std::size_t kNear = 4;
-    if (hint < size_ && place_[hint].first <= offset) {
+    if (hint < size_ && extent_[hint].first <= offset) {
       for (std::size_t i = 0; i < kNear; ++i, ++hint) {
-        if (hint + 1 == size_ || place_[hint + 1].first > offset) return hint;
+        if (hint + 1 == size_ || extent_[hint + 1].first > offset) return hint;
       }
     }
     return search(offset);
@@ -79,7 +79,7 @@ class History {
   // Appends the points of a resolved frame without the opening one. `back`: its last TSC is before `origin`.
   void append(const Frame& frame, std::uint64_t origin, bool back);
   // Appends a TSC at `time`, where time starts.
-  void begin(const Extent& place, std::uint64_t time, std::uint64_t high);
+  void begin(const Extent& extent, std::uint64_t time, std::uint64_t high);
   // Starts with a point of an earlier history.
   void begin(const Point& point);
   // Drops points before `offset`, except for the last of them, if that frees enough memory or there are too
@@ -89,7 +89,7 @@ class History {
  private:
   [[nodiscard]] std::size_t search(std::uint64_t offset) const noexcept;
   void reserve(std::size_t extra);
-  void push(const Extent& place, std::uint64_t low, std::uint64_t high, Info info) noexcept;
+  void push(const Extent& extent, std::uint64_t low, std::uint64_t high, Info info) noexcept;
   void push(const TscMtcPoint& point, std::uint64_t origin) noexcept;
   void push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
   [[nodiscard]] std::size_t answer_wide(std::size_t at, std::uint64_t previous_offset, std::uint64_t newest,
@@ -97,7 +97,7 @@ class History {
   // Appends CYC packets, 8 at once. False: some limits are too large for that, and nothing is appended.
   bool put_wide(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
 
-  std::vector<Extent> place_;
+  std::vector<Extent> extent_;
   std::vector<std::uint64_t> low_;
   std::vector<std::uint64_t> high_;
   std::vector<Info> info_;

@@ -48,10 +48,10 @@ PT_TARGET_AVX512 bool History::put_wide(const Cycles& cycles, std::size_t begin,
 
     const __mmask8 first = base::cpu::halves(lanes & 0xfU);
     const __mmask8 second = base::cpu::halves(static_cast<unsigned>(lanes) >> 4U);
-    _mm512_mask_storeu_epi64(place_.data() + to, first,
-                             _mm512_maskz_loadu_epi64(first, cycles.place.data() + i));
-    _mm512_mask_storeu_epi64(place_.data() + to + 4, second,
-                             _mm512_maskz_loadu_epi64(second, cycles.place.data() + i + 4));
+    _mm512_mask_storeu_epi64(extent_.data() + to, first,
+                             _mm512_maskz_loadu_epi64(first, cycles.extent.data() + i));
+    _mm512_mask_storeu_epi64(extent_.data() + to + 4, second,
+                             _mm512_maskz_loadu_epi64(second, cycles.extent.data() + i + 4));
     const __m128i rank = _mm_cvtepu8_epi16(_mm_maskz_loadu_epi8(lanes, cycles.rank.data() + i));
     const __m128i flags = _mm_cvtepu8_epi16(_mm_maskz_loadu_epi8(lanes, cycles.flags.data() + i));
     const __m128i info = _mm_or_si128(_mm_or_si128(rank, _mm_slli_epi16(flags, 8)), cycles_flag);
@@ -81,12 +81,12 @@ PT_TARGET_AVX512 std::size_t History::answer_wide(std::size_t at, std::uint64_t 
     const __m512i asked_4 = _mm512_loadu_si512(queries.data() + done + 4);
     const __m512i since = _mm512_permutex2var_epi64(asked, even, asked_4);
     const __m512i offset = _mm512_permutex2var_epi64(asked, odd, asked_4);
-    const Extent* const places = place_.data() + at + 1;
-    const __m512i extents = _mm512_loadu_si512(places);
-    const __m512i extents_4 = _mm512_loadu_si512(places + 4);
+    const Extent* const next_extent = extent_.data() + at + 1;
+    const __m512i extents = _mm512_loadu_si512(next_extent);
+    const __m512i extents_4 = _mm512_loadu_si512(next_extent + 4);
     const __m512i first = _mm512_permutex2var_epi64(extents, even, extents_4);
     const __m512i last = _mm512_permutex2var_epi64(extents, odd, extents_4);
-    const __m512i next = _mm512_alignr_epi64(all_of(places[kLanes].first), first, 1);
+    const __m512i next = _mm512_alignr_epi64(all_of(next_extent[kLanes].first), first, 1);
     const __m512i low = _mm512_loadu_si512(low_.data() + at);
     const __m512i low_before = _mm512_alignr_epi64(low, lows_before, 7);
     const __m512i high = _mm512_loadu_si512(high_.data() + at + 1);

@@ -23,7 +23,7 @@ class MtcResolver {
     if (!model_.mtc_usable || modulus_ < 2 || !find_ends()) return false;
     if (!count_wraps()) return false;
     find_gaps();
-    place();
+    set_times();
     return true;
   }
   bool wrapped() const noexcept { return wraps_ > 0 && wraps_ < kNoLimit; }
@@ -146,7 +146,7 @@ class MtcResolver {
     last_gap_ = index;
   }
 
-  void place() {
+  void set_times() {
     std::size_t index = 0;
     double time = earliest_first_;
     const TscMtcPoint* before = nullptr;

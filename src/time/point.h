@@ -40,7 +40,7 @@ struct Extent {
 // A TSC or MTC packet. Times are integer TSC ticks since the frame's origin. They are far below 2^53, so a
 // double is exact enough.
 struct TscMtcPoint {
-  Extent place;
+  Extent extent;
   std::uint64_t value = 0;  // payload of MTC
   double low = 0;           // the time is in [low, high]
   double high = kNoLimit;
@@ -54,7 +54,7 @@ struct TscMtcPoint {
   bool operator==(const TscMtcPoint&) const = default;
   template <typename Fields>
   void describe(Fields& fields) {  // for files: the point that opens a frame, without a CYC before it
-    place.describe(fields);
+    extent.describe(fields);
     fields(value);
     fields(low);
     fields(high);
@@ -81,7 +81,7 @@ struct Cycles {
     BEFORE_TNT = 2,  // `last` is a TNT packet; its branches may have other times
   };
 
-  std::vector<Extent> place;
+  std::vector<Extent> extent;
   std::vector<double> weight;  // counted cycles; when resolved: minimum of ticks since the preceding CYC
   std::vector<double> margin;  // error of the cycle count, in ticks
   std::vector<double> low;
@@ -100,7 +100,7 @@ struct Cycles {
   }
   // Makes room for `extra` more elements of the columns that the reader fills.
   void reserve(std::size_t extra) {
-    grow_to(place, size + extra);
+    grow_to(extent, size + extra);
     grow_to(weight, size + extra);
     grow_to(ratio, size + extra);
     grow_to(flags, size + extra);
@@ -149,8 +149,8 @@ struct Frame {
     return cycles.size > (tsc_mtc_points.empty() ? 0 : tsc_mtc_points.back().cycles);
   }
   // Extent of the last point, which exists.
-  [[nodiscard]] Extent& last_place() noexcept {
-    return ends_with_cycles() ? cycles.place[cycles.size - 1] : tsc_mtc_points.back().place;
+  [[nodiscard]] Extent& last_extent() noexcept {
+    return ends_with_cycles() ? cycles.extent[cycles.size - 1] : tsc_mtc_points.back().extent;
   }
   [[nodiscard]] double last_low() const noexcept {
     return ends_with_cycles() ? cycles.low[cycles.size - 1] : tsc_mtc_points.back().low;

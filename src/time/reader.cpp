@@ -137,7 +137,7 @@ void FrameReader::cut(Frame& frame) {
   TscMtcPoint opening;
   if (frame.ends_with_cycles()) {
     const std::size_t last = frame.cycles.size - 1;
-    opening.place = frame.cycles.place[last];
+    opening.extent = frame.cycles.extent[last];
     opening.joined = true;
     opening.lost = (frame.cycles.flags[last] & Cycles::LOST) != 0;
   } else {
@@ -166,7 +166,7 @@ void FrameReader::add_cyc(const Packet& packet, Frame& frame) {
   cycles.reserve(1);
   const std::size_t at = cycles.size++;
   const bool lost = take_lost();
-  cycles.place[at] = {packet.offset, packet.offset};
+  cycles.extent[at] = {packet.offset, packet.offset};
   cycles.weight[at] = cycles_lost_ ? 0 : static_cast<double>(std::min(packet.payload, kMaxCycles));
   cycles.ratio[at] = ratio_ == 0 ? std::uint8_t{0} : std::max(ratio_, ratio_before_);
   cycles.flags[at] = lost ? std::uint8_t{Cycles::LOST} : std::uint8_t{0};
@@ -186,7 +186,7 @@ void FrameReader::add_mtc(const Packet& packet, Frame& frame) {
 void FrameReader::push_mtc(std::uint64_t at, std::uint64_t payload, bool joined, Frame& frame) {
   psb_after_cyc_ = false;
   TscMtcPoint& point = frame.tsc_mtc_points.emplace_back();
-  point.place = {at, at};
+  point.extent = {at, at};
   point.mtc = true;
   point.value = payload;
   point.cycles = frame.cycles.size;
@@ -234,7 +234,7 @@ void FrameReader::add_other(const Packet& packet, Frame& frame) {
                         packet.kind != PacketKind::CBR && packet.kind != PacketKind::TRACE_STOP &&
                         (packet.flags & Packet::IN_PSB) == 0;
   if (follow_ != Follow::NOTHING && eligible && frame.points() > 0) {
-    frame.last_place().last = packet.offset;
+    frame.last_extent().last = packet.offset;
     if (is_tnt(packet.kind) && frame.ends_with_cycles()) {
       std::uint8_t& flags = frame.cycles.flags[frame.cycles.size - 1];
       if (tnt_time_ != TntTime::PACKET) flags |= Cycles::BEFORE_TNT;
@@ -281,9 +281,9 @@ void FrameReader::close_at_tsc(const Packet& packet, Frame& frame) {
   tsc_ = extend_tsc(tsc_, packet.payload);
   TscMtcPoint point;
   // A PSB+ has the state and the time at its PSB.
-  point.place.first = in_psb ? psb_ : packet.offset;
-  if (frame.points() > 0) point.place.first = std::max(point.place.first, frame.last_place().last + 1);
-  point.place.last = packet.offset;
+  point.extent.first = in_psb ? psb_ : packet.offset;
+  if (frame.points() > 0) point.extent.first = std::max(point.extent.first, frame.last_extent().last + 1);
+  point.extent.last = packet.offset;
   point.cycles = frame.cycles.size;
   point.joined = in_cycle_of_cyc() || (in_psb && psb_after_cyc_);
   point.lost = take_lost();
@@ -320,7 +320,7 @@ void FrameReader::read_group(bool in_psb, Frame& frame) {
       decoder_.set_state(before);
       return;
     }
-    if (packet.kind != PacketKind::PAD) frame.tsc_mtc_points.back().place.last = packet.offset;
+    if (packet.kind != PacketKind::PAD) frame.tsc_mtc_points.back().extent.last = packet.offset;
     if (end || (!in_psb && packet.kind == PacketKind::TMA)) return;
   }
 }

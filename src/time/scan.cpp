@@ -91,17 +91,17 @@ inline ShortCyc short_cyc(std::uint32_t word) noexcept {
 // Pointers to the columns of a frame's cycles, valid until the columns grow.
 struct FrameReader::Columns {
   explicit Columns(Cycles& cycles) noexcept
-      : place(cycles.place.data()),
+      : extent(cycles.extent.data()),
         weight(cycles.weight.data()),
         ratio(cycles.ratio.data()),
         flags(cycles.flags.data()) {}
-  Extent* place;
+  Extent* extent;
   double* weight;
   std::uint8_t* ratio;
   std::uint8_t* flags;
 
   void put(std::size_t at, std::uint64_t offset, double cycles, std::uint8_t its_ratio) const noexcept {
-    place[at] = {offset, offset};
+    extent[at] = {offset, offset};
     weight[at] = cycles;
     ratio[at] = its_ratio;
     flags[at] = 0;
@@ -179,7 +179,7 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
       case Shape::TNT:
         if constexpr (kCounting) count_tnt(bytes[at] >= 0x80, after_cyc);
         if (follow != Follow::NOTHING) {
-          to.place[size - 1].last = at;
+          to.extent[size - 1].last = at;
           to.flags[size - 1] |= tnt_flag;
           follow = packets_time && bytes[at] < 0x80 ? Follow::REST : Follow::NOTHING;
         }
@@ -195,7 +195,7 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
       case Shape::FUP:
         if constexpr (kCounting) count_other();
         if (follow != Follow::NOTHING) {
-          to.place[size - 1].last = at;
+          to.extent[size - 1].last = at;
           follow = first.shape == Shape::FUP ? Follow::REST : Follow::NOTHING;
         }
         after_cyc = false;

@@ -79,8 +79,8 @@ PT_INLINE_AVX512 void store_cycles(const std::uint8_t* at, __m512i starts, unsig
   }
 }
 
-PT_INLINE_AVX512 void store_places(std::uint64_t base, __m512i firsts, __m512i lasts, unsigned count,
-                                   Extent* out) noexcept {
+PT_INLINE_AVX512 void store_extents(std::uint64_t base, __m512i firsts, __m512i lasts, unsigned count,
+                                    Extent* out) noexcept {
   alignas(64) std::array<std::uint8_t, 64> first;
   alignas(64) std::array<std::uint8_t, 64> last;
   _mm512_store_si512(first.data(), firsts);
@@ -134,7 +134,7 @@ PT_INLINE_AVX512 void FrameReader::add_row(const Row& row, std::uint64_t at, Fra
   std::uint64_t ends = attached.ends;
   if ((attached.lanes & 1) != 0) {  // packets of the last CYC before this block
     const auto end = static_cast<unsigned>(std::countr_zero(ends));
-    cycles.place[size - 1].last = at + starts[end];
+    cycles.extent[size - 1].last = at + starts[end];
     if ((row.tnt >> end & 1) != 0) cycles.flags[size - 1] |= tnt_flag;
     ends &= ends - 1;
   }
@@ -142,7 +142,8 @@ PT_INLINE_AVX512 void FrameReader::add_row(const Row& row, std::uint64_t at, Fra
   if (count != 0) {
     const __m512i firsts = _mm512_maskz_compress_epi8(row.cyc, row.starts);
     store_cycles(bytes, firsts, count, cycles.weight.data() + size);
-    store_places(at, firsts, _mm512_maskz_compress_epi8(ends, row.starts), count, cycles.place.data() + size);
+    store_extents(at, firsts, _mm512_maskz_compress_epi8(ends, row.starts), count,
+                  cycles.extent.data() + size);
     _mm512_storeu_si512(cycles.ratio.data() + size, _mm512_set1_epi8(static_cast<char>(ratio_)));
     _mm512_storeu_si512(cycles.flags.data() + size,
                         _mm512_maskz_set1_epi8(_pext_u64(row.tnt, ends), static_cast<char>(tnt_flag)));
@@ -168,7 +169,7 @@ PT_TARGET_AVX512 std::uint64_t FrameReader::scan_blocks(std::uint64_t at, std::u
   __m512i entry = _mm512_setzero_si512();
   std::uint64_t special = 0;
   while (special == 0 && at + kBlockBytes <= end && frame.points() + 2 * kMostPoints < kMaxPoints) {
-    if (follow_ == Follow::NOTHING && is_tnt_from(decoder_.stream().data() + at, scan::place_of(entry))) {
+    if (follow_ == Follow::NOTHING && is_tnt_from(decoder_.stream().data() + at, scan::offset_of(entry))) {
       entry = _mm512_setzero_si512();
       at += 64;
       continue;
@@ -190,7 +191,7 @@ PT_TARGET_AVX512 std::uint64_t FrameReader::scan_blocks(std::uint64_t at, std::u
       at += 64;
     }
   }
-  if (special == 0) at += scan::place_of(entry);
+  if (special == 0) at += scan::offset_of(entry);
   if (cycles.size != size_before) note_cycles(cycles);
   return at;
 }

@@ -89,22 +89,22 @@ struct Tail {
 
 // Nullopt: no PSB+ has a time, or packets with rows are only before the first one that has.
 std::optional<Tail> last_rows(base::Bytes bytes, const packet::Errata& errata, bool is_whole) {
-  std::vector<std::uint64_t> places;
+  std::vector<std::uint64_t> psbs;
   for (std::uint64_t at = packet::find_psb(bytes, 0); at < bytes.size();
        at = packet::find_psb(bytes, at + 1)) {
-    places.push_back(at);
+    psbs.push_back(at);
   }
   std::optional<std::uint64_t> row;
   std::optional<std::uint64_t> timed;
   std::uint64_t end = bytes.size();
-  for (auto place = places.rbegin(); place != places.rend(); end = *place++) {
-    const base::Bytes part = bytes.subspan(*place, end - *place);
+  for (auto psb = psbs.rbegin(); psb != psbs.rend(); end = *psb++) {
+    const base::Bytes part = bytes.subspan(*psb, end - *psb);
     if (!row) {
-      if (const auto found = last_row(part, errata)) row = *place + *found;
+      if (const auto found = last_row(part, errata)) row = *psb + *found;
     }
     if (!first_tsc(part, errata)) continue;
-    if (row) return Tail{*place, *row};
-    if (!timed) timed = *place;
+    if (row) return Tail{*psb, *row};
+    if (!timed) timed = *psb;
   }
   if (timed && is_whole) return Tail{*timed, bytes.size() - 1};
   return std::nullopt;

@@ -45,7 +45,7 @@ class TimeSurvey::Impl {
   void take_points(std::uint64_t end, Limits& limits) {
     const History& points = line_.history();
     for (std::size_t i = taken_ - std::min(taken_, line_.forgotten()); i < points.size(); ++i) {
-      if (points.place(i).first > end) return;
+      if (points.extent(i).first > end) return;
       const std::uint64_t low = points.low(i);
       const std::uint64_t least = std::min({low, points.high(i), points.high_before(i)});
       limits.least_tsc = limits.any ? std::min(limits.least_tsc, low) : low;

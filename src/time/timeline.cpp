@@ -85,7 +85,7 @@ void Timeline::resolve() {
     resolve_points(end, back);
     history_.append(frame_, opening_.origin, back);
   } else if (frame_.end == FrameEnd::TSC) {
-    history_.begin(frame_.tsc_mtc_points.back().place, frame_.end_tsc, kUnknown);
+    history_.begin(frame_.tsc_mtc_points.back().extent, frame_.end_tsc, kUnknown);
   }
   open_next(end);
 }

@@ -90,7 +90,7 @@ class TimeTrack::Impl {
     if (!known.empty() && known.first_offset() <= since) {
       low_hint_ = known.seek(low_hint_, since);
       out.before = point(low_hint_);
-      out.at_before = out.at_before && since <= known.place(low_hint_).last;
+      out.at_before = out.at_before && since <= known.extent(low_hint_).last;
     }
     read_past(offset);
     find_after(offset, asked.before_first_bit(), out);
@@ -115,7 +115,7 @@ class TimeTrack::Impl {
     std::uint64_t newest = newest_low_;
     for (std::size_t i = high_hint_ = known.seek(high_hint_, offset); i + 1 < known.size(); ++i) {
       const std::uint64_t low = known.low(i);
-      const std::uint64_t end = known.place(i + 1).first;
+      const std::uint64_t end = known.extent(i + 1).first;
       if (low < newest || !quiet(known.high(i), low) || !quiet(known.high_before(i + 1), low)) return offset;
       newest = low;
       offset = end;
@@ -171,7 +171,7 @@ class TimeTrack::Impl {
       out[done].tsc = newest;
       out[done].source = source_of(rank);
       out[done].known = true;
-      if (offset > known.place(offset_at).last && !asked.before_first_bit() && high >= newest) {
+      if (offset > known.extent(offset_at).last && !asked.before_first_bit() && high >= newest) {
         const std::size_t same = count_same(known, queries.subspan(done + 1), since_at, offset_at);
         std::fill_n(out + done + 1, same, TimeRange{newest, out[done].error, source_of(rank), true});
         done += same;
@@ -191,10 +191,10 @@ class TimeTrack::Impl {
   // `offset_at`.
   static std::size_t count_same(const History& known, std::span<const TimeQuery> queries,
                                 std::size_t since_at, std::size_t offset_at) noexcept {
-    const std::uint64_t since_begin = known.place(since_at).first;
-    const std::uint64_t since_end = known.place(since_at + 1).first;
-    const std::uint64_t offset_begin = std::max(known.place(offset_at).last + 1, since_begin);
-    const std::uint64_t offset_end = known.place(offset_at + 1).first;
+    const std::uint64_t since_begin = known.extent(since_at).first;
+    const std::uint64_t since_end = known.extent(since_at + 1).first;
+    const std::uint64_t offset_begin = std::max(known.extent(offset_at).last + 1, since_begin);
+    const std::uint64_t offset_end = known.extent(offset_at + 1).first;
     std::size_t count = 0;
     for (; count < queries.size(); ++count) {
       const TimeQuery& asked = queries[count];
@@ -277,7 +277,7 @@ class TimeTrack::Impl {
     const History::Info info = known.info(at);
     const bool before_tnt = (info.flags & History::BEFORE_TNT) != 0;
     const bool first = cyc_times_first_bits();
-    if (offset <= known.place(at).last && (!before_tnt || (first && before_first_bit))) {
+    if (offset <= known.extent(at).last && (!before_tnt || (first && before_first_bit))) {
       rank = std::max(rank, info.rank);
       return known.high(at);
     }
@@ -310,7 +310,7 @@ class TimeTrack::Impl {
     if (!known.empty() && known.first_offset() <= offset) {
       const std::size_t at = high_hint_ = known.seek(high_hint_, offset);
       const History::Info info = known.info(at);
-      const bool at_once = offset <= known.place(at).last;
+      const bool at_once = offset <= known.extent(at).last;
       const bool before_tnt = (info.flags & History::BEFORE_TNT) != 0;
       const bool first = cyc_times_first_bits();
       if (at_once && (!before_tnt || (first && before_first_bit))) {

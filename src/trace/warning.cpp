@@ -55,12 +55,12 @@ std::string_view severity_name(WarningSeverity severity) noexcept {
 
 Warning Warning::at(std::string where) const {
   Warning out = *this;
-  out.place = std::move(where);
+  out.subject = std::move(where);
   return out;
 }
 
 std::string Warning::sentence() const {
-  std::string out = place.empty() ? std::string() : base::shortened_message(place) + ": ";
+  std::string out = subject.empty() ? std::string() : base::shortened_message(subject) + ": ";
   std::string_view rest = warning_row(code).sentence;
   while (!rest.empty()) {
     const std::size_t begin = rest.find('{');

@@ -12,9 +12,9 @@ enum class WarningCode : std::uint8_t;
 struct Warning {
   WarningCode code{};
   std::vector<std::string> arguments{};
-  std::string place{};  // a file, CPU, thread or process; empty: all of the recording
+  std::string subject{};  // a file, CPU, thread or process; empty: all of the recording
 
-  // The same, said of a place.
+  // The same, of this subject.
   [[nodiscard]] Warning at(std::string where) const;
   // What happened: "CPU 0: 1 AUX record is PARTIAL: tracing stopped ...".
   [[nodiscard]] std::string sentence() const;

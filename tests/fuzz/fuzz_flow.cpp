@@ -27,11 +27,11 @@ class Check : public flow::FlowSink {
     std::uint32_t size = 0;
     for (const flow::BlockInsn& insn : row.insns) size += insn.size;
     if (size != row.size) std::abort();
-    count(row.place);
+    count(row.span);
   }
-  void on_branch(const flow::Branch& row) override { count(row.place); }
-  void on_event(const flow::Event& row) override { count(row.place); }
-  void on_error(const flow::FlowError& row) override { count(row.place); }
+  void on_branch(const flow::Branch& row) override { count(row.span); }
+  void on_event(const flow::Event& row) override { count(row.span); }
+  void on_error(const flow::FlowError& row) override { count(row.span); }
   void on_gap(const flow::Gap& row) override {
     if (row.begin > row.end || row.begin < gap_end_) std::abort();
     gap_end_ = row.end;
@@ -39,9 +39,9 @@ class Check : public flow::FlowSink {
   [[nodiscard]] bool full() const override { return rows_ % 3 == 0; }
 
  private:
-  void count(const flow::StreamSpan& place) {
-    if (place.since > place.offset || place.since < last_.since || place.offset < last_.offset) std::abort();
-    last_ = place;
+  void count(const flow::StreamSpan& span) {
+    if (span.since > span.offset || span.since < last_.since || span.offset < last_.offset) std::abort();
+    last_ = span;
     if (++rows_ > most_rows_) std::abort();
   }
   flow::StreamSpan last_;

@@ -25,19 +25,19 @@ class Check : public flow::FlowSink {
     std::uint32_t size = 0;
     for (const flow::BlockInsn& insn : row.insns) size += insn.size;
     if (size != row.size) std::abort();
-    if (row.place.offset != last_) walked_ = 0;
+    if (row.span.offset != last_) walked_ = 0;
     walked_ += row.insns.size();
     if (walked_ > flow::SearchLimit::kInsns + 2 * flow::BlockCache::kMaxInsns) std::abort();
-    check(row.place);
+    check(row.span);
   }
   void on_branch(const flow::Branch& row) override {
     constexpr unsigned kBoth = flow::FROM_KNOWN | flow::TO_KNOWN | flow::TAKEN;
     if ((row.flags & kBoth) == kBoth) ++taken_;
-    check(row.place);
+    check(row.span);
   }
   void on_error(const flow::FlowError& row) override {
     if (row.code == base::Status::OK) std::abort();
-    check(row.place);
+    check(row.span);
   }
   void on_gap(const flow::Gap& row) override {
     if (row.begin > row.end || row.begin < gap_end_) std::abort();
@@ -47,9 +47,9 @@ class Check : public flow::FlowSink {
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
 
  private:
-  void check(const flow::StreamSpan& place) {
-    if (place.since != place.offset || place.offset < last_) std::abort();
-    last_ = place.offset;
+  void check(const flow::StreamSpan& span) {
+    if (span.since != span.offset || span.offset < last_) std::abort();
+    last_ = span.offset;
   }
   std::uint64_t last_ = 0;
   std::uint64_t gap_end_ = 0;

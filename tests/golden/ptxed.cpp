@@ -256,7 +256,7 @@ void Printer::on_event(const flow::Event& row) {
 
 std::string Printer::with_ip(const std::string& text, const flow::Event& row) const {
   if (!options_.event_ip || (row.flags & flow::EV_IP_KNOWN) == 0) return text;
-  const Packet* ip_packet = packets_.at(row.place.offset);
+  const Packet* ip_packet = packets_.at(row.span.offset);
   const bool by_instruction = ip_packet != nullptr && ip_packet->kind != PacketKind::FUP;
   switch (row.kind) {
     case EventKind::PTWRITE:
@@ -315,9 +315,9 @@ std::string Printer::text_of(const flow::Event& row) const {
 }
 
 void Printer::on_error(const flow::FlowError& row) {
-  const Packet* packet = packets_.at(row.place.offset);
+  const Packet* packet = packets_.at(row.span.offset);
   const char* text = error_text(row, packet);
-  std::uint64_t offset = row.place.offset;
+  std::uint64_t offset = row.span.offset;
   const bool by_code = row.code != Status::UNEXPECTED_PACKET && row.code != Status::NO_IP;
   if (by_code && packet != nullptr && reads_ahead(*packet, packets_)) offset = packets_.offset_behind(offset);
   // For errors in packets, ptxed prints the target of its last instruction.

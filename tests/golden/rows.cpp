@@ -40,7 +40,7 @@ class EventPrinter final : public flow::FlowSink {
     print("%s]\n", (event.flags & flow::EV_STATUS) != 0 ? ", status" : "");
   }
   void on_error(const flow::FlowError& error) override {
-    print("[%" PRIx64 ": %s]\n", error.place.offset, std::string(base::status_name(error.code)).c_str());
+    print("[%" PRIx64 ": %s]\n", error.span.offset, std::string(base::status_name(error.code)).c_str());
   }
   [[nodiscard]] std::string text() const { return text_; }
 

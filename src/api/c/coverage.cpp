@@ -133,7 +133,7 @@ ptkit_outcome ptkit_coverage::describe(const Outcome& result) const noexcept {
   if (decoder_.errors().empty()) return out;
   const ptkit::flow::FlowError& error = decoder_.errors().front().error;
   out.first_error = static_cast<std::int32_t>(error.code);
-  out.first_error_offset = error.place.offset;
+  out.first_error_offset = error.span.offset;
   out.first_error_ip = error.ip_known ? error.ip : 0;
   return out;
 }

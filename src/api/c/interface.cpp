@@ -52,7 +52,7 @@ int use(ptkit_coverage* coverage, const Work& work) noexcept {
 }
 
 [[nodiscard]] ptkit_error error_of(const ptkit::tables::coverage::ErrorRow& row) noexcept {
-  return {row.error.place.offset, row.error.ip_known ? row.error.ip : 0,
+  return {row.error.span.offset, row.error.ip_known ? row.error.ip : 0,
           static_cast<std::int32_t>(row.error.code), 0};
 }
 

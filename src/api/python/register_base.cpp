@@ -121,7 +121,7 @@ py::object make_warning(const std::string& code, const std::vector<py::str>& arg
   const auto row = std::ranges::find(trace::kWarnings, code, &trace::WarningRow::name);
   if (row == std::end(trace::kWarnings) || trace::count_arguments(row->code) != arguments.size())
     throw std::invalid_argument(code + " has another name, or another number of arguments");
-  trace::Warning warning{.code = row->code, .place = system_text(place)};
+  trace::Warning warning{.code = row->code, .subject = system_text(place)};
   for (const py::str& argument : arguments) warning.arguments.push_back(system_text(argument));
   return python_warning(warning);
 }

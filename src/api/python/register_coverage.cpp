@@ -193,7 +193,7 @@ py::tuple errors(Coverage& self) {
     const int flags = (error.ip_known ? tables::columns::ERROR_IP_KNOWN : 0) |
                       (error.file >= 0 ? tables::columns::ERROR_FILE_KNOWN : 0);
     batch->put<Column::errors_code>(row, static_cast<std::uint8_t>(error.code));
-    batch->put<Column::errors_offset>(row, error.place.offset);
+    batch->put<Column::errors_offset>(row, error.span.offset);
     batch->put<Column::errors_ip>(row, error.ip);
     batch->put<Column::errors_flags>(row, static_cast<std::uint8_t>(flags));
     batch->put<Column::errors_argument>(row, error.argument);

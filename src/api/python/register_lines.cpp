@@ -31,7 +31,7 @@ tables::text::Number number_by_name(std::string_view name) {
 
 tables::text::Style style_by_name(std::string_view name) {
   if (name == "name") return tables::text::Style::NAME;
-  if (name == "place") return tables::text::Style::PLACE;
+  if (name == "place") return tables::text::Style::LOCATION;
   if (name == "json") return tables::text::Style::JSON;
   throw py::value_error("no style of addresses: " + std::string(name));
 }

@@ -90,7 +90,7 @@ py::dict fields_of(const trace_unit::msr::RtitConfig& config) {
 std::vector<StepTuple> tuples_of(const trace_unit::msr::MsrProgram& steps) {
   std::vector<StepTuple> out;
   for (const trace_unit::msr::Step& step : steps)
-    out.emplace_back(name_of(step.access), step.place, step.value, step.words);
+    out.emplace_back(name_of(step.access), step.address, step.value, step.words);
   return out;
 }
 

@@ -100,7 +100,7 @@ void add_warning(const BundleHandle& self, const std::string& code, const std::v
   const auto row = std::ranges::find(trace::kWarnings, code, &trace::WarningRow::name);
   if (row == std::end(trace::kWarnings) || trace::count_arguments(row->code) != arguments.size())
     throw py::value_error(code + " has another name, or another number of arguments");
-  self.bundle->warnings.push_back({.code = row->code, .arguments = arguments, .place = subject});
+  self.bundle->warnings.push_back({.code = row->code, .arguments = arguments, .subject = subject});
 }
 
 template <typename T, typename Rows, typename Value>

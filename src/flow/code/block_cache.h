@@ -111,7 +111,7 @@ class BlockCache {
   [[nodiscard]] FailedSearches& failed_searches() { return notes().failed; }
   // For DeadEnds and StraightCode: no instruction is kept.
   [[nodiscard]] CodeStep step_at(std::uint64_t ip);
-  // The image's bytes at `ip`, as many as it has in one place.
+  // The image's bytes at `ip`, as many as it has in one part.
   [[nodiscard]] base::Bytes bytes_at(std::uint64_t ip) {
     // An address before the window gives a huge difference.
     if (ip - window_.begin >= window_.bytes.size()) window_ = {ip, view_.bytes_at(ip)};

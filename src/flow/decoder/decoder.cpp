@@ -255,7 +255,7 @@ bool FlowDecoder::Impl::ends_at_loss(Status status) const noexcept {
 void FlowDecoder::Impl::stop_at_loss() {
   const trace::KnownLoss& loss = stream_.losses[next_loss_++];
   const std::uint64_t offset = std::min<std::uint64_t>(loss.offset, bytes_.size());
-  walker_.begin_packet(StreamSpan{walker_.place().since, offset});
+  walker_.begin_packet(StreamSpan{walker_.span().since, offset});
   binder_.lose(GapCause::LOST, loss.cause);
   packet::DecoderState state;
   state.position = offset;
@@ -270,7 +270,7 @@ void FlowDecoder::Impl::bad_packet(Status status, const packet::Packet& packet) 
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(size, 8));
   for (std::size_t i = shown; i-- > 0;)
     word = word << 8U | bytes_[static_cast<std::size_t>(packet.offset) + i];
-  walker_.begin_packet(StreamSpan{walker_.place().since, packet.offset});
+  walker_.begin_packet(StreamSpan{walker_.span().since, packet.offset});
   binder_.contradiction(status, word, shown);
 }
 
@@ -296,7 +296,7 @@ void FlowDecoder::Impl::end() {
   if (is_before_start() && !bytes_.empty())
     recovery_.error(StreamSpan{0, bytes_.size()}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
   while (next_loss_ < stream_.losses.size()) stop_at_loss();  // losses after the last byte
-  walker_.begin_packet(StreamSpan{walker_.place().since, bytes_.size()});
+  walker_.begin_packet(StreamSpan{walker_.span().since, bytes_.size()});
   binder_.finish();
   fast_.emit_counts();
 }

@@ -95,7 +95,7 @@ void FlowState::begin_at_psb(std::uint64_t psb, const trace::Stream& stream) {
                     [psb](const trace::KnownLoss& loss) { return loss.offset <= psb; }));
   events.since = psb;
   events.tip_order.other();
-  walk.place = {psb, psb};
+  walk.span = {psb, psb};
   if (!stream.switches_by_offset) return;
   const auto next =
       std::upper_bound(stream.switches.begin(), stream.switches.end(), psb,

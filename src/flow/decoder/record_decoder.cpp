@@ -168,7 +168,7 @@ bool RecordDecoder::follow_path_to(const BranchRecord& record) {
     return false;
   }
   close_gap(last_number_, &ip_);
-  recovery_.error(walker_.place(), status, &record.from_ip, ip_, route_.ip(), nullptr);
+  recovery_.error(walker_.span(), status, &record.from_ip, ip_, route_.ip(), nullptr);
   open_gap(GapCause::ERROR, status);
   return false;
 }
@@ -208,7 +208,7 @@ void RecordDecoder::miss_code(Status status) {
   }
   const std::int32_t region = walker_.view().provenance(ip).region;
   if (!goes_on || (region >= 0 && region != missed_))
-    recovery_.error(walker_.place(), status, &ip, 0, 0, &walker_.view());
+    recovery_.error(walker_.span(), status, &ip, 0, 0, &walker_.view());
   missed_ = region;
   recovery_.open(gap_begin(), &ip, GapCause::ERROR, status);
   known_ = false;

@@ -44,13 +44,13 @@ bool is_mode(code::insn::ExecMode mode) noexcept {
          mode == code::insn::ExecMode::BITS64;
 }
 
-// True if all indices and offsets are in range. Packets and places are before the position.
+// True if all indices and offsets are in range. Packets and spans are before the position.
 bool fits(const FlowState& state, const trace::Stream& stream, const trace::TraceBundle& bundle) {
   const std::uint64_t position = state.packets.position;
   const EventState& events = state.events;
-  const StreamSpan& place = state.walk.place;
+  const StreamSpan& span = state.walk.span;
   return position <= stream.data.size() && events.psb < position && events.since < position &&
-         events.tnt_before.value_or(0) < position && place.since < position && place.offset < position &&
+         events.tnt_before.value_or(0) < position && span.since < position && span.offset < position &&
          state.next_loss <= stream.losses.size() && state.context.next_switch <= stream.switches.size() &&
          state.context.thread.space < bundle.spaces.size() && is_mode(state.context.mode);
 }

@@ -130,8 +130,8 @@ auto fields_of(Is<BoundInsn> auto& part) noexcept {
 }
 
 auto fields_of(Is<WalkState> auto& part) noexcept {
-  auto& [place, ip, branch, in_tx, binding, icnt, calls] = part;
-  return std::tuple{always(place),     while_on(ip),   while_on(branch), always(in_tx),
+  auto& [span, ip, branch, in_tx, binding, icnt, calls] = part;
+  return std::tuple{always(span),      while_on(ip),   while_on(branch), always(in_tx),
                     while_on(binding), while_on(icnt), always(calls)};
 }
 

@@ -103,7 +103,7 @@ void EventBinder::status(bool enabled, std::uint64_t ip, bool first) {
       resync(ip);
     } else {
       set_flow(Flow::OFF);
-      recovery_.close(walker_.place().offset, nullptr);
+      recovery_.close(walker_.span().offset, nullptr);
     }
   }
   emit(event, enabled);
@@ -117,7 +117,7 @@ void EventBinder::header_cut(std::optional<bool> enabled, bool first) {
 
 void EventBinder::pause() {
   const std::uint64_t ip = walker_.ip();
-  recovery_.open(walker_.place().offset, state_.flow == Flow::ON ? &ip : nullptr, GapCause::OVERFLOW,
+  recovery_.open(walker_.span().offset, state_.flow == Flow::ON ? &ip : nullptr, GapCause::OVERFLOW,
                  Status::OVERFLOW_LOST);
   set_flow(Flow::LOST);
   walker_.drop_bits();
@@ -128,7 +128,7 @@ void EventBinder::pause() {
 
 void EventBinder::lose(GapCause cause, Status code) {
   const std::uint64_t ip = walker_.ip();
-  recovery_.open(walker_.place().offset, state_.flow == Flow::ON ? &ip : nullptr, cause, code);
+  recovery_.open(walker_.span().offset, state_.flow == Flow::ON ? &ip : nullptr, cause, code);
   set_flow(Flow::LOST);
   walker_.drop_bits();
   walker_.calls().reset();
@@ -144,7 +144,7 @@ void EventBinder::lose_start(GapCause cause, Status code) {
 
 void EventBinder::finish() {
   if (state_.flow == Flow::ON && waits_for_target()) walker_.drop_bits();
-  recovery_.close(walker_.place().offset, nullptr);
+  recovery_.close(walker_.span().offset, nullptr);
 }
 
 void EventBinder::contradiction(Status code) { contradiction(code, static_cast<std::uint64_t>(packet_), 0); }
@@ -152,7 +152,7 @@ void EventBinder::contradiction(Status code) { contradiction(code, static_cast<s
 // Emits an error row at the current position, which stays.
 void EventBinder::report(Status code, std::uint64_t argument, std::uint64_t argument2) {
   const std::uint64_t ip = walker_.ip();
-  recovery_.error(walker_.place(), code, state_.flow == Flow::ON ? &ip : nullptr, argument, argument2,
+  recovery_.error(walker_.span(), code, state_.flow == Flow::ON ? &ip : nullptr, argument, argument2,
                   &walker_.view());
 }
 
@@ -198,9 +198,9 @@ void EventBinder::resync_without_code(std::uint64_t ip) {
   set_flow(Flow::LOST);
   if (!state_.no_code_reported) {
     state_.no_code_reported = true;
-    recovery_.error(walker_.place(), Status::NO_CODE, &ip, 0, 0, &walker_.view());
+    recovery_.error(walker_.span(), Status::NO_CODE, &ip, 0, 0, &walker_.view());
   }
-  recovery_.open(walker_.place().offset, &ip, GapCause::ERROR, Status::NO_CODE);
+  recovery_.open(walker_.span().offset, &ip, GapCause::ERROR, Status::NO_CODE);
 }
 
 void EventBinder::resync(std::uint64_t ip) {
@@ -210,7 +210,7 @@ void EventBinder::resync(std::uint64_t ip) {
   walker_.drop_bits();
   walker_.jump_to(ip);
   walker_.begin_icnt();
-  recovery_.close(walker_.place().offset, &ip);
+  recovery_.close(walker_.span().offset, &ip);
 }
 
 void EventBinder::switch_off(std::uint64_t resume_ip) {
@@ -221,11 +221,11 @@ void EventBinder::switch_off(std::uint64_t resume_ip) {
 
 void EventBinder::emit(Event event, bool ip_reported) {
   if (flushes_tnt(event.kind) && !waits_for_target()) {
-    StreamSpan place = walker_.place();
-    place.since = place.offset;
-    walker_.set_place(place);
+    StreamSpan span = walker_.span();
+    span.since = span.offset;
+    walker_.set_span(span);
   }
-  event.place = walker_.place();
+  event.span = walker_.span();
   sink_.on_event(event);
   move_icnt(event.kind, ip_reported);
   state_.after_branch = false;
@@ -257,7 +257,7 @@ void EventBinder::apply_state(const Event& event) {
   switch (event.kind) {
     case EventKind::PAGING:
     case EventKind::ASYNC_PAGING:
-      context_.set_cr3(walker_.place().offset, event.payload);
+      context_.set_cr3(walker_.span().offset, event.payload);
       break;
     case EventKind::EXEC_MODE:
       context_.set_mode(static_cast<code::insn::ExecMode>(event.payload));

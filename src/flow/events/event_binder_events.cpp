@@ -25,7 +25,7 @@ Status EventBinder::bind(Event& event) {
     case EventKind::STOP:
       // Packets are disabled before TraceStop.
       if (state_.flow == Flow::ON) return Status::UNEXPECTED_PACKET;
-      recovery_.open(walker_.place().offset, nullptr, GapCause::TRACE_STOP, Status::OK);
+      recovery_.open(walker_.span().offset, nullptr, GapCause::TRACE_STOP, Status::OK);
       return Status::OK;
     case EventKind::PAGING:
       return bind_at(event, BindingInsn::PIP, true);
@@ -92,7 +92,7 @@ Status EventBinder::bind_enabled(Event& event) {
   if (state_.flow == Flow::ON) return Status::UNEXPECTED_PACKET;
   if (!ip_known(event)) return Status::NO_IP;
   if (state_.resume_ip != 0 && state_.resume_ip == event.ip) event.flags |= EV_RESUMED;
-  if (left_call_ip_ != 0) walker_.filter().note_check(left_call_ip_ == event.ip, walker_.place().offset);
+  if (left_call_ip_ != 0) walker_.filter().note_check(left_call_ip_ == event.ip, walker_.span().offset);
   left_call_ip_ = 0;
   resync(event.ip);
   return Status::OK;
@@ -118,7 +118,7 @@ Status EventBinder::bind_disabled(Event& event) {
 // Without an address filter, packets are disabled at a far transfer or MOV CR3, and go on elsewhere than
 // behind a direct call that was followed: its callee did not return.
 void EventBinder::watch_for_filter() {
-  const std::uint64_t offset = walker_.place().offset;
+  const std::uint64_t offset = walker_.span().offset;
   if (walker_.left_by_near_branch()) return walker_.filter().note_check(true, offset);
   const std::optional<std::uint64_t> call = walker_.calls().top();
   if (!call || *call == walker_.resume_ip()) return walker_.filter().note_check(false, offset);
@@ -137,7 +137,7 @@ void EventBinder::leave_elsewhere(const Event& event) {
   } else {
     walker_.leave_at_branch(&event.ip);
   }
-  recovery_.error(walker_.place(), Status::TNT_MISMATCH, &from, static_cast<std::uint64_t>(packet_), event.ip,
+  recovery_.error(walker_.span(), Status::TNT_MISMATCH, &from, static_cast<std::uint64_t>(packet_), event.ip,
                   &walker_.view());
   switch_off(event.ip);
 }
@@ -218,7 +218,7 @@ void EventBinder::bind_lost_branch(const Event& event) {
   emit_async(event);
   if (event.kind == EventKind::ASYNC_DISABLED) {
     switch_off(event.payload);
-    recovery_.close(walker_.place().offset, &event.payload);
+    recovery_.close(walker_.span().offset, &event.payload);
   } else if (ip_known(event)) {
     walker_.jump_to(event.ip);
   } else {
@@ -236,7 +236,7 @@ void EventBinder::bind_lost(Event event) {
     case EventKind::DISABLED:
     case EventKind::STOP:
       switch_off(0);
-      recovery_.close(walker_.place().offset, ip_known(event) ? &event.ip : nullptr);
+      recovery_.close(walker_.span().offset, ip_known(event) ? &event.ip : nullptr);
       break;
     case EventKind::OVERFLOW:
       if (bind_overflow(event) != Status::OK) return;

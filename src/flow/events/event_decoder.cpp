@@ -151,7 +151,7 @@ void EventDecoder::watch_tip_order(const Packet& packet) noexcept {
 // earlier bits or targets are still unused; or the packet only begins an event, because the walk to an event
 // waits for all its packets (FUP + TIP, PTW + FUP, PSB+).
 void EventDecoder::note_since(const Packet& packet, bool tnt) {
-  state_.since = std::max(state_.since, walker_.place().since);
+  state_.since = std::max(state_.since, walker_.span().since);
   if (packet.kind == PacketKind::CBR || packet.kind == PacketKind::MNT) return;
   constexpr std::uint8_t kBegun = AT_FUP | AT_FUP_BOUND | AT_TIP | AT_EXSTOP | AT_CFE;
   state_.tnt_before.reset();

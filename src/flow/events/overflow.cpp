@@ -76,7 +76,7 @@ void EventDecoder::resume_after(const packet::DecoderState& state, const Packet&
                                 std::uint64_t ip) {
   packets_.set_state(state);
   state_.since = packet.offset;
-  walker_.begin_packet(StreamSpan{walker_.place().offset, packet.offset});
+  walker_.begin_packet(StreamSpan{walker_.span().offset, packet.offset});
   Event event = make(EventKind::OVERFLOW);
   if (ip_known) {
     event.ip = ip;

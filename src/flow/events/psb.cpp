@@ -108,7 +108,7 @@ void EventDecoder::cut_header(const Packet& packet) {
   if (next_says) state_.first_psb = first;
   if (binder_.needs_psb()) return;
   // Rows of the packet are not older than those of the PSB+.
-  walker_.begin_packet(StreamSpan{walker_.place().since, packet.offset});
+  walker_.begin_packet(StreamSpan{walker_.span().since, packet.offset});
   apply_alone(packet);
 }
 

@@ -2,11 +2,11 @@
 
 namespace ptkit::flow {
 
-void Recovery::error(const StreamSpan& place, base::Status code, const std::uint64_t* ip,
+void Recovery::error(const StreamSpan& span, base::Status code, const std::uint64_t* ip,
                      std::uint64_t argument, std::uint64_t argument2,
                      const code::image::CodeView* code_view) {
   FlowError row;
-  row.place = place;
+  row.span = span;
   row.code = code;
   row.ip_known = ip != nullptr;
   if (ip != nullptr) row.ip = *ip;

@@ -13,7 +13,7 @@ class Recovery {
   explicit Recovery(FlowSink& sink) : sink_(sink) {}
 
   // Emits an error row. `code_view` (may be null) gives the image of the IP.
-  void error(const StreamSpan& place, base::Status code, const std::uint64_t* ip, std::uint64_t argument,
+  void error(const StreamSpan& span, base::Status code, const std::uint64_t* ip, std::uint64_t argument,
              std::uint64_t argument2, const code::image::CodeView* code_view);
 
   // Control flow is unknown from here on. Does nothing while a gap is open.

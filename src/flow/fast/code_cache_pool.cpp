@@ -44,11 +44,11 @@ void CodeCachePool::release(std::list<CachedCode>& caches) noexcept {
 void CodeCachePool::note_filter_signs(base::Bytes stream, std::span<const std::uint64_t> offsets) noexcept {
   const std::scoped_lock lock(mutex_);
   for (const std::uint64_t offset : offsets) {
-    const std::uint8_t* place = stream.data() + offset;
-    const auto at = std::lower_bound(filter_signs_.begin(), filter_signs_.end(), place);
-    if (at != filter_signs_.end() && *at == place) continue;
+    const std::uint8_t* sign = stream.data() + offset;
+    const auto at = std::lower_bound(filter_signs_.begin(), filter_signs_.end(), sign);
+    if (at != filter_signs_.end() && *at == sign) continue;
     if (filter_signs_.size() == kMostFilterSigns) return;
-    filter_signs_.insert(at, place);
+    filter_signs_.insert(at, sign);
   }
 }
 

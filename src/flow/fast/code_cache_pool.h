@@ -71,8 +71,8 @@ class CodeCachePool {
   // Takes signs of address ranges that are not known (AddressFilter::watch): their offsets in `stream`, which
   // outlives the pool. From any thread.
   void note_filter_signs(base::Bytes stream, std::span<const std::uint64_t> offsets) noexcept;
-  // Number of places with signs, of all decoders; at most kMostFilterSigns. A place that several decoders met
-  // counts once.
+  // Number of stream offsets with signs, of all decoders; at most kMostFilterSigns. An offset that several
+  // decoders met counts once.
   [[nodiscard]] std::size_t filter_signs() const;
 
   // True if a decoder has acquired code of this width. From any thread.

@@ -11,14 +11,14 @@ namespace ptkit::flow {
 namespace {
 
 // Repairs the transition `via_`: the node may have moved to another base since `via_->next` was written.
-template <typename Rows, Places kPlaces>
-void Pass<Rows, kPlaces>::connect(NodeId node) noexcept {
+template <typename Rows, Spans kSpans>
+void Pass<Rows, kSpans>::connect(NodeId node) noexcept {
   if (via_ != nullptr) via_->next = paths_.at(node).base;
 }
 
 // Slow path of a TNT lookup: builds the transition. Null: the simple decoder has to use the packet.
-template <typename Rows, Places kPlaces>
-[[gnu::noinline]] Transition* Pass<Rows, kPlaces>::find_bits(std::uint32_t base, std::uint32_t bits) {
+template <typename Rows, Spans kSpans>
+[[gnu::noinline]] Transition* Pass<Rows, kSpans>::find_bits(std::uint32_t base, std::uint32_t bits) {
   const NodeId node = paths_.node_of(base);
   connect(node);
   if (node == 0) return nullptr;
@@ -28,9 +28,9 @@ template <typename Rows, Places kPlaces>
   return found;
 }
 
-template <typename Rows, Places kPlaces>
-[[gnu::noinline]] Transition* Pass<Rows, kPlaces>::find_target(std::uint32_t base, Packet packet,
-                                                               std::uint64_t ip) {
+template <typename Rows, Spans kSpans>
+[[gnu::noinline]] Transition* Pass<Rows, kSpans>::find_target(std::uint32_t base, Packet packet,
+                                                              std::uint64_t ip) {
   const NodeId node = paths_.node_of(base);
   connect(node);
   const std::size_t before = paths_.path_count();
@@ -49,10 +49,10 @@ template <typename Rows, Places kPlaces>
 //      |                                                  |
 //      +------- TRANSITION_RETURN: pop the return address, look it up as a TIP
 //      `------- TRANSITION_STUCK, empty call stack, no transition ---> REST (PACKET if no bit is used)
-template <typename Rows, Places kPlaces>
+template <typename Rows, Spans kSpans>
 template <typename Bits>
-[[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_bits(Bits bits, std::uint32_t& base,
-                                                          std::uint64_t offset) {
+[[gnu::noinline]] FastStop Pass<Rows, kSpans>::take_bits(Bits bits, std::uint32_t& base,
+                                                         std::uint64_t offset) {
   // One more path and one return may follow these rows.
   constexpr std::size_t kMostRows = BulkRoom::kSlack - 4 * std::size_t{PathBuilder::kMostInsns};
   constexpr bool kLong = sizeof(Bits) > sizeof(std::uint32_t);
@@ -93,20 +93,20 @@ template <typename Bits>
   if (bits == 1) return FastStop::NONE;
   if (used == 0) return FastStop::PACKET;
   state_.rest = bits;
-  add_bits_place_runs(offset);
+  add_bits_span_runs(offset);
   return FastStop::REST;
 }
 
 // A TNT-64 packet.
-template <typename Rows, Places kPlaces>
-[[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_long(const std::uint8_t* at, std::uint32_t& base) {
+template <typename Rows, Spans kSpans>
+[[gnu::noinline]] FastStop Pass<Rows, kSpans>::take_long(const std::uint8_t* at, std::uint32_t& base) {
   constexpr unsigned kOpcodeBits = 16;
   const auto offset = static_cast<std::uint64_t>(at - base_);
   const std::uint64_t bits = load<std::uint64_t>(at) >> kOpcodeBits;
   if (bits <= 1) return FastStop::PACKET;
   if (const FastStop stop = take_bits(bits, base, offset); stop != FastStop::NONE) return stop;
   tip_order_.tnt(!is_partial_tnt(at));
-  add_bits_place_runs(offset);
+  add_bits_span_runs(offset);
   since_ = last_;
   last_ = offset;
   return FastStop::NONE;
@@ -114,9 +114,9 @@ template <typename Rows, Places kPlaces>
 
 // TNT-8 packets one after the other, the first of them at `at`, where rows are counted. What only the last
 // two packets decide is set once, at the end.
-template <typename Rows, Places kPlaces>
-void Pass<Rows, kPlaces>::take_run(const std::uint8_t*& at, const std::uint8_t* end, std::uint32_t& base,
-                                   FastStop& stop) {
+template <typename Rows, Spans kSpans>
+void Pass<Rows, kSpans>::take_run(const std::uint8_t*& at, const std::uint8_t* end, std::uint32_t& base,
+                                  FastStop& stop) {
   constexpr unsigned kPart = TRANSITION_RETURN | TRANSITION_STUCK;
   constexpr unsigned kCalls = TRANSITION_CALL | TRANSITION_CALLS;
   const std::uint8_t* const begin = at;
@@ -156,8 +156,8 @@ void Pass<Rows, kPlaces>::take_run(const std::uint8_t*& at, const std::uint8_t* 
 }
 
 // The state after the TNT-8 packets from `begin` to `at`: what each of them would have set.
-template <typename Rows, Places kPlaces>
-void Pass<Rows, kPlaces>::end_run(const std::uint8_t* begin, const std::uint8_t* at) noexcept {
+template <typename Rows, Spans kSpans>
+void Pass<Rows, kSpans>::end_run(const std::uint8_t* begin, const std::uint8_t* at) noexcept {
   if (at == begin) return;
   const auto end = static_cast<std::uint64_t>(at - base_);
   since_ = at - begin > 1 ? end - 2 : last_;
@@ -170,8 +170,8 @@ void Pass<Rows, kPlaces>::end_run(const std::uint8_t* begin, const std::uint8_t*
 }
 
 // Stores the state for the simple decoder.
-template <typename Rows, Places kPlaces>
-void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip) {
+template <typename Rows, Spans kSpans>
+void Pass<Rows, kSpans>::finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip) {
   const auto position = static_cast<std::uint64_t>(at - base_);
   room_.used_bytes += position - state_.packets.position;
   state_.packets.last_ip = last_ip;
@@ -209,11 +209,11 @@ void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std
 //               |
 //               +-- any other packet, or a step that fails ---------------> PACKET --+
 //               +-- the rest of a TNT packet needs the Walker ------------> REST ----+--> finish()
-//               `-- limit of rows, instructions, places, bytes, built paths -> FULL -+
+//               `-- limit of rows, instructions, spans, bytes, built paths -> FULL -+
 //
 // finish() stores the state for the simple decoder, which uses the next packet after PACKET and REST.
-template <typename Rows, Places kPlaces>
-FastStop Pass<Rows, kPlaces>::run() {
+template <typename Rows, Spans kSpans>
+FastStop Pass<Rows, kSpans>::run() {
   reload();
   const std::uint8_t* at = base_ + state_.packets.position;
   const std::uint8_t* const stream_end = base_ + state_.end;
@@ -222,7 +222,7 @@ FastStop Pass<Rows, kPlaces>::run() {
   std::uint32_t base = paths_.at(state_.node).base;  // base of the node
   std::uint64_t last_ip = state_.packets.last_ip;
   FastStop stop = FastStop::NONE;
-  const std::size_t place_limit = kPlaces != Places::NONE ? room_.place_limit - 2 : 0;
+  const std::size_t span_limit = kSpans != Spans::NONE ? room_.span_limit - 2 : 0;
 
   while (at < end) {
     if constexpr (Rows::kBounded) {
@@ -231,8 +231,8 @@ FastStop Pass<Rows, kPlaces>::run() {
     if constexpr (Rows::kPhases) {
       if (instructions_ >= room_.most_instructions) break;
     }
-    if constexpr (kPlaces != Places::NONE) {
-      if (room_.place_count > place_limit) break;
+    if constexpr (kSpans != Spans::NONE) {
+      if (room_.span_count > span_limit) break;
     }
     const std::uint8_t first = *at;
     const auto offset = static_cast<std::uint64_t>(at - base_);
@@ -258,7 +258,7 @@ FastStop Pass<Rows, kPlaces>::run() {
         base = next;
         if (stop != FastStop::NONE) break;
       }
-      add_bits_place_runs(offset);
+      add_bits_span_runs(offset);
       since_ = last_;
       last_ = offset;
       deferred_ = deferred_ && watch_ != TipWatch::TIP;
@@ -303,15 +303,15 @@ FastStop Pass<Rows, kPlaces>::run() {
         if (!tip_order_.in_order()) [[unlikely]] {
           tip_order_.tip((transition->flags & TRANSITION_NEAR) != 0);
           if (last_ != since_) {  // it follows a TNT packet, so it may be deferred
-            add_place_run(rows_.rows, since_, offset);
+            add_span_run(rows_.rows, since_, offset);
             last_ = offset;
             continue;
           }
         }
-        add_place_run(rows_.before_target(), since_, offset);
-        add_place_run(rows_.rows, offset, offset);
+        add_span_run(rows_.before_target(), since_, offset);
+        add_span_run(rows_.rows, offset, offset);
       } else {
-        if (packet != static_cast<std::uint8_t>(Packet::PGE)) add_place_run(rows_.rows, since_, offset);
+        if (packet != static_cast<std::uint8_t>(Packet::PGE)) add_span_run(rows_.rows, since_, offset);
         ++room_.events;
         if constexpr (Rows::kMarks) {
           if (packet != static_cast<std::uint8_t>(Packet::PGE)) {
@@ -336,14 +336,14 @@ FastStop Pass<Rows, kPlaces>::run() {
     } else if (skip_timing(at)) {
       if (!is_cyc(first)) tip_order_.other();
     } else {
-      LoopPlace place{at, base, last_ip};
-      if (!take_events(place)) {
+      LoopPosition position{at, base, last_ip};
+      if (!take_events(position)) {
         stop = FastStop::PACKET;
         break;
       }
-      at = place.at;
-      base = place.base;
-      last_ip = place.last_ip;
+      at = position.at;
+      base = position.base;
+      last_ip = position.last_ip;
     }
     watch_ = TipWatch::NONE;
   }
@@ -357,9 +357,9 @@ FastStop Pass<Rows, kPlaces>::run() {
 template <typename Rows>
 FastStop pass(PathCache& paths, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
               FastState& state, BulkRoom& room) {
-  if (room.places == nullptr) return Pass<Rows, Places::NONE>(paths, filter, calls, base, state, room).run();
-  if (room.first_bits) return Pass<Rows, Places::FIRST_BITS>(paths, filter, calls, base, state, room).run();
-  return Pass<Rows, Places::PACKETS>(paths, filter, calls, base, state, room).run();
+  if (room.spans == nullptr) return Pass<Rows, Spans::NONE>(paths, filter, calls, base, state, room).run();
+  if (room.first_bits) return Pass<Rows, Spans::FIRST_BITS>(paths, filter, calls, base, state, room).run();
+  return Pass<Rows, Spans::PACKETS>(paths, filter, calls, base, state, room).run();
 }
 
 }  // namespace
@@ -370,7 +370,7 @@ FastStop FastLoop::run(PathCache& paths, FastState& state, BulkRoom& room) {
   switch (room.kind) {
     case BulkRows::EDGES:
       if (room.most_instructions != UINT64_MAX)
-        return Pass<PhaseRows, Places::NONE>(paths, filter_, calls_, base, state, room).run();
+        return Pass<PhaseRows, Spans::NONE>(paths, filter_, calls_, base, state, room).run();
       return pass<EdgeRows>(paths, filter_, calls_, base, state, room);
     case BulkRows::BRANCHES:
       if (room.number != nullptr)
@@ -388,7 +388,7 @@ FastStop FastLoop::run(PathCache& paths, FastState& state, BulkRoom& room) {
     case BulkRows::INSTRUCTIONS:
       return pass<InsnRows>(paths, filter_, calls_, base, state, room);
     case BulkRows::EVENTS:
-      return Pass<EventRows, Places::NONE>(paths, filter_, calls_, base, state, room).run();
+      return Pass<EventRows, Spans::NONE>(paths, filter_, calls_, base, state, room).run();
     case BulkRows::NONE:
       break;
   }

@@ -77,19 +77,19 @@ FastLast last_of(const std::uint8_t* at, bool on) noexcept {
   }
 }
 
-// Places of rows that the sink needs: see BulkRoom.
-enum class Places : std::uint8_t { NONE, PACKETS, FIRST_BITS };
+// Spans of rows that the sink needs: see BulkRoom.
+enum class Spans : std::uint8_t { NONE, PACKETS, FIRST_BITS };
 
 // Where the loop is. Functions that are not inlined change a copy: a local that has its address taken would
 // stay in memory, and every packet waits for the node before it.
-struct LoopPlace {
+struct LoopPosition {
   const std::uint8_t* at;
   std::uint32_t base;
   std::uint64_t last_ip;
 };
 
 // One pass. Members may be in memory; locals of run() stay in registers.
-template <typename Rows, Places kPlaces>
+template <typename Rows, Spans kSpans>
 class Pass {
  public:
   Pass(PathCache& paths, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
@@ -103,7 +103,7 @@ class Pass {
         rows_(room),
         since_(state.events.since),
         last_(state.events.tnt_before.value_or(state.events.since)),
-        placed_rows_(room.row),
+        rows_with_spans_(room.row),
         watch_(state.events.tip_watch),
         deferred_(state.binder.tips_deferred),
         tip_order_(state.events.tip_order) {}
@@ -113,8 +113,8 @@ class Pass {
  private:
   using Packet = PathCache::Packet;
 
-  // Rows and places that only count need nothing of a TNT packet between two others.
-  static constexpr bool kCounts = Rows::kCounts && kPlaces == Places::NONE;
+  // Rows that only count, without spans, need nothing of a TNT packet between two others.
+  static constexpr bool kCounts = Rows::kCounts && kSpans == Spans::NONE;
 
   // Reloads the pointers to the tables, which building a path may move.
   void reload() noexcept {
@@ -123,33 +123,31 @@ class Pass {
     targets_ = paths_.tip_transitions().data();
     target_mask_ = paths_.target_mask();
   }
-  void add_place_run(std::size_t row_end, std::uint64_t since, std::uint64_t offset) noexcept {
-    if constexpr (kPlaces == Places::NONE) return;
+  void add_span_run(std::size_t row_end, std::uint64_t since, std::uint64_t offset) noexcept {
+    if constexpr (kSpans == Spans::NONE) return;
     if constexpr (Rows::kMayBeNone) {
-      if (row_end == placed_rows_) return;
-      placed_rows_ = row_end;
+      if (row_end == rows_with_spans_) return;
+      rows_with_spans_ = row_end;
     }
-    room_.places[room_.place_count++] = {since, offset, row_end};
+    room_.spans[room_.span_count++] = {since, offset, row_end};
   }
   // Notes the rows before the packet's first bit. The path of its first bits was emitted from row `begin` on.
   void note_head(std::size_t begin, const Transition& transition) noexcept {
-    if constexpr (kPlaces == Places::NONE) return;
-    if (kPlaces == Places::FIRST_BITS || head_since() != last_)
-      head_ = {begin, begin + rows_.head(transition)};
+    if constexpr (kSpans == Spans::NONE) return;
+    if (kSpans == Spans::FIRST_BITS || head_since() != last_) head_ = {begin, begin + rows_.head(transition)};
   }
   // StreamSpan::since of rows before the first bit of the next TNT packet: see EventDecoder::begin().
   [[nodiscard]] std::uint64_t head_since() const noexcept {
     return may_be_late(base_ + last_) ? since_ : last_;
   }
-  // Sets the places of the rows of the TNT packet after `last_`.
-  void add_bits_place_runs(std::uint64_t offset) noexcept {
-    if constexpr (kPlaces == Places::NONE) return;
+  // Sets the spans of the rows of the TNT packet after `last_`.
+  void add_bits_span_runs(std::uint64_t offset) noexcept {
+    if constexpr (kSpans == Spans::NONE) return;
     const std::uint64_t since = head_since();
-    if (kPlaces == Places::FIRST_BITS || since != last_) {
-      if (head_.end != head_.begin)
-        add_place_run(head_.end, since, offset | time::TimeQuery::kBeforeFirstBit);
+    if (kSpans == Spans::FIRST_BITS || since != last_) {
+      if (head_.end != head_.begin) add_span_run(head_.end, since, offset | time::TimeQuery::kBeforeFirstBit);
     }
-    add_place_run(rows_.rows, last_, offset);
+    add_span_run(rows_.rows, last_, offset);
   }
   void follow(Transition& transition, std::uint32_t& base) noexcept {
     instructions_ += transition.insns;
@@ -165,12 +163,12 @@ class Pass {
   // Packets are enabled at `ip` by the packet at `offset`.
   void mark_enabled(std::uint64_t ip, std::uint64_t offset) noexcept {
     rows_.mark_enabled(ip);
-    add_place_run(rows_.rows, offset, offset);
+    add_span_run(rows_.rows, offset, offset);
   }
   // Packets are disabled by the packet at `offset`.
   void mark_disabled(std::uint64_t offset) noexcept {
     rows_.mark_disabled();
-    add_place_run(rows_.rows, offset, offset);
+    add_span_run(rows_.rows, offset, offset);
   }
   // After a TIP.PGE or TIP.PGD: see EventBinder::bind_enabled() and bind_disabled().
   void add_event(const Transition& transition, bool ip_known, std::uint64_t ip, std::uint64_t offset) {
@@ -191,11 +189,11 @@ class Pass {
   [[nodiscard]] FastStop take_long(const std::uint8_t* at, std::uint32_t& base);
   [[nodiscard]] Transition* find_bits(std::uint32_t base, std::uint32_t bits);
   [[nodiscard]] Transition* find_target(std::uint32_t base, Packet packet, std::uint64_t ip);
-  [[nodiscard]] bool take_events(LoopPlace& place);
+  [[nodiscard]] bool take_events(LoopPosition& position);
   [[nodiscard]] bool find_psb_header(const std::uint8_t* at, PsbHeader& header) noexcept;
-  [[nodiscard]] bool take_psb(LoopPlace& place);
-  [[nodiscard]] bool take_mode(LoopPlace& place);
-  [[nodiscard]] bool take_interrupt(LoopPlace& place);
+  [[nodiscard]] bool take_psb(LoopPosition& position);
+  [[nodiscard]] bool take_mode(LoopPosition& position);
+  [[nodiscard]] bool take_interrupt(LoopPosition& position);
   [[nodiscard]] std::uint64_t return_target() {
     BlockCache& cache = paths_.cache();
     return calls_.return_by_tnt([&cache](std::uint64_t ip) { return cache.at(ip).end != Terminator::FAIL; });
@@ -225,9 +223,9 @@ class Pass {
   struct {
     std::size_t begin = 0;
     std::size_t end = 0;
-  } head_;                   // rows of the TNT packet before its first bit
-  std::size_t placed_rows_;  // rows with a place run, if packets may have no rows
-  PathId left_ = 0;          // path of the last TIP.PGD
+  } head_;                       // rows of the TNT packet before its first bit
+  std::size_t rows_with_spans_;  // rows with a span, if packets may have no rows
+  PathId left_ = 0;              // path of the last TIP.PGD
   unsigned builds_ = 0;
   const std::uint8_t* psb_ = nullptr;  // the last PSB+ without an IP that was read
   std::size_t psb_size_ = 0;

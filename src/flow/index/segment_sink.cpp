@@ -4,30 +4,30 @@
 
 namespace ptkit::flow::index {
 
-void SegmentSink::note(const flow::StreamSpan& place) noexcept { oldest_ = std::min(oldest_, place.since); }
+void SegmentSink::note(const flow::StreamSpan& span) noexcept { oldest_ = std::min(oldest_, span.since); }
 
 void SegmentSink::on_block(const flow::Block& block) {
-  note(block.place);
+  note(block.span);
   lines_.add(block.ip, block.ip + (block.size == 0 ? 0 : block.size - 1));
   totals_.instructions += block.insns.size();
   ++totals_.blocks;
 }
 
 void SegmentSink::on_branch(const flow::Branch& branch) {
-  note(branch.place);
+  note(branch.span);
   ++totals_.branches;
   if ((branch.flags & flow::FROM_KNOWN) != 0) lines_.add(branch.from_ip);
   if ((branch.flags & flow::TO_KNOWN) != 0) lines_.add(branch.to_ip);
 }
 
 void SegmentSink::on_event(const flow::Event& event) {
-  note(event.place);
+  note(event.span);
   if ((event.flags & flow::EV_IP_KNOWN) != 0) lines_.add(event.ip);
   ++totals_.events;
 }
 
 void SegmentSink::on_error(const flow::FlowError& error) {
-  note(error.place);
+  note(error.span);
   if (error.ip_known) lines_.add(error.ip);
   lost_packets_ = true;
   ++totals_.errors;

@@ -44,7 +44,7 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
   void close(const flow::BulkRoom& room) override;
   void add_edges(std::span<const flow::EdgeCount> /*edges*/, std::uint32_t /*space*/,
                  std::uint32_t /*phase*/) override {}
-  void note(const flow::StreamSpan& place) noexcept;
+  void note(const flow::StreamSpan& span) noexcept;
 
   Rows rows_;
   const std::atomic<bool>& cancelled_;

@@ -83,7 +83,7 @@ class ReferenceDecoder final : public flow::RowSource {
                    time::TimeTrack* track);
 
   [[nodiscard]] bool run() override;
-  [[nodiscard]] std::uint64_t position() const noexcept override { return place_.offset; }
+  [[nodiscard]] std::uint64_t position() const noexcept override { return span_.offset; }
 
  private:
   enum class Phase : std::uint8_t { START, SYNC, FLOW, DONE };
@@ -98,7 +98,7 @@ class ReferenceDecoder final : public flow::RowSource {
   [[nodiscard]] bool resume();
   void finish();
 
-  void update_place() noexcept;
+  void update_span() noexcept;
   void update_time(bool switches);
   void switch_by_offset();
   template <typename Has>
@@ -116,7 +116,7 @@ class ReferenceDecoder final : public flow::RowSource {
   InsnDecoderPtr decoder_;
   RowBuilder rows_;
   std::optional<flow::LoopGuard> loops_;  // since the last instruction that consumed trace
-  flow::StreamSpan place_;
+  flow::StreamSpan span_;
   std::uint64_t previous_offset_ = 0;
   std::uint64_t sync_offset_ = 0;
   std::optional<flow::Gap> gap_;
@@ -200,7 +200,7 @@ void ReferenceDecoder::start() {
 
 void ReferenceDecoder::sync() {
   status_ = pt_insn_sync_forward(decoder_.get());
-  update_place();
+  update_span();
   if (status_ == -pte_eos) {
     finish();
     return;
@@ -214,7 +214,7 @@ void ReferenceDecoder::sync() {
   }
   if (status_ < 0) {
     // An error in the PSB+ header: libipt gives only the offset of the PSB.
-    if (located) place_.offset = std::max(place_.offset, offset);
+    if (located) span_.offset = std::max(span_.offset, offset);
     fail(status_, std::nullopt);
   } else {
     loops_.reset();
@@ -226,7 +226,7 @@ void ReferenceDecoder::sync() {
 void ReferenceDecoder::take_event() {
   pt_event raw{};
   const int status = pt_insn_event(decoder_.get(), &raw, sizeof(raw));
-  update_place();
+  update_span();
   if (status == -pte_eos) {
     finish();
     return;
@@ -239,7 +239,7 @@ void ReferenceDecoder::take_event() {
   loops_.reset();
   flow::Event event;
   if (!to_event(raw, event)) return;
-  event.place = place_;
+  event.span = span_;
   const bool goes_on = event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW;
   update_time(goes_on);
   // libipt may have read past a switch that is not due yet.
@@ -254,7 +254,7 @@ void ReferenceDecoder::take_event() {
 void ReferenceDecoder::take_instruction() {
   pt_insn insn{};
   const int status = pt_insn_next(decoder_.get(), &insn, sizeof(insn));
-  update_place();
+  update_span();
   // An event without pts_event_pending: fetch it, then continue.
   if (status == -pte_event_ignored) {
     status_ = pts_event_pending;
@@ -270,7 +270,7 @@ void ReferenceDecoder::take_instruction() {
   if (given) {
     const Step step = to_step(insn);
     close_gap(step.ip);
-    rows_.on_instruction(step, place_);
+    rows_.on_instruction(step, span_);
     if (consumes_trace(step.insn.cls)) {
       loops_.reset();
     } else if (!loops_) {
@@ -294,7 +294,7 @@ void ReferenceDecoder::take_instruction() {
 void ReferenceDecoder::fail(base::Status code, std::optional<std::uint64_t> ip) {
   rows_.leave();
   flow::FlowError error;
-  error.place = place_;
+  error.span = span_;
   error.code = code;
   error.ip_known = ip.has_value();
   error.ip = ip.value_or(0);
@@ -310,11 +310,11 @@ bool ReferenceDecoder::resume() {
 #if LIBIPT_VERSION >= 0x202
   if (options_.resync != flow::Resync::IP || !synced_once_) return false;
   // Without progress, libipt would return the same error again.
-  if (place_.offset == resumed_at_ && ++resumed_in_vain_ > kMaxResumes) return false;
-  if (place_.offset != resumed_at_) resumed_in_vain_ = 0;
-  resumed_at_ = place_.offset;
+  if (span_.offset == resumed_at_ && ++resumed_in_vain_ > kMaxResumes) return false;
+  if (span_.offset != resumed_at_) resumed_in_vain_ = 0;
+  resumed_at_ = span_.offset;
   const int status = pt_insn_resync(decoder_.get());
-  update_place();
+  update_span();
   if (status == -pte_event_ignored) {
     status_ = pts_event_pending;
   } else if (status < 0) {
@@ -331,7 +331,7 @@ bool ReferenceDecoder::resume() {
 
 void ReferenceDecoder::finish() {
   rows_.leave();
-  place_.offset = stream_.data.size();
+  span_.offset = stream_.data.size();
   close_gap(std::nullopt);
   phase_ = Phase::DONE;
 }
@@ -339,12 +339,12 @@ void ReferenceDecoder::finish() {
 // libipt gives the offset of the packet that it reads next. The last item came from the packet before that
 // offset or, at the earliest, from the packet before the previous offset: `since` is the offset before that
 // one.
-void ReferenceDecoder::update_place() noexcept {
+void ReferenceDecoder::update_span() noexcept {
   std::uint64_t offset = 0;
-  if (pt_insn_get_offset(decoder_.get(), &offset) < 0 || offset <= place_.offset) return;
-  place_.since = std::max(place_.since, previous_offset_);
-  previous_offset_ = place_.offset;
-  place_.offset = offset;
+  if (pt_insn_get_offset(decoder_.get(), &offset) < 0 || offset <= span_.offset) return;
+  span_.since = std::max(span_.since, previous_offset_);
+  previous_offset_ = span_.offset;
+  span_.offset = offset;
   if (memory_.varies()) update_time(false);
 }
 
@@ -352,7 +352,7 @@ void ReferenceDecoder::update_time(bool switches) {
   if (track_ == nullptr) return;
   const bool pending = switches && !stream_.switches_by_offset && next_switch_ < stream_.switches.size();
   if (!pending && !memory_.varies()) return;
-  const time::TimeRange now = track_->at(place_.since, place_.offset);
+  const time::TimeRange now = track_->at(span_.since, span_.offset);
   if (!now.known) return;
   memory_.set_time(now.tsc);
   if (!pending) return;
@@ -362,7 +362,7 @@ void ReferenceDecoder::update_time(bool switches) {
 
 void ReferenceDecoder::switch_by_offset() {
   if (!stream_.switches_by_offset) return;
-  take_switches([this](const trace::Switch& next) { return next.offset < place_.offset; });
+  take_switches([this](const trace::Switch& next) { return next.offset < span_.offset; });
 }
 
 template <typename Has>
@@ -381,14 +381,14 @@ void ReferenceDecoder::take_switches(const Has& has_come) {
 }
 
 void ReferenceDecoder::emit_context() {
-  context_.offset = place_.offset;
+  context_.offset = span_.offset;
   sink_.on_context(context_);
 }
 
 void ReferenceDecoder::open_gap(flow::GapCause cause, base::Status code) {
   if (gap_) return;
   gap_ = flow::Gap{};
-  gap_->begin = cause == flow::GapCause::START ? 0 : place_.offset;
+  gap_->begin = cause == flow::GapCause::START ? 0 : span_.offset;
   gap_->cause = cause;
   gap_->code = code;
   if (const auto ip = rows_.last_ip(); ip && cause != flow::GapCause::START) {
@@ -399,7 +399,7 @@ void ReferenceDecoder::open_gap(flow::GapCause cause, base::Status code) {
 
 void ReferenceDecoder::close_gap(std::optional<std::uint64_t> ip) {
   if (!gap_) return;
-  gap_->end = place_.offset;
+  gap_->end = span_.offset;
   if (ip) {
     gap_->to_ip = *ip;
     gap_->flags |= flow::TO_KNOWN;
@@ -413,9 +413,9 @@ void ReferenceDecoder::describe(flow::FlowError& error) const {
   if (error.code == base::Status::BAD_OPCODE) {
     const base::Bytes bytes = stream_.data.bytes();
     const std::uint64_t count =
-        std::min<std::uint64_t>(bytes.size() - std::min(error.place.offset, bytes.size()), 3);
+        std::min<std::uint64_t>(bytes.size() - std::min(error.span.offset, bytes.size()), 3);
     for (std::uint64_t i = 0; i < count; ++i)
-      error.argument |= std::uint64_t{bytes[error.place.offset + i]} << (8 * i);
+      error.argument |= std::uint64_t{bytes[error.span.offset + i]} << (8 * i);
     error.argument2 = count;
     return;
   }

@@ -30,7 +30,7 @@ std::optional<BranchKind> branch_kind(const flow::BlockInsn& insn) noexcept {
   return flow::branch_kind(insn.cls, insn.kind);
 }
 
-void RowBuilder::on_instruction(const Step& step, flow::StreamSpan place) {
+void RowBuilder::on_instruction(const Step& step, flow::StreamSpan span) {
   resolve(step.ip);
   const bool joins = !insns_.empty() && block_.ip + block_.size == step.ip && block_.mode == step.mode &&
                      block_.flags == step.flags && insns_.size() < kMaxBlockInsns;
@@ -41,7 +41,7 @@ void RowBuilder::on_instruction(const Step& step, flow::StreamSpan place) {
     block_.mode = step.mode;
     block_.flags = step.flags;
   }
-  block_.place = place;
+  block_.span = span;
   block_.size += step.insn.size;
   insns_.push_back(step.insn);
   last_ip_ = step.ip;
@@ -49,7 +49,7 @@ void RowBuilder::on_instruction(const Step& step, flow::StreamSpan place) {
   if (!kind) return;
   end_block();
   flow::Branch branch;
-  branch.place = place;
+  branch.span = span;
   branch.from_ip = step.ip;
   branch.kind = *kind;
   branch.flags = static_cast<std::uint8_t>(step.flags | flow::FROM_KNOWN);
@@ -94,7 +94,7 @@ void RowBuilder::resolve_by(const flow::Event& event) {
 void RowBuilder::emit_asynchronous(const flow::Event& event) {
   if (event.kind != EventKind::ASYNC_BRANCH && event.kind != EventKind::ASYNC_DISABLED) return;
   flow::Branch branch;
-  branch.place = event.place;
+  branch.span = event.span;
   branch.from_ip = event.payload;
   branch.to_ip = event.ip;
   branch.kind = aborted_at_ == event.payload ? BranchKind::TX_ABORT : BranchKind::ASYNC;

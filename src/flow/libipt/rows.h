@@ -21,7 +21,7 @@ class RowBuilder {
  public:
   explicit RowBuilder(flow::FlowSink& sink) noexcept : sink_(sink) {}
 
-  void on_instruction(const Step& step, flow::StreamSpan place);
+  void on_instruction(const Step& step, flow::StreamSpan span);
   void on_event(const flow::Event& event);
   // Control went to `ip`; the code there is not known.
   void arrive(std::uint64_t ip) {

@@ -120,13 +120,13 @@ struct BulkRoom {
   std::uint64_t first_instruction = 0;  // number of instructions before the first row
   std::size_t row = 0;
   std::size_t limit = 0;
-  // Places of the rows: one or two runs for each packet. Null: no column needs places.
-  SpanRun* places = nullptr;
+  // Spans of the rows: one or two runs for each packet. Null: no column needs spans.
+  SpanRun* spans = nullptr;
   // True: rows before the first bit of a TNT packet always get their own run. False: they get one only after
   // a TNT packet that was not full.
   bool first_bits = false;
-  std::size_t place_count = 0;
-  std::size_t place_limit = 0;
+  std::size_t span_count = 0;
+  std::size_t span_limit = 0;
   // Results of the pass.
   std::uint64_t instructions = 0;
   // number of ENABLED and DISABLED events, which are not emitted one by one; with those of PSB+

@@ -39,7 +39,7 @@ inline constexpr std::uint8_t kBothKnown = FROM_KNOWN | TO_KNOWN;
 inline constexpr std::uint8_t kTakenBranch = kBothKnown | TAKEN;
 
 struct Branch {
-  StreamSpan place;
+  StreamSpan span;
   std::uint64_t from_ip = 0;
   std::uint64_t to_ip = 0;  // a conditional branch that falls through: the next instruction
   BranchKind kind = BranchKind::COND;
@@ -63,7 +63,7 @@ struct BlockInsn {
 // Consecutive instructions at increasing addresses. A branch (which follows as a Branch), an event, or the
 // end of known control flow ends the block.
 struct Block {
-  StreamSpan place;
+  StreamSpan span;
   std::uint64_t ip = 0;
   std::span<const BlockInsn> insns;  // at least one instruction
   std::uint32_t size = 0;            // bytes of all instructions
@@ -84,7 +84,7 @@ enum EventFlag : std::uint16_t {
 };
 
 struct Event {
-  StreamSpan place;
+  StreamSpan span;
   std::uint64_t ip = 0;
   std::uint64_t payload = 0;
   std::uint64_t payload2 = 0;
@@ -99,7 +99,7 @@ struct Event {
 
 // An error: its code, its position, and the arguments of its sentence.
 struct FlowError {
-  StreamSpan place;
+  StreamSpan span;
   base::Status code = base::Status::OK;
   std::uint64_t ip = 0;
   bool ip_known = false;

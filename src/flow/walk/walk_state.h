@@ -19,7 +19,7 @@ struct BoundInsn {
 
 // No TNT bits wait for a target.
 struct WalkState {
-  StreamSpan place;      // of the last packet's rows
+  StreamSpan span;       // of the last packet's rows
   std::uint64_t ip = 0;  // where execution continues, unless a branch waits
   // The branch at the end of an emitted block, if it waits for its packet: without neighbours.
   std::optional<BasicBlock> branch;

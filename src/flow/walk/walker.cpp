@@ -134,7 +134,7 @@ void Walker::emit_part(const BasicBlock& block, std::uint32_t count, std::uint32
   instructions_ += count;
   if (state_.icnt) *state_.icnt += count;
   sink_.on_block(
-      Block{state_.place, block.ip, cache_->insns(block).first(count), size, cache_->mode(), tx_flag()});
+      Block{state_.span, block.ip, cache_->insns(block).first(count), size, cache_->mode(), tx_flag()});
 }
 
 void Walker::follow_direct(BasicBlock& block) {
@@ -221,8 +221,8 @@ void Walker::pass_straight(const StraightGoal& goal) {
   if (!sink_.takes_straight_code()) return;
   const StraightStep passed = cache_->pass_straight(state_.ip, goal);
   if (passed.insns == 0) return;
-  add_emitted(passed.insns, state_.place.since);
-  sink_.on_straight_code(state_.place, passed.insns);
+  add_emitted(passed.insns, state_.span.since);
+  sink_.on_straight_code(state_.span, passed.insns);
   jump_to(passed.next);
 }
 
@@ -289,7 +289,7 @@ Status Walker::use_bits() {
 Status Walker::take_bits(std::uint64_t bits, unsigned count) {
   bits_ = bits;
   bits_left_ = count;
-  first_bit_waits_ = state_.place.before_first_bit = no_bit_used_;
+  first_bit_waits_ = state_.span.before_first_bit = no_bit_used_;
   no_bit_used_ = false;
   return use_bits();
 }
@@ -316,7 +316,7 @@ Status Walker::take_target(std::uint64_t ip, bool deferred) {
   BasicBlock& here = *block_;
   if (here.end == Terminator::COND) return Status::TNT_MISMATCH;
   // The branch generated the TIP, unless the TIP was deferred.
-  if (bits_left_ == 0 && !deferred) state_.place.since = state_.place.offset;
+  if (bits_left_ == 0 && !deferred) state_.span.since = state_.span.offset;
   emit_branch(here.branch, here.last_ip, ip, kTakenBranch);
   if (here.pushes) state_.calls.call(here.next_ip);
   target_was_near_ = here.end == Terminator::INDIRECT;

@@ -57,27 +57,27 @@ class Walker {
       : sink_(sink), filter_(filter), source_(source) {}
 
   // The next packet is applied.
-  void begin_packet(const StreamSpan& place) noexcept { begin_packet(place, place.since); }
+  void begin_packet(const StreamSpan& span) noexcept { begin_packet(span, span.since); }
   // `bits_since`: StreamSpan::since of the rows from the first bit's branch on.
-  void begin_packet(const StreamSpan& place, std::uint64_t bits_since) noexcept {
-    state_.place = place;
+  void begin_packet(const StreamSpan& span, std::uint64_t bits_since) noexcept {
+    state_.span = span;
     bits_since_ = bits_since;
-    state_.place.before_first_bit = bits_left_ != 0 && first_bit_waits_;
+    state_.span.before_first_bit = bits_left_ != 0 && first_bit_waits_;
     no_bit_used_ = true;
   }
   // Continues with a packet of which the first bits are used.
   void continue_packet() noexcept {
     no_bit_used_ = false;
-    state_.place.since = bits_since_;
+    state_.span.since = bits_since_;
   }
   // Empties a code cache that is too large. Between packets only.
   void bound_memory() {
     if (cache_ != nullptr && cache_->too_big()) forget_code();
   }
 
-  // Sets the place of the rows that follow.
-  void set_place(const StreamSpan& place) noexcept { state_.place = place; }
-  [[nodiscard]] const StreamSpan& place() const noexcept { return state_.place; }
+  // Sets the span of the rows that follow.
+  void set_span(const StreamSpan& span) noexcept { state_.span = span; }
+  [[nodiscard]] const StreamSpan& span() const noexcept { return state_.span; }
 
   // State.
   //
@@ -182,18 +182,18 @@ class Walker {
   void add_emitted(std::uint64_t count, std::uint64_t since) noexcept {
     instructions_ += count;
     if (state_.icnt) *state_.icnt += count;
-    state_.place.since = since;
+    state_.span.since = since;
   }
   // Emits the first `count` instructions of the block, which have `size` bytes.
   void emit_part(const BasicBlock& block, std::uint32_t count, std::uint32_t size);
   void emit_block(const BasicBlock& block) { emit_part(block, block.count, block.size); }
 
   void emit_branch(BranchKind kind, std::uint64_t from, std::uint64_t to, std::uint8_t flags) {
-    sink_.on_branch(Branch{state_.place, from, to, kind, static_cast<std::uint8_t>(flags | tx_flag())});
+    sink_.on_branch(Branch{state_.span, from, to, kind, static_cast<std::uint8_t>(flags | tx_flag())});
   }
   // Emits the branch at the end of a block that was not walked. The block itself is not emitted.
   void emit_unseen_branch(const BasicBlock& block, std::uint64_t to) {
-    sink_.on_branch(Branch{state_.place, block.last_ip, to, block.branch,
+    sink_.on_branch(Branch{state_.span, block.last_ip, to, block.branch,
                            static_cast<std::uint8_t>(kTakenBranch | tx_flag()), false});
   }
 
@@ -221,8 +221,8 @@ class Walker {
   void use_bit() noexcept {
     bits_ >>= 1U;
     --bits_left_;
-    if (state_.place.before_first_bit) state_.place.since = bits_since_;
-    first_bit_waits_ = state_.place.before_first_bit = false;
+    if (state_.span.before_first_bit) state_.span.since = bits_since_;
+    first_bit_waits_ = state_.span.before_first_bit = false;
   }
   base::Status use_bits();
   base::Status step(BasicBlock& block);

@@ -71,7 +71,7 @@ class PtkReader {
 
  private:
   void add_warning(trace::Warning warning) {
-    warning.place = path_;
+    warning.subject = path_;
     if (warned_.insert(warning.text()).second) bundle_.warnings.push_back(std::move(warning));
   }
 

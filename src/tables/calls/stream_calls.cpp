@@ -102,8 +102,9 @@ constexpr tables::columns::ColumnMask mask_of() noexcept {
 
 [[nodiscard]] std::optional<PythonFrames> python_frames(const StreamCalls::Input& input,
                                                         const FunctionTable& functions, FrameSink& sink) {
-  if (input.frames == FrameView::NATIVE) return std::nullopt;
-  return std::optional<PythonFrames>(std::in_place, input.frames, functions, input.symbols, sink);
+  std::optional<PythonFrames> frames;
+  if (input.frames != FrameView::NATIVE) frames.emplace(input.frames, functions, input.symbols, sink);
+  return frames;
 }
 
 }  // namespace

@@ -124,8 +124,8 @@ bool Batch::store(std::size_t index) noexcept {
 
 void Batch::keep_runs(Column column) noexcept { run_mask_ = (ColumnMask{1} << index_of(column)) & mask_; }
 
-void Batch::add_offsets(std::span<const flow::SpanRun> places) noexcept {
-  if (keeps_runs() && !cell_runs_.add(places)) out_of_memory_ = true;
+void Batch::add_offsets(std::span<const flow::SpanRun> spans) noexcept {
+  if (keeps_runs() && !cell_runs_.add(spans)) out_of_memory_ = true;
 }
 
 // Writes the cells of the column of runs, if there is any.

@@ -107,9 +107,9 @@ class Batch {
   // Keeps a column with may_have_runs() as runs, if it is selected. Before the first row.
   void keep_runs(Column column) noexcept;
   [[nodiscard]] bool has_runs(std::size_t index) const noexcept { return ((run_mask_ >> index) & 1) != 0; }
-  // The column of keep_runs() gets the offsets of these places, which are those of the next rows. Nothing if
+  // The column of keep_runs() gets the offsets of these spans, which are those of the next rows. Nothing if
   // no column is kept as runs.
-  void add_offsets(std::span<const flow::SpanRun> places) noexcept;
+  void add_offsets(std::span<const flow::SpanRun> spans) noexcept;
   [[nodiscard]] bool keeps_runs() const noexcept { return run_mask_ != 0; }
   [[nodiscard]] CellRuns& cell_runs() noexcept { return cell_runs_; }
   // True if put(), fill() or add_offsets() had no memory.

@@ -25,14 +25,14 @@ bool CellRuns::add(std::uint64_t value, std::size_t row_end) noexcept {
   return true;
 }
 
-bool CellRuns::add(std::span<const flow::SpanRun> places) noexcept {
-  if (!reserve(places.size())) return false;
+bool CellRuns::add(std::span<const flow::SpanRun> spans) noexcept {
+  if (!reserve(spans.size())) return false;
   std::uint64_t row = dropped_ + rows();
   CellRun* next = cells() + end_;
-  for (const flow::SpanRun& place : places) {
-    const std::uint64_t end = dropped_ + place.row_end;
-    *next = {time::TimeQuery{place.since, place.offset}.packet(), end};
-    next += end != row ? 1 : 0;  // many places have no rows
+  for (const flow::SpanRun& span : spans) {
+    const std::uint64_t end = dropped_ + span.row_end;
+    *next = {time::TimeQuery{span.since, span.offset}.packet(), end};
+    next += end != row ? 1 : 0;  // many spans have no rows
     row = end;
   }
   end_ = static_cast<std::size_t>(next - cells());

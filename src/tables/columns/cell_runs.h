@@ -23,8 +23,8 @@ class CellRuns {
   //
   // Appends rows up to `row_end` with this value.
   [[nodiscard]] bool add(std::uint64_t value, std::size_t row_end) noexcept;
-  // Appends the rows of these places, with the offsets of their packets.
-  [[nodiscard]] bool add(std::span<const flow::SpanRun> places) noexcept;
+  // Appends the rows of these spans, with the offsets of their packets.
+  [[nodiscard]] bool add(std::span<const flow::SpanRun> spans) noexcept;
   // Appends `count` rows of `other` from `first` on.
   [[nodiscard]] bool append(const CellRuns& other, std::size_t first, std::size_t count) noexcept;
 

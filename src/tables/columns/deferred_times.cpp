@@ -34,13 +34,13 @@ void DeferredTimes::close_run(const Batch& main) {
   others_.push_back(other);
 }
 
-void DeferredTimes::add(const Batch& main, const Batch& batch, flow::StreamSpan place) {
+void DeferredTimes::add(const Batch& main, const Batch& batch, flow::StreamSpan span) {
   if (!has_runs(batch.table())) {
     close_run(main);
-    others_.push_back({query_of(place), runs_.size(), batch.rows(), batch.table()});
+    others_.push_back({query_of(span), runs_.size(), batch.rows(), batch.table()});
     return;
   }
-  const time::TimeQuery query = query_of(place);
+  const time::TimeQuery query = query_of(span);
   if (open_ && runs_.back().since == query.since && runs_.back().offset == query.offset) return;
   close_run(main);
   runs_.push_back({query.since, query.offset, 0});
@@ -74,7 +74,7 @@ bool DeferredTimes::fill(time::TimeTrack& track, const Tables& tables, std::size
       most -= count;
     } else if (next_other_ < others_.size()) {
       const Other& other = others_[next_other_++];
-      const time::TimeRange range = track.at(other.place);
+      const time::TimeRange range = track.at(other.query);
       --most;
       for (Batch* batch : {&tables.main, tables.errors, tables.gaps}) {
         if (batch != nullptr && batch->table() == other.table && other.row < batch->rows())

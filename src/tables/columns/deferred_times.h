@@ -1,4 +1,4 @@
-// Deferred times: a speculative decoder emits rows before their times are known. It records the places of the
+// Deferred times: a speculative decoder emits rows before their times are known. It records the spans of the
 // rows in order, and the times are filled in when the segment's turn comes.
 #pragma once
 
@@ -21,9 +21,9 @@ class DeferredTimes {
     Batch* gaps;
   };
 
-  // Records the place of the next row of `batch`, and of further rows of a table of blocks or branches. The
+  // Records the span of the next row of `batch`, and of further rows of a table of blocks or branches. The
   // row may not follow. `main` is the sink's main table.
-  void add(const Batch& main, const Batch& batch, flow::StreamSpan place);
+  void add(const Batch& main, const Batch& batch, flow::StreamSpan span);
   // As above, for branches, blocks or instructions in bulk, which start at the end of `main`.
   void add(const Batch& main, std::span<const flow::SpanRun> runs);
 
@@ -37,7 +37,7 @@ class DeferredTimes {
  private:
   // One row of events, errors or gaps, or a query without a row.
   struct Other {
-    time::TimeQuery place;
+    time::TimeQuery query;
     std::size_t runs_before = 0;
     std::size_t row = 0;
     TableId table = TableId::events;

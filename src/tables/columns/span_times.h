@@ -1,4 +1,4 @@
-// Times and offsets of rows in bulk, from the runs of their places.
+// Times and offsets of rows in bulk, from the runs of their spans.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace ptkit::tables::columns {
 
-// The columns that depend on a place; null if not selected.
+// The columns that depend on a span; null if not selected.
 struct SpanCells {
   std::uint64_t* tsc = nullptr;
   std::uint32_t* tsc_error = nullptr;
@@ -25,8 +25,8 @@ struct SpanCells {
   }
 };
 
-[[nodiscard]] constexpr time::TimeQuery query_of(const flow::StreamSpan& place) noexcept {
-  return {place.since, place.offset | (place.before_first_bit ? time::TimeQuery::kBeforeFirstBit : 0)};
+[[nodiscard]] constexpr time::TimeQuery query_of(const flow::StreamSpan& span) noexcept {
+  return {span.since, span.offset | (span.before_first_bit ? time::TimeQuery::kBeforeFirstBit : 0)};
 }
 
 // The columns of branches, blocks or instructions; none for other tables. Valid until the batch grows.

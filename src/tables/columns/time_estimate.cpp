@@ -36,11 +36,11 @@ bool wants_estimate(TableId table, ColumnMask mask) noexcept {
   return false;
 }
 
-void TimeKnots::pass(flow::StreamSpan place, std::uint64_t retired) {
+void TimeKnots::pass(flow::StreamSpan span, std::uint64_t retired) {
   const auto now = static_cast<double>(retired);
-  if (place != place_) {
-    place_ = place;
-    const TimePoints points = track_->points(query_of(place));
+  if (span != span_) {
+    span_ = span;
+    const TimePoints points = track_->points(query_of(span));
     if (points.before.number != stretch_.before.number || points.after.number != stretch_.after.number) {
       close_stretch();
       cross(points, now);

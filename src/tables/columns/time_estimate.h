@@ -28,8 +28,8 @@ class TimeKnots {
 
   explicit TimeKnots(std::unique_ptr<time::TimeTrack> track) : track_(std::move(track)) {}
 
-  // Rows at `place` happen after `retired` instructions. Neither goes back.
-  void pass(flow::StreamSpan place, std::uint64_t retired);
+  // Rows at `span` happen after `retired` instructions. Neither goes back.
+  void pass(flow::StreamSpan span, std::uint64_t retired);
   // Packets were disabled, and untraced time passed.
   void pause(std::uint64_t retired) { pauses_.push_back(static_cast<double>(retired)); }
   // TSC of the first knot.
@@ -62,7 +62,7 @@ class TimeKnots {
   void add(double retired, double ticks);
 
   std::unique_ptr<time::TimeTrack> track_;
-  flow::StreamSpan place_{UINT64_MAX, UINT64_MAX};
+  flow::StreamSpan span_{UINT64_MAX, UINT64_MAX};
   time::TimePoints stretch_;  // points around the last rows
   double retired_ = 0;        // retired instructions at the last row
   std::deque<Upper> uppers_;  // by point: points after which no row is known yet
@@ -81,8 +81,8 @@ class TimeEstimates {
  public:
   // Starts a stream, which later rows belong to. `track` is used for this alone; null: no time is known.
   void begin_stream(std::unique_ptr<time::TimeTrack> track);
-  void pass(flow::StreamSpan place, std::uint64_t retired) {
-    if (knots_) knots_->pass(place, retired);
+  void pass(flow::StreamSpan span, std::uint64_t retired) {
+    if (knots_) knots_->pass(span, retired);
   }
   void pause(std::uint64_t retired) {
     if (knots_) knots_->pause(retired);

@@ -54,7 +54,7 @@ std::string name_of(const Code& code, const code::symbol::Symbol& symbol, std::u
   return ip == symbol.address ? name : with_offset(std::move(name), ip - symbol.address);
 }
 
-code::symbol::ModulePlace module_of(const Code& code, const CodeView& view, std::uint64_t ip) {
+auto module_of(const Code& code, const CodeView& view, std::uint64_t ip) {
   const code::image::Provenance where = code::symbol::file_at(code.image, view, ip);
   return code::symbol::module_of(code.symbols, code.image, code.loads, view, where, ip);
 }
@@ -65,10 +65,10 @@ std::string module_name(const Code& code, std::int32_t number) {
   return code.symbols.anon_memory().modules()[static_cast<std::size_t>(number) - files].name();
 }
 
-// The place of code in its module, or nothing. Lines of addresses with names alone have none of memory
+// Module and offset of code, or nothing. Lines of addresses with names alone have none of memory
 // without a file: the address says as much.
-std::string place_in_module(const Code& code, const CodeView& view, std::uint64_t ip) {
-  const code::symbol::ModulePlace found = module_of(code, view, ip);
+std::string location_in_module(const Code& code, const CodeView& view, std::uint64_t ip) {
+  const auto found = module_of(code, view, ip);
   if (found.number == code::symbol::kNoName) return {};
   const bool is_named = code.names == Names::SYMBOL;
   if (is_named && !code::symbol::is_file(code.image, found.number)) return {};
@@ -78,10 +78,10 @@ std::string place_in_module(const Code& code, const CodeView& view, std::uint64_
 }
 
 // `name` is that of the symbol; either text may be empty.
-std::string with_place(const Code& code, const std::string& name, std::string place) {
-  if (code.names == Names::SYMBOL) return name.empty() ? place : name;
-  if (code.names == Names::RVA || name.empty()) return place;
-  return place.empty() ? name : std::move(place) + " (" + name + ')';
+std::string with_location(const Code& code, const std::string& name, std::string location) {
+  if (code.names == Names::SYMBOL) return name.empty() ? location : name;
+  if (code.names == Names::RVA || name.empty()) return location;
+  return location.empty() ? name : std::move(location) + " (" + name + ')';
 }
 
 std::string digits_of(base::Bytes bytes, std::string_view between) {
@@ -106,7 +106,7 @@ void pad(std::string& text, std::size_t width) {
 
 AddressTexts::AddressTexts(const Code& code, Style style, std::string_view end)
     : code_(code), style_(style), end_(end), views_(code.image), has_imports_(code.symbols.has_imports()) {
-  if (style == Style::PLACE) unknown_ = PaddedText(kUnknown);
+  if (style == Style::LOCATION) unknown_ = PaddedText(kUnknown);
   if (style == Style::JSON) unknown_ = PaddedText(json(kNull, {}, kNull, kNull));
 }
 
@@ -128,7 +128,7 @@ std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std
 std::string AddressTexts::text(const CodeView& view, std::uint64_t ip, const std::string& import) const {
   const auto symbol = code_.symbols.find(view.space(), view.valid_from(), ip);
   if (style_ == Style::JSON) {
-    const code::symbol::ModulePlace module = module_of(code_, view, ip);
+    const auto module = module_of(code_, view, ip);
     const bool known = module.number != code::symbol::kNoName;
     std::array<char, base::kMostDigits> digits;
     const std::string address(digits.data(), base::put_hex(digits.data(), ip));
@@ -137,8 +137,8 @@ std::string AddressTexts::text(const CodeView& view, std::uint64_t ip, const std
                 known && module.offset <= kMostJson ? std::to_string(module.offset) : std::string(kNull));
   }
   std::string name = symbol ? name_of(code_, *symbol, ip) : function_name(code_, import);
-  const bool has_place = code_.names != Names::SYMBOL || name.empty();
-  name = with_place(code_, name, has_place ? place_in_module(code_, view, ip) : std::string());
+  const bool has_location = code_.names != Names::SYMBOL || name.empty();
+  name = with_location(code_, name, has_location ? location_in_module(code_, view, ip) : std::string());
   if (style_ == Style::NAME) return name;
   return name.empty() ? digits16(ip) : digits16(ip) + ' ' + name;
 }
@@ -197,7 +197,7 @@ bool AddressTexts::add_target(TextBuffer& out, const RowAddresses& to, const Row
     if (style_ == Style::JSON) {
       out.add(json(kNull, import, kNull, kNull));
     } else {
-      out.add(with_place(code_, function_name(code_, import), {}));
+      out.add(with_location(code_, function_name(code_, import), {}));
     }
     return true;
   }
@@ -245,11 +245,11 @@ std::string InstructionTexts::name(const CodeView& view, std::uint64_t ip) {
       name = name_of(code_, *found, ip);
   }
   if (code_.names == Names::SYMBOL && !name.empty()) return name;
-  std::string place;
+  std::string location;
   for (const CodeView* const one : views) {
-    if (one != nullptr && place.empty()) place = place_in_module(code_, *one, ip);
+    if (one != nullptr && location.empty()) location = location_in_module(code_, *one, ip);
   }
-  return with_place(code_, name, std::move(place));
+  return with_location(code_, name, std::move(location));
 }
 
 std::string InstructionTexts::text(const CodeView& view, std::uint64_t ip, base::Bytes bytes,

@@ -24,8 +24,8 @@
 namespace ptkit::tables::text {
 
 enum class Style : std::uint8_t {
-  NAME,   // "main+0x10", "[gzip]+0x1010" without a symbol, or nothing
-  PLACE,  // the address in 16 digits, and the name
+  NAME,      // "main+0x10", "[gzip]+0x1010" without a symbol, or nothing
+  LOCATION,  // the address in 16 digits, and the name
   // Members of a JSON object: "from_ip", "from_symbol", "from_symbol_full", "from_module",
   // "from_module_offset".
   JSON,
@@ -38,10 +38,10 @@ enum class Names : std::uint8_t {
   RVA_AND_SYMBOL,  // "gzip+0x1010 (main+0x10)"
 };
 
-// Places in the caches' keys are views of an address space, and code regions, which have neither bit.
+// TextCache::Key::view: views of an address space, and code regions, which have neither bit.
 inline constexpr std::uint64_t kView = std::uint64_t{1} << 63U;
 inline constexpr std::uint64_t kBackwards = std::uint64_t{1} << 32U;
-inline constexpr unsigned kPlaceBits = 33;
+inline constexpr unsigned kViewBits = 33;
 
 // What is known of a trace's code. Valid as long as the texts that are made of it.
 struct Code {
@@ -64,7 +64,7 @@ class AddressTexts {
   // `end` is what the columns' names begin with: "from_" for "from_ip", or nothing.
   AddressTexts(const Code& code, Style style, std::string_view end);
 
-  // False: another row with the same address and place_of() may have another text.
+  // False: another row with the same address and view_key_of() may have another text.
   bool add(TextBuffer& out, const code::symbol::RowAddresses& rows, std::size_t row) {
     if (!rows.is_known(row)) {
       out.add(unknown_);
@@ -73,7 +73,7 @@ class AddressTexts {
     const std::uint64_t ip = rows.ips[row];
     const code::symbol::RowTimes times = code::symbol::times_of(rows, row);
     const code::image::CodeView& first = views_.at(rows.spaces[row], times.first);
-    const TextCache::Key key{ip, kView | place(first, times), 0};
+    const TextCache::Key key{ip, kView | view_key(first, times), 0};
     const TextCache::Ref* const found = cache_.find(key);
     const auto [ref, same] = found != nullptr ? std::pair(*found, true) : make(key, first, times, ip);
     out.add_padded(cache_.text_of(ref), ref.size);
@@ -89,15 +89,15 @@ class AddressTexts {
                 const code::symbol::RowAddresses& indirect, std::size_t row);
   // Equal for two that write the same texts.
   [[nodiscard]] std::string description() const { return std::to_string(static_cast<int>(style_)) + end_; }
-  // What code the space of a row's addresses has at the row's time: a number of kPlaceBits.
-  [[nodiscard]] std::uint64_t place_of(const code::symbol::RowAddresses& rows, std::size_t row) {
+  // What code the space of a row's addresses has at the row's time: a number of kViewBits.
+  [[nodiscard]] std::uint64_t view_key_of(const code::symbol::RowAddresses& rows, std::size_t row) {
     const code::symbol::RowTimes times = code::symbol::times_of(rows, row);
-    return place(views_.at(rows.spaces[row], times.first), times);
+    return view_key(views_.at(rows.spaces[row], times.first), times);
   }
 
  private:
-  [[nodiscard]] static std::uint64_t place(const code::image::CodeView& first,
-                                           const code::symbol::RowTimes& times) noexcept {
+  [[nodiscard]] static std::uint64_t view_key(const code::image::CodeView& first,
+                                              const code::symbol::RowTimes& times) noexcept {
     return first.id() | (times.backwards ? kBackwards : 0);
   }
   [[nodiscard]] std::pair<TextCache::Ref, bool> make(const TextCache::Key& key,

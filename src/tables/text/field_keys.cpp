@@ -41,7 +41,7 @@ FieldKeys::FieldKeys(std::span<const Field> fields) {
   // The widest first: then narrow values fill what is left.
   std::ranges::stable_sort(columns_, std::greater(), &Column::bits);
   for (Column& column : columns_) put(column.bits, column.word, column.shift);
-  for (KeySlot& one : slots_) put(kPlaceBits, one.word, one.shift);
+  for (KeySlot& one : slots_) put(kViewBits, one.word, one.shift);
 }
 
 void FieldKeys::describe(const Field& field) {
@@ -103,7 +103,7 @@ void FieldKeys::put(unsigned bits, std::size_t& word, unsigned& shift) {
 }
 
 void FieldKeys::read(std::size_t first, std::span<TextCache::Key> keys) const {
-  static constexpr std::array kWordOf = {&TextCache::Key::ip, &TextCache::Key::place, &TextCache::Key::more};
+  static constexpr std::array kWordOf = {&TextCache::Key::ip, &TextCache::Key::view, &TextCache::Key::more};
   std::ranges::fill(keys, TextCache::Key{});
   for (const Column& column : columns_) {
     const auto word = kWordOf[column.word];
@@ -120,7 +120,7 @@ void FieldKeys::read(std::size_t first, std::span<TextCache::Key> keys) const {
   for (const KeySlot& one : slots_) {
     const auto word = kWordOf[one.word];
     for (std::size_t row = 0; row < keys.size(); ++row) {
-      keys[row].*word |= one.texts->place_of(one.rows, first + row) << one.shift;
+      keys[row].*word |= one.texts->view_key_of(one.rows, first + row) << one.shift;
     }
   }
 }

@@ -13,7 +13,7 @@ class TextCache {
  public:
   struct Key {
     std::uint64_t ip = 0;
-    std::uint64_t place = 0;  // what an address space has at the address
+    std::uint64_t view = 0;  // of an address space, at the address
     std::uint64_t more = 0;
 
     bool operator==(const Key&) const = default;
@@ -53,7 +53,7 @@ class TextCache {
   [[nodiscard]] std::size_t mask() const noexcept { return entries_.size() - 1; }
   [[nodiscard]] std::size_t slot_of(const Key& key) const noexcept {
     const std::uint64_t mixed =
-        (key.ip ^ key.place * 0xff51'afd7'ed55'8ccdU ^ key.more * 0xc4ce'b9fe'1a85'ec53U) *
+        (key.ip ^ key.view * 0xff51'afd7'ed55'8ccdU ^ key.more * 0xc4ce'b9fe'1a85'ec53U) *
         0x9e37'79b9'7f4a'7c15U;
     return static_cast<std::size_t>(mixed >> shift_);
   }

@@ -76,7 +76,7 @@ class Generator {
   void transfer_unseen();             // a far transfer without packets: only its state
   void flush_branches();
 
-  // The next instruction to retire is at `ip`: a place where a PSB may stand.
+  // The next instruction to retire is at `ip`: a PSB is allowed before it.
   void next_instruction(std::uint64_t ip);
   void next_instruction_unknown() noexcept { ip_known_ = false; }
   // A sequence of packets that belong together has begun: no PSB until it ends.

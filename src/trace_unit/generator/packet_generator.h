@@ -47,8 +47,8 @@ class PacketGenerator {
   void set_time(std::uint64_t tsc,
                 std::uint64_t core_cycles);  // never goes back; makes MTC/CYC/TSC packets as configured
   // Like set_time(), if the calls since the last time happened at unknown times in between. An MTC packet
-  // that fell due meanwhile has no place among the packets of these calls. With TSC on, TSC and TMA packets
-  // come now instead. Returns true if a TSC packet gives this time.
+  // that fell due meanwhile has no position among the packets of these calls. With TSC on, TSC and TMA
+  // packets come now instead. Returns true if a TSC packet gives this time.
   bool set_time_loosely(std::uint64_t tsc, std::uint64_t core_cycles);
   void set_core_bus_ratio(std::uint8_t ratio);
   void wake();  // the clocks ran again after a stop that set_time does not show
@@ -90,8 +90,8 @@ class PacketGenerator {
   void async_out(std::uint64_t from_ip, std::uint64_t target);  // out of an IP filter
   // Begin, commit: MODE.TSX + FUP. Abort: MODE.TSX alone; the FUP and TIP come by async().
   void tsx(bool in_tx, bool aborted, std::uint64_t ip);
-  void at(std::uint64_t ip);  // the next instruction is at `ip`: a place for a PSB that is due
-  // While held, a PSB that is due waits: its TSC would tell a time that is not that of this place.
+  void at(std::uint64_t ip);  // the next instruction is at `ip`; a PSB that is due comes first
+  // While held, a PSB that is due waits: its TSC would be of another time.
   void hold_psb(bool held);
   // What follows has no known times: no CYC packet until set_time() or set_time_loosely().
   void hold_cyc();

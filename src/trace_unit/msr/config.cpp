@@ -29,8 +29,8 @@ Effect effect_of(pt_effect effect) {
 
 // Rules about address ranges name a field with n and no register.
 std::string of_range(std::string field, std::uint32_t range) {
-  if (const auto place = field.find("ADDRn"); place != std::string::npos)
-    field.replace(place + 4, 1, std::to_string(range));
+  if (const auto at = field.find("ADDRn"); at != std::string::npos)
+    field.replace(at + 4, 1, std::to_string(range));
   return field;
 }
 

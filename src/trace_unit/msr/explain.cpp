@@ -70,8 +70,8 @@ std::string words_of(const Field& field, std::uint64_t value) {
 // Replaces n in a field's name by the number of the register.
 std::string numbered(std::string_view name, const Register& row, std::uint32_t number) {
   std::string out(name);
-  if (const auto place = out.find('n'); row.count > 1 && place != std::string::npos)
-    out.replace(place, 1, std::to_string((number - row.number) / row.stride));
+  if (const auto at = out.find('n'); row.count > 1 && at != std::string::npos)
+    out.replace(at, 1, std::to_string((number - row.number) / row.stride));
   return out;
 }
 

@@ -22,8 +22,8 @@ enum class Access : std::uint8_t {
 
 struct Step {
   Access access = Access::WRITE;
-  std::uint64_t place = 0;  // register number, address, or offset in the local APIC
-  std::uint64_t value = 0;  // written value
+  std::uint64_t address = 0;  // number of a register, address in memory, or offset in the local APIC
+  std::uint64_t value = 0;    // written value
   std::string words;
 
   bool operator==(const Step&) const = default;

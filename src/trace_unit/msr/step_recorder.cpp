@@ -32,11 +32,11 @@ std::string words_of_read(std::uint32_t msr, bool starts) {
 }
 
 std::string words_of_pointers(std::uint64_t value, bool topa) {
-  const std::string place =
+  const std::string where =
       ", continues at byte " + std::to_string(value >> PT_OUTPUT_OFFSET_SHIFT) + " of it";
   const std::uint64_t low = value & (bit(PT_OUTPUT_OFFSET_SHIFT) - 1);
-  if (topa) return "entry " + std::to_string(low >> PT_OUTPUT_TABLE_OFFSET_SHIFT) + " of the table" + place;
-  return "one range of " + bytes_text(low + 1) + place;
+  if (topa) return "entry " + std::to_string(low >> PT_OUTPUT_TABLE_OFFSET_SHIFT) + " of the table" + where;
+  return "one range of " + bytes_text(low + 1) + where;
 }
 
 std::string words_of_debugctl(std::uint64_t value, bool netburst) {

@@ -17,7 +17,7 @@ int main() {
   std::printf("%016" PRIx64 "\n", packet.ip);
   if (pt_status_restarted(0) != 0) return 1;
   const auto steps = ptkit::trace_unit::msr::program(ptkit::trace_unit::msr::Sequence::START, {});
-  if (steps.empty() || steps.back().place != PT_MSR_RTIT_CTL) return 1;
+  if (steps.empty() || steps.back().address != PT_MSR_RTIT_CTL) return 1;
   ptkit::ptmodel::Registers registers({});
   const std::uint64_t reserved = std::uint64_t{1} << 63;
   return registers.write(PT_MSR_RTIT_CTL, reserved) == ptkit::ptmodel::MsrResult::FAULT ? 0 : 1;

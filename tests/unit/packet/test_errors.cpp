@@ -118,13 +118,13 @@ TEST(Resync, NeverReturnsToDecodedPsb) {
   const Buffer stream = psb() + bytes_of("05") + psb() + bytes_of("05");
   PacketDecoder decoder(stream);
   Packet packet;
-  std::vector<std::uint64_t> places;
+  std::vector<std::uint64_t> positions;
   while (decoder.sync_forward() == Status::OK) {
-    places.push_back(decoder.position());
+    positions.push_back(decoder.position());
     ASSERT_EQ(decoder.next(packet), Status::OK);
     ASSERT_EQ(decoder.next(packet), Status::BAD_OPCODE);
   }
-  EXPECT_EQ(places, (std::vector<std::uint64_t>{0, 17}));
+  EXPECT_EQ(positions, (std::vector<std::uint64_t>{0, 17}));
 }
 
 TEST(FindPsb, AtEveryOffset) {

@@ -21,7 +21,7 @@ Collector decoded(const RandomMachine& machine, const std::vector<std::uint8_t>&
 
 void expect_no_errors(const Collector& rows) {
   for (const flow::FlowError& error : rows.errors) {
-    ADD_FAILURE() << base::status_name(error.code) << " at " << error.place.offset << ", " << std::hex
+    ADD_FAILURE() << base::status_name(error.code) << " at " << error.span.offset << ", " << std::hex
                   << error.ip;
   }
 }
@@ -158,7 +158,7 @@ TEST_P(RandomLosses, GoesOnBehindEveryOverflow) {
     SCOPED_TRACE(testing::Message() << std::hex << "CTL " << machine.ctl());
     const Collector rows = decoded(machine, machine.platform.stream);
     for (const flow::FlowError& error : rows.errors) {
-      EXPECT_EQ(error.code, base::Status::OVERFLOW_LOST) << "at " << error.place.offset;
+      EXPECT_EQ(error.code, base::Status::OVERFLOW_LOST) << "at " << error.span.offset;
     }
     ASSERT_EQ(rows.losses.size() + 1, machine.segments.size());
     std::size_t seen = 0;

@@ -1,4 +1,4 @@
-// Warnings in tests: by code, place and arguments; their sentences are test_warnings.cpp's.
+// Warnings in tests: by code, subject and arguments; their sentences are test_warnings.cpp's.
 #pragma once
 
 #include <algorithm>
@@ -35,13 +35,13 @@ bool warns(const TraceBundle& bundle, WarningCode code, const Arguments&... firs
   return warns(bundle.warnings, code, first...);
 }
 
-// The same of a place, such as "CPU 0".
+// The same of a subject, such as "CPU 0".
 template <typename... Arguments>
-bool warns_at(const std::vector<Warning>& warnings, const std::string& place, WarningCode code,
+bool warns_at(const std::vector<Warning>& warnings, const std::string& subject, WarningCode code,
               const Arguments&... first) {
   const std::vector<std::string> arguments{to_argument(first)...};
   return std::ranges::any_of(warnings, [&](const Warning& one) {
-    return one.place == place && one.code == code && begins_with(one, arguments);
+    return one.subject == subject && one.code == code && begins_with(one, arguments);
   });
 }
 

@@ -102,7 +102,7 @@ class Generator {
     if (chance(0.15)) {
       flush(now_);
       cyc(cycles_);
-      const std::uint64_t at = place();
+      const std::uint64_t at = note_packet();
       put({0x2d, 0x34, 0x12});
       flushed_ = at;
       trace_.branches.push_back({at, at, tsc()});
@@ -120,13 +120,13 @@ class Generator {
     pass(1500, false, true);
     trace_.bytes.resize(size);
     trace_.packets.resize(packets);
-    flushed_ = place();
+    flushed_ = note_packet();
     put({0x02, 0xf3});
   }
 
   // ---- Packets.
 
-  std::uint64_t place() {
+  std::uint64_t note_packet() {
     trace_.packets.push_back({trace_.bytes.size(), trace_.bytes.size(), tsc()});
     return trace_.bytes.size();
   }
@@ -138,17 +138,17 @@ class Generator {
     flush(now_);
     cyc(cycles_);
     last_psb_ = trace_.bytes.size();
-    place();
+    note_packet();
     for (int i = 0; i < 8; ++i) put({0x02, 0x82});
     tsc_tma();
     put({0x02, 0x03, ratio_, 0});
     put({0x3d, 0x34, 0x12});  // FUP
-    place();
+    note_packet();
     put({0x02, 0x23});
   }
 
   void tsc_tma() {
-    place();
+    note_packet();
     put({0x19});
     for (unsigned i = 0; i < 7; ++i) put({static_cast<unsigned>(tsc() >> (8 * i)) & 0xff});
     if (!config_.mtc) return;
@@ -162,14 +162,14 @@ class Generator {
   void cbr() {
     flush(now_);
     cyc(cycles_);
-    place();
+    note_packet();
     put({0x02, 0x03, ratio_, 0});
   }
 
   void mtc() {
     if (config_.first_branch) flush(now_);  // nothing that follows a CYC may be older
     cyc(cycles_);
-    place();
+    note_packet();
     put({0x59, static_cast<unsigned>(next_edge_) & 0xff});
   }
 
@@ -195,7 +195,7 @@ class Generator {
     if (tnt_.empty()) return;
     cyc(config_.first_branch ? tnt_cycles_ : cycles_);
     const std::uint64_t at = trace_.bytes.size();
-    if (!config_.first_branch) place();
+    if (!config_.first_branch) note_packet();
     for (const std::uint64_t time : tnt_) trace_.branches.push_back({flushed_, at, time});
     unsigned bits = 1;
     for (std::size_t i = 0; i < tnt_.size(); ++i) bits = bits << 1 | 1;

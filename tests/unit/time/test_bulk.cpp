@@ -9,7 +9,7 @@
 namespace ptkit::time::test {
 namespace {
 
-// Queries of decoders: places of branches, with repetitions, and some with an earlier start.
+// Queries of decoders: spans of branches, with repetitions, and some with an earlier start.
 std::vector<TimeQuery> queries_of(const SyntheticTrace& trace, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<TimeQuery> queries{{0, 0}};
@@ -22,7 +22,7 @@ std::vector<TimeQuery> queries_of(const SyntheticTrace& trace, std::uint64_t see
   return queries;
 }
 
-// Queries of rows in bulk: successive places, each once.
+// Queries of rows in bulk: successive spans, each once.
 std::vector<TimeQuery> places_of(const SyntheticTrace& trace) {
   std::vector<TimeQuery> queries;
   for (const Truth& branch : trace.branches) {

@@ -16,7 +16,7 @@ Frame frame_of(const std::vector<double>& lows, const std::vector<double>& highs
   frame.cycles.size = lows.size();
   frame.cycles.prepare();
   for (std::size_t i = 0; i < lows.size(); ++i) {
-    frame.cycles.place[i] = {100 + 10 * i, 101 + 10 * i};
+    frame.cycles.extent[i] = {100 + 10 * i, 101 + 10 * i};
     frame.cycles.low[i] = lows[i];
     frame.cycles.high[i] = highs[i];
     frame.cycles.rank[i] = i % 2 == 0 ? Rank::CYC : Rank::MTC;
@@ -32,7 +32,7 @@ void expect_rounded(const std::vector<double>& lows, const std::vector<double>& 
   for (std::size_t i = 0; i < lows.size(); ++i) {
     EXPECT_EQ(history.low(i), add_floor(origin, lows[i])) << lows[i];
     EXPECT_EQ(history.high(i), add_ceil(origin, highs[i])) << highs[i];
-    EXPECT_EQ(history.place(i).last, 101 + 10 * i);
+    EXPECT_EQ(history.extent(i).last, 101 + 10 * i);
     EXPECT_EQ(history.info(i).rank, i % 2 == 0 ? Rank::CYC : Rank::MTC);
     EXPECT_EQ((history.info(i).flags & History::BEFORE_TNT) != 0, i % 3 == 0);
   }

@@ -14,17 +14,17 @@ void expect_equal(const Frame& wide, const Frame& narrow) {
   ASSERT_EQ(wide.tsc_mtc_points.size(), narrow.tsc_mtc_points.size());
   for (std::size_t i = 0; i < wide.tsc_mtc_points.size(); ++i) {
     ASSERT_TRUE(wide.tsc_mtc_points[i] == narrow.tsc_mtc_points[i])
-        << "point " << i << " at " << narrow.tsc_mtc_points[i].place.first;
+        << "point " << i << " at " << narrow.tsc_mtc_points[i].extent.first;
   }
   ASSERT_EQ(wide.cycles.size, narrow.cycles.size);
   ASSERT_EQ(wide.cycles.any_lost, narrow.cycles.any_lost);
   ASSERT_EQ(wide.cycles.ratios_differ, narrow.cycles.ratios_differ);
   for (std::size_t i = 0; i < wide.cycles.size; ++i) {
-    ASSERT_EQ(wide.cycles.place[i].first, narrow.cycles.place[i].first) << i;
-    ASSERT_EQ(wide.cycles.place[i].last, narrow.cycles.place[i].last) << narrow.cycles.place[i].first;
-    ASSERT_EQ(wide.cycles.weight[i], narrow.cycles.weight[i]) << narrow.cycles.place[i].first;
-    ASSERT_EQ(wide.cycles.ratio[i], narrow.cycles.ratio[i]) << narrow.cycles.place[i].first;
-    ASSERT_EQ(wide.cycles.flags[i], narrow.cycles.flags[i]) << narrow.cycles.place[i].first;
+    ASSERT_EQ(wide.cycles.extent[i].first, narrow.cycles.extent[i].first) << i;
+    ASSERT_EQ(wide.cycles.extent[i].last, narrow.cycles.extent[i].last) << narrow.cycles.extent[i].first;
+    ASSERT_EQ(wide.cycles.weight[i], narrow.cycles.weight[i]) << narrow.cycles.extent[i].first;
+    ASSERT_EQ(wide.cycles.ratio[i], narrow.cycles.ratio[i]) << narrow.cycles.extent[i].first;
+    ASSERT_EQ(wide.cycles.flags[i], narrow.cycles.flags[i]) << narrow.cycles.extent[i].first;
   }
   ASSERT_EQ(wide.end, narrow.end);
   ASSERT_EQ(wide.end_tsc, narrow.end_tsc);

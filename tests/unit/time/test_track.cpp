@@ -26,37 +26,37 @@ constexpr std::uint64_t kNoUpperLimit = 0xffffffff;
 struct Outcome {
   Spread error;  // of the middle
   Spread width;
-  std::size_t places = 0;
+  std::size_t positions = 0;
   std::size_t unknown = 0;
   std::size_t open = 0;  // no upper limit
   std::array<std::size_t, 5> sources{};
 };
 
-Outcome measure(const SyntheticTrace& trace, const std::vector<Truth>& places, const trace::Clock& clock) {
+Outcome measure(const SyntheticTrace& trace, const std::vector<Truth>& positions, const trace::Clock& clock) {
   TimeTrack track(trace.bytes, clock, {});
   Outcome outcome;
   std::vector<double> errors;
   std::vector<double> widths;
   std::uint64_t last = 0;
-  for (const Truth& place : places) {
-    const TimeRange range = track.at(place.since, place.offset);
-    ++outcome.places;
+  for (const Truth& position : positions) {
+    const TimeRange range = track.at(position.since, position.offset);
+    ++outcome.positions;
     if (!range.known) {
       EXPECT_EQ(range.tsc, 0U);
       ++outcome.unknown;
       continue;
     }
     ++outcome.sources[static_cast<std::size_t>(range.source)];
-    EXPECT_GE(range.tsc, last) << "time went back at " << place.offset;
+    EXPECT_GE(range.tsc, last) << "time went back at " << position.offset;
     last = range.tsc;
-    EXPECT_LE(range.tsc, place.tsc) << "at " << place.offset;
+    EXPECT_LE(range.tsc, position.tsc) << "at " << position.offset;
     if (range.error == kNoUpperLimit) {
       ++outcome.open;
       continue;
     }
-    EXPECT_GE(range.tsc + range.error, place.tsc) << "at " << place.offset;
+    EXPECT_GE(range.tsc + range.error, position.tsc) << "at " << position.offset;
     errors.push_back(
-        std::abs(static_cast<double>(range.tsc) + range.error / 2.0 - static_cast<double>(place.tsc)));
+        std::abs(static_cast<double>(range.tsc) + range.error / 2.0 - static_cast<double>(position.tsc)));
     widths.push_back(range.error);
     if (testing::Test::HasNonfatalFailure()) break;
   }
@@ -86,16 +86,16 @@ TEST(TimeTrack, TscAlone) {
   SyntheticConfig config;
   config.mtc = false;
   const Outcome outcome = branches(config);
-  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::TSC)], outcome.places);
+  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::TSC)], outcome.positions);
   EXPECT_GT(outcome.open, 0U);  // after the last TSC nothing bounds time from above
-  EXPECT_LT(outcome.open, outcome.places / 8);
+  EXPECT_LT(outcome.open, outcome.positions / 8);
 }
 
 TEST(TimeTrack, MtcIsMoreAccurateThanPerf) {
   const Outcome outcome = branches({});
   EXPECT_LT(outcome.error.median, 180);
   EXPECT_LT(outcome.error.p99, 380);
-  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::MTC)], outcome.places);
+  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::MTC)], outcome.positions);
   const Outcome of_packets = packets({});
   EXPECT_LE(of_packets.width.median, kMtcGap);
   EXPECT_LT(of_packets.error.median, 180);
@@ -105,7 +105,7 @@ TEST(TimeTrack, CycIsMoreAccurateThanPerf) {
   const Outcome outcome = branches(with_cyc());
   EXPECT_LT(outcome.error.median, 20);
   EXPECT_LT(outcome.error.p99, 194);
-  EXPECT_GT(outcome.sources[static_cast<std::size_t>(TimeSource::CYC)], outcome.places * 99 / 100);
+  EXPECT_GT(outcome.sources[static_cast<std::size_t>(TimeSource::CYC)], outcome.positions * 99 / 100);
   const Outcome of_packets = packets(with_cyc());
   EXPECT_LT(of_packets.error.median, 2);
   EXPECT_LT(of_packets.width.median, 10);
@@ -253,8 +253,8 @@ TEST(TimeTrack, SingleTsc) {
   EXPECT_LT(outcome.open, 10U);
   config.mtc = false;  // and no other point: from below alone, and only by CBR
   const Outcome alone = branches(config);
-  EXPECT_EQ(alone.open, alone.places);
-  EXPECT_GT(alone.sources[static_cast<std::size_t>(TimeSource::CBR)], alone.places * 9 / 10);
+  EXPECT_EQ(alone.open, alone.positions);
+  EXPECT_GT(alone.sources[static_cast<std::size_t>(TimeSource::CBR)], alone.positions * 9 / 10);
 }
 
 TEST(TimeTrack, TscWraps) {
@@ -299,7 +299,7 @@ TEST(TimeTrack, ParametersNotInferable) {
   const SyntheticTrace trace = synthesize(config);
   const Outcome outcome = measure(trace, trace.branches, {});
   EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::MTC)], 0U);
-  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::TSC)], outcome.places);
+  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::TSC)], outcome.positions);
 }
 
 TEST(TimeTrack, WrongRatioWidensIntervals) {
@@ -402,12 +402,12 @@ TEST(TimeTrack, KnownLoss) {
   const std::vector<trace::KnownLoss> losses{{from, base::Status::RING_WRAPPED, cut}};
   TimeTrack track(trace.bytes, trace.clock, {}, losses);
   std::size_t checked = 0;
-  for (const Truth& place : trace.packets) {
-    if (place.offset >= from && place.offset < from + cut + 4096 + 64) continue;
-    const std::uint64_t at = place.offset < from ? place.offset : place.offset - cut;
+  for (const Truth& position : trace.packets) {
+    if (position.offset >= from && position.offset < from + cut + 4096 + 64) continue;
+    const std::uint64_t at = position.offset < from ? position.offset : position.offset - cut;
     const TimeRange range = track.at(at, at);
-    ASSERT_LE(range.tsc, place.tsc) << at;
-    ASSERT_GE(range.tsc + range.error, place.tsc) << at;
+    ASSERT_LE(range.tsc, position.tsc) << at;
+    ASSERT_GE(range.tsc + range.error, position.tsc) << at;
     ++checked;
   }
   EXPECT_GT(checked, trace.packets.size() / 2);

@@ -76,15 +76,15 @@ const std::vector<Case>& cases() {
     {WarningCode::PERF_NOT_FINISHED, {}, "perf did not finish the file: perf crashed or was killed. Records are read up to the end of the file."},
     {WarningCode::PERF_CUT, {"1"}, "The file is cut: at least 1 byte of records is missing."},
     {WarningCode::PERF_CUT, {"2"}, "The file is cut: at least 2 bytes of records are missing."},
-    {WarningCode::PERF_ATTRS_INVALID, {}, "The header gives a wrong place for the event attributes: times and threads are unknown."},
+    {WarningCode::PERF_ATTRS_INVALID, {}, "The header gives a wrong offset for the event attributes: times and threads are unknown."},
     {WarningCode::PERF_IDS_INVALID, {}, "The events have more ids than fit into the file: some events are unknown."},
     {WarningCode::PERF_FEATURES_CUT, {}, "The table of header features is cut."},
     {WarningCode::PERF_FEATURES_MISSING, {"aa"}, "Header features that lie after the end of the file are not read: aa."},
     {WarningCode::PERF_RECORD_CUT, {"aa"}, "The record at byte aa is cut: the rest of it is missing."},
     {WarningCode::PERF_RECORD_DAMAGED, {"aa"}, "There is no valid record at byte aa: the rest of the file is not read."},
     {WarningCode::PERF_RECORDS_DAMAGED, {"aa", "bb"}, "There is no valid record at byte aa: records up to the AUXTRACE record at byte bb are not read."},
-    {WarningCode::PERF_DAMAGE_REPEATED, {"1"}, "1 more place is damaged in the same way."},
-    {WarningCode::PERF_DAMAGE_REPEATED, {"2"}, "2 more places are damaged in the same way."},
+    {WarningCode::PERF_DAMAGE_REPEATED, {"1"}, "1 more position is damaged in the same way."},
+    {WarningCode::PERF_DAMAGE_REPEATED, {"2"}, "2 more positions are damaged in the same way."},
     {WarningCode::COMPRESSED_GAP, {"aa"}, "The COMPRESSED record at byte aa continues a record that is missing: neither it nor later COMPRESSED records are read."},
     {WarningCode::COMPRESSED_DAMAGED, {"aa", "bb"}, "The COMPRESSED record at byte aa cannot be decompressed (bb): neither it nor later COMPRESSED records are read."},
     {WarningCode::COMPRESSED_TOO_LARGE, {"aa"}, "The COMPRESSED record at byte aa decompresses to more than perf records do: neither it nor later COMPRESSED records are read."},
@@ -136,7 +136,7 @@ const std::vector<Case>& cases() {
     {WarningCode::IPTTOOL_CUT, {"aa", "bb"}, "There is no whole trace of a thread at byte aa of bb: later threads are missing."},
     {WarningCode::IPTTOOL_MTC_PERIODS, {}, "Threads were traced with different timing settings: the MTC period is unknown."},
     {WarningCode::GDB_BTRACE_CUT, {}, "The document ends inside the btrace element: later data is missing."},
-    {WarningCode::XEN_RING_LAPPED, {}, "Xen does not record where its ring was overwritten before it was read: bytes that do not fit may be such places. The settings of OS, User, TSC and DisRETC are unknown."},
+    {WarningCode::XEN_RING_LAPPED, {}, "Xen does not record where its ring was overwritten before it was read: bytes that do not fit may be such positions. The settings of OS, User, TSC and DisRETC are unknown."},
     {WarningCode::DRAKVUF_EVENTS_UNTRACED, {"1"}, "1 event came without new trace (0xBAD10000): its EventUID is not in the streams."},
     {WarningCode::DRAKVUF_EVENTS_UNTRACED, {"2"}, "2 events came without new trace (0xBAD10000): their EventUIDs are not in the streams."},
     {WarningCode::DRAKVUF_LINES_SKIPPED, {"1"}, "1 line about page tables in the logs could not be read: pages of code or process names may be missing."},
@@ -203,7 +203,7 @@ const std::vector<Case>& cases() {
     {WarningCode::FUNCTION_NOT_EXECUTED, {"aa", "bb"}, "No function 'aa' was executed in bb."},
     {WarningCode::FUNCTION_NOT_EXECUTED_LIKE, {"aa", "bb", "cc"}, "No function 'aa' was executed in bb; similar names are cc."},
     {WarningCode::CPU_UNKNOWN, {}, "The processor is unknown: all errata apply that are harmless elsewhere."},
-    {WarningCode::FILTER_LIKELY, {"2"}, "Packets are disabled at 2 places where only an address filter disables them, and no filter ranges are known: rows may be wrong where packets are disabled without an IP."},
+    {WarningCode::FILTER_LIKELY, {"2"}, "Packets are disabled at 2 positions where only an address filter disables them, and no filter ranges are known: rows may be wrong where packets are disabled without an IP."},
     {WarningCode::CODE_BASE_UNKNOWN, {"aa"}, "IP payloads are effective addresses (CPUID.14H.0:ECX[31] is 0): addresses of aa code are relative to the base of the code segment."},
     {WarningCode::FILES_MISSING, {"1", "liba.so"}, "1 file is missing, so code in it is not decoded: liba.so."},
     {WarningCode::FILES_MISSING, {"2", "liba.so"}, "2 files are missing, so code in them is not decoded: liba.so."},
@@ -285,7 +285,7 @@ TEST(Warnings, CodesAreNumberedAsTheirRows) {
   EXPECT_EQ(Warning{}.code, WarningCode::RECORDED);
 }
 
-TEST(Warnings, TextHasThePlaceAndTheRemedy) {
+TEST(Warnings, TextHasTheSubjectAndTheRemedy) {
   const Warning warning = warn(WarningCode::AUX_PARTIAL, 1U).at("CPU 0");
   EXPECT_EQ(warning.arguments, std::vector<std::string>{"1"});
   EXPECT_EQ(warning.text(),

@@ -73,7 +73,7 @@ FoundPdb find_pdb(const trace::ImageFile& file, const std::vector<std::string>& 
     if (std::ranges::find(names, name) == names.end()) continue;
     trace::Warning problem =
         id->problem ? *id->problem : warn(trace::WarningCode::PDB_DIFFERS, path, id->id, file.build_id);
-    problem.place = file.path;
+    problem.subject = file.path;
     if (std::ranges::find(found.problems, problem) == found.problems.end())
       found.problems.push_back(std::move(problem));
   }

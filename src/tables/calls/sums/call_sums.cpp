@@ -75,12 +75,12 @@ void CallSums::add_all(CallSums&& others, const FunctionTable& functions, const 
     const MoreGroups::Cell& old = groups.cell(i);
     MoreGroups::Cell cell{.function = numbers[0][old.function]};
     for (std::size_t k = 0; k < kMoreGroups; ++k) cell.groups[k] = numbers[1 + k][old.groups[k]];
-    const auto [place, is_new] = numbers_.emplace(cell, static_cast<std::uint32_t>(sums_.size()));
+    const auto [found, is_new] = numbers_.emplace(cell, static_cast<std::uint32_t>(sums_.size()));
     if (is_new) {
       sums_.push_back(std::move(others.sums_[i]));
       continue;
     }
-    Sums& sums = sums_[place->second];
+    Sums& sums = sums_[found->second];
     sums.totals.add_all(others.sums_[i].totals);
     for (std::size_t k = 0; k < kMoreGroups; ++k) sums.more[k].add_all(others.sums_[i].more[k]);
   }

@@ -36,12 +36,12 @@ void CallTree::merge(NodeId caller, NodeId node) {
     left.pop_back();
     auto& callees = nodes_[to].callees;
     const std::uint32_t function = nodes_[from].function;
-    const auto place = std::lower_bound(callees.begin(), callees.end(), std::pair(function, NodeId{0}));
-    if (place == callees.end() || place->first != function) {
-      callees.insert(place, {function, from});
+    const auto found = std::lower_bound(callees.begin(), callees.end(), std::pair(function, NodeId{0}));
+    if (found == callees.end() || found->first != function) {
+      callees.insert(found, {function, from});
       continue;
     }
-    const NodeId known = place->second;
+    const NodeId known = found->second;
     add(nodes_[known], nodes_[from]);
     for (const auto& [unused, callee] : nodes_[from].callees) left.emplace_back(known, callee);
     nodes_[from].callees.clear();
@@ -56,8 +56,8 @@ void CallTree::on_frame(const Frame& frame, const Owner& owner) {
   if (node == kTop) {
     // Most frames have none above: their sums go to the node of the frames before them.
     const auto& callees = nodes_[caller].callees;
-    const auto place = std::lower_bound(callees.begin(), callees.end(), std::pair(frame.function, NodeId{0}));
-    if (place != callees.end() && place->first == frame.function) return add(nodes_[place->second], frame);
+    const auto found = std::lower_bound(callees.begin(), callees.end(), std::pair(frame.function, NodeId{0}));
+    if (found != callees.end() && found->first == frame.function) return add(nodes_[found->second], frame);
     node = make_node();
   }
   nodes_[node].function = frame.function;

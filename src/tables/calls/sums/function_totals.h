@@ -44,7 +44,7 @@ struct Totals : FrameSums {
 // What a row of the table of functions is made of. Finding quantiles changes the order of lengths.
 struct RowTotals {
   Totals& totals;
-  const Outermost& outermost;  // in place of those of `totals`
+  const Outermost& outermost;  // instead of those of `totals`
 };
 
 // The rows of groups from their sums, most instructions first. `instructions`: of each group; those that are

@@ -30,8 +30,8 @@ class Quantiles {
     count_ += others.count_;
     if (!others.buckets_.empty() && buckets_.empty()) use_buckets();
     for (std::size_t i = 0; i < others.buckets_.size(); ++i) buckets_[i] += others.buckets_[i];
-    // They come in the order of their places, which all are at the begin of a table with fewer places.
-    if (buckets_.empty()) make_places(std::max(places_of(different_), places_of(others.different_)));
+    // They come in the order of their slots, which all are at the begin of a table with fewer slots.
+    if (buckets_.empty()) make_slots(std::max(slots_of(different_), slots_of(others.different_)));
     for (const Counted& one : others.counted_) {
       if (one.times != 0) put(one);
     }
@@ -82,32 +82,32 @@ class Quantiles {
   }
   struct Counted {
     std::uint64_t value = 0;
-    std::uint64_t times = 0;  // 0: the place is free
+    std::uint64_t times = 0;  // 0: the slot is free
   };
-  static constexpr std::size_t kLeastPlaces = 4;
+  static constexpr std::size_t kLeastSlots = 4;
 
   // Of which about a third is free.
-  [[nodiscard]] static std::size_t least_places(std::size_t different) noexcept {
+  [[nodiscard]] static std::size_t least_slots(std::size_t different) noexcept {
     return different + different / 2;
   }
-  [[nodiscard]] static std::size_t places_of(std::size_t different) noexcept {
-    return std::max(kLeastPlaces, std::bit_ceil(least_places(different)));
+  [[nodiscard]] static std::size_t slots_of(std::size_t different) noexcept {
+    return std::max(kLeastSlots, std::bit_ceil(least_slots(different)));
   }
-  // The place of a value, or the free one where it belongs.
-  [[nodiscard]] Counted& place_of(std::uint64_t value) noexcept {
+  // The slot of a value, or the free one where it belongs.
+  [[nodiscard]] Counted& slot_of(std::uint64_t value) noexcept {
     constexpr std::uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;
     const std::size_t last = counted_.size() - 1;
     std::size_t at = static_cast<std::size_t>(value * kGoldenRatio >> std::countl_zero(last)) & last;
     while (counted_[at].times != 0 && counted_[at].value != value) at = (at + 1) & last;
     return counted_[at];
   }
-  void make_places(std::size_t places) {
-    if (!is_sorted_ && places <= counted_.size()) return;
-    std::vector<Counted> old(places);
+  void make_slots(std::size_t slots) {
+    if (!is_sorted_ && slots <= counted_.size()) return;
+    std::vector<Counted> old(slots);
     std::swap(old, counted_);
     is_sorted_ = false;
     for (const Counted& one : old) {
-      if (one.times != 0) place_of(one.value) = one;
+      if (one.times != 0) slot_of(one.value) = one;
     }
   }
   // `count_` has it already.
@@ -116,13 +116,13 @@ class Quantiles {
       buckets_[bucket_of(one.value)] += one.times;
       return;
     }
-    if (is_sorted_ || counted_.size() < least_places(different_ + 1)) make_places(places_of(different_ + 1));
-    Counted& place = place_of(one.value);
-    if (place.times == 0) {
-      place.value = one.value;
+    if (is_sorted_ || counted_.size() < least_slots(different_ + 1)) make_slots(slots_of(different_ + 1));
+    Counted& slot = slot_of(one.value);
+    if (slot.times == 0) {
+      slot.value = one.value;
       ++different_;
     }
-    place.times += one.times;
+    slot.times += one.times;
     if (different_ > kMostDifferent && count_ > kMostExact) use_buckets();
   }
   void sort() {
@@ -137,7 +137,7 @@ class Quantiles {
     counted_ = {};
   }
 
-  std::vector<Counted> counted_;        // by hash of the value, or ascending without free places
+  std::vector<Counted> counted_;        // by hash of the value, or ascending without free slots
   std::vector<std::uint64_t> buckets_;  // empty: the values are counted
   std::size_t different_ = 0;           // values in `counted_`
   bool is_sorted_ = false;              // `counted_`

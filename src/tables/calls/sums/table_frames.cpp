@@ -20,9 +20,9 @@ TableFrames::TableFrames(const FrameIndex& notes, const CallRows& rows) : notes_
               [this](std::size_t a, std::size_t b) { return rows_.id[a] < rows_.id[b]; });
   }
   is_whole_ = rows_.rows == notes.frames();
-  for (std::size_t place = 0; place < rows_.rows; ++place) {
-    const std::size_t row = row_at(place);
-    is_whole_ = is_whole_ && rows_.id[row] == place;
+  for (std::size_t position = 0; position < rows_.rows; ++position) {
+    const std::size_t row = row_at(position);
+    is_whole_ = is_whole_ && rows_.id[row] == position;
     if ((rows_.flags[row] & FRAME_PARENT) != 0 && caller_of(row) == kNone) has_callers_ = false;
   }
 }
@@ -106,9 +106,9 @@ std::vector<std::size_t> TableFrames::callers_first() const {
   sorted.reserve(rows_.rows);
   std::vector<bool> done(rows_.rows);
   std::vector<std::size_t> chain;
-  for (std::size_t place = 0; place < rows_.rows; ++place) {
+  for (std::size_t position = 0; position < rows_.rows; ++position) {
     // Few frames have callers with higher numbers.
-    for (std::size_t row = row_at(place); row != kNone && !done[row];) {
+    for (std::size_t row = row_at(position); row != kNone && !done[row];) {
       done[row] = true;
       chain.push_back(row);
       row = caller_of(row);

@@ -71,8 +71,8 @@ class TableFrames {
   static constexpr std::size_t kNone = SIZE_MAX;
 
  private:
-  [[nodiscard]] std::size_t row_at(std::size_t place) const noexcept {
-    return order_.empty() ? place : order_[place];
+  [[nodiscard]] std::size_t row_at(std::size_t position) const noexcept {
+    return order_.empty() ? position : order_[position];
   }
   [[nodiscard]] std::size_t row_of(std::uint64_t id) const noexcept;
   [[nodiscard]] std::size_t caller_of(std::size_t row) const noexcept;

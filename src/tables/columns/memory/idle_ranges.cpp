@@ -75,7 +75,7 @@ std::uint8_t* IdleRanges::take(std::size_t size) noexcept {
   return memory;
 }
 
-// Removes the end, so that the rest keeps its place.
+// Removes the end, so that the rest keeps its address.
 IdleRanges::Range IdleRanges::cut(std::uint8_t* memory, std::size_t size) noexcept {
   const auto range = by_address_.find(memory);
   const Extent whole = range->second;

@@ -22,13 +22,13 @@ void RowBudget::add_streams(std::uint64_t bytes) {
 }
 
 RowBudget::Answer RowBudget::report(Share& share, std::uint64_t rows, std::uint64_t side_bytes,
-                                    std::uint64_t place) {
+                                    std::uint64_t position) {
   const std::scoped_lock lock(mutex_);
   move(sum_.rows, share.rows, rows);
   move(sum_.side_bytes, share.side_bytes, side_bytes);
-  if (place != share.place) {
-    move(sum_.place, share.place, place);
-    move(sum_.rows_at_place, share.rows_at_place, rows);
+  if (position != share.position) {
+    move(sum_.position, share.position, position);
+    move(sum_.rows_at_position, share.rows_at_position, rows);
   }
   if (input_.row_bytes == 0) return sum_.rows > input_.most_rows ? Answer::STOP : Answer::GO_ON;
   const std::uint64_t taken = sum_.rows * input_.row_bytes + sum_.side_bytes;
@@ -60,9 +60,9 @@ RowBudget::Answer RowBudget::check_memory(std::uint64_t taken) {
 }
 
 std::uint64_t RowBudget::expected() const noexcept {
-  if (sum_.place == 0) return sum_.rows;
-  const double whole = static_cast<double>(sum_.rows_at_place) * static_cast<double>(stream_bytes_) /
-                       static_cast<double>(sum_.place);
+  if (sum_.position == 0) return sum_.rows;
+  const double whole = static_cast<double>(sum_.rows_at_position) * static_cast<double>(stream_bytes_) /
+                       static_cast<double>(sum_.position);
   return std::max(sum_.rows, static_cast<std::uint64_t>(whole));
 }
 

@@ -37,18 +37,18 @@ class RowBudget {
   explicit RowBudget(Input input) : input_(std::move(input)) {}
 
   void add_streams(std::uint64_t bytes);  // for a reader, before it reads
-  // One reader's part of the sums. `rows` rows come from the first `place` bytes of its streams.
+  // One reader's part of the sums. `rows` rows come from the first `position` bytes of its streams.
   struct Share {
     std::uint64_t rows = 0;
     std::uint64_t side_bytes = 0;
     std::uint64_t later_bytes = 0;
-    std::uint64_t place = 0;
-    std::uint64_t rows_at_place = 0;
+    std::uint64_t position = 0;
+    std::uint64_t rows_at_position = 0;
   };
   // A reader reports its rows, the bytes of its errors and gaps, and its position in its streams. Rows may
   // come before the position moves: the rows of a segment are taken in several steps.
   [[nodiscard]] Answer report(Share& share, std::uint64_t rows, std::uint64_t side_bytes,
-                              std::uint64_t place);
+                              std::uint64_t position);
   // The same for memory that is not made of rows only. `later_bytes`: what is needed besides, whatever
   // follows. Answers GO_ON or STOP.
   [[nodiscard]] Answer report_bytes(Share& share, std::uint64_t bytes, std::uint64_t later_bytes);

@@ -21,7 +21,7 @@ namespace {
 StreamWorkers::StreamWorkers(std::vector<TableReader*> readers, std::size_t threads)
     : readers_(std::move(readers)), rows_(readers_.size()) {
   for (const TableReader* reader : readers_) bytes_total_ += reader->bytes_total();
-  make_places();
+  make_windows();
   start(std::min(std::max<std::size_t>(threads, 1), readers_.size()));
 }
 
@@ -30,9 +30,9 @@ StreamWorkers::~StreamWorkers() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// Gives each reader its place in the table. Does nothing if the number of rows is not known, or if there is
+// Gives each reader its window of the table. Does nothing if the number of rows is not known, or if there is
 // no memory for all: smaller tables may fit.
-void StreamWorkers::make_places() {
+void StreamWorkers::make_windows() {
   if (readers_.empty()) return;
   std::vector<std::size_t> ends;
   std::size_t end = 0;
@@ -49,7 +49,7 @@ void StreamWorkers::make_places() {
     readers_[i]->use_window(all->window(begin, ends[i] - begin));
   }
   all_ = std::move(all);
-  place_ends_ = std::move(ends);
+  window_ends_ = std::move(ends);
 }
 
 // Creates as many threads as the system permits.
@@ -80,7 +80,7 @@ void StreamWorkers::work() {
   for (std::size_t index = next_++; index < readers_.size() && !stop_; index = next_++) {
     bool good = false;
     try {
-      good = read(index) && place_rows();
+      good = read(index) && add_read_rows();
     } catch (const std::bad_alloc&) {
     }
     if (good) continue;
@@ -105,17 +105,17 @@ bool StreamWorkers::read(std::size_t index) {
 }
 
 // Copies the rows of the readers that are next in order. False: out of memory.
-bool StreamWorkers::place_rows() {
+bool StreamWorkers::add_read_rows() {
   for (;;) {
     Rows rows;
     std::size_t row = 0;
     {
       const std::scoped_lock lock(mutex_);
-      if (next_place_ == rows_.size() || !rows_[next_place_].read) return true;
-      rows = std::move(rows_[next_place_]);
-      rows_[next_place_].read = false;
-      bytes_placed_ += readers_[next_place_]->bytes_total();
-      if (!place(next_place_++, rows, row)) return false;
+      if (next_added_ == rows_.size() || !rows_[next_added_].read) return true;
+      rows = std::move(rows_[next_added_]);
+      rows_[next_added_].read = false;
+      bytes_added_ += readers_[next_added_]->bytes_total();
+      if (!add_rows(next_added_++, rows, row)) return false;
     }
     if (rows.main == nullptr) continue;
     const std::shared_lock copy(growth_);
@@ -124,20 +124,20 @@ bool StreamWorkers::place_rows() {
 }
 
 // Makes room in the table. `rows.main` is null if nothing has to be copied. Needs the lock.
-bool StreamWorkers::place(std::size_t index, Rows& rows, std::size_t& row) {
+bool StreamWorkers::add_rows(std::size_t index, Rows& rows, std::size_t& row) {
   if (!append(errors_, std::move(rows.errors)) || !append(gaps_, std::move(rows.gaps))) return false;
   if (all_ == nullptr) {
     all_ = std::move(rows.main);
     return true;
   }
   const std::unique_lock grow(growth_);
-  const bool in_place = !place_ends_.empty();
-  if (in_place && (aside_ != nullptr || all_->rows() + rows.count() != place_ends_[index]))
+  const bool has_windows = !window_ends_.empty();
+  if (has_windows && (aside_ != nullptr || all_->rows() + rows.count() != window_ends_[index]))
     return put_aside(rows);
   if (rows.window != nullptr && !all_->add_window(*rows.window)) return false;
   row = all_->rows();
   rows_copied_ += rows.main->rows();
-  if (in_place) return all_->add_rows_like(*rows.main, 0, rows.main->rows());
+  if (has_windows) return all_->add_rows_like(*rows.main, 0, rows.main->rows());
   expect_rows(row + rows.main->rows());
   constexpr std::size_t kLarge = std::size_t{64} << 20U;
   if (rows.main->bytes() > kLarge && readers_.size() < threads_.size() * 8) {
@@ -158,10 +158,10 @@ bool StreamWorkers::put_aside(Rows& rows) {
   return aside_->append(std::move(*rest));
 }
 
-void StreamWorkers::expect_rows(std::size_t placed_rows) {
-  if (bytes_placed_ == 0) return;
-  const double ratio = static_cast<double>(bytes_total_) / static_cast<double>(bytes_placed_);
-  all_->expect(static_cast<std::size_t>(static_cast<double>(placed_rows) * ratio));
+void StreamWorkers::expect_rows(std::size_t added_rows) {
+  if (bytes_added_ == 0) return;
+  const double ratio = static_cast<double>(bytes_total_) / static_cast<double>(bytes_added_);
+  all_->expect(static_cast<std::size_t>(static_cast<double>(added_rows) * ratio));
 }
 
 std::unique_ptr<Batch> StreamWorkers::take_rows() {

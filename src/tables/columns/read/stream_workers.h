@@ -16,15 +16,15 @@ namespace ptkit::tables::columns {
 
 // States of a reader, in the order of the readers:
 //
-//   reading ---> READ ---> its rows have a place in the table, and are copied there ---> its memory is free
+//   reading ---> READ ---> its rows are in order in the table, and are copied there ---> its memory is free
 //
 // The copy is made by the thread that made the last reader before it READ, right after its own rows.
 // Meanwhile other threads read on. So little more than the table is in memory, unless streams are few and
 // large.
 //
-// If the number of rows of every reader is known, each has its place from the start: it writes its rows there
-// (Batch::window()), and only the last ones are copied. Where a number turns out wrong, the rows from that
-// reader on are copied out of their places.
+// If the number of rows of every reader is known, each has its window of the table from the start: it writes
+// its rows there (Batch::window()), and only the last ones are copied. Where a number turns out wrong, the
+// rows from that reader on are copied out of their windows.
 class StreamWorkers {
  public:
   // The readers must outlive this.
@@ -47,7 +47,7 @@ class StreamWorkers {
 
  private:
   struct Rows {
-    std::unique_ptr<Batch> window;  // rows that are in their place; null: none
+    std::unique_ptr<Batch> window;  // rows that are in the table; null: none
     std::unique_ptr<Batch> main;    // the other rows
     std::unique_ptr<Batch> errors;
     std::unique_ptr<Batch> gaps;
@@ -57,14 +57,14 @@ class StreamWorkers {
       return main->rows() + (window == nullptr ? 0 : window->rows());
     }
   };
-  void make_places();
+  void make_windows();
   void start(std::size_t count);
   void work();
   [[nodiscard]] bool read(std::size_t index);
-  [[nodiscard]] bool place_rows();
-  [[nodiscard]] bool place(std::size_t index, Rows& rows, std::size_t& row);
+  [[nodiscard]] bool add_read_rows();
+  [[nodiscard]] bool add_rows(std::size_t index, Rows& rows, std::size_t& row);
   [[nodiscard]] bool put_aside(Rows& rows);
-  void expect_rows(std::size_t placed_rows);
+  void expect_rows(std::size_t added_rows);
 
   std::vector<TableReader*> readers_;
   std::atomic<std::size_t> next_{0};
@@ -75,8 +75,8 @@ class StreamWorkers {
   std::condition_variable done_;
   std::size_t working_ = 0;
   std::vector<Rows> rows_;
-  std::size_t next_place_ = 0;  // the first reader without a place for its rows
-  std::uint64_t bytes_placed_ = 0;
+  std::size_t next_added_ = 0;  // the first reader that the table has no rows of
+  std::uint64_t bytes_added_ = 0;
   std::uint64_t bytes_total_ = 0;
   std::unique_ptr<Batch> errors_;
   std::unique_ptr<Batch> gaps_;
@@ -86,8 +86,8 @@ class StreamWorkers {
   std::unique_ptr<Batch> all_;
 
   std::size_t rows_copied_ = 0;
-  std::vector<std::size_t> place_ends_;  // by reader: end of its rows in the table; empty: not known
-  std::unique_ptr<Batch> aside_;         // rows from the first reader on that did not fit its place
+  std::vector<std::size_t> window_ends_;  // by reader: end of its rows in the table; empty: not known
+  std::unique_ptr<Batch> aside_;          // rows from the first reader on that did not fit its window
 
   std::vector<std::thread> threads_;
 };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 16U;
 constexpr std::size_t kMostEvents = std::size_t{1} << 12U;
-constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two queries of times
+constexpr std::size_t kMostSpans = std::size_t{1} << 11U;  // between two queries of times
 // Bits of the kinds of BulkEvent.
 constexpr std::uint64_t kBulkEvents = std::uint64_t{1} << static_cast<unsigned>(flow::EventKind::ENABLED) |
                                       std::uint64_t{1} << static_cast<unsigned>(flow::EventKind::DISABLED);
@@ -90,9 +90,9 @@ bool BulkWriter::open(flow::BulkRoom& room) {
   const SpanCells cells = span_cells(batch);
   const bool needs_times = sink_.times.any() && cells.any_time();
   if (needs_times || cells.offset != nullptr || batch.keeps_runs() || sink_.filter.by_time()) {
-    places_.resize(kPlaces);
-    room.places = places_.data();
-    room.place_limit = kPlaces;
+    spans_.resize(kMostSpans);
+    room.spans = spans_.data();
+    room.span_limit = kMostSpans;
     room.first_bits = sink_.times.first_bits();
   }
   return true;
@@ -135,7 +135,7 @@ void BulkWriter::open_events(flow::BulkRoom& room) {
   room.limit = std::min(room.limit, room.row + kMostEvents);
 }
 
-// Keeps some rows of a pass, and their places.
+// Keeps some rows of a pass, and their spans.
 template <typename Selects>
 void BulkWriter::keep_rows(flow::BulkRoom& room, const Selects& selects) {
   Batch& batch = sink_.tables.table();
@@ -154,9 +154,9 @@ void BulkWriter::keep_rows(flow::BulkRoom& room, const Selects& selects) {
       ++rows;
     }
   };
-  for (std::size_t i = 0; i < room.place_count; ++i) {
-    keep_to(room.places[i].row_end);
-    room.places[i].row_end = rows;
+  for (std::size_t i = 0; i < room.span_count; ++i) {
+    keep_to(room.spans[i].row_end);
+    room.spans[i].row_end = rows;
   }
   keep_to(room.row);
   room.row = batch.move_rows(kept_, room.row);
@@ -193,21 +193,21 @@ void BulkWriter::close(const flow::BulkRoom& used) {
   const std::size_t begin = batch.rows();
   fill_constants(batch, room, track == nullptr);
   if (sink_.filter.by_ip()) keep_selected_ips(room);
-  const std::span<const flow::SpanRun> places(room.places, room.place_count);
-  batch.add_offsets(places);
+  const std::span<const flow::SpanRun> spans(room.spans, room.span_count);
+  batch.add_offsets(spans);
   SpanCells cells = span_cells(batch);
   if (sink_.times.deferring()) {
-    sink_.times.deferred().add(batch, places);
+    sink_.times.deferred().add(batch, spans);
     cells = SpanCells{.offset = cells.offset};
   }
   if (!sink_.filter.by_time()) {
-    fill_spans(places, begin, track, cells);
+    fill_spans(spans, begin, track, cells);
     return batch.add_rows(room.row - begin);
   }
   const Selection& selection = sink_.request.selection;
   filter_ = {selection.tsc_begin, selection.tsc_end, std::move(filter_.kept)};
   filter_.kept.clear();
-  fill_spans(places, begin, track, cells, &filter_);
+  fill_spans(spans, begin, track, cells, &filter_);
   batch.add_rows_of(filter_.kept, room.row);
 }
 

@@ -1,4 +1,4 @@
-// Rows in bulk: the fast path writes cells into a sink's main table, then places and times are filled in.
+// Rows in bulk: the fast path writes cells into a sink's main table, then offsets and times are filled in.
 #pragma once
 
 #include <vector>
@@ -58,7 +58,7 @@ class BulkWriter final : public flow::BulkSink {
   Sink sink_;
   Phase phase_;
   std::uint64_t phase_until_ = 0;
-  std::vector<flow::SpanRun> places_;  // of the rows of a pass
+  std::vector<flow::SpanRun> spans_;  // of the rows of a pass
   std::vector<flow::BulkEvent> events_;
   TimeFilter filter_;  // of the rows of a pass
   std::vector<RowRange> kept_;

@@ -17,7 +17,7 @@ class ErrorRows {
 
   [[nodiscard]] Batch* table() const noexcept { return rows_.get(); }  // null: rows are not kept
   // The next row, which the caller adds, comes right before this row of the main table.
-  void add_place(std::uint64_t row) { places_.push_back(row); }
+  void add_position(std::uint64_t row) { positions_.push_back(row); }
   // Whether there are rows before row `last` of the main table, or right before it.
   [[nodiscard]] bool any_up_to(std::uint64_t last) const noexcept { return count_up_to(last) != 0; }
   // Takes these rows. Null: rows are not kept, or out of memory.
@@ -31,7 +31,7 @@ class ErrorRows {
   [[nodiscard]] std::size_t count_up_to(std::uint64_t last) const noexcept;
 
   std::unique_ptr<Batch> rows_;
-  std::vector<std::uint64_t> places_;  // ascending
+  std::vector<std::uint64_t> positions_;  // ascending
 };
 
 }  // namespace ptkit::tables::columns

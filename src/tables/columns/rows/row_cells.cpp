@@ -24,14 +24,14 @@ void put_time(Batch& batch, std::size_t row, const time::TimeRange& range) noexc
 [[nodiscard]] std::uint64_t lost_bytes(const flow::Gap& gap, const trace::Stream& stream) noexcept {
   const auto& losses = stream.losses;
   const bool counted = stream.kind == trace::StreamKind::BRANCH_RECORDS;
-  const auto place_of = [counted](const trace::KnownLoss& one) {
+  const auto position_of = [counted](const trace::KnownLoss& one) {
     return counted ? trace::record_number(one.offset) : one.offset;
   };
   auto loss = std::lower_bound(
       losses.begin(), losses.end(), gap.begin,
-      [&](const trace::KnownLoss& one, std::uint64_t offset) { return place_of(one) < offset; });
+      [&](const trace::KnownLoss& one, std::uint64_t offset) { return position_of(one) < offset; });
   std::uint64_t sum = 0;
-  for (; loss != losses.end() && (place_of(*loss) < gap.end || place_of(*loss) == gap.begin); ++loss)
+  for (; loss != losses.end() && (position_of(*loss) < gap.end || position_of(*loss) == gap.begin); ++loss)
     sum += loss->lost_bytes;
   return sum;
 }
@@ -60,7 +60,7 @@ void add_row(Batch& batch, const flow::Block& block, const RowCounts& before,
   batch.put<Column::blocks_mode>(row, static_cast<std::uint8_t>(block.mode));
   batch.put<Column::blocks_flags>(row, with(block.flags, range.known, flow::TIME_KNOWN));
   put_time<Column::blocks_tsc, Column::blocks_tsc_error, Column::blocks_tsc_source>(batch, row, range);
-  batch.put<Column::blocks_offset>(row, block.place.offset);
+  batch.put<Column::blocks_offset>(row, block.span.offset);
   batch.put<Column::blocks_instruction>(row, before.instructions);
   batch.add_rows(1);
 }
@@ -73,7 +73,7 @@ void add_row(Batch& batch, const flow::Branch& branch, const RowCounts& before,
   batch.put<Column::branches_kind>(row, static_cast<std::uint8_t>(branch.kind));
   batch.put<Column::branches_flags>(row, with(branch.flags, range.known, flow::TIME_KNOWN));
   put_time<Column::branches_tsc, Column::branches_tsc_error, Column::branches_tsc_source>(batch, row, range);
-  batch.put<Column::branches_offset>(row, branch.place.offset);
+  batch.put<Column::branches_offset>(row, branch.span.offset);
   batch.put<Column::branches_instruction>(row, instructions_before(branch, before));
   batch.put<Column::branches_number>(row, before.branches);
   batch.add_rows(1);
@@ -90,7 +90,7 @@ void add_row(Batch& batch, const flow::Event& event, const RowCounts& before,
   batch.put<Column::events_payload3>(row, event.payload3);
   batch.put<Column::events_flags>(row, static_cast<std::uint16_t>(event.flags | time_flag));
   put_time<Column::events_tsc, Column::events_tsc_error, Column::events_tsc_source>(batch, row, range);
-  batch.put<Column::events_offset>(row, event.place.offset);
+  batch.put<Column::events_offset>(row, event.span.offset);
   batch.put<Column::events_instruction>(row, before.instructions);
   batch.put<Column::events_order>(row, before.order);
   batch.add_rows(1);
@@ -102,7 +102,7 @@ void add_row(Batch& batch, const flow::FlowError& error, const RowCounts& before
   auto flags = with(0, error.ip_known, ERROR_IP_KNOWN);
   flags = with(flags, error.file >= 0, ERROR_FILE_KNOWN);
   batch.put<Column::errors_code>(row, static_cast<std::uint8_t>(error.code));
-  batch.put<Column::errors_offset>(row, error.place.offset);
+  batch.put<Column::errors_offset>(row, error.span.offset);
   batch.put<Column::errors_ip>(row, error.ip);
   batch.put<Column::errors_flags>(row, with(flags, range.known, ERROR_TIME_KNOWN));
   batch.put<Column::errors_argument>(row, error.argument);
@@ -156,7 +156,7 @@ void add_rows(Batch& batch, const flow::Block& block, InsnSpan span, std::uint64
   batch.fill<Column::instructions_tsc>(row, end, range.tsc);
   batch.fill<Column::instructions_tsc_error>(row, end, range.error);
   batch.fill<Column::instructions_tsc_source>(row, end, static_cast<std::uint8_t>(range.source));
-  batch.fill<Column::instructions_offset>(row, end, block.place.offset);
+  batch.fill<Column::instructions_offset>(row, end, block.span.offset);
   batch.add_rows(count);
 }
 

@@ -94,14 +94,14 @@ void RowSink::on_continued(const flow::Context& context) {
 }
 
 // Adds a row that stands between branches.
-void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64_t to_ip) {
-  if (kind != MARK_LIMIT) pass_limits(place, 0);
+void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& span, std::uint64_t to_ip) {
+  if (kind != MARK_LIMIT) pass_limits(span, 0);
   if (!filter_.selects_context() && kind != MARK_LIMIT) return;
   Batch& batch = tables_.table();
-  const auto range = row_time(place);
+  const auto range = row_time(span);
   if (!tables_.room_for(batch, 1)) return;
   flow::Branch mark;
-  mark.place = place;
+  mark.span = span;
   mark.to_ip = to_ip;
   mark.kind = static_cast<flow::BranchKind>(kind);
   if (kind == MARK_ENABLED || kind == MARK_STATUS) mark.flags = flow::TO_KNOWN;
@@ -109,15 +109,15 @@ void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64
   add_row(batch, mark, counts_, range);
 }
 
-void RowSink::mark_limits(const flow::StreamSpan& place, std::uint64_t instructions) {
+void RowSink::mark_limits(const flow::StreamSpan& span, std::uint64_t instructions) {
   const std::uint64_t now = counts_.instructions;
   const bool by_time = !request_.by_instructions();
-  const time::TimeRange range = by_time ? row_time(place) : time::TimeRange{};
+  const time::TimeRange range = by_time ? row_time(span) : time::TimeRange{};
   for (; counts_.limits < limits_; ++counts_.limits) {
     const std::uint64_t limit = request_.bins[counts_.limits];
     if (by_time ? !range.known || range.tsc < limit : limit >= now + instructions) break;
     if (!by_time) counts_.instructions = std::max(now, limit);
-    add_mark(MARK_LIMIT, place, counts_.limits);
+    add_mark(MARK_LIMIT, span, counts_.limits);
   }
   counts_.instructions = now;
 }
@@ -136,8 +136,8 @@ void RowSink::follow_switches(const packet::Packet& packet, const time::TimeRang
   on_context({0, now.space, stream_->cpu, now.pid, now.tid});
 }
 
-time::TimeRange RowSink::row_time(flow::StreamSpan place) {
-  return rows_need_time_ ? times_.at(place, tables_.table(), tables_.table()) : time::TimeRange{};
+time::TimeRange RowSink::row_time(flow::StreamSpan span) {
+  return rows_need_time_ ? times_.at(span, tables_.table(), tables_.table()) : time::TimeRange{};
 }
 
 void RowSink::on_packet(const packet::Packet& packet) {
@@ -165,8 +165,8 @@ packet::FilledPackets RowSink::fill_packets(base::Bytes stream, packet::DecoderS
 }
 
 void RowSink::on_block(const flow::Block& block) {
-  pass_limits(block.place, block.insns.size());
-  estimates_.pass(block.place, counts_.instructions + block.insns.size());
+  pass_limits(block.span, block.insns.size());
+  estimates_.pass(block.span, counts_.instructions + block.insns.size());
   if (filter_.selects_context()) {
     if (request_.table == TableId::blocks) put_block(block);
     if (request_.table == TableId::instructions) put_instructions(block);
@@ -174,9 +174,9 @@ void RowSink::on_block(const flow::Block& block) {
   counts_.instructions += block.insns.size();
 }
 
-void RowSink::on_straight_code(const flow::StreamSpan& place, std::uint64_t instructions) {
-  pass_limits(place, instructions);
-  estimates_.pass(place, counts_.instructions + instructions);
+void RowSink::on_straight_code(const flow::StreamSpan& span, std::uint64_t instructions) {
+  pass_limits(span, instructions);
+  estimates_.pass(span, counts_.instructions + instructions);
   counts_.instructions += instructions;
 }
 
@@ -184,16 +184,16 @@ void RowSink::mark_event(const flow::Event& event) {
   using enum flow::EventKind;
   const bool is_status = event.kind == OVERFLOW || (event.flags & flow::EV_STATUS) != 0;
   if ((event.kind == DISABLED || event.kind == ASYNC_DISABLED) && !is_status)
-    add_mark(MARK_DISABLED, event.place, 0);
+    add_mark(MARK_DISABLED, event.span, 0);
   // A PSB+ that repeats what is known has no mark: the fast path passes over most of them.
   if (is_status && event.kind != OVERFLOW && !event.finds_flow) return;
   if ((event.kind == ENABLED || event.kind == OVERFLOW) && ip_known(event))
-    add_mark(is_status ? MARK_STATUS : MARK_ENABLED, event.place, event.ip);
+    add_mark(is_status ? MARK_STATUS : MARK_ENABLED, event.span, event.ip);
 }
 
 void RowSink::put_block(const flow::Block& block) {
   Batch& batch = tables_.table();
-  const auto range = row_time(block.place);
+  const auto range = row_time(block.span);
   const std::uint64_t last = block.ip + (block.size == 0 ? 0 : block.size - 1);
   if (!filter_.selects_time(range) || !filter_.selects_ips(block.ip, last) || !tables_.room_for(batch, 1))
     return;
@@ -202,7 +202,7 @@ void RowSink::put_block(const flow::Block& block) {
 }
 
 void RowSink::put_instructions(const flow::Block& block) {
-  const auto range = row_time(block.place);
+  const auto range = row_time(block.span);
   if (!filter_.selects_time(range)) return;
   if (!filter_.by_ip()) {
     put_some_instructions(block, {0, block.insns.size()}, block.ip, range);
@@ -223,15 +223,15 @@ void RowSink::put_some_instructions(const flow::Block& block, InsnSpan span, std
 }
 
 void RowSink::on_branch(const flow::Branch& branch) {
-  pass_limits(branch.place, 0);
-  estimates_.pass(branch.place, counts_.instructions);
+  pass_limits(branch.span, 0);
+  estimates_.pass(branch.span, counts_.instructions);
   const RowCounts before = counts_;
   ++counts_.branches;
   const bool edges = request_.table == TableId::edges;
   if (!edges && request_.table != TableId::branches) return;
   // Edges are selected by their addresses when all are counted.
   if (edges ? !filter_.chooses(branch) : !filter_.selects(branch)) return;
-  const auto range = row_time(branch.place);
+  const auto range = row_time(branch.span);
   if (!filter_.selects_time(range)) return;
   if (edges) {
     const std::uint64_t instructions = instructions_before(branch, counts_);
@@ -246,13 +246,13 @@ void RowSink::on_branch(const flow::Branch& branch) {
 void RowSink::on_event(const flow::Event& event) {
   const bool off_before = event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW;
   if (off_before && (event.flags & flow::EV_STATUS) == 0) estimates_.pause(counts_.instructions);
-  estimates_.pass(event.place, counts_.instructions);
+  estimates_.pass(event.span, counts_.instructions);
   const RowCounts before = counts_;
   ++counts_.order;
   if (request_.marks) mark_event(event);
   Batch* batch = tables_.find(TableId::events);
   if (batch == nullptr || !filter_.selects(event)) return;
-  const auto range = times_.at(event.place, *batch, *batch);
+  const auto range = times_.at(event.span, *batch, *batch);
   if (!filter_.selects_time(range) || !tables_.room_for(*batch, 1)) return;
   add_row(*batch, event, before, range);
   estimate_rows(1, before.instructions, range);
@@ -266,7 +266,7 @@ bool RowSink::keeps(const Row& row, const time::TimeRange& range, TableId table)
 
 void RowSink::on_error(const flow::FlowError& error) {
   if (Batch* const batch = tables_.find(TableId::errors)) {
-    const auto range = times_.at(error.place, tables_.table(), *batch);
+    const auto range = times_.at(error.span, tables_.table(), *batch);
     if (keeps(error, range, TableId::errors) && tables_.room_for_side_row(*batch))
       add_row(*batch, error, counts_, range);
   }

@@ -60,7 +60,7 @@ class RowSink final : public flow::FlowSink {
   [[nodiscard]] bool takes_straight_code() const override {
     return request_.table != TableId::blocks && request_.table != TableId::instructions;
   }
-  void on_straight_code(const flow::StreamSpan& place, std::uint64_t instructions) override;
+  void on_straight_code(const flow::StreamSpan& span, std::uint64_t instructions) override;
   [[nodiscard]] bool full() const override;
   [[nodiscard]] bool cancelled() const override;
   // Is called within long walks; false cancels. May be empty; must outlive the sink.
@@ -123,16 +123,16 @@ class RowSink final : public flow::FlowSink {
 
  private:
   // Of a branch, a block or its instructions.
-  [[nodiscard]] time::TimeRange row_time(flow::StreamSpan place);
+  [[nodiscard]] time::TimeRange row_time(flow::StreamSpan span);
   void follow_switches(const packet::Packet& packet, const time::TimeRange& range);
   void estimate_rows(std::size_t rows, std::uint64_t first_retired, const time::TimeRange& range);
-  void add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64_t to_ip);
+  void add_mark(MarkKind kind, const flow::StreamSpan& span, std::uint64_t to_ip);
   // Marks the limits that code of so many instructions, or what happens before it, is behind.
-  void pass_limits(const flow::StreamSpan& place, std::uint64_t instructions) {
+  void pass_limits(const flow::StreamSpan& span, std::uint64_t instructions) {
     if (counts_.limits < limits_) [[unlikely]]
-      mark_limits(place, instructions);
+      mark_limits(span, instructions);
   }
-  void mark_limits(const flow::StreamSpan& place, std::uint64_t instructions);
+  void mark_limits(const flow::StreamSpan& span, std::uint64_t instructions);
   void mark_event(const flow::Event& event);
   void put_block(const flow::Block& block);
   void put_instructions(const flow::Block& block);

@@ -78,7 +78,7 @@ bool RowTables::room_for(Batch& batch, std::size_t rows) noexcept {
 bool RowTables::room_for_side_row(Batch& batch) {
   if (!room_for(batch, 1)) return false;
   for (ErrorRows* side : {&errors_, &gaps_}) {
-    if (side->table() == &batch) side->add_place(rows_left_ + main_->rows());
+    if (side->table() == &batch) side->add_position(rows_left_ + main_->rows());
   }
   return true;
 }

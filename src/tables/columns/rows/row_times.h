@@ -15,22 +15,22 @@ class RowTimes {
   void follow(time::TimeTrack* track) noexcept {
     track_ = track;
     first_bits_ = track != nullptr && track->cyc_times_first_bits();
-    forget_place();
+    forget_span();
     last_range_ = {};
   }
-  // Records the places of rows, for fill() of `before`.
+  // Records the spans of rows, for fill() of `before`.
   void defer(const RowTimes& before) noexcept {
     deferring_ = true;
     first_bits_ = before.first_bits_;
   }
 
   // Time of the next row of `batch`. `main` is the sink's main table.
-  [[nodiscard]] time::TimeRange at(flow::StreamSpan place, const Batch& main, const Batch& batch) {
-    if (deferring_) deferred_.add(main, batch, place);
+  [[nodiscard]] time::TimeRange at(flow::StreamSpan span, const Batch& main, const Batch& batch) {
+    if (deferring_) deferred_.add(main, batch, span);
     if (track_ == nullptr) return {};
-    if (place != last_place_) {
-      last_range_ = track_->at(query_of(place));
-      last_place_ = place;
+    if (span != last_span_) {
+      last_range_ = track_->at(query_of(span));
+      last_span_ = span;
     }
     return last_range_;
   }
@@ -39,7 +39,7 @@ class RowTimes {
   // was no memory.
   [[nodiscard]] bool fill(RowTimes& next, RowTables& tables, std::size_t most, bool& room) {
     if (track_ == nullptr || !next.deferring_) return false;
-    forget_place();
+    forget_span();
     return next.deferred_.fill(*track_, {tables.table(), tables.errors().table(), tables.gaps().table()},
                                most, room);
   }
@@ -53,13 +53,13 @@ class RowTimes {
   [[nodiscard]] std::size_t bytes() const noexcept { return deferred_.bytes(); }
 
  private:
-  void forget_place() noexcept { last_place_ = {UINT64_MAX, UINT64_MAX}; }
+  void forget_span() noexcept { last_span_ = {UINT64_MAX, UINT64_MAX}; }
 
   time::TimeTrack* track_ = nullptr;
   DeferredTimes deferred_;
   bool deferring_ = false;
   bool first_bits_ = false;  // see time::TimeTrack::cyc_times_first_bits()
-  flow::StreamSpan last_place_{UINT64_MAX, UINT64_MAX};
+  flow::StreamSpan last_span_{UINT64_MAX, UINT64_MAX};
   time::TimeRange last_range_;
 };
 

@@ -69,7 +69,7 @@ void PacketSource<Decoder>::recover(const packet::Packet& packet, base::Status s
   const std::uint64_t looked_at =
       std::clamp<std::uint64_t>(packet.size, std::min<std::uint64_t>(1, left), left);
   flow::FlowError error;
-  error.place = {offset, offset};
+  error.span = {offset, offset};
   error.code = status;
   error.argument = bytes_as_number(stream_, offset, static_cast<std::size_t>(looked_at));
   error.argument2 = looked_at;

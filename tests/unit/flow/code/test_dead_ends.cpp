@@ -71,12 +71,12 @@ TEST(DeadEnds, CodeOfCallbackEnds) {
   }
 }
 
-// A small file, mapped at thousands of adjacent addresses: a jump in each page, to the same place in the next
-// one.
-code::image::Image jumps_through_pages(std::uint8_t place, std::uint64_t copies) {
+// A small file, mapped at thousands of adjacent addresses: a jump in each page, to the same offset in the
+// next one.
+code::image::Image jumps_through_pages(std::uint8_t offset, std::uint64_t copies) {
   constexpr std::size_t kPage = 4096;
   std::vector<std::uint8_t> code(kPage << 8U);
-  for (std::size_t at = place; at < code.size(); at += kPage) {
+  for (std::size_t at = offset; at < code.size(); at += kPage) {
     constexpr std::uint8_t kJump[] = {0xe9, 0xfb, 0x0f, 0, 0};
     std::copy(std::begin(kJump), std::end(kJump), code.begin() + static_cast<std::ptrdiff_t>(at));
   }
@@ -94,13 +94,13 @@ code::image::Image jumps_through_pages(std::uint8_t place, std::uint64_t copies)
 
 TEST(DeadEnds, FileThatIsMappedOftenTakesBoundedMemory) {
   constexpr std::uint64_t kCopies = 1024;  // of 1 MiB
-  for (const std::uint8_t place : {std::uint8_t{0}, std::uint8_t{64}}) {
-    const code::image::Image image = jumps_through_pages(place, kCopies);
+  for (const std::uint8_t offset : {std::uint8_t{0}, std::uint8_t{64}}) {
+    const code::image::Image image = jumps_through_pages(offset, kCopies);
     BlockCache cache(image.view(trace::kAnySpace, 0), code::insn::ExecMode::BITS64);
-    const CodeEnd end = cache.end_of(DeadEnds::kMappedWindow + place);
+    const CodeEnd end = cache.end_of(DeadEnds::kMappedWindow + offset);
     EXPECT_EQ(end.status, Status::WALK_TOO_LONG);
     EXPECT_LE(cache.bytes(), DeadEnds::kMostBytes + (std::size_t{1} << 20U));
-    if (place == 0) {
+    if (offset == 0) {
       EXPECT_GE(cache.bytes(), std::size_t{32} << 20U);  // the notes count
     }
   }

@@ -214,7 +214,7 @@ TEST(RecordStacks, EqualPartsOfExecutedPath) {
   for (std::size_t stack = 0; stack < count; ++stack) {
     std::size_t end = begin;
     const std::uint64_t limit = (stack + 1) * kDepth;
-    while (end < rows.branches.size() && rows.branches[end].place.offset < limit) ++end;
+    while (end < rows.branches.size() && rows.branches[end].span.offset < limit) ++end;
     ASSERT_GE(end - begin, kDepth);
     at = std::search(at, whole.branches.end(), rows.branches.begin() + static_cast<std::ptrdiff_t>(begin),
                      rows.branches.begin() + static_cast<std::ptrdiff_t>(end), same);

@@ -52,8 +52,8 @@ TEST(Records, EmitBranchesAndBlocksBetween) {
   EXPECT_EQ(rows.branches[2].kind, BranchKind::JUMP);
   EXPECT_EQ(rows.branches[3].kind, BranchKind::COND);
   EXPECT_EQ(rows.branches[3].flags, kWent);
-  EXPECT_EQ(rows.branches[3].place.offset, 3U);
-  EXPECT_EQ(rows.blocks.back().place.offset, 3U);
+  EXPECT_EQ(rows.branches[3].span.offset, 3U);
+  EXPECT_EQ(rows.blocks.back().span.offset, 3U);
   EXPECT_TRUE(rows.errors.empty());
   EXPECT_TRUE(rows.gaps.empty());
   ASSERT_EQ(rows.contexts.size(), 1U);
@@ -134,7 +134,7 @@ TEST(Records, SuccessiveMissingCodeIsOneErrorAndGap) {
   ASSERT_EQ(rows.errors.size(), 1U);
   EXPECT_EQ(rows.errors[0].code, Status::NO_CODE);
   EXPECT_EQ(rows.errors[0].ip, 0x5000U);
-  EXPECT_EQ(rows.errors[0].place.offset, 1U);
+  EXPECT_EQ(rows.errors[0].span.offset, 1U);
   ASSERT_EQ(rows.gaps.size(), 1U);
   EXPECT_EQ(rows.gaps[0].cause, GapCause::ERROR);
   EXPECT_EQ(rows.gaps[0].code, Status::NO_CODE);
@@ -190,7 +190,7 @@ TEST(Records, BadRecordsAreOneErrorAndGap) {
   const Collect rows = scene.decode();
   ASSERT_EQ(rows.errors.size(), 1U);
   EXPECT_EQ(rows.errors[0].code, Status::BAD_RECORD);
-  EXPECT_EQ(rows.errors[0].place.offset, 1U);
+  EXPECT_EQ(rows.errors[0].span.offset, 1U);
   EXPECT_FALSE(rows.errors[0].ip_known);
   ASSERT_EQ(rows.gaps.size(), 1U);
   EXPECT_EQ(rows.gaps[0].code, Status::BAD_RECORD);
@@ -303,7 +303,7 @@ TEST(Records, LossInsideRecordTruncatesIt) {
   EXPECT_EQ(rows.errors[0].code, Status::BAD_RECORD);
   EXPECT_EQ(rows.errors[0].argument, 16U);
   EXPECT_EQ(text_of(rows.branches), "1:1015>1014/7 ");
-  EXPECT_EQ(rows.branches[0].place.offset, 1U);
+  EXPECT_EQ(rows.branches[0].span.offset, 1U);
 }
 
 TEST(Records, FirstOfStackStartsAnew) {

@@ -91,7 +91,7 @@ void expect_branches(const Walk& walk, const Collector& rows, bool direct) {
     if (!direct && is_direct(branch.kind)) continue;
     ASSERT_LT(next, expected.size());
     const Expected& truth = expected[next];
-    SCOPED_TRACE(testing::Message() << "branch " << next << " at offset " << branch.place.offset);
+    SCOPED_TRACE(testing::Message() << "branch " << next << " at offset " << branch.span.offset);
     ASSERT_EQ(branch.kind, truth.kind);
     ASSERT_EQ(branch.from_ip, truth.from);
     ASSERT_EQ((branch.flags & TO_KNOWN) != 0, truth.to_known);
@@ -123,7 +123,7 @@ void expect_events(const Walk& walk, const Collector& rows) {
     if (!kind) continue;
     ASSERT_LT(next, seen.size());
     const Event& event = seen[next++];
-    SCOPED_TRACE(testing::Message() << "event " << next - 1 << " at offset " << event.place.offset);
+    SCOPED_TRACE(testing::Message() << "event " << next - 1 << " at offset " << event.span.offset);
     ASSERT_EQ(event.kind, *kind);
     if (step.kind == StepKind::PTWRITE) {
       ASSERT_EQ(event.payload, step.value);
@@ -222,7 +222,7 @@ TEST_P(Roundtrip, EqualsExecutedPath) {
     const Walk walk = walk_of(GetParam(), seed);
     const Collector rows = decode(bundle_of(walk, GetParam().config), own_engine);
     for (const FlowError& error : rows.errors) {
-      EXPECT_EQ(error.code, base::Status::OVERFLOW_LOST) << "at " << error.place.offset;
+      EXPECT_EQ(error.code, base::Status::OVERFLOW_LOST) << "at " << error.span.offset;
     }
     expect_branches(walk, rows, GetParam().overflow_per_mille == 0);
     expect_events(walk, rows);

@@ -80,14 +80,14 @@ std::vector<Form> forms() {
 class TimedRows final : public FlowSink {
  public:
   explicit TimedRows(time::TimeTrack& track) : track_(track) {}
-  void on_block(const Block& block) override { blocks.push_back({block.insns.size(), ask(block.place)}); }
-  void on_branch(const Branch& branch) override { branches.emplace_back(branch, ask(branch.place)); }
+  void on_block(const Block& block) override { blocks.push_back({block.insns.size(), ask(block.span)}); }
+  void on_branch(const Branch& branch) override { branches.emplace_back(branch, ask(branch.span)); }
 
   std::vector<std::pair<std::size_t, time::TimeRange>> blocks;  // instructions
   std::vector<std::pair<Branch, time::TimeRange>> branches;
 
  private:
-  time::TimeRange ask(const StreamSpan& place) { return track_.at(tables::columns::query_of(place)); }
+  time::TimeRange ask(const StreamSpan& span) { return track_.at(tables::columns::query_of(span)); }
   time::TimeTrack& track_;
 };
 

@@ -263,7 +263,7 @@ TEST_P(CfeTypes, WithPacketsDisabledAreAlone) {
 
 TEST_P(CfeTypes, WithFupBindToIt) {
   const CfeCase want = GetParam();
-  const bool has_place = want.kind != EventKind::RSM && want.kind != EventKind::SIPI;
+  const bool has_ip = want.kind != EventKind::RSM && want.kind != EventKind::SIPI;
   Scene scene(nops());
   const std::vector<std::uint8_t> code{0x90, 0x90, 0x90};
   scene.put(0x3000, code);
@@ -272,7 +272,7 @@ TEST_P(CfeTypes, WithFupBindToIt) {
       news(scene.add(PacketKind::CFE, want.type, 33, Packet::IP_BIT).fup(0x3001).end(0x3002).decode());
   ASSERT_EQ(got.size(), 2u);
   EXPECT_EQ(got[0].kind, want.kind);
-  EXPECT_EQ(got[0].ip, has_place ? 0x3001u : 0u);
+  EXPECT_EQ(got[0].ip, has_ip ? 0x3001u : 0u);
   EXPECT_EQ(got[1].kind, EventKind::ASYNC_DISABLED);
 }
 

@@ -35,7 +35,7 @@ std::vector<bool> exact(Scene& scene) {
   std::vector<bool> out;
   for (const Branch& branch : rows.branches) {
     if (branch.kind == BranchKind::COND) continue;
-    out.push_back(branch.place.since == branch.place.offset);
+    out.push_back(branch.span.since == branch.span.offset);
   }
   out.pop_back();  // the interrupt at the end
   return out;
@@ -134,13 +134,13 @@ TEST(TipOrder, BranchesAreAsOldAsTheirTntPacket) {
   const std::uint64_t second = scene.last;
   const Collect rows = scene.end(Scene::kCode).decode();
   ASSERT_EQ(rows.branches.size(), 5U);  // with the interrupt
-  EXPECT_LT(rows.branches[1].place.since, first - 1);
-  EXPECT_EQ(rows.branches[1].place.offset, first);
+  EXPECT_LT(rows.branches[1].span.since, first - 1);
+  EXPECT_EQ(rows.branches[1].span.offset, first);
   // Rows after the TIPs of a TNT packet are younger than that packet.
-  EXPECT_EQ(rows.branches[2].place.since, first);
-  EXPECT_EQ(rows.branches[2].place.offset, tnt);
-  EXPECT_EQ(rows.branches[3].place.since, first);
-  EXPECT_EQ(rows.branches[3].place.offset, second);
+  EXPECT_EQ(rows.branches[2].span.since, first);
+  EXPECT_EQ(rows.branches[2].span.offset, tnt);
+  EXPECT_EQ(rows.branches[3].span.since, first);
+  EXPECT_EQ(rows.branches[3].span.offset, second);
 }
 
 }  // namespace

@@ -74,11 +74,11 @@ TEST(CodeCachePoolTest, StoppedDecoderReleasesCaches) {
   EXPECT_EQ(pool.idle().caches, 1u);
 }
 
-TEST(CodeCachePoolTest, FilterSignsAreCountedByPlace) {
-  for (const unsigned places : {1U, 2U}) {
+TEST(CodeCachePoolTest, FilterSignsAreCountedByOffset) {
+  for (const unsigned offsets : {1U, 2U}) {
     Scene scene({0x90, 0xff, 0xe0});  // nop; jmp rax, which disables packets
     scene.begin_off();
-    for (unsigned i = 0; i < places; ++i) scene.pge(0x1000).pgd();
+    for (unsigned i = 0; i < offsets; ++i) scene.pge(0x1000).pgd();
     trace::Stream stream;
     stream.data = trace::TraceBuffer::from_vector(scene.bytes());
     const code::image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
@@ -92,7 +92,7 @@ TEST(CodeCachePoolTest, FilterSignsAreCountedByPlace) {
       while (decoder.run()) {
       }
     }
-    EXPECT_EQ(pool.filter_signs(), places);
+    EXPECT_EQ(pool.filter_signs(), offsets);
   }
 }
 

@@ -31,10 +31,10 @@ class Counter final : public FlowSink, private BulkSink {
   void on_context(const Context&) override {}
   void on_block(const Block& block) override {
     instructions += block.insns.size();
-    add(block.place, block.ip, block.size);
+    add(block.span, block.ip, block.size);
   }
   void on_branch(const Branch& branch) override {
-    add(branch.place, branch.from_ip, branch.to_ip);
+    add(branch.span, branch.from_ip, branch.to_ip);
     constexpr std::uint8_t kBoth = FROM_KNOWN | TO_KNOWN;
     const bool is_indirect =
         branch.kind == BranchKind::CALL_INDIRECT || branch.kind == BranchKind::JUMP_INDIRECT;
@@ -44,11 +44,11 @@ class Counter final : public FlowSink, private BulkSink {
   }
   void on_event(const Event& event) override {
     ++events;
-    add(event.place, event.ip, static_cast<std::uint64_t>(event.kind));
+    add(event.span, event.ip, static_cast<std::uint64_t>(event.kind));
   }
   void on_error(const FlowError& error) override {
     ++errors;
-    add(error.place, error.ip, static_cast<std::uint64_t>(error.code));
+    add(error.span, error.ip, static_cast<std::uint64_t>(error.code));
   }
   void on_gap(const Gap&) override {}
   [[nodiscard]] BulkSink* bulk() override { return fast_ ? this : nullptr; }
@@ -64,8 +64,8 @@ class Counter final : public FlowSink, private BulkSink {
   std::uint64_t bulk_bytes = 0;
 
  private:
-  void add(const StreamSpan& place, std::uint64_t first, std::uint64_t second) {
-    rows.emplace_back(place.since, place.offset, first, second);
+  void add(const StreamSpan& span, std::uint64_t first, std::uint64_t second) {
+    rows.emplace_back(span.since, span.offset, first, second);
   }
   [[nodiscard]] bool open(BulkRoom& room) override {
     room.kind = kind_;

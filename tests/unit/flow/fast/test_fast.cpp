@@ -164,7 +164,7 @@ void add_losses(trace::Stream& stream, std::mt19937_64& random) {
 }
 
 // Switches threads of several processes, some without code, at some offsets of the first stream.
-void add_places(trace::TraceBundle& bundle, std::mt19937_64& random) {
+void add_switches(trace::TraceBundle& bundle, std::mt19937_64& random) {
   trace::Stream& stream = bundle.streams[0];
   bundle.spaces.resize(2);
   for (trace::CodeRegion region : std::vector(bundle.code)) {
@@ -187,7 +187,7 @@ TEST_P(FastPath, EqualsSimpleDecoderWithSwitchesByOffset) {
     std::mt19937_64 random(seed);
     const auto bundle = bundle_of(GetParam(), seed, 1000);
     const FlowOptions options = some_options(random);
-    add_places(*bundle, random);
+    add_switches(*bundle, random);
     expect_same(bundle, options);
     expect_same(bundle, options, some_reading(random));
     Reading cut;
@@ -235,7 +235,7 @@ TEST_P(FastPath, EqualsSimpleDecoderForDamagedStreams) {
     for (unsigned streams = 1 + static_cast<unsigned>(random() % 2); streams-- > 0;) {
       const base::Bytes bytes = bundle->streams[0].data.bytes();
       Damage damage({bytes.begin(), bytes.end()}, random());
-      for (std::uint64_t places = 1 + random() % 5; places > 0; --places)
+      for (std::uint64_t count = 1 + random() % 5; count > 0; --count)
         damage.add(static_cast<unsigned>(random() % Damage::kKinds));
       trace::Stream stream;
       stream.data = trace::TraceBuffer::from_vector(std::move(damage.bytes()));

@@ -61,15 +61,14 @@ struct RecordingSink : flow::FlowSink {
   bool went_back = false;
   std::size_t stop_after = SIZE_MAX;
 
-  void note(char letter, const flow::StreamSpan& place) {
-    went_back =
-        went_back || place.since < last.since || place.offset < last.offset || place.since > place.offset;
-    last = place;
+  void note(char letter, const flow::StreamSpan& span) {
+    went_back = went_back || span.since < last.since || span.offset < last.offset || span.since > span.offset;
+    last = span;
     order += letter;
   }
   void on_context(const flow::Context& context) override { contexts.push_back(context); }
   void on_block(const flow::Block& block) override {
-    note('b', block.place);
+    note('b', block.span);
     blocks.push_back(block);
     std::uint64_t ip = block.ip;
     for (const auto& insn : block.insns) {
@@ -78,15 +77,15 @@ struct RecordingSink : flow::FlowSink {
     }
   }
   void on_branch(const flow::Branch& branch) override {
-    note('B', branch.place);
+    note('B', branch.span);
     branches.push_back(branch);
   }
   void on_event(const flow::Event& event) override {
-    note('e', event.place);
+    note('e', event.span);
     events.push_back(event);
   }
   void on_error(const flow::FlowError& error) override {
-    note('E', error.place);
+    note('E', error.span);
     errors.push_back(error);
   }
   void on_gap(const flow::Gap& gap) override {

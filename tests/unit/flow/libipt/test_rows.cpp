@@ -20,7 +20,7 @@ Step step(std::uint64_t ip, InsnClass cls, std::uint8_t size = 2) {
 
 flow::Event event(EventKind kind, std::uint64_t ip, std::uint64_t payload = 0, bool ip_known = true) {
   flow::Event result;
-  result.place = {5, 6};
+  result.span = {5, 6};
   result.kind = kind;
   result.ip = ip;
   result.payload = payload;
@@ -39,7 +39,7 @@ TEST(RowBuilder, JoinsNeighboursAndEndsAtBranches) {
   EXPECT_EQ(sink.order, "bBbb");
   EXPECT_EQ(sink.blocks[0].size, 4U);
   EXPECT_EQ(sink.branches[0].to_ip, 0x14U);
-  EXPECT_EQ(sink.branches[0].place.offset, 2U);
+  EXPECT_EQ(sink.branches[0].span.offset, 2U);
 }
 
 TEST(RowBuilder, SplitsAtTransactionsAndModes) {

@@ -32,7 +32,7 @@ TEST_P(ReferenceTraceUnit, DecodesToExecutedInstructions) {
         flow::roundtrip::bundle_for(machine.program.regions, machine.config(), machine.platform.stream);
     const flow::roundtrip::Collector rows = flow::roundtrip::decode(bundle, libipt);
     for (const flow::FlowError& error : rows.errors) {
-      ADD_FAILURE() << base::status_name(error.code) << " at " << error.place.offset;
+      ADD_FAILURE() << base::status_name(error.code) << " at " << error.span.offset;
     }
     EXPECT_EQ(rows.ips.size(), machine.ips.size());
     ASSERT_TRUE(rows.ips == machine.ips);

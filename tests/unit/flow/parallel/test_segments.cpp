@@ -19,18 +19,18 @@ class Lines final : public FlowSink {
  public:
   void on_context(const Context&) override {}
   void on_block(const Block& row) override {
-    add("block", row.place,
+    add("block", row.span,
         {row.ip, row.insns.size(), row.size, static_cast<std::uint64_t>(row.mode), row.flags});
   }
   void on_branch(const Branch& row) override {
-    add("branch", row.place, {row.from_ip, row.to_ip, static_cast<std::uint64_t>(row.kind), row.flags});
+    add("branch", row.span, {row.from_ip, row.to_ip, static_cast<std::uint64_t>(row.kind), row.flags});
   }
   void on_event(const Event& row) override {
-    add("event", row.place,
+    add("event", row.span,
         {static_cast<std::uint64_t>(row.kind), row.ip, row.payload, row.payload2, row.payload3, row.flags});
   }
   void on_error(const FlowError& row) override {
-    add("error", row.place,
+    add("error", row.span,
         {static_cast<std::uint64_t>(row.code), row.ip, row.ip_known ? 1U : 0U, row.argument, row.argument2});
   }
   void on_gap(const Gap& row) override {
@@ -42,9 +42,9 @@ class Lines final : public FlowSink {
   std::vector<std::string> lines;
 
  private:
-  void add(const char* what, const StreamSpan& place, std::initializer_list<std::uint64_t> values) {
+  void add(const char* what, const StreamSpan& span, std::initializer_list<std::uint64_t> values) {
     std::ostringstream line;
-    line << what << ' ' << place.since << ".." << place.offset << std::hex;
+    line << what << ' ' << span.since << ".." << span.offset << std::hex;
     for (const std::uint64_t value : values) line << ' ' << value;
     lines.push_back(line.str());
   }
@@ -187,7 +187,7 @@ walk::Walk walk_of(const Variant& variant, std::uint64_t seed) {
 }
 
 // A damaged file may have any value.
-TEST_P(Segments, RefuseCheckpointsWithPlacesAfterThem) {
+TEST_P(Segments, RefuseCheckpointsWithOffsetsAfterThem) {
   const auto bundle = bundle_of(walk_of(GetParam(), 1), GetParam().config);
   const Recording recording(bundle);
   Lines rows;
@@ -205,12 +205,12 @@ TEST_P(Segments, RefuseCheckpointsWithPlacesAfterThem) {
   FlowState bad = good;
   bad.packets.position = recording.stream().data.size() + 1;
   EXPECT_FALSE(reads(bad));
-  for (std::uint64_t* const place :
-       {&bad.events.psb, &bad.events.since, &bad.walk.place.since, &bad.walk.place.offset}) {
+  for (std::uint64_t* const offset :
+       {&bad.events.psb, &bad.events.since, &bad.walk.span.since, &bad.walk.span.offset}) {
     bad = good;
-    *place = position - 1;
+    *offset = position - 1;
     EXPECT_TRUE(reads(bad));
-    *place = position;
+    *offset = position;
     EXPECT_FALSE(reads(bad));
   }
   bad = good;

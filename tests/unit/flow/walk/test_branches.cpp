@@ -39,7 +39,7 @@ TEST(Branches, LongTntWalksLoop) {
   EXPECT_TRUE(rows.errors.empty());
 }
 
-TEST(Branches, TntPlacesAreBetweenPackets) {
+TEST(Branches, TntSpansAreBetweenPackets) {
   Scene scene(kConditional);
   scene.begin();
   const std::uint64_t before = scene.last;
@@ -47,10 +47,10 @@ TEST(Branches, TntPlacesAreBetweenPackets) {
   const std::uint64_t tnt = scene.last;
   scene.end(0x1006);
   const Collect rows = scene.decode();
-  EXPECT_EQ(rows.branches[0].place.since, before);
-  EXPECT_EQ(rows.branches[0].place.offset, tnt);
+  EXPECT_EQ(rows.branches[0].span.since, before);
+  EXPECT_EQ(rows.branches[0].span.offset, tnt);
   // The TNT packet may be younger than its last branch: later rows may be older than the packet.
-  EXPECT_EQ(rows.blocks[1].place.since, before);
+  EXPECT_EQ(rows.blocks[1].span.since, before);
 }
 
 TEST(Branches, DirectBranchesNeedNoPacket) {
@@ -74,8 +74,8 @@ TEST(Branches, TipGivesIndirectTarget) {
   EXPECT_EQ(rows.branches[0].kind, BranchKind::JUMP_INDIRECT);
   EXPECT_EQ(rows.branches[1].kind, BranchKind::CALL_INDIRECT);
   EXPECT_EQ(rows.branches[2].kind, BranchKind::RETURN);
-  EXPECT_EQ(rows.branches[0].place.since, first);
-  EXPECT_EQ(rows.branches[0].place.offset, first);
+  EXPECT_EQ(rows.branches[0].span.since, first);
+  EXPECT_EQ(rows.branches[0].span.offset, first);
 }
 
 // 1000 call 1008; 1005 nop; 1006 nop; 1007 nop; 1008 ret
@@ -194,8 +194,8 @@ TEST(DeferredTips, FollowTntOfLaterBranches) {
   EXPECT_EQ(rows.ips, (Ips{0x1000, 0x1002, 0x1004, 0x1006, 0x1008, 0x100a}));
   EXPECT_TRUE(rows.errors.empty());
   // The last conditional branch is older than the TIPs, and not older than the packet before its TNT.
-  EXPECT_LT(rows.branches[4].place.since, tnt);
-  EXPECT_EQ(rows.branches[4].place.offset, last_tip);
+  EXPECT_LT(rows.branches[4].span.since, tnt);
+  EXPECT_EQ(rows.branches[4].span.offset, last_tip);
 }
 
 TEST(DeferredTips, MissingTipIsError) {

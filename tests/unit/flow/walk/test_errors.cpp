@@ -47,7 +47,7 @@ TEST_P(Errors, ResyncsAtNextIp) {
   ASSERT_GE(rows.gaps.size(), 1u);
   EXPECT_EQ(rows.gaps[0].cause, GapCause::ERROR);
   EXPECT_EQ(rows.gaps[0].code, want.status);
-  EXPECT_EQ(rows.gaps[0].begin, rows.errors[0].place.offset);
+  EXPECT_EQ(rows.gaps[0].begin, rows.errors[0].span.offset);
   EXPECT_GE(rows.gaps[0].end, rows.gaps[0].begin);
   Ips tail = want.needs_psb ? Ips{0x2004, 0x2005} : Ips{0x2000, 0x2001, 0x2004, 0x2005};
   ASSERT_GE(rows.ips.size(), tail.size());

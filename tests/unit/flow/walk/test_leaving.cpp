@@ -55,7 +55,7 @@ void expect_elsewhere(const Collect& rows, std::uint64_t offset) {
   EXPECT_EQ(rows.errors[0].code, Status::TNT_MISMATCH);
   EXPECT_TRUE(rows.errors[0].ip_known);
   EXPECT_EQ(rows.errors[0].ip, 0x1001U);
-  EXPECT_EQ(rows.errors[0].place.offset, offset);
+  EXPECT_EQ(rows.errors[0].span.offset, offset);
   EXPECT_EQ(rows.errors[0].argument, static_cast<std::uint64_t>(PacketKind::TIP_PGD));
   EXPECT_EQ(rows.errors[0].argument2, 0x9999U);
 }

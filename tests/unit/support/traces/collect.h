@@ -10,7 +10,7 @@
 namespace ptkit::flow {
 
 struct KeptBlock {
-  StreamSpan place;
+  StreamSpan span;
   std::uint64_t ip = 0;
   std::vector<BlockInsn> insns;
   std::uint32_t size = 0;
@@ -22,10 +22,9 @@ class Collect : public FlowSink {
  public:
   void on_context(const Context& row) override { contexts.push_back(row); }
   void on_block(const Block& row) override {
-    blocks.push_back(
-        {row.place, row.ip, {row.insns.begin(), row.insns.end()}, row.size, row.mode, row.flags});
+    blocks.push_back({row.span, row.ip, {row.insns.begin(), row.insns.end()}, row.size, row.mode, row.flags});
     log += "block " + hex(row.ip) + " " + std::to_string(row.insns.size()) + "\n";
-    check(row.place);
+    check(row.span);
     std::uint64_t at = row.ip;
     for (const BlockInsn& insn : row.insns) {
       ips.push_back(at);
@@ -35,17 +34,17 @@ class Collect : public FlowSink {
   void on_branch(const Branch& row) override {
     branches.push_back(row);
     log += "branch " + hex(row.from_ip) + " " + hex(row.to_ip) + "\n";
-    check(row.place);
+    check(row.span);
   }
   void on_event(const Event& row) override {
     events.push_back(row);
     log += "event " + std::to_string(static_cast<int>(row.kind)) + "\n";
-    check(row.place);
+    check(row.span);
   }
   void on_error(const FlowError& row) override {
     errors.push_back(row);
     log += "error " + std::string(base::status_name(row.code)) + "\n";
-    check(row.place);
+    check(row.span);
   }
   void on_gap(const Gap& row) override {
     gaps.push_back(row);
@@ -69,10 +68,10 @@ class Collect : public FlowSink {
   bool places_in_order = true;
 
  private:
-  void check(const StreamSpan& place) {
-    if (place.since > place.offset || place.since < last_.since || place.offset < last_.offset)
+  void check(const StreamSpan& span) {
+    if (span.since > span.offset || span.since < last_.since || span.offset < last_.offset)
       places_in_order = false;
-    last_ = place;
+    last_ = span;
   }
   StreamSpan last_;
 };

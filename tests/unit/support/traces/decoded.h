@@ -26,7 +26,7 @@ struct Decoded final : flow::FlowSink {
   }
   void on_branch(const flow::Branch& row) override {
     if (row.kind == flow::BranchKind::ASYNC) return;
-    branches.push_back({row.from_ip, row.to_ip, track->at(row.place.since, row.place.offset)});
+    branches.push_back({row.from_ip, row.to_ip, track->at(row.span.since, row.span.offset)});
   }
   void on_error(const flow::FlowError& row) override { errors.push_back(row); }
   void on_event(const flow::Event& row) override { events.push_back(row); }

@@ -38,11 +38,11 @@ inline void repeat(trace::TraceBundle& bundle, unsigned times) {
   bundle.streams[0].data = trace::TraceBuffer::from_vector(std::move(bytes));
 }
 
-inline void damage(trace::TraceBundle& bundle, unsigned places, std::uint64_t seed) {
+inline void damage(trace::TraceBundle& bundle, unsigned count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const base::Bytes whole = bundle.streams[0].data.bytes();
   std::vector<std::uint8_t> bytes(whole.begin(), whole.end());
-  for (unsigned i = 0; i < places; ++i)
+  for (unsigned i = 0; i < count; ++i)
     bytes[static_cast<std::size_t>(random() % bytes.size())] = static_cast<std::uint8_t>(random());
   bundle.streams[0].data = trace::TraceBuffer::from_vector(std::move(bytes));
 }

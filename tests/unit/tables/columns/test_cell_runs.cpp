@@ -56,11 +56,11 @@ TEST(CellRuns, JoinsEqualNeighbours) {
   EXPECT_EQ(all_of(runs), (std::vector<std::uint64_t>{5, 5, 5, 5, 6}));
 }
 
-TEST(CellRuns, TakesPlacesWithoutThoseThatHaveNoRows) {
+TEST(CellRuns, TakesSpansWithoutThoseThatHaveNoRows) {
   constexpr std::uint64_t kFlag = time::TimeQuery::kBeforeFirstBit;
-  const std::vector<flow::SpanRun> places{{1, 10, 0}, {1, 11 | kFlag, 2}, {2, 11, 2}, {3, 12, 5}};
+  const std::vector<flow::SpanRun> spans{{1, 10, 0}, {1, 11 | kFlag, 2}, {2, 11, 2}, {3, 12, 5}};
   CellRuns runs;
-  ASSERT_TRUE(runs.add(places));
+  ASSERT_TRUE(runs.add(spans));
   EXPECT_EQ(runs.bytes(), 2 * sizeof(CellRun));
   EXPECT_EQ(all_of(runs), (std::vector<std::uint64_t>{11, 11, 12, 12, 12}));
 }

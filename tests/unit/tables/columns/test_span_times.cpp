@@ -182,7 +182,7 @@ TEST(SpanTimes, NoRunsNoRows) {
   EXPECT_EQ(cells.offset[0], kUntouched & ~std::uint64_t{flow::TIME_KNOWN});
 }
 
-TEST(SpanTimes, TablesWithoutPlacesHaveNoCells) {
+TEST(SpanTimes, TablesWithoutSpansHaveNoCells) {
   Batch edges(TableId::edges, kAllColumns);
   ASSERT_TRUE(edges.reserve(1));
   EXPECT_FALSE(span_cells(edges).any_time());

@@ -87,7 +87,7 @@ TEST(TimeKnots, TakesPointsOfEqualTimes) {
   EXPECT_EQ(points_of(knots), Points({{0, 0}, {10, 1000}, {30, 1000}}));
 }
 
-// Two points at one place: the program stopped between them, and ran up to the first one.
+// Two points at one offset: the program stopped between them, and ran up to the first one.
 TEST(TimeKnots, InterpolatesBetweenPassedPoints) {
   const Stream stream({0, 1000, 2000, 9000, 10000});
   TimeKnots knots(stream.track());

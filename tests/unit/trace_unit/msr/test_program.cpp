@@ -13,13 +13,13 @@ namespace {
 std::string text(const MsrProgram& steps) {
   std::string out;
   for (const Step& step : steps) {
-    const std::string name = register_name(static_cast<std::uint32_t>(step.place));
+    const std::string name = register_name(static_cast<std::uint32_t>(step.address));
     if (step.access == Access::READ) out += "read " + name;
     if (step.access == Access::WRITE) out += name + " = " + base::hexadecimal(step.value);
     if (step.access == Access::BARRIER) out += "barrier";
     if (step.access == Access::MEMORY)
-      out += base::hexadecimal(step.place) + " = " + base::hexadecimal(step.value);
-    if (step.access == Access::APIC) out += "APIC " + base::hexadecimal(step.place);
+      out += base::hexadecimal(step.address) + " = " + base::hexadecimal(step.value);
+    if (step.access == Access::APIC) out += "APIC " + base::hexadecimal(step.address);
     out += '\n';
   }
   return out;
@@ -83,7 +83,7 @@ TEST(BtsPlan, StartsAndRestoresTheDsArea) {
   EXPECT_EQ(text(plan.value().stop),
             "read IA32_DEBUGCTL\nIA32_DEBUGCTL = 0x0\nbarrier\nIA32_DS_AREA = 0x0\n");
   ASSERT_EQ(plan.value().memory.size(), 4U);
-  EXPECT_EQ(plan.value().memory[2].place, 0x1010U);
+  EXPECT_EQ(plan.value().memory[2].address, 0x1010U);
   EXPECT_EQ(plan.value().memory[2].value, 0x2000U + 170 * 24);
   EXPECT_FALSE(plan_bts({.area = 0x1000, .buffer = {0x2000, 23}}).ok());
 }
@@ -145,7 +145,7 @@ TEST(OutputPlanTest, PlansAdjacentTopaTables) {
   std::map<std::uint64_t, std::uint64_t> memory;
   for (const Step& step : plan.value().memory) {
     EXPECT_EQ(step.access, Access::MEMORY);
-    memory[step.place] = step.value;
+    memory[step.address] = step.value;
   }
   EXPECT_EQ(memory.size(), 602U);
   EXPECT_EQ(memory[0x800000], 0x1001000U);

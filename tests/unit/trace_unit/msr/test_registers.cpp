@@ -97,8 +97,8 @@ TEST(RegisterExplain, CoversAllBits) {
         EXPECT_GE(one.first, last);
         last = one.first;
         EXPECT_FALSE(one.words.empty()) << one.name;
-        const bool in_place = one.width > 32 && one.name != "reserved" && one.name != "other";
-        seen |= in_place ? one.value : one.value << one.first;
+        const bool is_unshifted = one.width > 32 && one.name != "reserved" && one.name != "other";
+        seen |= is_unshifted ? one.value : one.value << one.first;
       }
       EXPECT_EQ(seen, value) << row.name;
     }

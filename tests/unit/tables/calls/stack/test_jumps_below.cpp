@@ -57,7 +57,7 @@ TEST(StackMachine, LandingPadBehindACallThatDoesNotReturn) {
 }
 
 // As pthread_cancel() runs cleanup functions, from the innermost frame outwards.
-TEST(StackMachine, LongjmpToOnePlaceGoesOnOutwards) {
+TEST(StackMachine, LongjmpToOneAddressGoesOnOutwards) {
   Program program;
   program.code.flags[kH] = CODE_SETJMP;
   program.call(kMain + 0x10, kF);

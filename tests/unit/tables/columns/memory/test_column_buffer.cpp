@@ -74,7 +74,7 @@ TEST(ColumnBuffer, TakesItsExpectedSizeAtOnce) {
   EXPECT_TRUE(has(buffer, 3 * kMiB));
 }
 
-TEST(ColumnBuffer, DropsItsFrontAndKeepsTheRestInPlace) {
+TEST(ColumnBuffer, DropsItsFrontAndKeepsTheRestAtItsAddress) {
   ColumnBuffer buffer;
   ASSERT_TRUE(buffer.reserve(9 * kMiB, 0));
   write(buffer, 0, 9 * kMiB);

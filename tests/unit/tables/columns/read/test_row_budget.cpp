@@ -41,13 +41,13 @@ TEST(RowBudget, SmallTablesCostNoCheck) {
 TEST(RowBudget, ExtrapolatesRowsByStreamBytes) {
   Machine machine;
   machine.left.pages = {400 * kMiB, base::MemoryLimit::MEM_AVAILABLE};  // 350 may be taken
-  for (const auto& [place, answer] :
+  for (const auto& [position, answer] :
        {std::pair{kStream / 20, Answer::GO_ON}, {kStream / 25, Answer::COUNT}}) {
     RowBudget budget(machine.input());
     budget.add_streams(kStream);
     RowBudget::Share share;
-    EXPECT_EQ(budget.report(share, 16 * 1024, 0, place), answer);
-    EXPECT_EQ(budget.expected_rows(), 16 * 1024 * (kStream / place));
+    EXPECT_EQ(budget.report(share, 16 * 1024, 0, position), answer);
+    EXPECT_EQ(budget.expected_rows(), 16 * 1024 * (kStream / position));
   }
 }
 

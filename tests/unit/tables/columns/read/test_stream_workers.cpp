@@ -105,7 +105,7 @@ TEST(StreamWorkers, EqualsOneReader) {
   }
 }
 
-TEST(StreamWorkers, RowsOfKnownNumberAreWrittenInPlace) {
+TEST(StreamWorkers, RowsOfKnownNumberAreWrittenToWindows) {
   constexpr unsigned kStreams = 7;
   constexpr std::size_t kMostCopied = RowWindow::kLeastRows;  // of a stream that has no window
   const auto bundle = large(kStreams);
@@ -171,7 +171,7 @@ TEST(StreamWorkers, WrongNumbersOfRowsDoNoHarm) {
   }
 }
 
-// Sums of the first two exceed 64 bits, and their places would be anywhere.
+// Sums of the first two exceed 64 bits, and their windows would be anywhere.
 TEST(StreamWorkers, NumbersOfAHostileIndexAreNotBelieved) {
   const auto bundle = large(4);
   const Request request = request_of(TableId::branches, false);

@@ -11,7 +11,7 @@ constexpr flow::BlockInsn kInsns[] = {{2, code::insn::InsnClass::OTHER, code::in
 
 flow::Block block_at(std::uint64_t ip, std::uint64_t offset) {
   flow::Block block;
-  block.place = {offset, offset};
+  block.span = {offset, offset};
   block.ip = ip;
   block.insns = kInsns;
   block.size = 5;

@@ -125,11 +125,11 @@ TEST(SpeculativeSource, ErrorsAndGapsComeWithTheirPart) {
         const std::set<std::size_t> counts(plain.error_rows.begin(), plain.error_rows.end());
         parts_with_sides += counts.size();
         std::size_t elsewhere = 0;
-        for (std::size_t* const in_place : {static_cast<std::size_t*>(nullptr), &elsewhere}) {
+        for (std::size_t* const destination : {static_cast<std::size_t*>(nullptr), &elsewhere}) {
           for (const std::size_t threads : {1U, 3U}) {
             const Table cut =
                 read(bundle, request_of(table, false),
-                     {.threads = threads, .segment = 2500, .rows = rows, .elsewhere = in_place});
+                     {.threads = threads, .segment = 2500, .rows = rows, .elsewhere = destination});
             EXPECT_EQ(plain.error_rows, cut.error_rows) << threads << " threads";
           }
         }
