@@ -283,6 +283,17 @@ def test_sums_that_lack_frames_name_the_remedy(trace: Any, calls: Any) -> None:
         calls.functions(columns=["nothing"])
 
 
+def test_sums_name_each_column_that_they_lack(trace: Any, calls: Any) -> None:
+    summed = type(calls).SUMMED
+    assert len(summed) > 10
+    assert set(summed) <= set(calls.columns)
+    for name in summed:
+        rest = trace.calls(columns=[one for one in summed if one != name])
+        with pytest.raises(ptkit.ColumnError, match=rf"functions: the calls lack columns {name}, function:"):
+            rest.functions()
+    same_sums(trace.calls(columns=list(summed)).functions(), trace.functions())
+
+
 def test_parts_of_a_trace_have_frames_and_sums(trace: Any, calls: Any) -> None:
     view = trace.between(percent=(20, 40))
     own = view.calls()

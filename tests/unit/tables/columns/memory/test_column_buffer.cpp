@@ -1,8 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <vector>
-
 #include "tables/columns/memory/column_buffer.h"
 
 namespace ptkit::tables::columns {
