@@ -1,8 +1,6 @@
 // The functions of ptkit.h: checks of arguments, and the boundary for exceptions. No logic.
 #include <algorithm>
 #include <array>
-#include <new>
-#include <utility>
 
 #include "api/c/coverage.h"
 #include "api/c/failure.h"

@@ -1,6 +1,5 @@
 #include "flow/decoder/record_decoder.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace ptkit::flow {

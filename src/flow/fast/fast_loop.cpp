@@ -1,6 +1,5 @@
 #include "flow/fast/fast_loop.h"
 
-#include <array>
 #include <bit>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "tables/calls/sums/call_sums.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "base/node_bytes.h"
 #include "tables/columns/part_memory.h"

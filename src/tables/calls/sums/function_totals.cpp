@@ -1,7 +1,6 @@
 #include "tables/calls/sums/function_totals.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 #include "tables/columns/part_memory.h"
