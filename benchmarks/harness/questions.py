@@ -172,7 +172,7 @@ QUESTIONS = (
     ),
     Question(
         "time",
-        "the time of every place that packets have",
+        "the time of every stream offset that packets have",
         (Contestant("time/ptkit"),),
         ((Contestant("time/ptkit"),),),
         clocked=True,

@@ -1,4 +1,4 @@
-// Time alone: the interval of every place that packets have, asked for in order. The places are made before.
+// Time alone: the interval of every stream offset that packets have, queried in order. The spans are made before.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -11,9 +11,9 @@
 namespace ptkit::bench {
 namespace {
 
-// A place, as distances: the queries shall not take more memory bandwidth than need be.
+// A stream span, as distances: the queries shall not take more memory bandwidth than need be.
 struct Step {
-  std::uint16_t offset;  // from the offset of the place before
+  std::uint16_t offset;  // from the offset of the span before
   std::uint16_t since;   // back from the offset
 };
 

@@ -13,7 +13,7 @@ from ptkit.errors import TraceWarning
 _Cpuid = Sequence[int]
 _Steps = list[tuple[str, int, int, str]]
 _Output = tuple[int, int, _Steps, int]
-# Readers with `whole` give a RunColumn in place of the array of `offset`.
+# Readers with `whole` give a RunColumn instead of the array of `offset`.
 _Columns = tuple[int, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]
 
 def records_of_ds(data: Buffer, record_bytes: int, bts_index: int | None = None) -> bytes: ...

@@ -256,7 +256,7 @@ def test_nested_json_of_lldb_is_refused(tmp_path: Path) -> None:
         ("warnings", "none"),
     ],
 )
-def test_values_of_a_wrong_type_have_their_place(name: str, value: Any, tmp_path: Path, loop: Any) -> None:
+def test_values_of_a_wrong_type_have_their_location(name: str, value: Any, tmp_path: Path, loop: Any) -> None:
     process = ptk_chunks.process(0, 7, 1, loop.stream(5))
     path = ptk_chunks.write(tmp_path / "a.ptk", [process], **{"backend": "x", name: value})
     with pytest.raises(ptkit.FormatError, match=rf"a\.ptk: META chunk at byte 16: {name}.*: expected "):

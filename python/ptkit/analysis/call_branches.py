@@ -57,8 +57,8 @@ class EdgeWork:
             own = self.examples[kind, known]
             np.minimum.at(examples[kind], to[own >= 0], own[own >= 0])
         examples[examples == np.iinfo(np.int64).max] = -1
-        places = self.from_ip[first], self.to_ip[first], self.space[first]
-        return EdgeWork(*places, counts, instructions, examples), distinct
+        ends = self.from_ip[first], self.to_ip[first], self.space[first]
+        return EdgeWork(*ends, counts, instructions, examples), distinct
 
 
 def edge_work(kinds: Sequence[CallTable], branches: Callable[[int], Iterator[Table]]) -> EdgeWork:
@@ -89,8 +89,8 @@ def edge_work(kinds: Sequence[CallTable], branches: Callable[[int], Iterator[Tab
         np.minimum.at(examples, (kind, inverse), number)
     examples[examples == np.iinfo(np.int64).max] = -1
     sizes = np.array([[max(len(calls), 1)] for calls in kinds])
-    places = edges["from_ip"], edges["to_ip"], edges["space"]
-    return EdgeWork(*places, counts / sizes, instructions / sizes, examples)
+    ends = edges["from_ip"], edges["to_ip"], edges["space"]
+    return EdgeWork(*ends, counts / sizes, instructions / sizes, examples)
 
 
 def _distinct(keys: NDArray[np.void]) -> tuple[NDArray[np.void], NDArray[np.intp]]:

@@ -15,7 +15,7 @@ Part = tuple[int, Arrays, dict[str, NDArray[np.generic]]]
 PART_ROWS = 1 << 17
 HISTORY = 16  # rows kept before the cursor, to be shown beside a difference
 WINDOW = 64  # rows that must agree where the two are put beside each other again
-SEARCH_ROWS = 1 << 22  # how far that place is looked for
+SEARCH_ROWS = 1 << 22  # how far rows that agree are looked for
 
 
 class Reader(Protocol):
@@ -57,7 +57,7 @@ class Rows:
         self._prepare = prepare
         self._watch = watch
         self._arrays: Arrays = {}
-        self._cursor = 0  # its place in the arrays
+        self._cursor = 0  # its row in the arrays
         self._rows = 0
         self.ended = False
 

@@ -48,7 +48,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first place where the two engines do not say the same.
+    """The first difference between the two engines.
 
     Attributes
     ----------
@@ -347,8 +347,8 @@ class _Verification:
     def _describe(self, table: str, result: Comparison, ours: Rows, theirs: Rows) -> Difference:
         row, reference = ours.row(), theirs.row()
         error = result.unexplained
-        place = row or reference or error or {"offset": 0}
-        offset = place["offset"]
+        differing = row or reference or error or {"offset": 0}
+        offset = differing["offset"]
         before: list[tuple[Instruction, ...]] = [(), ()]
         if table != "packets":
             before = [self._instructions_before(engine, offset, ours.position, table) for engine in ENGINES]

@@ -16,12 +16,12 @@ __all__ = [
     "DecimalAddress",
     "ImageArgument",
     "address",
+    "address_or_range",
     "address_range",
     "code_at",
     "image_at",
     "list_at",
     "note_decimals",
-    "place",
 ]
 
 #: What `--help` says of addresses.
@@ -67,7 +67,7 @@ def address_range(text: str) -> tuple[int, int]:
     return address(first), address(last)
 
 
-def place(text: str) -> int | tuple[int, int]:
+def address_or_range(text: str) -> int | tuple[int, int]:
     """Read an address, or a range of addresses without its end."""
     first, separator, last = text.partition("-")
     try:
@@ -100,11 +100,11 @@ class ImageArgument(NamedTuple):
 def image_at(text: str) -> ImageArgument:
     """Read ``PATH[@ADDRESS][,cr3=VALUE][,layout=memory|file]``."""
     settings = _SETTINGS.search(text)
-    place = text[: settings.start()] if settings else text
-    _, _, unknown = place.rpartition("@")[2].partition(",")
-    if "@" in place and "=" in unknown:
+    location = text[: settings.start()] if settings else text
+    _, _, unknown = location.rpartition("@")[2].partition(",")
+    if "@" in location and "=" in unknown:
         raise argparse.ArgumentTypeError(f"{unknown!r} is neither cr3=VALUE nor layout=memory or layout=file")
-    path, where = _address_at(place)
+    path, where = _address_at(location)
     cr3, layout = None, None
     for setting in settings[0][1:].split(",") if settings else ():
         name, _, value = setting.partition("=")

@@ -13,7 +13,7 @@ from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import print_text
-from ptkit.cli.stacks import fit, line_width, note, place_names
+from ptkit.cli.stacks import address_names, fit, line_width, note
 from ptkit.support.text import counted
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -70,7 +70,7 @@ def _print(trace: Trace, shown: Table, options: argparse.Namespace) -> None:
     heads_text = " ".join(map(str.rjust, heads, widths))
     marked = f" ({_NO_CALL}: no call before it)" if any(no_call) else ""
     print_heading(options, f"{heads_text}  {'kind':<{wide}}  from -> to{marked}, expected")
-    from_to = [place_names(shown, writer, name) for name in ("from_ip", "to_ip", "expected_ip")]
+    from_to = [address_names(shown, writer, name) for name in ("from_ip", "to_ip", "expected_ip")]
     width = line_width(options)
     for row, (kind, came, went, expected) in enumerate(zip(kinds, *from_to, strict=True)):
         begin = " ".join(column[row].rjust(size) for column, size in zip(cells, widths, strict=True))

@@ -170,10 +170,10 @@ class _Chain:
         """Find frames in a part, of which `order` has the rows by number."""
         numbers = np.asarray(part["id"])[order]
         while self._next is not None:
-            place = int(np.searchsorted(numbers, self._next))
-            if place == len(numbers) or numbers[place] != self._next:
+            position = int(np.searchsorted(numbers, self._next))
+            if position == len(numbers) or numbers[position] != self._next:
                 return
-            row = int(order[place])
+            row = int(order[position])
             frame = part[row : row + 1]
             self.frames.append(frame)
             self._next = frame.named("parent")[0] if len(self.frames) < _MOST_OPEN else None
@@ -210,9 +210,9 @@ def _keep(kept: Smallest, frames: Table, window: tuple[int, int]) -> None:
 def _print_json(trace: Trace, moments: list[_Moment]) -> None:
     """Print a row of ``at_times`` for each thread, and its calls."""
     JsonRows(trace, "calls").print_header()
-    places, calls = JsonRows(trace, "at_times"), JsonRows(trace, "calls")
+    stacks, calls = JsonRows(trace, "at_times"), JsonRows(trace, "calls")
     for one in moments:
-        places.print_lines(one.at, [])
+        stacks.print_lines(one.at, [])
         if one.frames is not None:
             shown = one.frames[json_columns("calls")]
             calls.print_lines(shown[np.argsort(shown["id"], kind="stable")], [])
@@ -349,9 +349,9 @@ def _within(widths: Sequence[int], most: int) -> list[int]:
     """Widths of columns that are `most` together; what narrow ones do not need is left to the others."""
     found = list(widths)
     left = most
-    for count, place in zip(
+    for count, column in zip(
         range(len(found), 0, -1), sorted(range(len(found)), key=found.__getitem__), strict=True
     ):
-        found[place] = min(found[place], left // count)
-        left -= found[place]
+        found[column] = min(found[column], left // count)
+        left -= found[column]
     return found

@@ -343,7 +343,7 @@ def shown_names(options: argparse.Namespace, full: Sequence[str | None]) -> dict
     return dict(zip(names, _core.short_names(names), strict=True))
 
 
-def add_place_options(parser: argparse.ArgumentParser) -> None:
+def add_address_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--names``, ``--rva`` and ``--file-offsets`` of verbs that print names of addresses."""
     add_names_option(parser)
     group = parser.add_mutually_exclusive_group()
@@ -373,7 +373,7 @@ def add_rows_json_option(parser: argparse.ArgumentParser) -> None:
     add_header_option(parser)
     add_json_option(
         parser,
-        "one JSON object on each line: a header, then rows; errors and gaps stand at their place. The "
+        "one JSON object on each line: a header, then rows; errors and gaps stand among them. The "
         'member "table" says which is which (docs/json.md)',
     )
 

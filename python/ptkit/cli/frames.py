@@ -227,8 +227,8 @@ def _parts(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Iterator
         for stream in streams:
             here = chosen | {"stream": stream}
             if "frames" in chosen:
-                places = list(dict.fromkeys([*columns, "id", "parent", "depth", "flags"]))
-                yield _in_order_of_ends(trace.calls(columns=places, **here))
+                names = list(dict.fromkeys([*columns, "id", "parent", "depth", "flags"]))
+                yield _in_order_of_ends(trace.calls(columns=names, **here))
             else:
                 yield from trace.iter_calls(rows=_ROWS, columns=columns, **here)
 

@@ -33,7 +33,7 @@ def print_line_report(trace: Trace, options: argparse.Namespace, chosen: dict[st
     if options.sort == "calls":
         lines = lines[np.argsort(~lines["count"], kind="stable")]
     elif options.sort == "name":
-        order = sorted(range(len(lines)), key=lambda row: _place(lines, row))
+        order = sorted(range(len(lines)), key=lambda row: _sort_key(lines, row))
         lines = lines[np.array(order, np.intp)]
     shown = lines if options.all else lines[: options.limit]
     if options.json:
@@ -49,8 +49,8 @@ def print_line_report(trace: Trace, options: argparse.Namespace, chosen: dict[st
     return 0
 
 
-def _place(lines: Table, row: int) -> tuple[str, int, str]:
-    """What lines are sorted by: their place in the source, or the function."""
+def _sort_key(lines: Table, row: int) -> tuple[str, int, str]:
+    """Sort key of a line: its number in the source, or the function."""
     source, function = lines["source"][row], lines["function"][row]
     return source or "", int(lines["line"][row]), function or ""
 

@@ -26,7 +26,7 @@ class Lines(Protocol):
         """Names of the columns."""
 
     def print_part(self, part: Table, *, merged: bool, sides: bool) -> None:
-        """Print rows; `sides`: with errors and gaps at their place."""
+        """Print rows; `sides`: with errors and gaps between them."""
 
 
 def every_part(parts: Iterable[Table]) -> Iterator[Table]:

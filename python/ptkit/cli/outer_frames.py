@@ -28,13 +28,13 @@ class OuterFrames:
 
     def __init__(self, most: int | None) -> None:
         self._most = most
-        self._rows = np.empty((0, 4), np.int64)  # thread, number, depth, place in the order of the ends
+        self._rows = np.empty((0, 4), np.int64)  # thread, number, depth, position in the order of the ends
         self._count = 0
 
     def add(self, part: Table) -> None:
         """Add selected frames."""
-        places = self._count + np.arange(len(part))
-        columns = (_threads(part), part["id"], part["depth"], places)
+        positions = self._count + np.arange(len(part))
+        columns = (_threads(part), part["id"], part["depth"], positions)
         rows = np.column_stack([np.asarray(column).astype(np.int64) for column in columns])
         self._count += len(part)
         self._rows = np.concatenate([self._rows, rows])
@@ -90,15 +90,15 @@ class _Stack:
 
         A frame is above the last one that has a smaller number, if that one is deeper down and ends later.
         """
-        places = self._count + np.arange(len(numbers))
+        positions = self._count + np.arange(len(numbers))
         self._count += len(numbers)
         below = np.searchsorted(self._numbers, numbers, side="right") - 1
         known = below >= 0
         below[~known] = 0
         ending = known & (self._numbers[below] == numbers)
-        self._ends[below[ending]] = places[ending]
+        self._ends[below[ending]] = positions[ending]
         levels = depths - self._depths[below]
-        found: NDArray[np.bool_] = known & (places <= self._ends[below]) & ((levels > 0) | ending)
+        found: NDArray[np.bool_] = known & (positions <= self._ends[below]) & ((levels > 0) | ending)
         return found if most is None else np.logical_and(found, levels < most)
 
 

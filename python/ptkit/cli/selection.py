@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from ptkit.cli.addresses import address, place
+from ptkit.cli.addresses import address, address_or_range
 from ptkit.cli.common import LAST_32, cpu_numbers, number
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import decoding
@@ -92,7 +92,11 @@ def add_choice_options(group: argparse._ActionsContainer) -> None:
     """Add what selects rows."""
     add_owner_options(group)
     group.add_argument(
-        "--ip", metavar="ADDRESS[-TO]", type=place, action="append", help="an address, or [ADDRESS, TO)"
+        "--ip",
+        metavar="ADDRESS[-TO]",
+        type=address_or_range,
+        action="append",
+        help="an address, or [ADDRESS, TO)",
     )
     group.add_argument(
         "--symbol",

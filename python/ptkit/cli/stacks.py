@@ -25,6 +25,7 @@ __all__ = [
     "add_bound",
     "add_frames_option",
     "add_inlines",
+    "address_names",
     "call_command",
     "call_counts",
     "entry_names",
@@ -32,7 +33,6 @@ __all__ = [
     "indentation",
     "line_width",
     "note",
-    "place_names",
     "print_sums_json",
     "report",
     "report_counts",
@@ -161,7 +161,7 @@ def indentation(level: int, used: int, width: int | None) -> str:
 
 
 def shown_name(function: str | None, module: str | None, inlined: bool = False) -> str:
-    """The function, and its file behind it unless its name has the file, or it is JIT code."""
+    """The function, and its file after it unless its name has the file, or it is JIT code."""
     name = function or "[unknown]"
     if inlined:
         name += " [inlined]"
@@ -171,16 +171,16 @@ def shown_name(function: str | None, module: str | None, inlined: bool = False) 
 
 
 def entry_names(names: Iterable[str], rows: Table) -> list[str]:
-    """Names of functions or calls behind module and RVA of their entries: ``gzip+0x1010 (main)``."""
+    """Names of functions or calls after module and RVA of their entries: ``gzip+0x1010 (main)``."""
     module = "entry_module" if rows.name == "calls" else "module"
-    places = (rows[name].tolist() for name in (module, "entry_module_offset"))
+    of_file = (rows[name].tolist() for name in (module, "entry_module_offset"))
     return [
         name if module is None else f"{module}+{offset:#x} ({name})"
-        for name, module, offset in zip(names, *places, strict=True)
+        for name, module, offset in zip(names, *of_file, strict=True)
     ]
 
 
-def place_names(rows: Table, writer: LineWriter, column: str) -> list[str]:
+def address_names(rows: Table, writer: LineWriter, column: str) -> list[str]:
     """Names of a column of addresses, or the addresses; empty where they are not known."""
     writer.begin(rows)
     writer.address("name", column)

@@ -65,10 +65,10 @@ def histogram(
             f"bins: the calls take {int(ordered[0]):,} to {int(ordered[-1]):,} {unit}, and the limits are "
             f"{int(limits[0]):,} to {int(limits[-1]):,}"
         )
-    places = np.searchsorted(ordered, limits)
+    rows = np.searchsorted(ordered, limits)
     sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(ordered, dtype=np.int64)])
     return CallHistogram(
-        unit, limits, np.diff(places).astype(np.int64), np.diff(sums[places]).astype(np.int64), unknown
+        unit, limits, np.diff(rows).astype(np.int64), np.diff(sums[rows]).astype(np.int64), unknown
     )
 
 
@@ -79,8 +79,8 @@ def _usual_limits(ordered: NDArray[np.int64]) -> NDArray[np.int64]:
     lowest, highest = int(ordered[0]), int(ordered[-1])
     every = [0, *(step * 10**power for power in range(20) for step in _STEPS)]
     every = [*(one for one in every if one <= _LAST), _LAST]
-    first = max(place for place, one in enumerate(every) if one <= lowest)
-    last = next(place for place, one in enumerate(every) if one > highest)
+    first = max(number for number, one in enumerate(every) if one <= lowest)
+    last = next(number for number, one in enumerate(every) if one > highest)
     return np.array(every[first : last + 1], np.int64)
 
 

@@ -76,9 +76,9 @@ def called_functions(
     rows = functions[called]
     full = _names(rows)
     short = _core.short_names(full)
-    has_place = np.asarray(rows["entry_known"] & ~rows["is_inlined"])
-    found = has_place & _within(rows, ranges)
-    nameless = ~has_place if ranges else np.ones(len(rows), np.bool_)
+    has_address = np.asarray(rows["entry_known"] & ~rows["is_inlined"])
+    found = has_address & _within(rows, ranges)
+    nameless = ~has_address if ranges else np.ones(len(rows), np.bool_)
     spellings = (name, _core.demangled(name))
     forms = [[one in spellings for one in names] for names in (full, short)]
     forms.append(_with_module(rows, full, name))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Chains", "most_shared_with_ancestors"]
 
-_BITS = 4096  # of a block of _Places
+_BITS = 4096  # of a block of _Positions
 _NONE = -1
 
 
@@ -39,8 +39,8 @@ class Chains:
             has_more = above != _NONE
             if not has_more.any():
                 break
-            behind = np.where(has_more, ranks[above] + 1, 0)
-            found, numbers = np.unique(ranks * np.int64(len(ranks) + 1) + behind, return_inverse=True)
+            rest = np.where(has_more, ranks[above] + 1, 0)
+            found, numbers = np.unique(ranks * np.int64(len(ranks) + 1) + rest, return_inverse=True)
             distinct = len(found)
             self._ranks.append(numbers.reshape(-1))
             self._above.append(np.where(has_more, above[above], _NONE))
@@ -74,7 +74,7 @@ def most_shared_with_ancestors(
     contexts : numpy.ndarray of int64
         Rows of the tree, in the order of their chains.
     ends : numpy.ndarray of int64
-        Of each row of the tree, the first row behind it that does not lie in it.
+        Of each row of the tree, the first row after it that does not lie in it.
     """
     # Of chains in order, those next to one have most in common with it.
     most = np.zeros(len(contexts), np.int64)
@@ -85,44 +85,44 @@ def most_shared_with_ancestors(
 
 
 def _neighbours(contexts: NDArray[np.int64], ends: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Places of contexts, each with the nearest ones before and behind it of contexts that it lies in."""
-    open_places = _Places(len(contexts))
+    """Positions of contexts, each with the nearest ones before and after it of contexts that it lies in."""
+    open_positions = _Positions(len(contexts))
     stack: list[tuple[int, int]] = []
     found = []
     by_row = np.argsort(contexts)
     rows = contexts[by_row]
-    for place, row, end in zip(by_row.tolist(), rows.tolist(), ends[rows].tolist(), strict=True):
+    for position, row, end in zip(by_row.tolist(), rows.tolist(), ends[rows].tolist(), strict=True):
         while stack and stack[-1][0] <= row:
-            open_places.remove(stack.pop()[1])
+            open_positions.remove(stack.pop()[1])
         if stack:
-            near = (open_places.before(place), open_places.behind(place))
-            found += [(place, other) for other in near if other != _NONE]
-        stack.append((end, place))
-        open_places.add(place)
+            near = (open_positions.before(position), open_positions.after(position))
+            found += [(position, other) for other in near if other != _NONE]
+        stack.append((end, position))
+        open_positions.add(position)
     return found
 
 
-class _Places:
+class _Positions:
     """A set of numbers below a limit: blocks of bits, and a bit for each block that has any."""
 
     def __init__(self, limit: int) -> None:
         self._blocks = [0] * (limit // _BITS + 1)
         self._used = 0
 
-    def add(self, place: int) -> None:
-        block, bit = divmod(place, _BITS)
+    def add(self, position: int) -> None:
+        block, bit = divmod(position, _BITS)
         self._blocks[block] |= 1 << bit
         self._used |= 1 << block
 
-    def remove(self, place: int) -> None:
-        block, bit = divmod(place, _BITS)
+    def remove(self, position: int) -> None:
+        block, bit = divmod(position, _BITS)
         self._blocks[block] ^= 1 << bit
         if not self._blocks[block]:
             self._used ^= 1 << block
 
-    def before(self, place: int) -> int:
+    def before(self, position: int) -> int:
         """The largest number below one; -1: there is none."""
-        block, bit = divmod(place, _BITS)
+        block, bit = divmod(position, _BITS)
         below = self._blocks[block] & ((1 << bit) - 1)
         if not below:
             block = (self._used & ((1 << block) - 1)).bit_length() - 1
@@ -131,12 +131,12 @@ class _Places:
             below = self._blocks[block]
         return block * _BITS + below.bit_length() - 1
 
-    def behind(self, place: int) -> int:
+    def after(self, position: int) -> int:
         """The least number above one; -1: there is none."""
-        block, bit = divmod(place, _BITS)
+        block, bit = divmod(position, _BITS)
         above = self._blocks[block] >> (bit + 1)
         if above:
-            return place + 1 + _lowest(above)
+            return position + 1 + _lowest(above)
         used = self._used >> (block + 1)
         if not used:
             return _NONE

@@ -52,15 +52,15 @@ def callers_of(tree: Table, name: str, ranges: Sequence[Range], depth: int | Non
     trie = _trie(tree, functions, np.flatnonzero(np.isin(functions, numbers)), depth)
     rows = _in_order(trie)
     parents, depths, contexts = trie.parents[rows], trie.depths[rows], trie.contexts[rows]
-    place = np.empty(len(rows), np.int64)
-    place[rows] = np.arange(len(rows))
+    row_of = np.empty(len(rows), np.int64)
+    row_of[rows] = np.arange(len(rows))
     sums = {one: values[rows] for one, values in trie.sums.items()}
     flags = kinds[contexts] | np.where(depths > 0, masks["parent_known"], 0)
     flags |= np.where(sums.pop("time_known"), masks["time_known"], 0)
     flags |= np.where(sums.pop("not_exact"), 0, masks["count_exact"])
     found: dict[str, NDArray[Any]] = {
         "node": np.arange(len(rows)),
-        "parent": np.where(depths > 0, place[parents], 0),
+        "parent": np.where(depths > 0, row_of[parents], 0),
         "depth": depths,
         "flags": flags,
         **{one: tree[one][contexts] for one in _FUNCTION},
@@ -97,7 +97,7 @@ def _numbered(tree: Table, kinds: NDArray[np.uint16]) -> tuple[NDArray[np.intp],
 
 
 def _ends(tree: Table) -> NDArray[np.int64]:
-    """For each context the first row behind it that is not of what it called."""
+    """For each context the first row after it that is not of what it called."""
     sizes = [1] * len(tree)
     parents, known = tree["parent"].tolist(), tree["parent_known"].tolist()
     for row in range(len(tree) - 1, -1, -1):
@@ -123,8 +123,8 @@ def _trie(tree: Table, functions: NDArray[np.intp], chosen: NDArray[np.intp], de
     chains = Chains(parents, functions, most)
     contexts = chosen[np.argsort(chains.order[chosen], kind="stable")]
     lengths = np.minimum(lengths[contexts], most)
-    shared, behind = np.zeros(len(contexts), np.int64), contexts.copy()
-    shared[1:], behind[1:] = chains.shared(contexts[1:], contexts[:-1])
+    shared, others = np.zeros(len(contexts), np.int64), contexts.copy()
+    shared[1:], others[1:] = chains.shared(contexts[1:], contexts[:-1])
     shared = np.minimum(shared, lengths)
     count = int((lengths - shared).sum())
     require_memory(
@@ -134,7 +134,7 @@ def _trie(tree: Table, functions: NDArray[np.intp], chosen: NDArray[np.intp], de
     own |= {"time_known": np.asarray(tree["time_known"])[contexts].astype(np.int64)}
     own |= {"not_exact": np.asarray(~tree["count_exact"])[contexts].astype(np.int64)}
     inner = np.minimum(most_shared_with_ancestors(chains, contexts, ends), most)
-    return _rows(parents, own, *(one.tolist() for one in (shared, lengths, behind, inner)))
+    return _rows(parents, own, *(one.tolist() for one in (shared, lengths, others, inner)))
 
 
 def _rows(
@@ -142,7 +142,7 @@ def _rows(
     own: dict[str, NDArray[Any]],
     shared: list[int],
     lengths: list[int],
-    behind: list[int],
+    others: list[int],
     inner: list[int],
 ) -> _Trie:
     """Make the rows in the order of chains, of each one those that the chain before has not.
@@ -153,7 +153,7 @@ def _rows(
         The caller of each context.
     own : dict
         What each chain adds to the sums of its rows.
-    shared, lengths, behind : list of int
+    shared, lengths, others : list of int
         Of each chain: how much of it the one before has, its length, and the context where they part.
     inner : list of int
         So many rows of the chain have another context that its context lies in.
@@ -163,7 +163,7 @@ def _rows(
     parents, depths, contexts, firsts, ends, lasts = columns
     path: list[int] = []
     lacks: list[list[int]] = [[], []]  # chains, and the rows from which on they are no outer ones
-    for chain, (same, length, context, hidden) in enumerate(zip(shared, lengths, behind, inner, strict=True)):
+    for chain, (same, length, context, hidden) in enumerate(zip(shared, lengths, others, inner, strict=True)):
         _end(path, same, ends, lasts, chain, len(contexts))
         for level in range(same, length):
             parents.append(path[-1] if path else -1)
@@ -194,7 +194,7 @@ def _end(path: list[int], same: int, ends: list[int], lasts: list[int], chain: i
 
 
 def _between(values: NDArray[Any], firsts: Sequence[int], ends: Sequence[int]) -> NDArray[Any]:
-    """Sums of `values` from a first place to before an end."""
+    """Sums of `values` from a first position to before an end."""
     sums = np.concatenate([[0], np.cumsum(values)])
     return np.asarray(sums[np.asarray(ends, np.intp)] - sums[np.asarray(firsts, np.intp)])
 

@@ -1,4 +1,4 @@
-"""What streams did at places and times: PTWRITEs with their frames, frames at times, rows around a time."""
+"""Streams at positions and times: PTWRITEs with their frames, frames at times, rows around a time."""
 
 from __future__ import annotations
 
@@ -84,17 +84,17 @@ def _values(events: Table) -> dict[str, NDArray[Any]]:
 def _frames_of(plan: Plan, events: Table) -> dict[str, NDArray[Any]]:
     """Frames at the top at events, which are ordered by stream."""
     streams = events["stream"]
-    places = []
+    positions = []
     for stream in plan.streams:
         of_stream = np.flatnonzero(np.asarray(streams) == stream)
         rows = slice(of_stream[0], of_stream[-1] + 1) if len(of_stream) else slice(0, 0)
-        places.append(
+        positions.append(
             (events["instruction"][rows].astype(np.uint64), np.array(events["offset"][rows]) + np.uint64(1))
         )
     frames = replace(plan, table="calls", stored=(), selection={}, time=False, raises=False)
     query = call_query(frames)
     try:
-        _, arrays, _ = query.frames_at(places)
+        _, arrays, _ = query.frames_at(positions)
     except MemoryError:
         raise frames_too_large(plan, query) from None
     return arrays

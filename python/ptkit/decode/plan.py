@@ -64,7 +64,7 @@ class Plan:
     sides: bool = True  # errors and gaps come with the rows
     after: Callable[[], None] = _nothing  # called when something was decoded
     met: Callable[[Table], None] = _ignore  # called with errors, which come in parts
-    limits: Limits = field(default_factory=dict)  # between which places of the stream rows lie
+    limits: Limits = field(default_factory=dict)  # between which positions of the stream rows lie
     side_limits: Limits = field(default_factory=dict)  # the same for their errors and gaps, if others
     kept: KeptSums | None = None  # where sums over frames are kept
     indexed: IndexSums | None = None  # sums over all rows of all streams
@@ -83,15 +83,15 @@ class Plan:
         return sum(columns[name].dtype.itemsize for name in self.stored)
 
     def between(self, limits: Limits, side_limits: Limits | None = None) -> Plan:
-        """The same query, for rows between two places only.
+        """Limit the query to rows between two positions.
 
         Raises
         ------
         ConfigError
-            If its rows have no such place.
+            If its rows have no such position.
         """
         if self.table == "edges":
-            raise ConfigError("edges have no place in a stream: count branches")
+            raise ConfigError("edges have no position in a stream: count branches")
         limits = {**self.limits, **limits}
         wanted = {*self.stored, *columns_of(self.table, limits)}
         stored = tuple(name for name in schema_of(self.table).names("stored", "on demand") if name in wanted)

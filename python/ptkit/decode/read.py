@@ -206,7 +206,7 @@ def read(plan: Plan, after: int = 0) -> Table:
 
 
 def _read_between(plan: Plan) -> Table:
-    """Read the rows between two places: part by part, as few of many may be."""
+    """Read the rows between two positions: part by part, as few of many may be."""
     if parts := list(iterate(plan, _KEPT_ROWS, False)):
         return concatenate(parts)
     schema = schema_of(plan.table)
@@ -248,7 +248,7 @@ def _parts(plan: Plan, rows: int) -> Iterator[Table]:
             return
 
 
-def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
+def _reused_parts(plan: Plan, rows: int) -> Iterator[Table]:
     schema = schema_of(plan.table)
     has_runs = bool(schema.names("run"))
     reader = plan.reader(budget=_part_budget(plan))
@@ -318,6 +318,6 @@ def iterate(plan: Plan, rows: int, reuse: bool) -> Iterator[Table]:
     if plan.merges:
         parts = _parts_in_time(plan, rows)
     else:
-        in_place = reuse and not (plan.raises and plan.table == "errors")
-        parts = _parts_in_place(plan, rows) if in_place else _parts(plan, rows)
+        reused = reuse and not (plan.raises and plan.table == "errors")
+        parts = _reused_parts(plan, rows) if reused else _parts(plan, rows)
     return _kept_parts(plan, parts) if plan.limits else parts

@@ -30,7 +30,7 @@ def selection_of(query: Query, scope: Scope, table: str) -> dict[str, Any]:
         If an argument is out of range, or names what the trace does not have.
     """
     selection: dict[str, Any] = {}
-    ips = _places(query, scope)
+    ips = _addresses(query, scope)
     if ips is not None:
         selection["ips"] = ips or [_NOWHERE]
     if query.get("tid") is not None:
@@ -68,8 +68,8 @@ def by_space(selection: dict[str, Any]) -> bool:
     return any(space is not None for _, _, space in selection.get("ips", ()))
 
 
-def _places(query: Query, scope: Scope) -> list[Range] | None:
-    """Where all of the addresses, functions and modules of a query meet; None: no place is selected."""
+def _addresses(query: Query, scope: Scope) -> list[Range] | None:
+    """Addresses that all of `ip`, `symbol` and `module` of a query select; None: it has none of them."""
     found = []
     if query.get("ip") is not None:
         found.append(_ranges(query["ip"]))

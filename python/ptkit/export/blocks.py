@@ -90,14 +90,14 @@ class _Recent:
     """Remembers rows that were seen lately: most rows of a part repeat them."""
 
     def __init__(self) -> None:
-        self._place = np.zeros(_SLOTS, np.uint64)
+        self._key = np.zeros(_SLOTS, np.uint64)
         self._rest = np.full(_SLOTS, np.iinfo(np.uint64).max, np.uint64)
 
-    def new(self, place: NDArray[np.uint64], rest: NDArray[np.uint64]) -> NDArray[np.intp]:
+    def new(self, key: NDArray[np.uint64], rest: NDArray[np.uint64]) -> NDArray[np.intp]:
         """Numbers of the rows that were not seen lately; some of them may have been seen before that."""
-        slots = (((place + rest * _MIX) * _MIX) >> _SHIFT).astype(np.intp)
-        rows = np.flatnonzero((self._place[slots] != place) | (self._rest[slots] != rest))
-        self._place[slots[rows]] = place[rows]
+        slots = (((key + rest * _MIX) * _MIX) >> _SHIFT).astype(np.intp)
+        rows = np.flatnonzero((self._key[slots] != key) | (self._rest[slots] != rest))
+        self._key[slots[rows]] = key[rows]
         self._rest[slots[rows]] = rest[rows]
         return rows
 
@@ -169,12 +169,12 @@ def _new_rows(trace: BlockTrace, part: Table, recent: _Recent, file_offsets: boo
     else:  # the address alone decides the file
         new = recent.new(ips, sizes | spaces.astype(np.uint64) << _HALF)
         ips, sizes, spaces = ips[new], sizes[new], spaces[new]
-    files, places = _core.name_files(trace.opened.session, ips, spaces, None, times, True, not file_offsets)
+    files, offsets = _core.name_files(trace.opened.session, ips, spaces, None, times, True, not file_offsets)
     known = files >= 0
     rows = np.empty(len(ips), _BLOCK)
     rows["file"] = files
     rows["space"] = np.where(known, 0, spaces)
-    rows["rva"] = np.where(known, places, ips)
+    rows["rva"] = np.where(known, offsets, ips)
     rows["size"] = sizes
     if times is None:
         return rows

@@ -226,8 +226,8 @@ def _module(trace: BlockTrace, address: int, seen: tuple[int, int]) -> tuple[int
     space, time = seen
     times = np.array([time], np.uint64), np.zeros(1, np.uint32), np.ones(1, np.bool_)
     where = np.array([address], np.uint64), np.array([space], np.uint32)
-    files, places = _core.name_files(trace.opened.session, *where, None, times, True, True)
-    return int(files[0]), int(places[0])
+    files, rvas = _core.name_files(trace.opened.session, *where, None, times, True, True)
+    return int(files[0]), int(rvas[0])
 
 
 def _parts(session: _core.Session, region: _Region) -> Iterator[tuple[int, Iterator[bytes]]]:

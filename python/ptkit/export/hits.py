@@ -60,10 +60,10 @@ def executions(trace: BlockTrace, *, file_offsets: bool, **query: Any) -> Counte
         np.repeat(blocks[name], lengths) for name in ("space", "tsc", "tsc_error", "known")
     )
     times = tsc, error, known
-    files, places = _core.name_files(session, ips, spaces, None, times, True, not file_offsets)
+    files, offsets = _core.name_files(session, ips, spaces, None, times, True, not file_offsets)
     repeated = np.repeat(blocks["count"], lengths)
-    for file, place, count in zip(files.tolist(), places.tolist(), repeated.tolist(), strict=True):
-        counts[file, place] += count
+    for file, offset, count in zip(files.tolist(), offsets.tolist(), repeated.tolist(), strict=True):
+        counts[file, offset] += count
     return counts
 
 
@@ -91,8 +91,8 @@ def _united(rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Rows of equal blocks as one, with the sum of their counts."""
     codes = np.zeros(len(rows["ip"]), np.int64)
     for name in _KEY:
-        values, places = np.unique(rows[name], return_inverse=True)
-        codes = np.unique(codes * len(values) + places, return_inverse=True)[1]
+        values, numbers = np.unique(rows[name], return_inverse=True)
+        codes = np.unique(codes * len(values) + numbers, return_inverse=True)[1]
     _, first = np.unique(codes, return_index=True)
     counts = np.zeros(len(first), np.uint64)
     np.add.at(counts, codes, rows["count"])

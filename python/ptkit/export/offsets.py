@@ -29,7 +29,7 @@ def write_offsets(
     file_offsets : bool
         Offsets in files instead of RVAs.
     hits : bool
-        A number behind each: how often the instruction there was executed, also in blocks that begin before
+        A number after each: how often the instruction there was executed, also in blocks that begin before
         it.
     **query
         Which blocks: ``pid=``, ``time=``, ``module=``, ...; see `ptkit.decode.Query`.
@@ -39,9 +39,9 @@ def write_offsets(
     counts = executions(trace, file_offsets=file_offsets, **query) if flag("hits", hits) else None
     lines: dict[str, int] = {}
     for file in np.unique(blocks.file).tolist():
-        for place in np.unique(blocks.rva[blocks.file == file]).tolist():
-            line = f"{one_line(names[file])}+{place:x}"  # the same of files of one name, in other folders
-            lines[line] = lines.get(line, 0) + (0 if counts is None else counts[file, place])
+        for offset in np.unique(blocks.rva[blocks.file == file]).tolist():
+            line = f"{one_line(names[file])}+{offset:x}"  # the same of files of one name, in other folders
+            lines[line] = lines.get(line, 0) + (0 if counts is None else counts[file, offset])
     text = "".join(f"{line}\n" if counts is None else f"{line} {count}\n" for line, count in lines.items())
     contents = text.encode("utf-8", "surrogateescape")
     _core.write_file(os.fsencode(path), contents)

@@ -45,7 +45,7 @@ def write_raw(trace: Opened, path: str, *, stream: int | None = None) -> dict[st
     file.finish()
     notes = []
     if facts["losses"]:
-        notes.append(f"the recorder lost bytes of this stream at {facts['losses']:,} places, not in the file")
+        notes.append(f"the recorder lost bytes of this stream {facts['losses']:,} times, not in the file")
     if facts["switches"]:
         notes.append(f"{facts['switches']:,} switches of threads are not in the file")
     return {"bytes": size, "notes": notes}

@@ -36,7 +36,7 @@ class Exported:
     files : tuple of str
         What else was written, beside it.
     notes : tuple of str
-        Sentences: what the format has no place for, and what was made up because it needs it.
+        Sentences: what the format cannot hold, and what was made up because it needs it.
     """
 
     path: str

@@ -29,7 +29,7 @@ class StreamInfo:
     switches : int
         Context switches that are known.
     losses : int
-        Places where the recorder says that bytes are missing.
+        Gaps where the recorder reports that bytes are missing.
     lost_bytes : int
         How many, as far as that is known.
     first_tsc, last_tsc : int or None

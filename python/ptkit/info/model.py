@@ -41,9 +41,9 @@ class PacketCounts(Mapping[_core.PacketKind, int]):
     tnt_bits : int
         Taken/not-taken bits of TNT.8 and TNT.64.
     errors : int
-        Places where the bytes are no packet; counting goes on at the next PSB.
+        Offsets at which the bytes are no packet; counting goes on at the next PSB.
     lost_bytes : int
-        Bytes between such a place, or the beginning, and that PSB.
+        Bytes between such an offset, or the beginning, and that PSB.
     last_ip : int or None
         The last IP at the end, as packets compress against it; None if no packet gave all of its bits,
         and for more than one stream.

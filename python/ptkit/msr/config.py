@@ -129,7 +129,7 @@ def from_perf(text: str) -> RtitConfig:
     Returns
     -------
     RtitConfig
-        With output by ToPA, as perf's driver has it, but without its place. perf's own defaults for terms
+        With output by ToPA, as perf's driver has it, but without its address. perf's own defaults for terms
         that are not given are not filled in.
 
     Raises

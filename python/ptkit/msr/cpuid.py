@@ -15,7 +15,7 @@ _SIZES = ((1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 class _Row(NamedTuple):
-    """A field: its place, its name in the manual, and what its value means."""
+    """A field: its bits, its name in the manual, and what its value means."""
 
     leaf: int
     subleaf: int
@@ -130,7 +130,7 @@ def explain_cpuid(found: Capabilities) -> list[CpuidField]:
     >>> from ptkit import msr
     >>> text = "0x00000014 0x01: eax=0x02490002 ebx=0x003f3fff ecx=0x00000000 edx=0x00000000"
     >>> for field in msr.explain_cpuid(msr.capabilities(text))[:2]:
-    ...     print(field.place, field.name, "-", field.words)
+    ...     print(field.location, field.name, "-", field.words)
     14H.1 EAX[2:0] ADDRn - IA32_RTIT_ADDR0_A to ADDR1_B
     14H.1 EAX[31:16] MTCFreq - MTCFreq (crystal clock ticks): 0 (1), 3 (8), 6 (64), 9 (512)
     """

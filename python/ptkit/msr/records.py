@@ -37,7 +37,7 @@ class FieldValue:
     first, width : int
         Lowest bit, and number of bits.
     value : int
-        Of the field; addresses are in their place, with the bits below being 0.
+        Of the field; addresses with the bits below the field being 0.
     words : str
         What the value means.
     """
@@ -107,7 +107,7 @@ class Step:
         ``"read"`` or ``"write"`` of a register, ``"memory"``: a write of eight bytes (four in a DS area of a
         32-bit system), ``"apic"``: a write of a register of the local APIC, ``"barrier"``: a store fence
         (SFENCE; MFENCE does more).
-    place : int
+    address : int
         Number of the register, address (physical for ToPA tables, linear for a DS area), or the offset in
         the local APIC.
     name : str
@@ -119,7 +119,7 @@ class Step:
     """
 
     access: str
-    place: int
+    address: int
     name: str
     value: int
     words: str
@@ -130,9 +130,9 @@ class Step:
         if self.access == "read":
             return f"read {self.name}: {self.words}"
         if self.access == "apic":
-            return f"write APIC [{self.place:#x}] = {self.value:#x}: {self.words}"
+            return f"write APIC [{self.address:#x}] = {self.value:#x}: {self.words}"
         if self.access == "memory":
-            return f"memory [{self.place:#x}] = {self.value:#x}: {self.words}"
+            return f"memory [{self.address:#x}] = {self.value:#x}: {self.words}"
         return f"write {self.name} = {self.value:#x}: {self.words}"
 
 
@@ -166,7 +166,7 @@ class CpuidField:
     words: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Leaf, sub-leaf, register and bits as the manual writes them: ``"14H.1 EAX[2:0]"``."""
         bits = f"{self.first + self.width - 1}:{self.first}" if self.width > 1 else str(self.first)
         return f"{self.leaf:02X}H.{self.subleaf} {self.register}[{bits}]"

@@ -173,7 +173,7 @@ def bts_plan(
         The DS area and the records of a 32-bit system: words of 4 bytes (CPUID.1:ECX.DTES64 is 0, or the
         processor is not in IA-32e mode).
     netburst : bool
-        The bits of MSR_DEBUGCTLA, which NetBurst processors (Pentium 4, family 15) have in the place of
+        The bits of MSR_DEBUGCTLA, which NetBurst processors (Pentium 4, family 15) have instead of
         IA32_DEBUGCTL.
 
     Returns
@@ -217,6 +217,6 @@ def _named_debugctla(plans: dict[str, list[Step]]) -> dict[str, list[Step]]:
 def _steps(rows: list[tuple[str, int, int, str]]) -> list[Step]:
     names = names_by_number()
     return [
-        Step(access, place, names.get(place, "") if access in ("read", "write") else "", value, words)
-        for access, place, value, words in rows
+        Step(access, address, names.get(address, "") if access in ("read", "write") else "", value, words)
+        for access, address, value, words in rows
     ]

@@ -134,8 +134,8 @@ class PacketCounter:
         window = np.where(np.asarray(packets["time_known"]), tsc / self._ticks, 0.0)
         window = np.clip(window, 0, windows - 1).astype(np.int64)
         within = np.asarray(packets["in_psb"]) | np.isin(kind, _PSB_GROUP)
-        place = (window * 2 + within) * KINDS + kind
-        self.bytes += np.bincount(place, size, self.bytes.size).reshape(self.bytes.shape)
+        slot = (window * 2 + within) * KINDS + kind
+        self.bytes += np.bincount(slot, size, self.bytes.size).reshape(self.bytes.shape)
         self.overflows += np.bincount(window[kind == PacketKind.OVF], minlength=windows)
         self._add_psbs(np.asarray(packets["offset"])[kind == PacketKind.PSB])
         mtc = payload[kind == PacketKind.MTC]

@@ -80,7 +80,7 @@ class RecordingPlan:
     overflows : int
         OVF packets: the trace unit could not write as much.
     losses, lost_bytes : int
-        Places where the recorder lost trace, and how much if that is known.
+        Losses of the recorder, and how many bytes if that is known.
     warnings : tuple of str
         Of the probe.
     folder : str

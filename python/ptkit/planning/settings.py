@@ -90,7 +90,7 @@ def _mtc_share(found: PacketBytes, longer: int) -> float:
 
 
 def factors(found: PacketBytes, probe: Settings, wanted: Settings) -> NDArray[np.float64]:
-    """What to multiply bytes by, by place in or out of PSB+ and by kind: shape (2, KINDS).
+    """Factors for bytes, outside and within PSB+, by kind: shape (2, KINDS).
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ class Bench:
     truths: Truths = field(default_factory=dict)
     shared: dict[str, Any] = field(default_factory=dict)
 
-    def place(self, program: Program) -> Path:
+    def write(self, program: Program) -> Path:
         """Write a program's file."""
         path = self.folder / f"ptkit-{program.name}"
         if not path.exists() or path.read_bytes() != program.image:
@@ -164,7 +164,7 @@ class Bench:
         output.unlink(missing_ok=True)
         try:
             recorder = LoggedRecorder(
-                [self.place(program)], output, backend=backend, quiet=True, force=True, **options
+                [self.write(program)], output, backend=backend, quiet=True, force=True, **options
             )
             with _on_cpu(self.cpu):
                 recorder.start()

@@ -123,10 +123,10 @@ def elf_file(entry: int, segments: list[Segment]) -> bytes:
     )  # fmt: skip
     body = b""
     for segment in segments:
-        place = _PAGE + len(body)
+        offset = _PAGE + len(body)
         access = _READ | (_WRITE if segment.writable else _EXECUTE)
         header += struct.pack(
-            "<IIQQQQQQ", _LOAD, access, place, segment.address, segment.address,
+            "<IIQQQQQQ", _LOAD, access, offset, segment.address, segment.address,
             len(segment.content), segment.size, _PAGE,
         )  # fmt: skip
         body += segment.content + bytes(-len(segment.content) % _PAGE)

@@ -95,10 +95,10 @@ def expect_parts(rows: Rows, executed: Addresses) -> str:
     )
     truth = executed.tobytes()
     ends = sorted({*rows.cuts, len(rows.ip)} - {0})
-    begin = place = 0
+    begin = position = 0
     for end in ends:
         part = rows.ip[begin:end].tobytes()
-        found = _find(truth, part, place)
+        found = _find(truth, part, position)
         if found < 0:
             raise CheckFailed(
                 f"instructions {begin} to {end} of those decoded were not executed in this order:"
@@ -106,10 +106,10 @@ def expect_parts(rows: Rows, executed: Addresses) -> str:
             )
         if begin == 0 and 0 not in rows.cuts and found > 0:
             raise CheckFailed(f"the first {found // 8} instructions are missing, and no loss is stated")
-        begin, place = end, found + len(part)
-    if len(rows.ip) not in rows.cuts and place != len(truth):
+        begin, position = end, found + len(part)
+    if len(rows.ip) not in rows.cuts and position != len(truth):
         raise CheckFailed(
-            f"the last {(len(truth) - place) // 8} instructions are missing, and no loss is stated"
+            f"the last {(len(truth) - position) // 8} instructions are missing, and no loss is stated"
         )
     share = len(rows.ip) / max(1, len(executed))
     return (
@@ -117,8 +117,8 @@ def expect_parts(rows: Rows, executed: Addresses) -> str:
     )
 
 
-def _find(truth: bytes, part: bytes, place: int) -> int:
-    found = truth.find(part, place)
+def _find(truth: bytes, part: bytes, position: int) -> int:
+    found = truth.find(part, position)
     while found > 0 and found % 8:
         found = truth.find(part, found + 1)
     return found

@@ -36,7 +36,7 @@ _RING = "64K"
 _STATED = (ptkit.GapCause.START, ptkit.GapCause.OVERFLOW)  # gaps that a trace unit itself states
 _KERNEL_CODE = "/proc/kcore"
 _KERNEL = np.uint64(1 << 63)
-_OFFSET = 0x400000 - 0x1000  # of code, from its place in the file
+_OFFSET = 0x400000 - 0x1000  # of code, from its offset in the file
 
 
 def all_programs(bench: Bench) -> list[programs.Program]:
@@ -151,10 +151,10 @@ def compare_filter(bench: Bench) -> str:
     """Trace one function; those before and after it have no byte between it and them."""
     program = programs.filtered(_ROUNDS)
     begin, end = program.labels["inside"], program.labels["behind"]
-    place = ptkit.Filter.range(begin - _OFFSET, end - begin, bench.place(program))
+    code = ptkit.Filter.range(begin - _OFFSET, end - begin, bench.write(program))
     executed = bench.executed(program)
     inside = executed[(executed >= begin) & (executed < end)]
-    rows = bench.record(program, filters=[place], return_compression=False).rows()
+    rows = bench.record(program, filters=[code], return_compression=False).rows()
     outside = np.flatnonzero((rows.ip < begin) | (rows.ip >= end))
     if len(outside):
         ip = int(rows.ip[outside[0]])

@@ -21,8 +21,8 @@ _TABLE = 0x700000
 _NOT_ZERO, _ZERO = 5, 4
 _MOST_COST = 250  # instructions of one function with what it calls
 
-# rbx holds a number that each step of a generator changes (multiply and add modulo 2**32), r12 a place in the
-# data; functions keep nothing else.
+# rbx holds a number that each step of a generator changes (multiply and add modulo 2**32), r12 an address in
+# the data; functions keep nothing else.
 _STEP = b"\x69\xdb" + struct.pack("<I", 1103515245) + b"\x81\xc3" + struct.pack("<I", 12345)
 _RET = b"\xc3"
 _PUSH_RAX = b"\x50"

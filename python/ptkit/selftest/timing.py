@@ -85,8 +85,8 @@ def _signed(packets: NDArray[np.uint64]) -> Numbers:
 
 
 def _first(mask: NDArray[np.bool_]) -> int | None:
-    places = np.flatnonzero(mask)
-    return int(places[0]) if len(places) else None
+    rows = np.flatnonzero(mask)
+    return int(rows[0]) if len(rows) else None
 
 
 def _tsc_goes_back(packets: Packets) -> str:
@@ -102,16 +102,16 @@ def _tsc_goes_back(packets: Packets) -> str:
 class _Anchors:
     """TSC packets with a TMA packet: times of both clocks."""
 
-    place: NDArray[np.intp]
+    row: NDArray[np.intp]
     edge: Numbers  # the TSC at which the crystal clock last changed
     ctc: Numbers
 
 
 def _anchors(packets: Packets) -> _Anchors:
-    places = np.flatnonzero(packets.of(PacketKind.TSC, PacketKind.TMA))
-    is_tma = packets.kind[places] == int(PacketKind.TMA)
+    rows = np.flatnonzero(packets.of(PacketKind.TSC, PacketKind.TMA))
+    is_tma = packets.kind[rows] == int(PacketKind.TMA)
     pairs = np.flatnonzero(~is_tma[:-1] & is_tma[1:])
-    tsc, tma = places[pairs], places[pairs + 1]
+    tsc, tma = rows[pairs], rows[pairs + 1]
     edge = _signed(packets.payload[tsc]) - _signed(packets.payload2[tma])
     return _Anchors(tsc, edge, _signed(packets.payload[tma]))
 
@@ -143,10 +143,10 @@ def _crystal_clock(packets: Packets, ratio: tuple[int, int]) -> str:
 
 
 def _mtc_steps(packets: Packets) -> str:
-    places = np.flatnonzero(packets.of(PacketKind.MTC))
-    values = _signed(packets.payload[places])
+    rows = np.flatnonzero(packets.of(PacketKind.MTC))
+    values = _signed(packets.payload[rows])
     # TSC: the clock may have stopped before it.
-    breaks = np.cumsum(packets.of(PacketKind.TSC, *_UNCERTAIN))[places]
+    breaks = np.cumsum(packets.of(PacketKind.TSC, *_UNCERTAIN))[rows]
     steps = np.diff(values) % (1 << _MTC_BITS)
     at = _first((np.diff(breaks) == 0) & (steps != 1))
     if at is None:
@@ -159,11 +159,11 @@ def _first_mtc(packets: Packets, period: int) -> str:
     """The first MTC packet after a TMA packet against its CTC."""
     if period > _MTC_BITS:
         return ""  # CTC has bits of it that TMA packets do not have
-    places = np.flatnonzero(packets.of(PacketKind.TMA, PacketKind.MTC, PacketKind.TSC, *_UNCERTAIN))
-    kinds = packets.kind[places]
+    rows = np.flatnonzero(packets.of(PacketKind.TMA, PacketKind.MTC, PacketKind.TSC, *_UNCERTAIN))
+    kinds = packets.kind[rows]
     pairs = np.flatnonzero((kinds[:-1] == int(PacketKind.TMA)) & (kinds[1:] == int(PacketKind.MTC)))
-    ctc = _signed(packets.payload[places[pairs]]) >> period
-    values = _signed(packets.payload[places[pairs + 1]])
+    ctc = _signed(packets.payload[rows[pairs]]) >> period
+    values = _signed(packets.payload[rows[pairs + 1]])
     at = _first((values - ctc) % (1 << _MTC_BITS) > 1)
     if at is None:
         return ""
@@ -182,7 +182,7 @@ def _mtc_count(packets: Packets, ratio: tuple[int, int], period: int) -> str:
         return ""
     anchors = _anchors(packets)
     due = ((anchors.ctc[:-1] + _due(anchors, ratio)) >> period) - (anchors.ctc[:-1] >> period)
-    there = np.diff(np.cumsum(packets.of(PacketKind.MTC))[anchors.place])
+    there = np.diff(np.cumsum(packets.of(PacketKind.MTC))[anchors.row])
     at = _first(there > due + 1)
     if at is not None:
         return (
@@ -213,12 +213,12 @@ def _cycles(packets: Packets, ratio: tuple[int, int], period: int, max_nonturbo:
 
 def cycles_per_tick(packets: Packets, ratio: tuple[int, int], period: int) -> float | None:
     """Return the median over pairs of MTC packets; None if there are too few."""
-    places = np.flatnonzero(packets.of(PacketKind.MTC))
+    rows = np.flatnonzero(packets.of(PacketKind.MTC))
     cyc = packets.of(PacketKind.CYC)
-    if len(places) <= _LEAST_INTERVALS or not cyc.any():
+    if len(rows) <= _LEAST_INTERVALS or not cyc.any():
         return None
-    cycles = np.diff(np.cumsum(np.where(cyc, packets.payload, 0).astype(np.int64))[places])
-    breaks = np.cumsum(packets.of(PacketKind.TSC, *_UNCERTAIN))[places]
+    cycles = np.diff(np.cumsum(np.where(cyc, packets.payload, 0).astype(np.int64))[rows])
+    breaks = np.cumsum(packets.of(PacketKind.TSC, *_UNCERTAIN))[rows]
     cycles = cycles[np.diff(breaks) == 0]
     if len(cycles) < _LEAST_INTERVALS:
         return None

@@ -272,7 +272,7 @@ def _named(
         name_rows = table.context.name_rows
         assert name_rows is not None
         spaces, times = table.spaces(), table.times()
-        labels, places = name_rows(
+        labels, offsets = name_rows(
             what, table.arrays[address], spaces, table.known(address), times, wants_offset
         )
         if source is not None and source in table.arrays and "kind" in table.arrays:
@@ -280,9 +280,9 @@ def _named(
             rest = name_rows("import", table.arrays[source], spaces, indirect, times, False)
             labels = labels.filled(rest[0])
         if (address, what) == ("entry_ip", "symbol"):
-            labels, places = _with_inlined(table, _with_imports(table, labels), places)
+            labels, offsets = _with_inlined(table, _with_imports(table, labels), offsets)
             labels = _with_threads(table, labels)
-        return labels, places
+        return labels, offsets
 
     def values(table: Columns) -> Values:
         return labels_and_offsets(table)[wants_offset]
@@ -315,17 +315,17 @@ def _with_imports(table: Columns, labels: Labels, what: str = "import") -> Label
 
 
 def _with_inlined(
-    table: Columns, labels: Labels, places: NDArray[np.uint64]
+    table: Columns, labels: Labels, offsets: NDArray[np.uint64]
 ) -> tuple[Labels, NDArray[np.uint64]]:
-    """Put the names of inlined functions in place of those of the functions that have their code."""
+    """Put the names of inlined functions instead of those of the functions that have their code."""
     levels = table.arrays.get("inline_level")
     name_inlined = table.context.name_inlined
     if levels is None or name_inlined is None or not levels.any():
-        return labels, places
+        return labels, offsets
     inlined = levels > 0
     where = table.arrays["entry_ip"], table.spaces(), table.known("entry_ip"), table.times(), levels
     others = Labels(np.where(inlined, -1, labels.codes).astype(np.int32), labels.names)
-    return others.filled(name_inlined(*where)), places if not len(places) else np.where(inlined, 0, places)
+    return others.filled(name_inlined(*where)), offsets if not len(offsets) else np.where(inlined, 0, offsets)
 
 
 def _files(schema: TableSchema) -> list[Derived]:
@@ -434,8 +434,8 @@ def _function_names(table: Columns) -> Labels:
     name_rows = table.context.name_rows
     assert name_rows is not None
     where = table.arrays["entry_ip"], table.spaces(), table.known("entry_ip"), table.times()
-    symbols, places = name_rows("symbol", *where, False)
-    names = _with_inlined(table, _with_imports(table, symbols), places)[0].texts()
+    symbols, offsets = name_rows("symbol", *where, False)
+    names = _with_inlined(table, _with_imports(table, symbols), offsets)[0].texts()
     modules, offsets = name_rows("module", *where, True)
     files, flags = modules.texts(), table.arrays["flags"]
     columns = table.schema.columns

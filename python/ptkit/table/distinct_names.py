@@ -107,17 +107,17 @@ def _parts(name: str) -> _Parts | None:
 
 
 def _end(name: str, at: int) -> int | None:
-    """Where the bracket that opens at a place is closed."""
+    """Where the bracket that opens at a position is closed."""
     closing: list[str] = []
-    for place in range(at, len(name)):
-        letter = name[place]
+    for end in range(at, len(name)):
+        letter = name[end]
         if letter in _CLOSING:
             closing.append(_CLOSING[letter])
         elif letter in _CLOSING.values():
             if closing.pop() != letter:
                 return None
             if not closing:
-                return place
+                return end
     return None
 
 

@@ -79,7 +79,7 @@ class TableForms(BaseTable):
             of functions beside addresses: ``from_symbol``, ``entry_symbol`` and so on.
         copy : bool
             Copy all columns, so that the frame can be written. Without it, the frame's columns are read-only
-            views: pandas raises ValueError where a value is assigned in place.
+            views: pandas raises ValueError where a value is assigned to a row.
         dtype_backend : str
             ``"numpy_nullable"``: columns of which values may be unknown are nullable integers, also where all
             are known. ``"pyarrow"``: all columns are of pandas.ArrowDtype.

@@ -39,10 +39,10 @@ def _addresses(table: BaseTable, column: str, form: str = "{:#x}", *, rva: bool)
     if not rva or table.data.context.name_rows is None:
         return ips
     end = column.removesuffix("ip")
-    places = (table[f"{end}module"].tolist(), table[f"{end}module_offset"].tolist())
+    of_file = (table[f"{end}module"].tolist(), table[f"{end}module_offset"].tolist())
     return [
         ip if ip is None or module is None else f"{ip} = {one_line(module)}+{offset:#x}"
-        for ip, module, offset in zip(ips, *places, strict=True)
+        for ip, module, offset in zip(ips, *of_file, strict=True)
     ]
 
 

@@ -46,7 +46,7 @@ def _keys(table: BaseTable, name: str, descending: bool) -> list[NDArray[Any]]:
 
 
 def _ranks(labels: Labels) -> NDArray[np.int64]:
-    """Places of the names of rows among all names, by their letters."""
+    """Ranks of the names of rows among all names, by their letters."""
     ranks = np.empty(len(labels.names) + 1, np.int64)
     ranks[sorted(range(len(labels.names)), key=labels.names.__getitem__)] = np.arange(len(labels.names))
     ranks[-1] = len(labels.names)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ENDS = 5  # rows shown at each end
 # Shares of the width: of a name, of one beside an address, and of a message.
 _NAME = 1 / 3
-_PLACE = 1 / 6
+_BESIDE = 1 / 6
 _MESSAGE = 5 / 8
 _SIDES = ("errors", "gaps")
 _BETWEEN = "  "
@@ -68,7 +68,7 @@ def _texts(table: BaseTable, name: str, apart: Mapping[str, str]) -> list[str]:
     return ["-" if value is None else one_line(form.format(value)) for value in values]
 
 
-def _places(table: BaseTable, name: str, apart: Mapping[str, str]) -> list[str | None]:
+def _names_beside(table: BaseTable, name: str, apart: Mapping[str, str]) -> list[str | None]:
     """Functions and offsets in them; None also where the columns that this needs were not read."""
     symbol = symbol_column(name)
     if table.column(name).unit != "address" or not table._can_make(symbol):
@@ -120,7 +120,7 @@ def as_text(table: BaseTable, width: int | None = None) -> str:
         room -= min(max(map(len, ["message", *messages])), int(width * _MESSAGE)) + len(_BETWEEN)
     used = len(columns[0][-1])
     for name in table.columns:
-        cells = [name, *_with_places(parts, name, width, apart)]
+        cells = [name, *_with_names(parts, name, width, apart)]
         longest = max(map(len, cells))
         is_last = len(columns) == len(table.columns)
         rest = 0 if is_last else len(_BETWEEN) + len("...")
@@ -143,19 +143,19 @@ def as_text(table: BaseTable, width: int | None = None) -> str:
     return "\n".join([*_aligned(columns, left, cut), f"[{footer}]"])
 
 
-def _with_places(
+def _with_names(
     parts: list[tuple[int, BaseTable]], name: str, width: int, apart: Mapping[str, str]
 ) -> list[str]:
     """Cells of a column: addresses with functions, long texts cut."""
-    most, most_beside = int(width * _NAME), int(width * _PLACE)
+    most, most_beside = int(width * _NAME), int(width * _BESIDE)
     cells = []
     for _, part in parts:
-        places = _places(part, name, apart)
+        beside = _names_beside(part, name, apart)
         if part.column(name).dtype == np.dtype(object):
             cells += [fitted(text, most) for text in _texts(part, name, apart)]
         else:
-            rows = zip(_texts(part, name, apart), places, strict=True)
-            cells += [f"{text} {fitted(place, most_beside)}" if place else text for text, place in rows]
+            rows = zip(_texts(part, name, apart), beside, strict=True)
+            cells += [f"{text} {fitted(other, most_beside)}" if other else text for text, other in rows]
     return cells
 
 
@@ -209,9 +209,9 @@ def _html_cells(
             Cell(text, title=_flag_names(column, value))
             for text, value in zip(texts, np.asarray(table[name]).tolist(), strict=True)
         ]
-    rows = zip(texts, _places(table, name, apart), _full_names(table, name), strict=True)
+    rows = zip(texts, _names_beside(table, name, apart), _full_names(table, name), strict=True)
     return [
-        Cell(f"{text} {place}" if place else text, title=full, is_text=is_text) for text, place, full in rows
+        Cell(f"{text} {other}" if other else text, title=full, is_text=is_text) for text, other, full in rows
     ]
 
 

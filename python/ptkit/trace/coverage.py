@@ -280,7 +280,7 @@ class CoverageDecoder:
         return np.asarray(_core.edge_hash(*ends), np.int64) & (self._map_size - 1)
 
     def forget(self, first: int = 0, last: int = LAST_ADDRESS) -> None:
-        """Say that code has changed in place.
+        """Report that code at its address has changed.
 
         What was decoded of it is decoded again, from the memory that the images were given as (files were
         read once) or by asking the callback again.

@@ -240,7 +240,7 @@ class Trace(WholeTrace):
         Returns
         -------
         ptkit.export.Exported
-            What was written, and what the format has no place for.
+            What was written, and what the format cannot hold.
 
         Raises
         ------

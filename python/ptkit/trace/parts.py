@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _ROWS = 1_000_000
-_ROWS_IN_PLACE = 1 << 16  # such a part stays in the second level cache
+_ROWS_REUSED = 1 << 16  # such a part stays in the second level cache
 
 
 _WITH_SIDES = "; its ``.errors`` and ``.gaps`` have what came up in this part."
@@ -86,7 +86,7 @@ class Parts(ABC):
     @staticmethod
     def _in_parts(plan: _decode.Plan, rows: int | None, reuse: bool) -> Iterator[Table]:
         if rows is None:
-            rows = _ROWS_IN_PLACE if reuse else _ROWS
+            rows = _ROWS_REUSED if reuse else _ROWS
         return _decode.iterate(plan, rows, reuse)
 
     @_documented("packets")

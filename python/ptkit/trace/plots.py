@@ -145,12 +145,12 @@ def _by_file(edges: Table, slots: int) -> tuple[list[str], NDArray[np.float64]]:
     names, codes = np.unique(np.where(modules == None, "", modules).astype(str), return_inverse=True)  # noqa: E711
     sums = np.bincount(codes, count, len(names)) if len(names) else np.zeros(0)
     sums[names == ""] = 0
-    order = [place for place in np.argsort(-sums, kind="stable")[: len(PALETTE)].tolist() if sums[place]]
+    order = [code for code in np.argsort(-sums, kind="stable")[: len(PALETTE)].tolist() if sums[code]]
     column_of = np.full(len(names), len(order))
     column_of[order] = np.arange(len(order))
     counts = np.zeros((slots, len(order) + 1))
     np.add.at(counts, (np.asarray(edges["bin"]).astype(np.intp), column_of[codes]), count)
-    return [str(names[place]) for place in order], counts
+    return [str(names[code]) for code in order], counts
 
 
 def _draw(axes: Any, limits: NDArray[np.float64], values: NDArray[np.float64]) -> list[Any]:

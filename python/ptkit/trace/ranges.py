@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ptkit.info import TraceInfo
 
 _LISTED = 5  # modules in a message
-_PLACE = re.compile(r"(?P<name>.+)\+(?P<offset>0[xX][0-9a-fA-F]+|[0-9]+)")
+_WITH_OFFSET = re.compile(r"(?P<name>.+)\+(?P<offset>0[xX][0-9a-fA-F]+|[0-9]+)")
 _GENERATED = re.compile(r"(?P<name>[^!]+)!(?P<offset>0[xX][0-9a-fA-F]+)")  # of a function without a symbol
 _OF_MODULE = re.compile(r"(?P<before>[^!]+)!(?P<name>.+)|(?P<printed>.+) \((?P<behind>[^()]+)\)")
 _THREAD = re.compile(r"thread (?P<tid>[0-9]+)( \(.*\))?")  # of frames without a known function
@@ -89,9 +89,9 @@ class CodeRanges:
         SymbolError
             If there is no such function, or it ends before that address.
         """
-        place = _PLACE.fullmatch(_text(name)) or _GENERATED.fullmatch(name)
-        if place is not None and not self._find(name, False):
-            return self._at(place["name"], int(place["offset"], 0))
+        location = _WITH_OFFSET.fullmatch(_text(name)) or _GENERATED.fullmatch(name)
+        if location is not None and not self._find(name, False):
+            return self._at(location["name"], int(location["offset"], 0))
         ranges: list[Range] = []
         found = self.lookup(name, with_names=False)
         lists = {file for *_, file, is_module in self._bundle.names if not is_module}
@@ -177,7 +177,7 @@ class CodeRanges:
         if of_source := self._of_source(name):
             return of_source
         chosen = self._modules(name)
-        listed = [(*place, file) for *place, file, is_module in self._bundle.names if is_module]
+        listed = [(*symbol, file) for *symbol, file, is_module in self._bundle.names if is_module]
         if not chosen:
             there_are = dict.fromkeys(forms[1] for forms in self._module_forms().values())
             memory = [one for one, *_ in _core.anon_memory(self._session)]
@@ -281,8 +281,8 @@ def differing_images(bundle: _core.Bundle, recorded: int) -> list[TraceWarning]:
     for file in range(recorded, len(bundle.files)):
         pages, differing = bundle.compare_with_pages(file)
         if differing:
-            place = f"image {bundle.files[file][0]}"
-            found.append(_core.make_warning("IMAGE_DIFFERS", [str(differing), str(pages)], place))
+            image = f"image {bundle.files[file][0]}"
+            found.append(_core.make_warning("IMAGE_DIFFERS", [str(differing), str(pages)], image))
     return found
 
 

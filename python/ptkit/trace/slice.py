@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Slice"]
 
-# What tells for each table which rows lie between two events.
-_PLACES = {
+# By which column rows of each table lie between two events.
+_POSITIONS = {
     "packets": "offset",
     "branches": "instruction",
     "blocks": "instruction",
@@ -96,8 +96,8 @@ class Slice(Tables, Calls, Plots):
         )
 
     def _limit(self, table: str) -> Limits:
-        place = _PLACES.get(table)
-        return {} if place is None else {place: self._limits[place]}
+        column = _POSITIONS.get(table)
+        return {} if column is None else {column: self._limits[column]}
 
     def _window(self, plan: _decode.Plan) -> _decode.Window:
         return _decode.Window("instructions", *self._limits["instruction"])
@@ -108,11 +108,11 @@ class Slice(Tables, Calls, Plots):
         if not whole:
             return super()._frames(query, frames, inlines=inlines)
         plan = self._plan("calls", query)
-        places = ("offset", "end_offset")
-        plan = replace(plan, stored=(*{*plan.stored, *places},))
+        offsets = ("offset", "end_offset")
+        plan = replace(plan, stored=(*{*plan.stored, *offsets},))
         calls, anomalies = _decode.read_calls(plan, frames=frames, inlines=inlines)
         low, high = self._limits["offset"]
-        begin, end = (calls.data.arrays[name] for name in places)
+        begin, end = (calls.data.arrays[name] for name in offsets)
         offset = np.asarray(anomalies["offset"])
         return calls[(begin < high) & (end >= low)], anomalies[(offset >= low) & (offset < high)]
 
@@ -172,19 +172,19 @@ class Slice(Tables, Calls, Plots):
 
     def _phases(self, by: str, slots: int, query: Query) -> tuple[list[int], Table]:
         """Slots lie between the first and the last branch of the slice."""
-        place = "tsc" if by == "time" else "instruction"
-        query["columns"] = [*_OF_EDGES, place]
+        axis = "tsc" if by == "time" else "instruction"
+        query["columns"] = [*_OF_EDGES, axis]
         branches = self.branches(**query)
         if not len(branches):
             raise ConfigError("plot: no branch of the slice is selected")
-        known = branches.known(place)
+        known = branches.known(axis)
         branches = branches if known is None else branches[known]
         if not len(branches):
             raise ConfigError(NO_TIMES)
-        places = np.asarray(branches[place])
-        begin, end = int(places.min()), int(places.max()) + 1
+        positions = np.asarray(branches[axis])
+        begin, end = int(positions.min()), int(positions.max()) + 1
         limits = limits_of(begin, end, slots)
-        bins = np.searchsorted(np.array(limits, places.dtype), places, side="right") - 1
+        bins = np.searchsorted(np.array(limits, positions.dtype), positions, side="right") - 1
         edges = with_targets(_edges_of(branches, bins))[["bin", "count", "to_module"]]
         return limits if by == "time" else [], edges
 
@@ -228,7 +228,7 @@ def _event(name: str, event: Table | None) -> Table | None:
 
 
 def _limits(name: str, after: Table | None, before: Table | None) -> tuple[int, int]:
-    """The first place after an event, and the first that no longer is before the other one."""
+    """The first position after an event, and the first that no longer is before the other one."""
     beyond = 0 if name == "instruction" else 1
     low = 0 if after is None else int(after[_column(after, name)][0]) + beyond
     high = LAST_ADDRESS if before is None else int(before[_column(before, name)][0])

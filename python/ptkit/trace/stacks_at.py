@@ -110,7 +110,7 @@ class StacksAt(ABC):
         table : str
             ``"branches"``, ``"blocks"``, ``"instructions"`` or ``"events"``.
         **query
-            See `ptkit.decode.Query`; ``offset`` and ``order`` have no place here.
+            See `ptkit.decode.Query`; ``offset`` and ``order`` cannot be given.
 
         Returns
         -------

@@ -15,7 +15,7 @@ from ptkit.trace.late_warnings import LateWarnings
 
 __all__ = ["SuspectedFiles"]
 
-# Without FUP_MISMATCH: a PSB+ says so, too, where an error before it has led to the wrong place.
+# Without FUP_MISMATCH: a PSB+ says so, too, where an error before it has led to the wrong address.
 _OF_CODE = [
     ErrorCode.BAD_INSN,
     ErrorCode.TNT_MISMATCH,

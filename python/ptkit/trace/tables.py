@@ -172,7 +172,7 @@ class Tables(Parts):
             `ptkit.EventFlag`),
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
             `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that reports the event),
-            ``instruction`` (int64, instructions of the stream before the event), ``order`` (uint64, place
+            ``instruction`` (int64, instructions of the stream before the event), ``order`` (uint64, position
             among events, errors and gaps of the stream). On demand: ``tsc_estimate`` (uint64, TSC ticks: a
             likely time within the interval).
 

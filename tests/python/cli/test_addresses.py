@@ -46,9 +46,9 @@ def test_what_is_no_address(text: str, words: str) -> None:
     assert words in str(error_info.value)
 
 
-def test_places_and_ranges() -> None:
-    assert addresses.place("fffff803`12345678-fffff803`12345680") == (_ADDRESS, _ADDRESS + 8)
-    assert addresses.place("fffff803`12345678") == _ADDRESS
+def test_addresses_and_ranges() -> None:
+    assert addresses.address_or_range("fffff803`12345678-fffff803`12345680") == (_ADDRESS, _ADDRESS + 8)
+    assert addresses.address_or_range("fffff803`12345678") == _ADDRESS
     assert addresses.address_range("0x1000-0x1fff") == (0x1000, 0x1FFF)
     image = addresses.image_at("x.dll@00000001`40000000,cr3=00000001`001ad000,layout=memory")
     assert image == ("x.dll", 0x140000000, 0x1001AD000, "memory")

@@ -141,18 +141,18 @@ def test_names_of_threads_that_share_a_terminal(
     assert all(len(name) >= 16 for name in shown if "..." in name)
 
 
-def test_json_has_the_place_and_the_calls(
+def test_json_has_the_stack_and_the_calls(
     recording: str, moment: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["calls", recording, "--around", str(moment), "--window", "20000", "--json"]
     rows = [json.loads(line) for line in printed(capsys, *words)[0]]
     for row in rows:
         assert_fits(ROWS, row["table"], row)
-    places = [row for row in rows if row["table"] == "at_times"]
+    stacks = [row for row in rows if row["table"] == "at_times"]
     calls = [row for row in rows if row["table"] == "calls"]
-    assert {row["stream"] for row in calls} <= {row["stream"] for row in places}
-    assert {int(row["tsc"], 0) for row in places} == {moment}
-    assert any(row["frame"] is not None for row in places)
+    assert {row["stream"] for row in calls} <= {row["stream"] for row in stacks}
+    assert {int(row["tsc"], 0) for row in stacks} == {moment}
+    assert any(row["frame"] is not None for row in stacks)
 
 
 @pytest.mark.parametrize(

@@ -101,9 +101,7 @@ def test_branches_print_a_line_each(stream: list[str], capsys: pytest.CaptureFix
     assert "=>" in taken
 
 
-def test_instructions_have_events_at_their_place(
-    stream: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_instructions_have_events_between_them(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "instructions", *stream)
     lines = out.splitlines()
     ips = [line.split()[0] for line in lines if not line.startswith("[")]
@@ -371,7 +369,7 @@ def test_flow_as_json_shows_what_was_lost(
     assert all({"stream", "tid", "space"} <= json.loads(line).keys() for line in out.splitlines()[1:])
 
 
-def test_branches_show_errors_at_their_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_branches_show_errors_between_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "raw.pt"
     path.write_bytes(STREAM)
     _, out, _ = run(capsys, "branches", "--processor", "6/142/9", str(path))

@@ -1,4 +1,4 @@
-"""Selections on the command line: by owner, place and time, in time order; what a terminal shows."""
+"""Selections on the command line: by owner, address and time, in time order; what a terminal shows."""
 
 from __future__ import annotations
 
@@ -253,12 +253,12 @@ def test_order_by_time_has_errors_and_gaps_at_their_times(
     _, out, err = run(capsys, verb, "--order", "time", "--json")
     printed = [json.loads(line) for line in out.splitlines()]
     tables = [row["table"] for row in printed]
-    place = tables.index("errors")
+    at = tables.index("errors")
     assert tables.count("errors") == 1
     assert "gaps" in tables
-    before = [int(row["tsc"], 16) for row in printed[:place] if row["table"] == verb]
-    after = [int(row["tsc"], 16) for row in printed[place:] if row["table"] == verb]
-    assert max(before) <= int(printed[place]["tsc"], 16) <= min(after)
+    before = [int(row["tsc"], 16) for row in printed[:at] if row["table"] == verb]
+    after = [int(row["tsc"], 16) for row in printed[at:] if row["table"] == verb]
+    assert max(before) <= int(printed[at]["tsc"], 16) <= min(after)
     assert max(before) > 1_300
     assert "errors" in err or "error" in err
     _, out, _ = run(capsys, verb, "--order", "time")

@@ -40,7 +40,7 @@ def test_targets_of_branches_have_names(
     ]
 
 
-def test_a_place_in_its_file_where_there_is_no_symbol(
+def test_the_rva_in_its_file_where_there_is_no_symbol(
     stream: str, loop: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     image = tmp_path / "driver.sys"

@@ -121,9 +121,9 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
 def names(part: ptkit.Table, end: str) -> list[str]:
     columns = (f"{end}_symbol", f"{end}_symbol_offset", f"{end}_module", f"{end}_module_offset")
     texts = []
-    for symbol, offset, module, place in zip(*(part[column].tolist() for column in columns), strict=True):
+    for symbol, offset, module, rva in zip(*(part[column].tolist() for column in columns), strict=True):
         named = f"{symbol}+{offset:#x}" if offset else symbol
-        texts.append(named if symbol else f"[{module}]+{place:#x}" if module else "")
+        texts.append(named if symbol else f"[{module}]+{rva:#x}" if module else "")
     return texts
 
 
@@ -136,11 +136,13 @@ def test_branches_are_those_of_the_table(recording: str, capsys: pytest.CaptureF
     ends = zip(names(branches, "from"), names(branches, "to"), strict=True)
     expected = []
     for tsc, source, taken, target, kind, (a, b) in zip(*values, ends, strict=True):
-        places = ["?" * 16 if ip is None else f"{ip:016x}" for ip in (source, target)]
+        addresses = ["?" * 16 if ip is None else f"{ip:016x}" for ip in (source, target)]
         named = f"  {a or '?'} -> {b or '?'}" if a or b else ""
         arrow = "=>" if taken else "--"
         time = "-" if tsc is None else tsc
-        expected.append(f"{time:>16}  {places[0]} {arrow} {places[1]}  {kind.lower():<13}{named}".rstrip())
+        expected.append(
+            f"{time:>16}  {addresses[0]} {arrow} {addresses[1]}  {kind.lower():<13}{named}".rstrip()
+        )
     assert lines == expected
 
 

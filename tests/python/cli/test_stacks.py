@@ -295,16 +295,16 @@ def test_anomalies_are_listed(chain: str, capsys: pytest.CaptureFixture[str]) ->
     lines, errors = printed(capsys, "calls", chain, "--anomalies")
     assert re.search(r"TSC \[ticks\] +tid  kind +from -> to \(\*: no call before it\), expected\n", errors)
     found = [re.split(r" {2,}", line.strip(), maxsplit=1)[1] for line in lines]
-    places = [("victim", "first"), ("first", "second"), ("second", "third")]
-    for text, (came, went) in zip(found, places, strict=True):
+    ends = [("victim", "first"), ("first", "second"), ("second", "third")]
+    for text, (came, went) in zip(found, ends, strict=True):
         pattern = rf"return elsewhere\*  {came}\+0x\w+ -> {went}\S*, expected _start\+0x5"
         assert re.fullmatch(pattern, text), text
     assert len(printed(capsys, "calls", chain, "--anomalies", "--symbol", "victim")[0]) == 1
     few, errors = printed(capsys, "calls", chain, "--anomalies", "--limit", "1")
     assert few == lines[:1]
     assert "2 more anomalies: --limit N prints N, --all all" in errors
-    places_of_files, _ = printed(capsys, "calls", chain, "--anomalies", "--rva")
-    assert re.search(r" rop\+0x\w+ \(victim\+0x\w+\) -> rop\+0x\w+ \(first\), ", places_of_files[0])
+    with_rvas, _ = printed(capsys, "calls", chain, "--anomalies", "--rva")
+    assert re.search(r" rop\+0x\w+ \(victim\+0x\w+\) -> rop\+0x\w+ \(first\), ", with_rvas[0])
     assert main(["calls", chain, "--anomalies", "--id", "1"]) == 2
     assert "--id does not go with --anomalies" in capsys.readouterr().err
     for form in (["--anomalies"], ["--around", "50%"]):

@@ -39,15 +39,15 @@ def test_threads_are_lines(recording: str, capsys: pytest.CaptureFixture[str]) -
     assert "3 more threads: --limit N prints N, --all all" in capsys.readouterr().err
 
 
-def test_places_of_waits_stand_below(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sites_of_waits_stand_below(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
     tid = str(ptkit.open(recording).threads()["tid"][0])
     for options, most in ([], 5), (["--all"], 10**6):
         assert main(["threads", recording, "--tid", tid, "--waits", *options]) == 0
-        _, *places = capsys.readouterr().out.splitlines()
+        _, *sites = capsys.readouterr().out.splitlines()
         expected = ptkit.open(recording).waits(tid=int(tid))[:most]
-        counts = [int(place.split(" x  ")[0].split()[-1].replace(",", "")) for place in places]
+        counts = [int(site.split(" x  ")[0].split()[-1].replace(",", "")) for site in sites]
         assert counts == expected["count"].tolist()
-        assert len(places) > 1
+        assert len(sites) > 1
 
 
 def test_waits_are_those_of_the_threads_that_are_printed(

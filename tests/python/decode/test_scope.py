@@ -1,4 +1,4 @@
-"""Selections by what a trace has: streams, processors, threads, processes, places and times."""
+"""Selections by what a trace has: streams, processors, threads, processes, addresses and times."""
 
 from __future__ import annotations
 

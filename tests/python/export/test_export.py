@@ -24,7 +24,7 @@ import ptkit
 from ptkit import export
 from ptkit.cli import main
 
-# Threads; fork, vfork and exec; signals and a fault; code made at run time; code changed in place and in two
+# Threads; fork, vfork and exec; signals and a fault; code made at run time, changed at one address and in two
 # views of a file; exec by threads; libraries that come and go.
 PROGRAMS = ["threads", "forks", "signals", "jit", "selfmod", "spawn", "plugins"]
 # PSB, PSBEND, TIP.PGE to 0x1000, TNT (taken, not taken), TIP.PGD without IP.
@@ -322,7 +322,7 @@ def test_slash_after_the_output_is_ignored(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.data", "out.data.debug", "raw.pt"]
 
 
-def test_folder_in_place_of_the_output_is_refused(tmp_path: Path) -> None:
+def test_folder_instead_of_the_output_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "out.data"
     path.mkdir()
     (path / "precious").touch()

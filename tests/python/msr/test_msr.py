@@ -301,8 +301,8 @@ def test_bts_sets_the_bits_of_later_processors(capsys: pytest.CaptureFixture[str
 def test_bts_serves_its_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
     text = run(capsys, "bts", "64K", "--reserve", "100")[1]
     served = text[text.index("\ninterrupt:") : text.index("\nstop:")]
-    places = ["DEBUGCTL = 0x0", "BTS index", "OvfDSBuffer", "DEBUGCTL = 0x1c0", "APIC [0x340]", "APIC [0xb0]"]
-    assert [served.index(place) for place in places] == sorted(served.index(place) for place in places)
+    writes = ["DEBUGCTL = 0x0", "BTS index", "OvfDSBuffer", "DEBUGCTL = 0x1c0", "APIC [0x340]", "APIC [0xb0]"]
+    assert [served.index(one) for one in writes] == sorted(served.index(one) for one in writes)
     assert "interrupt:" not in run(capsys, "bts", "64K")[1]  # a ring has none
 
 

@@ -24,9 +24,9 @@ def counted(
 ) -> PacketBytes:
     """One stream and one window."""
     windows = np.zeros((1, 1, 2, KINDS))
-    for place, kinds in enumerate((outside, within or {})):
+    for in_psb, kinds in enumerate((outside, within or {})):
         for kind, size in kinds.items():
-            windows[0, 0, place, kind] = size
+            windows[0, 0, in_psb, kind] = size
     counts = np.zeros(16, np.int64)
     counts[: len(mtc_counts)] = mtc_counts
     return PacketBytes(

@@ -83,8 +83,8 @@ def test_compressed_returns_give_the_same_frames(packets: Any, depths: list[int]
 @given(depths=DEPTHS, cuts=st.lists(st.integers(0, 10_000), max_size=6), compressed=st.booleans())
 def test_any_split_into_parts(packets: Any, depths: list[int], cuts: list[int], compressed: bool) -> None:
     data = stream(packets, depths, compressed)
-    places = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
-    split = opened([data[first:last] for first, last in pairwise(places)])
+    limits = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
+    split = opened([data[first:last] for first, last in pairwise(limits)])
     assert_same(split.calls(), opened(data).calls())
 
 
@@ -141,8 +141,8 @@ def whole(packets: Any) -> dict[bool, bytes]:
 )
 def test_any_flipped_bits(whole: dict[bool, bytes], flips: list[tuple[int, int]], compressed: bool) -> None:
     damaged = bytearray(whole[compressed])
-    for place, bit in flips:
-        damaged[place % len(damaged)] ^= 1 << bit
+    for offset, bit in flips:
+        damaged[offset % len(damaged)] ^= 1 << bit
     survive(bytes(damaged))
 
 

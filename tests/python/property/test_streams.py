@@ -58,8 +58,8 @@ def stream(loop: Any, packets: Any) -> bytes:
 @RELAXED
 @given(cuts=st.lists(st.integers(0, 10_000), max_size=6))
 def test_any_split_into_parts(stream: bytes, loop: Any, cuts: list[int]) -> None:
-    places = sorted({min(cut, len(stream)) for cut in cuts} | {0, len(stream)})
-    parts = [stream[a:b] for a, b in pairwise(places)]
+    limits = sorted({min(cut, len(stream)) for cut in cuts} | {0, len(stream)})
+    parts = [stream[a:b] for a, b in pairwise(limits)]
     whole, split = opened(stream, images=loop.images()), opened(parts, images=loop.images())
     for table in TABLES:
         assert_same(rows_of(split, table), rows_of(whole, table))
@@ -121,8 +121,8 @@ def test_any_truncated_stream(stream: bytes, loop: Any, end: int) -> None:
 @given(flips=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 7)), min_size=1, max_size=12))
 def test_any_flipped_bits(stream: bytes, loop: Any, flips: list[tuple[int, int]]) -> None:
     damaged = bytearray(stream)
-    for place, bit in flips:
-        damaged[place % len(damaged)] ^= 1 << bit
+    for offset, bit in flips:
+        damaged[offset % len(damaged)] ^= 1 << bit
     survive(bytes(damaged), loop)
 
 

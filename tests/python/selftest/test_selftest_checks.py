@@ -39,9 +39,9 @@ class PlantedBench(Bench):
         return SimpleNamespace(program=program, rows=lambda: rows, recording=recording)  # type: ignore[return-value]
 
 
-def changed(place: int, value: int) -> NDArray[np.uint64]:
+def changed(row: int, value: int) -> NDArray[np.uint64]:
     copy = EXECUTED.copy()
-    copy[place] = value
+    copy[row] = value
     return copy
 
 

@@ -40,8 +40,8 @@ def names(found: list[programs.Program]) -> list[str]:
 
 @pytest.mark.parametrize("program", ALL, ids=names(ALL))
 def test_they_end(program: programs.Program, tmp_path: Path) -> None:
-    place = Bench("step", 0, tmp_path).place(program)
-    assert subprocess.run([place], timeout=20, check=False).returncode == 0
+    path = Bench("step", 0, tmp_path).write(program)
+    assert subprocess.run([path], timeout=20, check=False).returncode == 0
 
 
 def test_labels_become_displacements_and_addresses() -> None:

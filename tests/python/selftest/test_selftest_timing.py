@@ -42,8 +42,8 @@ def packets(rows: list[Row]) -> Packets:
     )
 
 
-def places(rows: list[Row], kind: PacketKind) -> list[int]:
-    return [place for place, row in enumerate(rows) if row[0] == kind]
+def rows_of(rows: list[Row], kind: PacketKind) -> list[int]:
+    return [number for number, row in enumerate(rows) if row[0] == kind]
 
 
 def test_true_stream_has_none() -> None:
@@ -56,15 +56,15 @@ def test_cycles_are_counted_for_each_tick() -> None:
 
 def test_tsc_that_goes_back() -> None:
     rows = stream()
-    place = places(rows, PacketKind.TSC)[2]
-    rows[place] = (PacketKind.TSC, rows[place][1] - 40_000, 0)
+    at = rows_of(rows, PacketKind.TSC)[2]
+    rows[at] = (PacketKind.TSC, rows[at][1] - 40_000, 0)
     found = contradictions(packets(rows), CLOCK)
     assert any(sentence.startswith("TSC packet 2 is ") and "before" in sentence for sentence in found)
 
 
 def test_mtc_counter_that_skips() -> None:
     rows = stream()
-    del rows[places(rows, PacketKind.MTC)[5]]
+    del rows[rows_of(rows, PacketKind.MTC)[5]]
     found = contradictions(packets(rows), CLOCK)
     assert len(found) == 1
     assert found[0].startswith("MTC packet 5 has the counter")
@@ -72,8 +72,8 @@ def test_mtc_counter_that_skips() -> None:
 
 def test_mtc_may_skip_where_packets_were_lost() -> None:
     rows = stream()
-    place = places(rows, PacketKind.MTC)[5]
-    rows[place] = (PacketKind.OVF, 0, 0)
+    at = rows_of(rows, PacketKind.MTC)[5]
+    rows[at] = (PacketKind.OVF, 0, 0)
     assert contradictions(packets(rows), CLOCK) == []
 
 
@@ -84,32 +84,32 @@ def test_crystal_clock_at_another_rate() -> None:
 
 def test_mtc_packets_that_are_too_many() -> None:
     rows = stream()
-    place = places(rows, PacketKind.TSC)[1]
-    (_, last, _) = rows[place - 1]
+    at = rows_of(rows, PacketKind.TSC)[1]
+    (_, last, _) = rows[at - 1]
     more: list[Row] = [(PacketKind.MTC, (last + number) % 256, 0) for number in range(1, 4)]
-    found = contradictions(packets(rows[:place] + more + rows[place:]), CLOCK)
+    found = contradictions(packets(rows[:at] + more + rows[at:]), CLOCK)
     assert len(found) == 1
     assert found[0].startswith("between TSC packets 0 and 1 that have a TMA packet there are 43 MTC packets")
 
 
 def test_mtc_packets_that_are_mostly_too_few() -> None:
     rows = stream()
-    kept = [place for place in places(rows, PacketKind.MTC) if place % 120 < 70]
-    few = [row for place, row in enumerate(rows) if row[0] != PacketKind.MTC or place in kept]
+    kept = [number for number in rows_of(rows, PacketKind.MTC) if number % 120 < 70]
+    few = [row for number, row in enumerate(rows) if row[0] != PacketKind.MTC or number in kept]
     found = [one for one in contradictions(packets(few), CLOCK) if one.startswith("MTC packets come at 0.")]
     assert len(found) == 1
 
 
 def test_mtc_packets_may_be_missing_while_tracing_was_off() -> None:
     rows = stream()
-    first, last = places(rows, PacketKind.MTC)[30], places(rows, PacketKind.TSC)[1]
+    first, last = rows_of(rows, PacketKind.MTC)[30], rows_of(rows, PacketKind.TSC)[1]
     assert contradictions(packets(rows[:first] + rows[last:]), CLOCK) == []
 
 
 def test_first_mtc_after_a_tma_packet() -> None:
     rows = stream()
-    place = places(rows, PacketKind.TMA)[1]
-    rows[place] = (PacketKind.TMA, rows[place][1] + (3 << PERIOD), rows[place][2])
+    at = rows_of(rows, PacketKind.TMA)[1]
+    rows[at] = (PacketKind.TMA, rows[at][1] + (3 << PERIOD), rows[at][2])
     found = contradictions(packets(rows), Clock(None, PERIOD, None))
     assert len(found) == 1
     assert found[0].startswith("after TMA packet 1 the first MTC packet has the counter")
@@ -127,7 +127,7 @@ def test_cycles_against_the_core_bus_ratio() -> None:
 
 def test_ratio_that_is_not_known_leaves_the_order_of_mtc() -> None:
     rows = stream()
-    del rows[places(rows, PacketKind.MTC)[5]]
+    del rows[rows_of(rows, PacketKind.MTC)[5]]
     assert len(contradictions(packets(rows), Clock(None, PERIOD, None))) == 1
 
 

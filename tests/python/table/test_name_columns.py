@@ -17,7 +17,7 @@ import ptkit
 from ptkit.cli.main import main
 
 ENDS = ("branches", "edges", "gaps")
-PLACES = ("blocks", "instructions", "events", "errors", "packets")
+OF_IP = ("blocks", "instructions", "events", "errors", "packets")
 OF_SPACE = ["", "alpha_fn", "beta_fn", "shared_fn"]
 
 
@@ -27,7 +27,7 @@ def expected(table: Any, address: str) -> list[str | None]:
     return [OF_SPACE[space] if ip is not None and 0x1000 <= ip < 0x1006 else None for ip, space in names]
 
 
-@pytest.mark.parametrize("table", [*ENDS, *PLACES])
+@pytest.mark.parametrize("table", [*ENDS, *OF_IP])
 def test_columns_of_every_table_with_addresses(spaces: Any, table: str) -> None:
     rows = getattr(spaces, table)
     rows = rows() if callable(rows) else rows

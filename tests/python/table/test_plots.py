@@ -28,7 +28,7 @@ def texts(axes: Any) -> list[str]:
 
 
 def heights(axes: Any, layer: int) -> Any:
-    """Lower and upper limits of what is drawn in a layer, at each place."""
+    """Lower and upper limits of what is drawn in a layer, at each point."""
     corners = axes.collections[layer].get_paths()[0].vertices
     return corners[:, 1].min(), corners[:, 1].max()
 

@@ -24,7 +24,7 @@ COUNTS = (
     "lost_bytes",
 )
 LENGTHS = ("least", "most", "p50", "p99", "max", "untraced", "switched", "lost", "running")
-PLACES = (
+POSITIONS = (
     "tsc",
     "end_tsc",
     "tsc_estimate",
@@ -55,13 +55,13 @@ def test_dtypes() -> None:
         if name in LENGTHS or column.name in COUNTS:
             # A block has few instructions.
             wanted = np.int32 if (table, name) == ("blocks", "instructions") else np.int64
-        elif column.name in PLACES or column.unit == "address":
+        elif column.name in POSITIONS or column.unit == "address":
             wanted = np.uint64
         else:
             continue
         assert column.dtype == wanted, f"{table}: {column.name}"
         seen.add(column.name)
-    assert seen >= {*COUNTS, *LENGTHS, *PLACES}
+    assert seen >= {*COUNTS, *LENGTHS, *POSITIONS}
 
 
 @pytest.mark.parametrize(

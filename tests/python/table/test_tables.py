@@ -61,7 +61,7 @@ def test_edges_count_branches(loop_trace: Any, loop: Any) -> None:
     assert edges["count"].dtype == np.int64
 
 
-def test_events_keep_their_place_among_instructions(loop_trace: Any) -> None:
+def test_events_keep_their_position_among_instructions(loop_trace: Any) -> None:
     events = loop_trace.events()
     kinds = events.named("kind")
     enabled = kinds.index("ENABLED")

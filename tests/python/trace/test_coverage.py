@@ -20,7 +20,7 @@ DATA = {"from_ip", "to_ip", "kind", "count", "space", "flags"}
 
 
 def loop(times: int) -> bytes:
-    """Packets of a loop that goes round so many times, and then to a far place by RET."""
+    """Packets of a loop that goes round so many times, and then to a far address by RET."""
     full, rest = divmod(times, 6)
     # TNT-8: a stop bit, then the bits, oldest first, then a zero.
     last = (1 << (rest + 1) | ((1 << rest) - 1) << 1) << 1

@@ -47,8 +47,8 @@ def check_sums(trace: Any) -> None:
     row = {number: at for at, number in enumerate(calls["id"].tolist())}
     inner = np.flatnonzero(calls["parent_known"])
     outer = np.array([row[number] for number in calls["parent"][inner].tolist()], np.int64)
-    placed = trace.calls(columns=["instruction", "end_instruction"])
-    begin, end = placed["instruction"], placed["end_instruction"]
+    frames = trace.calls(columns=["instruction", "end_instruction"])
+    begin, end = frames["instruction"], frames["end_instruction"]
     assert (begin[inner] >= begin[outer]).all()
     assert (end[inner] <= end[outer]).all()
     assert np.array_equal(end - begin, calls["instructions"])

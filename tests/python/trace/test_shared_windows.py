@@ -48,21 +48,21 @@ def stream(packets: Any, threads: list[tuple[int, int]], begin: int) -> tuple[by
     """Threads that take turns: each is interrupted after some instructions, and goes on there."""
     data = packets.PSB + packets.tsc(begin) + packets.MODE_64 + packets.PSBEND
     switches: list[tuple[int, int | None, int | None, int]] = []
-    places = [0] * len(threads)
+    positions = [0] * len(threads)
     now = begin
     for number, length in enumerate(SLICES):
         turn = number % len(threads)
         switches.append((now, *threads[turn], 0))
         now += STEP
-        data += packets.tsc(now) + packets.pge(PATH[places[turn]][0])
+        data += packets.tsc(now) + packets.pge(PATH[positions[turn]][0])
         for _ in range(length):
-            places[turn] = (places[turn] + 1) % len(PATH)
-            ip, is_target = PATH[places[turn]]
+            positions[turn] = (positions[turn] + 1) % len(PATH)
+            ip, is_target = PATH[positions[turn]]
             if is_target:
                 now += STEP
                 data += packets.tsc(now) + packets.tip(ip)
         now += STEP
-        data += packets.tsc(now) + packets.fup(PATH[places[turn]][0]) + packets.TIP_PGD
+        data += packets.tsc(now) + packets.fup(PATH[positions[turn]][0]) + packets.TIP_PGD
         now += STEP
     switches.append((now, None, None, 0))
     return data, switches
@@ -71,8 +71,8 @@ def stream(packets: Any, threads: list[tuple[int, int]], begin: int) -> tuple[by
 @pytest.fixture
 def shared(packets: Any, tmp_path: Path) -> ptkit.Trace:
     bundle = ptkit._core.Bundle()
-    for name, (place, code) in CODE.items():
-        (tmp_path / name).write_bytes(elf(code, place, name))
+    for name, (address, code) in CODE.items():
+        (tmp_path / name).write_bytes(elf(code, address, name))
         bundle.add_image(str(tmp_path / name))
     for cpu, threads in enumerate(THREADS):
         data, switches = stream(packets, threads, FIRST + 7 * cpu)

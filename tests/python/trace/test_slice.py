@@ -103,7 +103,7 @@ def test_misuse_is_said(marked: Any) -> None:
     for call, sentence in (
         (lambda: part.branches(stream=1), "the slice is of stream 0"),
         (lambda: part.edges(by="time", bins=2), "a slice has no phases"),
-        (lambda: list(part.iter_edges()), "edges have no place"),
+        (lambda: list(part.iter_edges()), "edges have no position"),
     ):
         with pytest.raises(ptkit.ConfigError, match=sentence):
             call()
@@ -130,5 +130,5 @@ def test_gaps_by_offset(open_trace: Any, loop: Any) -> None:
     for offset, sentence in (((5, 4), "must not be above"), (7, "no pair"), ((-1, 5), "offset: first")):
         with pytest.raises(ptkit.ConfigError, match=sentence):
             trace.branches(offset=offset)
-    with pytest.raises(ptkit.ConfigError, match="edges have no place"):
+    with pytest.raises(ptkit.ConfigError, match="edges have no position"):
         trace.edges(offset=(0, 5))

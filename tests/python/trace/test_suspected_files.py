@@ -73,7 +73,7 @@ READS: dict[str, Callable[[Any, int], Any]] = {
     "functions": lambda trace, threads: trace.functions(threads=threads),
     "errors": lambda trace, threads: trace.errors,
     "parts": lambda trace, threads: list(trace.iter_branches(rows=100, threads=threads)),
-    "parts in place": lambda trace, threads: sum(
+    "parts in reused memory": lambda trace, threads: sum(
         map(len, trace.iter_branches(rows=100, threads=threads, reuse=True))
     ),
     "parts of calls": lambda trace, threads: list(trace.iter_calls(threads=threads)),

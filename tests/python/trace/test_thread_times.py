@@ -25,8 +25,8 @@ def switched(packets: Any, tmp_path: Path) -> Any:
 
     def opened(*streams: tuple[bytes, list[tuple[int, int | None, int | None, int]]]) -> ptkit.Trace:
         bundle = ptkit._core.Bundle()
-        for name, code, place in (("app", APP_CODE, APP), ("library", LIBRARY_CODE, LIBRARY)):
-            (tmp_path / name).write_bytes(elf(code, place, {"app": "again", "library": "wait_for"}[name]))
+        for name, code, address in (("app", APP_CODE, APP), ("library", LIBRARY_CODE, LIBRARY)):
+            (tmp_path / name).write_bytes(elf(code, address, {"app": "again", "library": "wait_for"}[name]))
             bundle.add_image(str(tmp_path / name))
         for cpu, (data, switches) in enumerate(streams):
             bundle.add_stream(data, cpu=cpu, switches=switches)
@@ -83,7 +83,7 @@ def test_a_wait_has_the_system_call_and_its_caller(packets: Any, switched: Any) 
     assert waits["caller_symbol"][0] == "again"
 
 
-def test_waits_at_one_place_are_summed_up(packets: Any, switched: Any) -> None:
+def test_waits_at_one_site_are_summed_up(packets: Any, switched: Any) -> None:
     data, switches = header(packets, 1000), []
     for number in range(4):
         begin = 1000 + 1000 * number

@@ -12,7 +12,7 @@ import ptkit
 from ptkit.cli.output.json_values import SCHEMA, form_of
 from ptkit.cli.output.line_writer import LineWriter, labels_of
 from ptkit.cli.output.positions import row_positions
-from ptkit.cli.output.rows import placed, rows_before
+from ptkit.cli.output.rows import rows_before, with_positions
 from ptkit.cli.output.terminal import print_text
 from ptkit.support.schema import schema_of
 from ptkit.table import Table
@@ -67,7 +67,7 @@ class JsonRows:
         print_text(json.dumps(header))
 
     def print(self, part: Table, *, sides: bool = True) -> None:
-        """Print a part of the table; `sides`: with errors and gaps at their place."""
+        """Print a part of the table; `sides`: with errors and gaps between them."""
         notes = self.side_lines(part) if sides else []
         before = rows_before(row_positions(part), notes) if notes else []
         self.print_lines(part, before, _message_of(part) if part.name == "events" else None)
@@ -83,8 +83,8 @@ class JsonRows:
         return self._writer.lines(strip=False)
 
     def side_lines(self, part: Table) -> list[tuple[int, bytes]]:
-        """Errors and gaps of a part as lines, with the place of each among its rows, in order."""
-        return placed(part, self.lines)
+        """Errors and gaps of a part as lines, with the position of each among its rows, in order."""
+        return with_positions(part, self.lines)
 
     def _begin(self, part: Table, more: More | None) -> None:
         writer = self._writer

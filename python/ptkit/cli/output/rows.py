@@ -1,4 +1,4 @@
-"""Rows as lines, with errors and gaps at their place."""
+"""Rows as lines, with errors and gaps between them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _first_rows(part: Table, count: int) -> Table:
     end = row_positions(part)[count]
     cut.errors, cut.gaps = part.errors, part.gaps
     for side in sides(part):
-        before = [row for row, place in enumerate(side_positions(part, side)) if place < end]
+        before = [row for row, position in enumerate(side_positions(part, side)) if position < end]
         setattr(cut, side.name, side[before])
     return cut
 
@@ -110,8 +110,8 @@ class Losses:
         return [text]
 
 
-def placed(part: Table, lines: Callable[[Table], list[_Text]]) -> list[tuple[int, _Text]]:
-    """Errors and gaps of a part as lines, with the place of each among its rows, in order."""
+def with_positions(part: Table, lines: Callable[[Table], list[_Text]]) -> list[tuple[int, _Text]]:
+    """Errors and gaps of a part as lines, with the position of each among its rows, in order."""
     notes: list[tuple[int, _Text]] = []
     for side in sides(part):
         notes += zip(side_positions(part, side), lines(side), strict=True)
@@ -121,26 +121,28 @@ def placed(part: Table, lines: Callable[[Table], list[_Text]]) -> list[tuple[int
 
 def side_texts(part: Table, *, rva: bool = False) -> list[tuple[int, str]]:
     """The same in words: ``[error: ...]``, ``[gap: ...]``; `rva`: with module and RVA of addresses."""
-    return placed(part, lambda side: [f"[{_KINDS[side.name]}: {text}]" for text in side._messages(rva=rva)])
+    return with_positions(
+        part, lambda side: [f"[{_KINDS[side.name]}: {text}]" for text in side._messages(rva=rva)]
+    )
 
 
 def side_lines(part: Table, *, rva: bool = False) -> list[tuple[int, bytes]]:
     """The same as bytes that are printed."""
-    return [(place, line_of(text)) for place, text in side_texts(part, rva=rva)]
+    return [(position, line_of(text)) for position, text in side_texts(part, rva=rva)]
 
 
-def rows_before(places: NDArray[np.int64], notes: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+def rows_before(positions: NDArray[np.int64], notes: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Replace the position of each note by the number of rows that come before it.
 
     Parameters
     ----------
-    places : numpy.ndarray of int64
+    positions : numpy.ndarray of int64
         Positions of all rows (see `row_positions`), ascending.
     notes : sequence of (int, bytes)
         Each comes after the rows up to its position, and after the notes before it.
     """
     if not notes:
         return []
-    rows = np.searchsorted(places, np.array([place for place, _ in notes], np.int64), side="right")
+    rows = np.searchsorted(positions, np.array([position for position, _ in notes], np.int64), side="right")
     rows = np.maximum.accumulate(rows)
     return [(row, text) for row, (_, text) in zip(rows.tolist(), notes, strict=True)]

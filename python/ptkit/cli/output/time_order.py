@@ -22,7 +22,7 @@ def _without_sides(table: Table) -> Table:
 
 
 def in_time_order(parts: Iterable[Table]) -> Iterator[Table]:
-    """Cut parts of merged streams, so that each has either rows, or errors and gaps of one place among them.
+    """Cut parts of merged streams, so that each has either rows, or errors and gaps of one position.
 
     Rows need the columns ``tsc`` and ``flags``. What has no time comes first in its part.
     """
@@ -32,13 +32,13 @@ def in_time_order(parts: Iterable[Table]) -> Iterator[Table]:
         for order, name in enumerate(("errors", "gaps")):
             side = getattr(part, name)
             if side is not None:
-                places = np.searchsorted(keys, _times(side), side="right").tolist()
-                notes += [(place, order, name, row) for row, place in enumerate(places)]
+                positions = np.searchsorted(keys, _times(side), side="right").tolist()
+                notes += [(position, order, name, row) for row, position in enumerate(positions)]
         done = 0
-        for place, group in groupby(sorted(notes), key=lambda note: note[0]):
-            if place > done:
-                yield _without_sides(part[done:place])
-            done = place
+        for position, group in groupby(sorted(notes), key=lambda note: note[0]):
+            if position > done:
+                yield _without_sides(part[done:position])
+            done = position
             yield _with_sides(part, list(group))
         if done < len(part):
             yield _without_sides(part[done:])

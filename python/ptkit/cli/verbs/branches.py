@@ -16,8 +16,8 @@ from ptkit.trace import Trace
 
 DESCRIPTION = """\
 Prints one line per branch: time, from, to, kind. A conditional branch that falls through has a line, too: its
-arrow is -- instead of =>, and its target is the next instruction. Errors and gaps stand in brackets at their
-place, unless rows are selected by time, address, symbol, module, thread or process. With --order time, lines
+arrow is -- instead of =>, and its target is the next instruction. Errors and gaps stand in brackets among
+them, unless rows are selected by time, address, symbol, module, thread or process. With --order time, lines
 begin with stream and thread."""
 EXAMPLES = """examples:
   ptkit branches sort.ptk --limit 20
@@ -45,7 +45,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="branches of this kind only: CALL, RETURN, ...; may be repeated",
     )
     parser.add_argument("--no-symbols", action="store_true", help="print addresses without names")
-    common.add_place_options(parser)
+    common.add_address_options(parser)
     common.add_rows_json_option(parser)
 
 
@@ -81,7 +81,7 @@ class _Lines:
         return f"{owner}{self._clock.heading:>16}  {'from':<16}    {'to':<16}  {'kind':<13}{names}"
 
     def print_part(self, part: Table, *, merged: bool, sides: bool) -> None:
-        """Print branches; `sides`: with errors and gaps at their place."""
+        """Print branches; `sides`: with errors and gaps between them."""
         writer = self._writer
         begin_rows(writer, part, self._clock, merged=merged)
         writer.begin_group()

@@ -125,7 +125,7 @@ def _list_backends(options: argparse.Namespace) -> int:
     from ptkit.capture.systems import platform
 
     backends = capture.probe()
-    place = place_warnings(Path.cwd())
+    of_folder = place_warnings(Path.cwd())
     best = next((backend.name for backend in backends if backend.available), None)
     engines = _core.engines()
     if options.json:
@@ -135,7 +135,7 @@ def _list_backends(options: argparse.Namespace) -> int:
                 "backends": [asdict(backend) for backend in backends],
                 "best": best,
                 "engines": engines,
-                "place": place,
+                "place": of_folder,
                 "version": ptkit.__version__,
             },
         )
@@ -155,6 +155,6 @@ def _list_backends(options: argparse.Namespace) -> int:
     for line in platform.describe():
         print(line)
     screen.print(f"decoders: {', '.join(engines)}")
-    for sentence in place:
+    for sentence in of_folder:
         print_text(f"ptkit doctor: warning: {sentence}", errors=True)
     return 0

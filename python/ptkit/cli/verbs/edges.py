@@ -57,7 +57,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--by", choices=("function", "module"), help="add up counts from one function, or file, to another"
     )
     parser.add_argument("--no-symbols", action="store_true", help="print addresses without names")
-    common.add_place_options(parser)
+    common.add_address_options(parser)
     common.add_header_option(parser)
     common.add_json_option(
         parser,

@@ -21,8 +21,8 @@ from ptkit.trace import Trace
 DESCRIPTION = """\
 Prints one line per event: time, address, what happened, and the function. Events are asynchronous branches,
 changes of the address space and of the mode, PTWRITE, power events, and others (docs/tables.md). Those that
-repeat the state in PSB+ are left out, unless --status is given. Errors and gaps stand in brackets at their
-place, unless rows are selected."""
+repeat the state in PSB+ are left out, unless --status is given. Errors and gaps stand in brackets among
+them, unless rows are selected."""
 EXAMPLES = """examples:
   ptkit events sort.ptk --limit 20
   ptkit events sort.ptk --kind PTWRITE --functions
@@ -47,7 +47,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="with --kind PTWRITE: the function that wrote each value; takes a second pass",
     )
     common.add_status_option(parser)
-    common.add_place_options(parser)
+    common.add_address_options(parser)
     common.add_rows_json_option(parser)
 
 
@@ -107,7 +107,7 @@ class _Lines:
         return f"{owner}{self._clock.heading:>16}  event"
 
     def print_part(self, part: Table, *, merged: bool, sides: bool) -> None:
-        """Print events; `sides`: with errors and gaps at their place."""
+        """Print events; `sides`: with errors and gaps between them."""
         writer = self._writer
         begin_rows(writer, part, self._clock, merged=merged)
         if part.name == "ptwrites":

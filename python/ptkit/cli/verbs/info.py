@@ -75,7 +75,7 @@ def _counts(trace: Trace, source: str, *, rva: bool) -> tuple[dict[str, int], li
 
 
 def _lines(part: Table, stream: int, most: int, *, rva: bool) -> list[str]:
-    """The first errors and gaps of a part, by their place."""
+    """The first errors and gaps of a part, in order."""
     if most <= 0:
         return []
     return [f"stream {stream}: {text}" for _, text in side_texts(part, rva=rva)[:most]]

@@ -1,4 +1,4 @@
-"""``ptkit instructions``: every instruction of a trace, with events and errors at their place."""
+"""``ptkit instructions``: every instruction of a trace, with events and errors between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ptkit.trace import Trace
 
 DESCRIPTION = """\
 Prints one line per instruction, with the name of a direct branch's target behind it and its own name at the
-end: [FILE]+RVA where there is no symbol. Events, errors and gaps stand in brackets at their place. Events
+end: [FILE]+RVA where there is no symbol. Events, errors and gaps stand in brackets among them. Events
 that repeat the state in PSB+ are left out, unless --status is given. With a selection by time, address,
 symbol, module, thread or process only instructions are printed. With --order time, lines begin with stream,
 thread and time, and there are no events."""
@@ -51,7 +51,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--raw", action="store_true", help="print the bytes of instructions, too")
     parser.add_argument("--no-events", action="store_true", help="leave out events, errors and gaps")
     common.add_status_option(parser)
-    common.add_place_options(parser)
+    common.add_address_options(parser)
     common.add_rows_json_option(parser)
 
 

@@ -323,7 +323,7 @@ def _cpuid(options: argparse.Namespace) -> int:
         print("no leaf about tracing (07H, 14H, 15H)")
     for field in fields:
         value = f"{field.value:#x}" if field.width > 3 else str(field.value)
-        print(f"{field.place:<17}  {field.name:<14} {value:>10}  {field.words}")
+        print(f"{field.location:<17}  {field.name:<14} {value:>10}  {field.words}")
     return 0
 
 
@@ -466,7 +466,11 @@ def _bts(options: argparse.Namespace) -> int:
 
 
 def _step_rows(steps: list[msr.Step]) -> list[dict[str, object]]:
-    return [with_hexadecimals(asdict(step), {"place", "value"}) for step in steps]
+    rows = [
+        {"place" if name == "address" else name: value for name, value in asdict(step).items()}
+        for step in steps
+    ]
+    return [with_hexadecimals(row, {"place", "value"}) for row in rows]
 
 
 def _print_steps(title: str, steps: list[msr.Step]) -> None:

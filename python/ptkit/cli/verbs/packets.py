@@ -20,7 +20,7 @@ from ptkit.table import Table
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
-Prints one line per packet: offset, name, payload. Errors and gaps stand in brackets at their place."""
+Prints one line per packet: offset, name, payload. Errors and gaps stand in brackets among them."""
 EXAMPLES = """examples:
   ptkit packets sort.ptk --limit 20
   ptkit packets raw.pt --last-ip --tsc
@@ -48,7 +48,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--tsc", action="store_true", help="add the time, in TSC ticks or the unit of --time-unit"
     )
     parser.add_argument("--no-pad", action="store_true", help="leave out runs of PAD")
-    common.add_place_options(parser)
+    common.add_address_options(parser)
     common.add_rows_json_option(parser)
 
 
@@ -155,7 +155,7 @@ class _Lines:
         if last_ip:
             writer.number("ip", "hex16", unknown="", before="  ip ")
         if names:
-            _add_place(writer, part, whole=not last_ip)
+            _add_address(writer, part, whole=not last_ip)
         self._add_times(part)
         shown = np.asarray(part["kind"]) != PacketKind.PAD if self._options.no_pad else None
         writer.print(notes, shown)
@@ -170,7 +170,7 @@ class _Lines:
         self._writer.number("tsc_error", "decimal", known=part["time_known"], unknown="", before=" +")
 
 
-def _add_place(writer: LineWriter, part: Table, *, whole: bool) -> None:
+def _add_address(writer: LineWriter, part: Table, *, whole: bool) -> None:
     """Add the address, if a packet's text has not all of it and `whole` is set, and its name."""
     known = np.asarray(part["ip_known"])
     cut = np.isin(part["kind"], _IP_KINDS) & np.isin(part["payload2"] & 7, _CUT)

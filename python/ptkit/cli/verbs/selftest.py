@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     if options.check:
         backends = backends if options.backend == _ALL else (options.backend,)
     plan = Plan(backends, tuple(options.check), options.cpu, options.seconds, options.seed)
-    _expect_place(options.report)
+    _expect_writable(options.report)
     session = Session(plan, _ignore if options.json else _show)
     interrupted = _run(session)
     report = make_report(session)
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_INTERRUPTED if interrupted and status != SOME_FAILED else status
 
 
-def _expect_place(report: Path | None) -> None:
+def _expect_writable(report: Path | None) -> None:
     """Refuse a report that could not be written at the end."""
     if report is None:
         return

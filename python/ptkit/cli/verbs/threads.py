@@ -17,7 +17,7 @@ from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.rows import Losses
 from ptkit.cli.output.terminal import print_text
-from ptkit.cli.stacks import add_bound, fit, line_width, note, place_names, report
+from ptkit.cli.stacks import add_bound, address_names, fit, line_width, note, report
 from ptkit.support.text import counted, shortened
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -26,7 +26,7 @@ DESCRIPTION = """\
 Prints one line per thread: instructions, how long it ran, how long and how often it was switched out as it
 could not go on (waiting) and otherwise (preempted), by the recorded context switches. Where none are
 recorded, running is the time in traced code, and untraced the time in which packets were disabled, in system
-calls for the most part. With --waits, the places where it waited stand below it: the system call, and the
+calls for the most part. With --waits, the sites where it waited stand below it: the system call, and the
 call from another file that led there (docs/calls.md)."""
 EXAMPLES = """examples:
   ptkit threads sort.ptk
@@ -42,13 +42,13 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which threads", "Repeated options add up.")
     selection.add_owner_options(group)
     common.add_open_options(parser)
-    add_bound(parser, _LIMIT, "print N threads at most (default: {})", "print all threads, and all places")
+    add_bound(parser, _LIMIT, "print N threads at most (default: {})", "print all threads, and all sites")
     parser.add_argument(
         "--waits",
         action="store_true",
-        help=f"print below each thread the {_SITES} places where it waited longest",
+        help=f"print below each thread the {_SITES} sites where it waited longest",
     )
-    common.add_place_options(parser)
+    common.add_address_options(parser)
     common.add_header_option(parser)
     common.add_json_option(
         parser, "one JSON object on each line: a header, then threads, or waits (docs/json.md)"
@@ -144,13 +144,13 @@ def _print_waits(
     trace: Trace, own: Table, mark: str, durations: Durations, options: argparse.Namespace
 ) -> None:
     writer, width = common.line_writer(trace, options), line_width(options)
-    sites, callers = place_names(own, writer, "ip"), place_names(own, writer, "caller_ip")
+    sites, callers = address_names(own, writer, "ip"), address_names(own, writer, "caller_ip")
     lengths = [durations.text(one) for one in own.named("length")]
     marks = [" (preempted)" if one else "" for one in own["is_preempted"].tolist()]
     for length, count, site, caller, preempted in zip(
         lengths, own["count"].tolist(), sites, callers, marks, strict=True
     ):
         begin = f"{mark + length:>16} {count:>9,} x  "
-        place = site or "in no system call"
-        text = f"{place} < {caller}" if caller else place
+        location = site or "in no system call"
+        text = f"{location} < {caller}" if caller else location
         print_text(begin + fit(text, len(begin) + len(preempted), width) + preempted)

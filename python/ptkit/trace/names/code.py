@@ -188,8 +188,8 @@ class Code:
         >>> import ptkit
         >>> trace = ptkit.record(["true"])
         >>> edges = trace.edges(columns=["to_ip", "space"])
-        >>> places = trace.locate(edges["to_ip"], space=edges["space"])
-        >>> any(file.endswith("libc.so.6") for file in places.file if file)
+        >>> found = trace.locate(edges["to_ip"], space=edges["space"])
+        >>> any(file.endswith("libc.so.6") for file in found.file if file)
         True
         """
         return self._open.names.locate(ips, space, tsc)

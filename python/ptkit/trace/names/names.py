@@ -147,13 +147,13 @@ class Names:
         if what in ("import", "import_module") and not _core.has_imports(self._session):
             return Labels(np.full(len(ips), _NONE, np.int32), ()), np.zeros(0, np.uint64)
         if what in ("symbol", "import", "import_module"):
-            codes, places, names = _core.name_symbols(
+            codes, in_symbol, names = _core.name_symbols(
                 self._session, ips, spaces, known, times, offsets, what != "symbol", what == "import_module"
             )
             self._look()
-            return Labels(codes, names), places
-        files, places = _core.name_files(self._session, ips, spaces, known, times, offsets, what == "module")
-        return Labels(self._module_of[files], self._modules), places
+            return Labels(codes, names), in_symbol
+        files, in_file = _core.name_files(self._session, ips, spaces, known, times, offsets, what == "module")
+        return Labels(self._module_of[files], self._modules), in_file
 
     def is_memory(self, modules: Labels) -> NDArray[np.bool_]:
         """Which rows of labels of `name_rows` are code of memory without a file."""
@@ -254,7 +254,7 @@ class Names:
             _core.name_files(self._session, where, spaces, None, times, True, of_load)
             for of_load in (True, False)
         )
-        in_file = rva[0] < len(self._paths)  # memory without a file has no place in one
+        in_file = rva[0] < len(self._paths)  # memory without a file has no offset in one
         paths = np.array([*self._paths, None], object)
         files = np.where(in_file, rva[0], _NONE)
         return FileLocations(paths[files], np.where(in_file, rva[1], 0), np.where(in_file, offsets[1], 0))
@@ -346,15 +346,15 @@ class _Texts:
         return self._names.name_rows(what, ips, spaces, None, self.times_of(rows))
 
     def _in_space(self, ips: NDArray[np.uint64], space: int) -> list[str | None]:
-        labels, places = self._rows(self._what, ips, space)
+        labels, distances = self._rows(self._what, ips, space)
         texts: list[str | None] = [
             f"{name}+{offset:#x}" if name and offset and self._offsets else name
-            for name, offset in zip(labels.texts().tolist(), places.tolist(), strict=True)
+            for name, offset in zip(labels.texts().tolist(), distances.tolist(), strict=True)
         ]
         nameless = np.flatnonzero(~labels.known())
         if self._modules and len(nameless):
-            labels, places = self._rows("module", ips[nameless], space)
-            files = zip(nameless.tolist(), labels.texts().tolist(), places.tolist(), strict=True)
+            labels, distances = self._rows("module", ips[nameless], space)
+            files = zip(nameless.tolist(), labels.texts().tolist(), distances.tolist(), strict=True)
             for row, name, offset in files:
                 if name is not None:
                     texts[row] = _core.address_in_module(name, offset) if self._offsets else bracketed(name)
@@ -373,7 +373,7 @@ class _Texts:
     def _owners(self, ips: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The first space that has code at each address; all others have the same name for it."""
         owner = np.full(len(ips), _NONE, np.int64)  # the first space that has code at the address
-        files, places = np.full(len(ips), _NONE, np.int32), np.zeros(len(ips), np.uint64)
+        files, rvas = np.full(len(ips), _NONE, np.int32), np.zeros(len(ips), np.uint64)
         for space in self._names.distinct_spaces:
             labels, offsets = self._rows("module", ips, space)
             in_file = labels.known() & ~self._names.is_memory(labels)
@@ -381,11 +381,11 @@ class _Texts:
             rest = np.flatnonzero(~mapped)
             if len(rest) and self._names.has_lists:  # which name code of no file
                 mapped[rest] = self._rows("symbol", ips[rest], space)[0].known()
-            differs = (labels.codes != files) | (offsets != places) | ~in_file
+            differs = (labels.codes != files) | (offsets != rvas) | ~in_file
             other = mapped & (owner != _NONE) & differs
             self._compare(ips, owner, np.flatnonzero(other), space)
             new = mapped & (owner == _NONE)
-            owner[new], files[new], places[new] = space, labels.codes[new], offsets[new]
+            owner[new], files[new], rvas[new] = space, labels.codes[new], offsets[new]
         return owner
 
     def _compare(

@@ -50,10 +50,10 @@ def test_offsets_of_modules_are_rvas(
     trace = request.getfixturevalue(name)
     jump = LOAD + rva
     assert trace.symbolize([jump], modules=True) == [f"[{module}]+{rva:#x}"]
-    places = trace.locate([jump, 0x10])
-    assert [Path(path).name if path else None for path in places.file] == [module, None]
-    assert places.rva.tolist() == [rva, 0]
-    assert places.file_offset.tolist() == [offset, 0]
+    found = trace.locate([jump, 0x10])
+    assert [Path(path).name if path else None for path in found.file] == [module, None]
+    assert found.rva.tolist() == [rva, 0]
+    assert found.file_offset.tolist() == [offset, 0]
     edges = trace.edges(kind="JUMP_INDIRECT")
     assert set(edges["from_module_offset"].tolist()) == {rva}
     assert set(edges["from_file_offset"].tolist()) == {offset}
@@ -64,10 +64,10 @@ def test_printed_offsets_are_rvas(
     windows: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ptkit, "open", lambda *_, **__: windows)
-    for options, place in (([], "+0x1004"), (["--file-offsets"], "+0x204")):
+    for options, offset in (([], "+0x1004"), (["--file-offsets"], "+0x204")):
         for verb in (["branches"], ["packets", "--branches"]):
             assert main([*verb, *options, "ignored"]) == 0
-            assert f"[driver.sys]{place}" in capsys.readouterr().out
+            assert f"[driver.sys]{offset}" in capsys.readouterr().out
 
 
 def test_an_elf_program_counts_from_its_load_address(tmp_path: Path, loop: Any, open_trace: Any) -> None:
@@ -108,9 +108,9 @@ def test_mappings_are_no_rows_of_a_decoder(loop_trace: Any) -> None:
 
 def test_addresses_are_located_in_their_space(spaces: Any, loop: Any) -> None:
     ips = [loop.JMP, loop.JMP, loop.JMP]
-    places = spaces.locate(ips, space=[1, 2, 3])
-    assert [Path(path).name for path in places.file] == ["alpha_fn", "beta_fn", "shared_fn"]
-    assert places.rva.tolist() == [4, 4, 4]
+    found = spaces.locate(ips, space=[1, 2, 3])
+    assert [Path(path).name for path in found.file] == ["alpha_fn", "beta_fn", "shared_fn"]
+    assert found.rva.tolist() == [4, 4, 4]
     assert Path(spaces.locate(loop.JMP, space=2).file[0]).name == "beta_fn"
     with pytest.raises(ptkit.ConfigError, match="give the space of each address"):
         spaces.locate(ips)

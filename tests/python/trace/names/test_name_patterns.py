@@ -1,4 +1,4 @@
-"""Selection by patterns of names, and by places in functions and modules."""
+"""Selection by patterns of names, and by addresses in functions and modules."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_pattern_of_a_part_is_said(named: Any) -> None:
             named.branches(symbol=pattern)
 
 
-def test_places_in_functions(named: Any, loop: Any) -> None:
+def test_addresses_in_functions(named: Any, loop: Any) -> None:
     assert _ips(named, symbol="again+0x2") == {loop.JNZ}
     assert _ips(named, symbol=["again+4", "again+0x0"]) == {loop.JMP, loop.BASE}
     with pytest.raises(ptkit.SymbolError, match=r"again\+0x99: the function has 0x"):
@@ -65,7 +65,7 @@ def test_places_in_functions(named: Any, loop: Any) -> None:
         named.branches(symbol="agai+0x2")
 
 
-def test_places_in_modules_are_rvas(loop: Any, open_trace: Any, tmp_path: Path) -> None:
+def test_addresses_in_modules_are_rvas(loop: Any, open_trace: Any, tmp_path: Path) -> None:
     path = tmp_path / "driver.sys"
     path.write_bytes(pe(loop.CODE, loop.BASE - 0x1000))
     trace = open_trace(loop.stream(10), images=[path])
@@ -82,14 +82,14 @@ def test_places_in_modules_are_rvas(loop: Any, open_trace: Any, tmp_path: Path) 
     assert _ips(trace, module="driv*") == {loop.BASE, loop.JNZ, loop.JMP}
 
 
-def test_a_pattern_with_a_place_is_of_functions_first(loop: Any, open_trace: Any, tmp_path: Path) -> None:
+def test_a_pattern_with_an_offset_is_of_functions_first(loop: Any, open_trace: Any, tmp_path: Path) -> None:
     path = tmp_path / "again.out"
     path.write_bytes(elf(loop.CODE, loop.BASE, "again"))
     trace = open_trace(loop.stream(10), images=[path])
     assert _ips(trace, symbol="again*+0x2") == {loop.JNZ}
 
 
-def test_places_in_modules_below_page_dumps(dumped: Any, loop: Any) -> None:
+def test_addresses_in_modules_below_page_dumps(dumped: Any, loop: Any) -> None:
     assert _ips(dumped, symbol="[driver.sys]+0x1004") == {loop.JMP}
 
 

@@ -65,7 +65,7 @@ def procedures(program: WindowsProgram) -> dict[str, tuple[int, int]]:
 
 
 def copy_with(program: WindowsProgram, path: Path, change: Callable[[bytearray, int], None]) -> Path:
-    """A copy of the PDB; `change` gets its bytes and the place of its GUID."""
+    """A copy of the PDB; `change` gets its bytes and the offset of its GUID."""
     data = bytearray(program.pdb.read_bytes())
     text = program.pdb_id
     guid = bytes.fromhex(text[:32])
@@ -210,7 +210,7 @@ def test_the_right_one_of_several_is_used(program: WindowsProgram, opened: Any, 
     assert not [one for one in trace.info.warnings if one.code.startswith("PDB_")]
 
 
-def test_an_address_places_a_pdb_without_a_program(
+def test_an_address_loads_a_pdb_without_a_program(
     program: WindowsProgram, loop: Any, open_trace: Any
 ) -> None:
     base = LOAD + program.entry

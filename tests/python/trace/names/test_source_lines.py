@@ -190,8 +190,8 @@ def test_cut_and_damaged_debug_information_ends(small_source: Path, tmp_path: Pa
     random = np.random.default_rng(1)
     for number in range(40):
         data = bytearray(whole)
-        for place in random.integers(0x1000, len(data) - 0x800, 1 + 4 * number).tolist():
-            data[place] ^= 1 << int(random.integers(8))
+        for offset in random.integers(0x1000, len(data) - 0x800, 1 + 4 * number).tolist():
+            data[offset] ^= 1 << int(random.integers(8))
         (tmp_path / "damaged").write_bytes(data)
         damaged = opened(tmp_path / "damaged")
         for ip in range(address, address + size, 5):

@@ -86,8 +86,8 @@ def assert_chains(trace: Any, expected: Any) -> None:
         warnings.simplefilter("error")
         assert chains_of(trace) == expected
         lines = trace.lines(code_of(trace))
-    places = list(zip(lines.file.tolist(), lines.line.tolist(), strict=True))
-    assert places == [chain[0][1:] for chain in expected.values()]
+    locations = list(zip(lines.file.tolist(), lines.line.tolist(), strict=True))
+    assert locations == [chain[0][1:] for chain in expected.values()]
     assert {len(chain) for chain in expected.values()} >= {1, 3}
 
 
@@ -177,8 +177,8 @@ def test_damaged_files_end(how: str, tmp_path: Path, opened: Any) -> None:
     for number in range(1, 24):
         data = bytearray(whole[: len(whole) * number // 24] if how == "cut" else whole)
         if how == "flipped":
-            for place in range(number * 7 % 61, len(data), 61):
-                data[place] ^= 1 << number % 8
+            for offset in range(number * 7 % 61, len(data), 61):
+                data[offset] ^= 1 << number % 8
         (tmp_path / "here" / "one.dwo").write_bytes(data)
         program.write_bytes(program.read_bytes() + b"\0")
         trace = opened(program)

@@ -63,11 +63,11 @@ def assert_same_blocks(records: Any, trace: ptkit.Trace, stream: int) -> None:
     names = ["ip", "instructions"]
     ours, theirs = records.blocks(columns=names), trace.blocks(stream=stream, columns=names)
     ends, their_ends = (np.cumsum(table["instructions"], dtype=np.uint64) for table in (ours, theirs))
-    places = np.searchsorted(their_ends, ends)
-    assert np.array_equal(their_ends[places], ends)
-    assert np.array_equal(ours["ip"], theirs["ip"][np.append(0, places[:-1] + 1)])
+    ours_in_theirs = np.searchsorted(their_ends, ends)
+    assert np.array_equal(their_ends[ours_in_theirs], ends)
+    assert np.array_equal(ours["ip"], theirs["ip"][np.append(0, ours_in_theirs[:-1] + 1)])
     kinds = trace.packets(stream=stream, columns=["kind"])["kind"]
-    assert places[-1] + 1 - len(ours) <= np.count_nonzero(kinds == ptkit.PacketKind.PSB)
+    assert ours_in_theirs[-1] + 1 - len(ours) <= np.count_nonzero(kinds == ptkit.PacketKind.PSB)
 
 
 @needs_emulator

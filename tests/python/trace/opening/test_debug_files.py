@@ -132,10 +132,10 @@ def test_endless_abbreviations_are_not_read(program: Path, hidden: int, opened: 
     assert len(of_code(trace.info.warnings, "DEBUG_INFO_CUT")) == 1
 
 
-@pytest.mark.parametrize("place", ["split.debug", ".debug/split.debug"])
+@pytest.mark.parametrize("link", ["split.debug", ".debug/split.debug"])
 @pytest.mark.parametrize("flags", [(), ("--compress-debug-sections",)])
-def test_debug_links(place: str, flags: tuple[str, ...], program: Path, hidden: int, opened: Any) -> None:
-    split(program, program.parent / place, *flags)
+def test_debug_links(link: str, flags: tuple[str, ...], program: Path, hidden: int, opened: Any) -> None:
+    split(program, program.parent / link, *flags)
     assert_found(opened(program), hidden)
 
 

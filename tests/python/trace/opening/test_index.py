@@ -160,12 +160,12 @@ def test_between_selects_by_time(indexed: Any, open_trace: Any, loop: Any) -> No
 def test_index_limits_decoding_to_selected_parts(indexed: Any) -> None:
     plan = indexed.between(500_000, 512_000)._plan("branches", {})
     reader = plan.reader()
-    places = []
+    positions = []
     for _ in range(600):
         reader.read(1)
-        places.append(reader.bytes_done)
-    assert indexed.info.bytes / 3 < min(places)
-    assert max(places) - min(places) < 3 * 1024
+        positions.append(reader.bytes_done)
+    assert indexed.info.bytes / 3 < min(positions)
+    assert max(positions) - min(positions) < 3 * 1024
 
 
 def test_touching_selects_by_address(indexed: Any, loop: Any) -> None:

@@ -125,7 +125,7 @@ def test_signs_of_a_filter_make_a_warning(packets: Any, open_trace: Any) -> None
     header = packets.PSB + packets.MODE_64 + packets.PSBEND
     once = packets.pge(0x1000) + packets.TIP_PGD + packets.pge(0x1005) + packets.tip(0x1000) + packets.TIP_PGD
     one = open_trace(header + packets.pge(0x1000) + packets.TIP_PGD, images=_FILTERED, cpu="6/142/9")
-    for _ in range(3):  # the same place is no second sign
+    for _ in range(3):  # the same address is no second sign
         assert len(one.branches()) == 2
     assert len(one.edges()) == 1
     assert one.info.warnings == ()

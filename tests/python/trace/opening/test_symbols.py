@@ -86,7 +86,7 @@ def test_lists_may_be_utf_16(loop: Any, open_trace: Any, nm: Path) -> None:
     assert trace.symbolize([loop.BASE]) == ["again"]
 
 
-def test_modules_of_windbg_place_images_and_names(tmp_path: Path, loop: Any, open_trace: Any) -> None:
+def test_modules_of_windbg_load_images_and_names(tmp_path: Path, loop: Any, open_trace: Any) -> None:
     log, driver = tmp_path / "windbg.log", tmp_path / "driver.sys"
     driver.write_bytes(pe(loop.CODE, 0x140000000))
     log.write_text(
