@@ -82,7 +82,7 @@ __version__ = "0.1.0"
 
 
 def _check_instructions() -> None:
-    """What PTKIT_FORCE_ISA asks for must be there."""
+    """Check that the processor has what PTKIT_FORCE_ISA names."""
     from ptkit import _core
     from ptkit.errors import PtkitError
 

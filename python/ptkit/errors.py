@@ -83,7 +83,7 @@ class DecodeError(PtkitError):
 
 
 class PtkitWarning(UserWarning):
-    """Something is odd with the input or unknown, and decoding goes on."""
+    """The input is damaged, incomplete or unknown in some part, and decoding goes on."""
 
 
 class TraceWarning(str):
@@ -99,7 +99,7 @@ class TraceWarning(str):
         ``"NOTE"`` (nothing is lost), ``"DEGRADED"`` (rows may be less exact) or ``"LOSS"`` (data is
         missing).
     remedy : str
-        What to do about it, the end of the text; may be empty.
+        Remedy, the end of the text; may be empty.
     arguments : tuple of str
         Numbers and names in the sentence, in the order of docs/warnings.md.
     """

@@ -1,4 +1,4 @@
-"""Branches within calls: how often each edge was executed, and how many instructions came behind it."""
+"""Branches within calls: how often each edge was executed, and how many instructions came after it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def edge_work(kinds: Sequence[CallTable], branches: Callable[[int], Iterator[Tab
     ----------
     kinds : sequence of CallTable
         Calls of each kind, with ``instruction`` and ``end_instruction``; none is above another one. Those
-        behind the first 4,000,000 branches of a kind are left out.
+        after the first 4,000,000 branches of a kind are left out.
     branches : callable
         Parts of the branches of a stream, with `BRANCH_COLUMNS`.
     """
@@ -126,8 +126,8 @@ def _stream_edges(kinds: list[CallTable], parts: Iterator[Table]) -> Iterator[_P
         at = np.asarray(part["instruction"]).astype(np.int64)
         if not len(at):
             continue
-        first, behind = np.searchsorted(at, begin), np.searchsorted(at, end)
-        sizes = behind - first
+        first, end_row = np.searchsorted(at, begin), np.searchsorted(at, end)
+        sizes = end_row - first
         if sizes.any():
             call = np.repeat(np.arange(len(begin)), sizes)
             rows = np.arange(len(call)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
@@ -137,8 +137,8 @@ def _stream_edges(kinds: list[CallTable], parts: Iterator[Table]) -> Iterator[_P
             keys = np.empty(len(rows), _KEY)
             for name in ("space", "from_ip", "to_ip"):
                 keys[name] = np.asarray(part[name])[rows]
-            behind_last = np.append(at[1:], at[-1] + 1)
-            length = np.minimum(behind_last[rows], end[call] - 1) - at[rows]
+            after_last = np.append(at[1:], at[-1] + 1)
+            length = np.minimum(after_last[rows], end[call] - 1) - at[rows]
             yield keys, kind[call], np.maximum(length, 0), number[call]
         if at[-1] >= last:
             return

@@ -1,4 +1,4 @@
-"""What libipt cannot judge: the differences that are expected, each with its reason.
+"""Differences from libipt that are expected, each with its reason.
 
 An expected difference is a row here, never a silent skip: `verify` counts how often each was met.
 """
@@ -78,7 +78,7 @@ LAST_EXIT = (
 
 CUT = "libipt takes a packet that the stream's end cuts for the end, and walks on to where it needs more"
 
-#: What a difference right after a near RET may come from, although nothing proves it.
+#: Possible cause of a difference right after a near RET; nothing proves it.
 HINT_RETURN = (
     "libipt does not pop its call stack at a near RET that came as a TIP, as the manual says it is;"
     " after longjmp or exceptions its compressed returns go elsewhere"

@@ -19,7 +19,7 @@ SEARCH_ROWS = 1 << 22  # how far rows that agree are looked for
 
 
 class Reader(Protocol):
-    """What is needed of the core's reader of a table."""
+    """The part of the core's reader of a table that is needed."""
 
     def read(self, rows: int | None, stop_on_error: bool = False) -> Part:
         """Give the next rows: fewer than asked for at the end."""

@@ -1,4 +1,4 @@
-"""What slow calls of a function did that fast ones did not."""
+"""Comparison of slow calls of a function with fast ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _AWAY = {"untraced": "packets disabled", "switched": "other threads", "lost": "c
 
 @dataclass(frozen=True)
 class CallDifference:
-    """What slow calls have more of than fast ones. All numbers are means over the calls.
+    """Things that slow calls have more of than fast ones. All numbers are means over the calls.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class CallDifference:
     name_full : str
         Function, ``file:line``, or source and target of a branch; `name` has short names of functions.
     slow, fast : float
-        Instructions executed there (by the function itself; on the line; in the block behind the edge), or
+        Instructions executed there (by the function itself; on the line; in the block after the edge), or
         what `kind` says.
     slow_count, fast_count : float
         How often: calls of the function, executions of the edge or of blocks that begin on the line; of
@@ -78,7 +78,7 @@ class CallDifference:
 
     @property
     def extra(self) -> float:
-        """What a slow call has more."""
+        """Amount that a slow call has more."""
         return self.slow - self.fast
 
     def _functions(self) -> list[str]:

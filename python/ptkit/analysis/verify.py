@@ -104,7 +104,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Report:
-    """What was compared, and the first difference if there is one.
+    """Numbers of rows compared, and the first difference if there is one.
 
     Attributes
     ----------

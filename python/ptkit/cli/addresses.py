@@ -24,7 +24,7 @@ __all__ = [
     "note_decimals",
 ]
 
-#: What `--help` says of addresses.
+#: Text of `--help` about addresses.
 ADDRESSES = "Addresses: 0x401000, WinDbg's fffff803`12345678, or decimal digits."
 
 _PAGE = 4096
@@ -89,7 +89,7 @@ def _address_at(text: str) -> tuple[str, int | None]:
 
 
 class ImageArgument(NamedTuple):
-    """What ``--image`` or ``--code`` says."""
+    """Argument of ``--image`` or ``--code``."""
 
     path: str
     address: int | None

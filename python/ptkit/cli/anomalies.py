@@ -1,4 +1,4 @@
-"""What ``ptkit calls --anomalies`` prints: returns and jumps that fit no open frame."""
+"""Output of ``ptkit calls --anomalies``: returns and jumps that fit no open frame."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class CallLines:
 
 
 def _in_order(calls: list[_Call], limit: int | None) -> Iterator[tuple[_Call | None, int]]:
-    """At most `limit` calls with their level, callees behind their caller; None: the end of a caller."""
+    """At most `limit` calls with their level, callees after their caller; None: the end of a caller."""
     left = limit
     stack: list[tuple[_Call | None, int]] = [(call, 0) for call in reversed(calls)]
     while stack:

@@ -1,4 +1,4 @@
-"""What ``ptkit functions`` says of the calls of one function: lengths, and what makes slow ones slow."""
+"""Reports of ``ptkit functions`` on the calls of one function: lengths, slow calls against fast ones."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _HEADINGS = {"function": "function", "line": "source line, by where blocks begin
 def add_call_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the calls of one function."""
     group = parser.add_argument_group("calls of one function")
-    what = group.add_mutually_exclusive_group()
-    what.add_argument(
+    reports = group.add_mutually_exclusive_group()
+    reports.add_argument(
         "--histogram",
         metavar="NAME",
         help="print how long the calls of a function are, and the slowest ones; NAME as of --symbol",
     )
-    what.add_argument(
+    reports.add_argument(
         "--slow",
         metavar="NAME",
         help="print what slow calls of a function did that fast ones did not; NAME as of --symbol",
@@ -103,7 +103,7 @@ def add_measure(parser: argparse.ArgumentParser) -> None:
 
 
 def measure_of(trace: Trace, options: argparse.Namespace) -> str:
-    """What calls are measured by, if the options do not say it: time where that is real."""
+    """Unit of the length of calls, if no option gives it: time where that is real."""
     if options.of is not None:
         return str(options.of)
     return "time" if has_real_times(trace) else "instructions"
@@ -135,7 +135,7 @@ def _limit(trace: Trace, options: argparse.Namespace, name: str) -> float | int:
 
 
 def print_call_report(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
-    """Print what ``--histogram`` or ``--slow`` asks for."""
+    """Print the report of ``--histogram`` or ``--slow``."""
     is_histogram = options.histogram is not None
     return _histogram(trace, options, chosen) if is_histogram else _slow(trace, options, chosen)
 

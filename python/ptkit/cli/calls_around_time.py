@@ -40,7 +40,7 @@ _MOST_OPEN = 40  # open frames of a thread that are printed
 
 @dataclass
 class _Moment:
-    """What is printed of one stream.
+    """Frame, open frames and calls of one stream, to be printed.
 
     Attributes
     ----------

@@ -302,7 +302,7 @@ def add_rva_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--rva",
         action="store_true",
-        help="print module and RVA of each address, with its name behind: srv2.sys+0x9310 (Handler+0x10)",
+        help="print module and RVA of each address, with its name after it: srv2.sys+0x9310 (Handler+0x10)",
     )
 
 
@@ -334,7 +334,7 @@ def has_distinct_names(options: argparse.Namespace) -> bool:
 
 
 def shown_names(options: argparse.Namespace, full: Sequence[str | None]) -> dict[str, str]:
-    """What is printed for full names where that differs from them: see `function_names`."""
+    """Printed names by full names, where they differ: see `function_names`."""
     if not has_short_names(options):
         return {}
     if has_distinct_names(options):

@@ -234,7 +234,7 @@ def _parts(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Iterator
 
 
 def _in_order_of_ends(calls: Table) -> Table:
-    """A frame that is above another one ends before it; those above it have numbers behind its own."""
+    """A frame that is above another one ends before it; those above it have numbers above its own."""
     numbers, depths = np.asarray(calls["id"]), np.asarray(calls["depth"])
     last = numbers.copy()  # number of the last frame above each, or its own
     below = np.searchsorted(numbers, np.asarray(calls["parent"]))

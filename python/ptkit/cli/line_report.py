@@ -1,4 +1,4 @@
-"""``ptkit functions --by line``: what each source line executed."""
+"""``ptkit functions --by line``: executions and instructions of source lines."""
 
 from __future__ import annotations
 

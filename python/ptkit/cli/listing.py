@@ -1,4 +1,4 @@
-"""What verbs that print a table row by row have in common."""
+"""Helpers of the verbs that print a table row by row."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def print_rows(
     chosen : dict
         The selection.
     lines, form : Lines, JsonRows
-        What prints text, and JSON.
+        Printers of text, and of JSON.
     sides : bool
         Also print errors and gaps.
     kept : callable

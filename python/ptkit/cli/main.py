@@ -15,10 +15,10 @@ from ptkit.cli.parser import EXIT_INTERRUPTED, EXIT_USAGE, Parser
 from ptkit.errors import OutOfMemoryError, PtkitError
 from ptkit.support.text import shortened_message
 
-# What `ptkit --help` says of each verb, in this order. The modules are imported when they are needed.
+# Help of each verb, in the order of `ptkit --help`. The modules are imported when they are needed.
 VERBS = {
     "record": "trace a program",
-    "info": "say what a trace holds: streams, processor, clock, code, losses",
+    "info": "print the contents of a trace: streams, processor, clock, code, losses",
     "packets": "print packets, in the manner of ptdump",
     "branches": "print branches: from, to, kind, time",
     "instructions": "print instructions with disassembly and symbols, in the manner of ptxed",
@@ -36,7 +36,7 @@ VERBS = {
     "bench": "measure how fast this machine decodes, and compare with libipt",
     "msr": "explain and plan registers of Processor Trace",
     "selftest": "check this processor's tracing against single steps, and write a report to send",
-    "doctor": "say which ways of recording work here, and what others need",
+    "doctor": "print which ways of recording work on this system, and what others need",
 }
 
 # numpy's BLAS starts a thread for each processor, which waits actively: ptkit multiplies no matrices.
@@ -73,7 +73,7 @@ examples:
 
 @contextmanager
 def _quick_imports() -> Iterator[None]:
-    """Import without what only takes time. Programs that are started later get the environment as it was."""
+    """Import without garbage collection, and without threads of BLAS in this process alone."""
     threads, collects = os.environ.get(_BLAS_THREADS), gc.isenabled()
     os.environ.setdefault(_BLAS_THREADS, "1")
     gc.disable()  # imports make many objects, and no garbage
@@ -131,7 +131,7 @@ def _with_option(sentence: str, words: Sequence[str]) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    """One line that says what went wrong, and for surprises how to learn more."""
+    """One line about the error, and for surprises how to learn more."""
     text = shortened_message(" ".join(str(error).split()))  # values of files may be in it
     if isinstance(error, OutOfMemoryError):
         return f"{error.fact}; {_FEWER_ROWS}"

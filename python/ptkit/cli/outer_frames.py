@@ -11,7 +11,7 @@ from ptkit.table import Table
 
 __all__ = ["OUTER", "OuterFrames"]
 
-#: What selects frames by their function.
+#: Arguments that select frames by their function.
 OUTER = ("ip", "symbol", "module")
 
 _NEVER = np.iinfo(np.int64).max
@@ -46,7 +46,7 @@ class OuterFrames:
         return self._count > len(self._rows)
 
     def with_those_above(self, parts: Iterator[Table], depth: int | None) -> Iterator[Table]:
-        """Pass on these frames and those above them, `depth` levels at most; stops behind the last one."""
+        """Pass on these frames and those above them, `depth` levels at most; stops after the last one."""
         stacks = {int(thread): _Stack(self._of(thread)) for thread in np.unique(self._rows[:, 0])}
         for part in parts if stacks else ():
             found = np.zeros(len(part), np.bool_)

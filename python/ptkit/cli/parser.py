@@ -25,7 +25,7 @@ def refuse_unused(options: argparse.Namespace, names: Iterable[str], chosen: str
     Raises
     ------
     ConfigError
-        For the first of `names`, as attributes of the options are called; `why` is said behind it.
+        For the first of `names`, as attributes of the options are called; `why` comes after it.
     """
     for name in names:
         if name in options.given_options:

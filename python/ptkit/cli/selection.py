@@ -22,11 +22,11 @@ from ptkit.table import Table
 from ptkit.trace import Trace
 
 _ROWS = 65536
-# What an index selects parts by, and the bytes of trace from which on that is worth a word.
+# Arguments by which an index selects parts, and bytes of trace from which on a note is worth it.
 _BY_INDEX = ("time", "ip", "symbol")
 _LONG = 32 << 20
 _REPEATED = ("stream", "tid", "pid", "space", "cr3", "cpu", "ip", "symbol", "module", "kind")
-#: What selects streams and threads; their first calls have the number 0.
+#: Arguments that select streams and threads; their first calls have the number 0.
 OWNERS = ("stream", "cpu", "tid", "pid", "space", "cr3")
 _TICKS = r"0[xX][0-9a-fA-F_]+|0[bBoO][0-7_]+|[0-9][0-9_]*"
 _NUMBER = r"0[xX][0-9a-fA-F_]+|[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
@@ -64,7 +64,7 @@ def add_selection_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_owner_options(group: argparse._ActionsContainer) -> None:
-    """Add what selects streams, processors, threads, processes and address spaces."""
+    """Add the options that select streams, processors, threads, processes and address spaces."""
     add_stream_option(group)
     group.add_argument(
         "-C",
@@ -89,7 +89,7 @@ def add_owner_options(group: argparse._ActionsContainer) -> None:
 
 
 def add_choice_options(group: argparse._ActionsContainer) -> None:
-    """Add what selects rows."""
+    """Add the options that select rows."""
     add_owner_options(group)
     group.add_argument(
         "--ip",

@@ -1,4 +1,4 @@
-"""What the verbs that rebuild call stacks have in common: names, notes, widths."""
+"""Names, notes and widths of the verbs that rebuild call stacks."""
 
 from __future__ import annotations
 
@@ -148,10 +148,10 @@ def fit(text: str, used: int, width: int | None) -> str:
     head = _BEFORE_NAME.match(text)
     begin = head.end() if head is not None else 0
     ends = text[begin:].split(_TO)
-    room = left - begin - len(_TO) * (len(ends) - 1)
-    if room < _LEAST_NAME * len(ends):
+    space = left - begin - len(_TO) * (len(ends) - 1)
+    if space < _LEAST_NAME * len(ends):
         return fitted(text, left)
-    return text[:begin] + _TO.join(fitted(end, room // len(ends)) for end in ends)
+    return text[:begin] + _TO.join(fitted(end, space // len(ends)) for end in ends)
 
 
 def indentation(level: int, used: int, width: int | None) -> str:

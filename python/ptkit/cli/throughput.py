@@ -1,4 +1,4 @@
-"""How fast tables are decoded: what ``ptkit bench`` measures."""
+"""Speed of decoding tables, for ``ptkit bench``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Figure:
     Attributes
     ----------
     table, engine, isa : str
-        What was decoded, by what.
+        Table that was decoded, and the decoder.
     threads : int
         Upper limit.
     rows : int

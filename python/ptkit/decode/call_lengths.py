@@ -21,7 +21,7 @@ __all__ = ["CallLengths"]
 
 
 class CallLengths(Table):
-    """What `CallTable` says of the lengths of its calls."""
+    """Methods of `CallTable` about the lengths of its calls."""
 
     def lengths(self, of: str = "instructions") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """How long each call is, with all that it called.
@@ -120,7 +120,7 @@ class CallLengths(Table):
         return self[rows[order]]
 
     def spans(self) -> NDArray[np.uint64]:
-        """What `Trace.between` takes for each call: its branches, and others of that time.
+        """Arguments of `Trace.between` for each call: its branches, and others of that time.
 
         Returns
         -------

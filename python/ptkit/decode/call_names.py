@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["PATTERN", "called_functions", "one_function", "wider_pattern"]
 
 _NEAR = 5
-#: What only patterns of names have.
+#: Characters that only patterns of names have.
 PATTERN = re.compile(r"[*?\[]")
 
 

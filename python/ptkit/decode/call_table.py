@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FRAME_VIEWS", "TREE_COLUMNS", "CallTable", "check_frames", "check_sums", "function_columns"]
 
-#: What `Trace.calls` shows of a Python program; the first one is the default.
+#: Frames of a Python program that `Trace.calls` shows; the first value is the default.
 FRAME_VIEWS = ("native", "python", "mixed")
 
 _SUMS = (
@@ -80,7 +80,7 @@ def check_frames(frames: str, inlines: bool) -> None:
 class CallTable(CallLengths):
     """Frames of `Trace.calls`: a `Table` with sums over its rows.
 
-    What is cut out of it, by ``calls[mask]``, ``calls.where(...)`` and so on, has sums over the rows that are
+    Parts of it, by ``calls[mask]``, ``calls.where(...)`` and so on, have sums over the rows that are
     left. One that was pickled has none: sum up first.
     """
 
@@ -146,7 +146,7 @@ class CallTable(CallLengths):
         Returns
         -------
         Table
-            The same as `Trace.functions` gives, for the rows of this table.
+            As `Trace.functions`, for the rows of this table.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class CallTable(CallLengths):
         Returns
         -------
         Table
-            The same as `Trace.call_tree` gives, for the rows of this table.
+            As `Trace.call_tree`, for the rows of this table.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class CallTable(CallLengths):
             )
         return self._sums("call_tree", rows, TREE_COLUMNS if columns is None else columns)
 
-    # What comparisons of calls are made of.
+    # Parts of comparisons of calls.
 
     def function_names(self) -> list[str]:
         """Full name of each function, by the number in column ``function``."""
@@ -257,22 +257,22 @@ class CallTable(CallLengths):
         counts, instructions, first = found
         return counts.reshape(count, -1), instructions.reshape(count, -1), first.reshape(count, -1)
 
-    def _noted(self, what: str) -> _core.CallNotes:
-        """What the core noted of the frames."""
+    def _noted(self, table: str) -> _core.CallNotes:
+        """Notes of the core about the frames."""
         if self._notes is None:
             raise ConfigError(
-                f"{what}: the calls were pickled, and the sums over them were not: pickle "
-                f"calls.{'tree' if what == 'tree' else 'functions'}() beside them"
+                f"{table}: the calls were pickled, and the sums over them were not: pickle "
+                f"calls.{'tree' if table == 'tree' else 'functions'}() beside them"
             )
         return self._notes
 
-    def _summed(self, what: str) -> dict[str, NDArray[Any]]:
+    def _summed(self, table: str) -> dict[str, NDArray[Any]]:
         """Columns that sums are made of."""
         missing = [name for name in (*self.SUMMED, self._FUNCTION) if name not in self.data.arrays]
         if missing:
             raise ColumnError(
-                f"{what}: the calls lack columns {', '.join(missing)}: read them without columns=[...], or "
-                f"ask trace.{'functions' if what == 'functions' else 'call_tree'}()"
+                f"{table}: the calls lack columns {', '.join(missing)}: read them without columns=[...], or "
+                f"ask trace.{'functions' if table == 'functions' else 'call_tree'}()"
             )
         assert self.data.runs is not None
         more = (self._LEVEL,) if self._LEVEL in self.data.arrays else ()

@@ -17,7 +17,7 @@ from ptkit.table import Columns, Table
 
 __all__ = ["callers_of"]
 
-# What tells functions apart, and what each row of a function has the same of.
+# Columns that tell functions apart, and columns that are equal in all rows of a function.
 _FUNCTION = ("entry_ip", "import_ip", "space", "code_tsc", "file", "inline_level")
 _OF_ALL = ("count", "begin_unseen", "crossing", "self_instructions")  # sums over all contexts of a row
 _OF_OUTER = ("instructions", "branches", "least", "most")  # over those that lie in no other one of the row
@@ -152,7 +152,7 @@ def _rows(
     above : numpy.ndarray of int64
         The caller of each context.
     own : dict
-        What each chain adds to the sums of its rows.
+        Amounts that each chain adds to the sums of its rows.
     shared, lengths, others : list of int
         Of each chain: how much of it the one before has, its length, and the context where they part.
     inner : list of int

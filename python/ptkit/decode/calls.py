@@ -68,9 +68,9 @@ def call_query(
     Parameters
     ----------
     plan : Plan
-        What is asked for.
+        The query.
     window : Window, optional
-        What frames are cut at.
+        Window at which frames are cut.
     in_parts : bool, optional
         Whether errors and gaps come in parts, with the frames.
     noted : bool, optional
@@ -238,19 +238,19 @@ def _sides(plan: Plan, found: Sequence[Any], window: Window | None, **how: Any) 
     return found[0], found[1]
 
 
-def _sums(plan: Plan, what: str, *, window: Window | None, **how: Any) -> Sums:
+def _sums(plan: Plan, table: str, *, window: Window | None, **how: Any) -> Sums:
     """Sums over the frames that have the rows `what`: those that are kept, or those of a new pass."""
     _check(plan)
     plan = replace(plan, time=True)  # rows do not depend on the columns that are asked for
     key = _key(plan, window=window, **how)
-    found = None if plan.kept is None else plan.kept.find(key, what)
+    found = None if plan.kept is None else plan.kept.find(key, table)
     is_of_index = plan.is_whole and window is None and _NATIVE | how == _NATIVE
     if found is None and plan.indexed is not None and is_of_index:
-        found = plan.indexed.sums(what)
+        found = plan.indexed.sums(table)
     if found is None:
         query = call_query(plan, window=window, **how)
         try:
-            (rows, _), *sides = query.sums(tree=what == "tree", kept=plan.kept is not None)
+            (rows, _), *sides = query.sums(tree=table == "tree", kept=plan.kept is not None)
         except MemoryError:
             raise frames_too_large(plan, query) from None
         found = Sums(rows, _sides(plan, sides, window, **how))

@@ -92,7 +92,7 @@ class _Damaged(Exception):
     """The bytes are no tables of this version, or not of this trace."""
 
 
-#: What is raised by values of other types than they should be, too.
+#: Exceptions for wrong values, and for values of wrong types.
 _WRONG = (
     _Damaged,
     ValueError,
@@ -129,10 +129,10 @@ class IndexSums:
         """Whether the index was given sums of this trace and this version, maybe none."""
         return bool(self._heads())
 
-    def sums(self, what: str) -> Sums | None:
+    def sums(self, table: str) -> Sums | None:
         """Sums over frames that have the rows `what`. None: there are none, or they are of another trace."""
-        rows, sides = self._part(what), self.sides
-        return None if rows is None or sides is None else Sums({what: rows}, sides)
+        rows, sides = self._part(table), self.sides
+        return None if rows is None or sides is None else Sums({table: rows}, sides)
 
     def edges(self) -> tuple[Part, Part, Part] | None:
         """Edges, and the errors and gaps that came with them."""
@@ -155,7 +155,7 @@ class IndexSums:
             return []
 
     def _heads(self) -> dict[str, Any]:
-        """What the tables have; empty: they cannot be used."""
+        """Contents of the tables; empty: they cannot be used."""
         if self._head is None:
             try:
                 self._head = self._read()
@@ -247,7 +247,7 @@ class IndexSums:
 
 
 def parts_of(sums: Sums, edges: tuple[Part, Part, Part]) -> dict[str, Part]:
-    """What is stored of sums and edges: all but what is too large."""
+    """Sums and edges that are stored: all but too large ones."""
     parts: dict[str, Part] = {**sums.rows}
     parts |= zip(("errors", "gaps"), sums.sides, strict=True)
     parts |= zip(("edges", "edge errors", "edge gaps"), edges, strict=True)

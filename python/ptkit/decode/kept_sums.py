@@ -22,7 +22,7 @@ def bytes_of(part: Any) -> int:
 
 @dataclass(frozen=True)
 class Sums:
-    """What one pass over the frames of some streams gives: tables as the core makes them.
+    """Results of one pass over the frames of some streams: tables as the core makes them.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Sums:
         return sum(map(bytes_of, (*self.rows.values(), *self.sides)))
 
     def without_large(self, most_bytes: int) -> Sums:
-        """The same without the largest sums, so that the others have so many bytes at most."""
+        """Leave out the largest sums, so that the others have so many bytes at most."""
         left = most_bytes - sum(map(bytes_of, self.sides))
         rows: dict[str, Any] = {}
         for name, one in sorted(self.rows.items(), key=lambda item: bytes_of(item[1])):
@@ -60,11 +60,11 @@ class KeptSums:
         self._lock = Lock()
         self._sums: dict[Hashable, Sums] = {}  # the last used one is the last
 
-    def find(self, key: Hashable, what: str) -> Sums | None:
+    def find(self, key: Hashable, table: str) -> Sums | None:
         """Sums of these frames that have the rows `what`."""
         with self._lock:
             found = self._sums.get(key)
-            if found is None or what not in found.rows:
+            if found is None or table not in found.rows:
                 return None
             self._sums[key] = self._sums.pop(key)
             return found

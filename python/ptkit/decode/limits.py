@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "columns_of", "offset_limits", "rows_between"]
 
-#: What limits rows, and [low, high) of it: ``"offset"``, ``"instruction"``, ``"order"``.
+#: Column that limits rows, and [low, high) of it: ``"offset"``, ``"instruction"``, ``"order"``.
 Limits = Mapping[str, tuple[int, int]]
 
 # Where rows have a beginning and an end: the columns of both, or of the beginning and the length.

@@ -126,7 +126,7 @@ def _owners(plan: Plan, code: _Instructions, symbols: NDArray[np.int32]) -> _Own
     levels = _core.inline_levels(plan.session, code.ip, code.space)
     inlined, _ = _core.name_inlined(plan.session, code.ip, code.space, None, None, levels)
     levels[inlined < 0] = 0
-    others = int(symbols.max(initial=-1)) + 2  # behind functions, and code that no function has
+    others = int(symbols.max(initial=-1)) + 2  # after functions, and code that no function has
     return _Owners(np.where(inlined >= 0, inlined + others, symbols + 1).astype(np.int64), levels)
 
 

@@ -27,7 +27,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class OpenTrace:
-    """What analyses and exporters need of a trace: `ptkit.Trace.opened`.
+    """The part of a trace that analyses and exporters need: `ptkit.Trace.opened`.
 
     Attributes
     ----------

@@ -98,7 +98,7 @@ class Plan:
         return replace(self, stored=stored, limits=limits, side_limits=side_limits or {})
 
     def counting(self) -> Plan:
-        """The same query, for the number of rows only."""
+        """Limit the query to the number of rows."""
         return replace(self, stored=(), shown=(), time="time" in self.selection, raises=False, sides=False)
 
     def reader(

@@ -1,4 +1,4 @@
-"""What a user selects of a table: columns, rows and their order."""
+"""A user's selection of a table: columns, rows and their order."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def read(plan: Plan, after: int = 0) -> Table:
     Parameters
     ----------
     plan : Plan
-        What to read.
+        The query.
     after : int
         Bytes for each row that the caller is going to take besides.
 
@@ -224,8 +224,8 @@ def _part_budget(plan: Plan) -> _core.RowBudget:
 
 
 def _part_too_large(plan: Plan, rows: int) -> OutOfMemoryError:
-    what = f"{plan.table}: parts of {rows:,} rows"
-    return memory.too_large(what, rows * plan.row_bytes, "ask for smaller parts: rows=...")
+    parts = f"{plan.table}: parts of {rows:,} rows"
+    return memory.too_large(parts, rows * plan.row_bytes, "ask for smaller parts: rows=...")
 
 
 def _parts(plan: Plan, rows: int) -> Iterator[Table]:

@@ -1,4 +1,4 @@
-"""What rows can be selected by: streams, processors, threads and processes of a trace."""
+"""Things that rows can be selected by: streams, processors, threads and processes of a trace."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def stream_indices(wanted: Any, count: int) -> list[int]:
 
 
 def _space_text(pid: int | None, cr3: int | None) -> str:
-    """What is known of an address space."""
+    """Known facts of an address space."""
     known = [f"pid {pid}"] if pid is not None else []
     return ", ".join([*known, f"CR3 {cr3:#x}"] if cr3 is not None else known)
 

@@ -16,7 +16,7 @@ from ptkit.support.arguments import LAST_ADDRESS, flag, integer, member, several
 if TYPE_CHECKING:
     from ptkit.decode.query import Query
 
-# What selects nothing: an empty list would select everything.
+# Values that select nothing: an empty list would select everything.
 _NOWHERE = (1, 0, None)
 _NO_SPACE = 2**32 - 1
 

@@ -71,7 +71,7 @@ class Blocks:
     outside : int
         Blocks that lie in no module, and so are left out.
     errors, gaps : int
-        What came up while decoding: blocks may be missing.
+        Numbers of errors and gaps while decoding: blocks may be missing.
     files : int
         How many modules are files.
     """

@@ -23,7 +23,7 @@ GROUP = "ptkit.exporters"
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """Report on a written file.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Exported:
     bytes : int
         Size of the file that has the trace.
     files : tuple of str
-        What else was written, beside it.
+        Further files that were written, beside it.
     notes : tuple of str
         Sentences: what the format cannot hold, and what was made up because it needs it.
     """
@@ -53,14 +53,14 @@ class Exporter:
     Attributes
     ----------
     name : str
-        What ``Trace.export(format=...)`` takes.
+        Name for ``Trace.export(format=...)``.
     description : str
         One line.
     write : callable
         ``write(trace, path, **options)`` writes a `ptkit.Trace`; returns a dict with any of ``bytes``,
         ``files`` and ``notes``. ``trace.opened`` (`ptkit.decode.OpenTrace`) has the core's objects.
     selects : str
-        What its options select: ``"blocks"`` (those of `ptkit.decode.Query`), ``"stream"`` (the one that
+        Its options select ``"blocks"`` (those of `ptkit.decode.Query`), ``"stream"`` (the one that
         ``stream`` is the index of), or nothing. `ptkit export` takes its options of a selection by this.
     switches : tuple of str
         Options of `write` that are True or False: those of ``file_offsets`` and ``hits`` that it has.

@@ -1,4 +1,4 @@
-"""What a trace is, without decoding it."""
+"""Facts about a trace, without decoding it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a trace and its parts, without decoding it."""
+"""Records of facts about a trace and its parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class StreamInfo:
     Attributes
     ----------
     name : str
-        What the recorder calls it; may be empty.
+        Name that the recorder gives it; may be empty.
     kind : str
         ``"packets"`` (Processor Trace) or ``"branch records"`` (BTS, branch stacks; docs/branch-records.md).
     size : int

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["EMULATED_TIMES", "EMULATOR", "lines_of"]
 
 EMULATOR = "emulator"
-#: What the times of a recording by the emulator are good for (docs/emulator.md).
+#: Note on the times of a recording by the emulator (docs/emulator.md).
 EMULATED_TIMES = "emulated: compare instructions, not durations"
 # Lines of one name that are printed unless all are asked for, and threads of a process.
 _MOST_LINES = {"process": 20, "module": 20, "stream": 10}
@@ -140,7 +140,7 @@ def _streams(info: TraceFacts, verbose: bool) -> Iterator[_Line]:
 
 
 def _registers(info: TraceFacts) -> Iterator[_Line]:
-    """What a decoder needs."""
+    """Facts that a decoder needs."""
     yield "clock", _clock(info)
     if info.rtit_ctl is not None:
         yield "settings", _settings(info.rtit_ctl)

@@ -1,4 +1,4 @@
-"""What a trace is, without decoding it."""
+"""Facts about a whole trace, without decoding it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptkit.info.facts import MissingFile, ModuleInfo, StreamInfo, TraceFacts
 from ptkit.info.lines import lines_of
 from ptkit.support.text import last_part, module_name, one_line, shortened_message
 
-# What IP payloads of 16 and 32-bit code are: with the base of the code segment, and without.
+# Kind of IP payloads of 16 and 32-bit code: with the base of the code segment, and without.
 LINEAR, EFFECTIVE = "linear", "effective"
 _NAMED_FILES = 3
 # Formats with readers that look for files in the folders that --binaries names.
@@ -111,10 +111,10 @@ class TraceInfo(TraceFacts):
     rtit_ctl : int or None
         IA32_RTIT_CTL as recorded.
     ip_payloads : str or None
-        What IP payloads of 16 and 32-bit code are, as CPUID leaf 14H, ECX[31] ("LIP") says: ``"linear"``
+        Kind of IP payloads of 16 and 32-bit code, as CPUID leaf 14H, ECX[31] ("LIP") says: ``"linear"``
         addresses, or ``"effective"`` ones, which lack the base of the code segment. None: not known.
     cs_base : int
-        What is added to them (`ptkit.open`).
+        Base that is added to them (`ptkit.open`).
     ranges : tuple of (str, int, int)
         (``"filter"`` or ``"stop"`` (TraceStop), first address, last address) of address ranges.
     streams : tuple of StreamInfo
@@ -130,18 +130,18 @@ class TraceInfo(TraceFacts):
     missing_files : tuple of MissingFile
         Files that the recording names and that were not found, by path.
     warnings : tuple of TraceWarning
-        What is odd with the input, and what is missing from it: one sentence for each fact.
+        Damage of the input, and things missing from it: one sentence for each fact.
     modules : tuple of ModuleInfo
         Files that code was mapped from, each where it was loaded, by address space and base.
     recording : dict
-        What a bundle's recorder says: ``backend``, ``command`` (list of str), ``machine``, ``begin_ns`` and
+        Facts from a bundle's recorder: ``backend``, ``command`` (list of str), ``machine``, ``begin_ns`` and
         ``end_ns`` (ns since 1970), ``exit_status`` (of the program; 128 + signal if it was killed),
         ``instructions``, ``redacted`` (bool: paths and names were left out), ... Each only if it is known.
 
     first_tsc, last_tsc : int or None
         First and last time of all streams, in TSC ticks; None if there is none.
     first_ns, last_ns : int or None
-        The same in ns of the recorder's clock, as column ``time_ns``; None if the clock is not known.
+        First and last time by the recorder's clock, as column ``time_ns``; None if it is not known.
 
     Notes
     -----
@@ -219,7 +219,7 @@ def _recording(metadata: str) -> dict[str, Any]:
 def _warnings(
     bundle: _core.Bundle, missing: Sequence[MissingFile], streams: Sequence[StreamInfo], cpu: str | None
 ) -> Iterator[TraceWarning]:
-    """One for each fact that is odd, or missing."""
+    """A warning for each damaged or missing thing."""
     yield from bundle.warnings
     if missing:
         yield _missing(missing, bundle.format)

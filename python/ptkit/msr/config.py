@@ -119,7 +119,7 @@ def config_of(ctl: int) -> RtitConfig:
 
 
 def from_perf(text: str) -> RtitConfig:
-    """What Linux' driver makes of an event of perf.
+    """Configuration that Linux' driver makes of an event of perf.
 
     Parameters
     ----------

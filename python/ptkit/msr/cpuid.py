@@ -108,7 +108,7 @@ _ROWS = (
 
 
 def explain_cpuid(found: Capabilities) -> list[CpuidField]:
-    """What the CPUID leaves about tracing say, field by field.
+    """Explain the CPUID leaves about tracing, field by field.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ class Register:
     name : str
         The manual's.
     words : str
-        What it is for.
+        Purpose.
     """
 
     number: int
@@ -39,7 +39,7 @@ class FieldValue:
     value : int
         Of the field; addresses with the bits below the field being 0.
     words : str
-        What the value means.
+        Meaning of the value.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Violation:
     field : str
         The field concerned.
     rule : str
-        What holds.
+        The rule that is broken.
     section : str
         Of the manual's chapter.
     effect : str
@@ -147,13 +147,13 @@ class CpuidField:
     register : str
         ``"EAX"``, ``"EBX"``, ``"ECX"`` or ``"EDX"``.
     name : str
-        What it is about.
+        Name in the manual.
     first, width : int
         Lowest bit, and number of bits.
     value : int
         Of the field.
     words : str
-        What the value means.
+        Meaning of the value.
     """
 
     leaf: int
@@ -174,7 +174,7 @@ class CpuidField:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What CPUID says of a trace unit.
+    """Capabilities of a trace unit, from CPUID.
 
     Attributes
     ----------

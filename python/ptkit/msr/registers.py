@@ -82,7 +82,7 @@ def _hint(near: list[str]) -> str:
 
 
 def explain(name: int | str, value: int | str) -> list[FieldValue]:
-    """What a register's value means.
+    """Explain the value of a register.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def names_by_number() -> dict[int, str]:
 
 
 def capabilities(text: str | None = None) -> Capabilities:
-    """What CPUID says of a trace unit.
+    """Read the capabilities of a trace unit from CPUID.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def check(config: RtitConfig, found: Capabilities | None = None) -> list[Violati
 
 
 def with_single_range(config: RtitConfig, base: int, size: int) -> RtitConfig:
-    """The same with output to one range of memory.
+    """Accesses that configure output to one range of memory.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def with_topa(
     ring: bool = True,
     found: Capabilities | None = None,
 ) -> tuple[RtitConfig, list[Step]]:
-    """The same with output by tables of physical addresses.
+    """Accesses that configure output by tables of physical addresses (ToPA).
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def plan(config: RtitConfig, sequence: str = "start", *, to: RtitConfig | None =
     Parameters
     ----------
     config : RtitConfig
-        What is to be traced, or is.
+        Configuration of tracing, wanted or current.
     sequence : str
         One of `SEQUENCES`.
     to : RtitConfig, optional
@@ -185,7 +185,7 @@ def bts_plan(
     Raises
     ------
     ConfigError
-        If the buffer has no room, or an address is not aligned, or has not 32 bits with `bits32`.
+        If the buffer is too small, or an address is not aligned, or has not 32 bits with `bits32`.
 
     Notes
     -----

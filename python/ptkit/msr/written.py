@@ -1,4 +1,4 @@
-"""What is wrong with values that a driver has written to the registers of Processor Trace."""
+"""Errors in values that a driver has written to the registers of Processor Trace."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _FIRST_ADDR, _LAST_ADDR = 0x580, 0x587
 _OUTPUT = (0x560, 0x561)
 _LOWEST_MASK = 0x7F
 _ERROR, _STOPPED = 1 << 4, 1 << 5
-# What sets STATUS.Error and no register shows. Intel SDM vol. 3, "Intel Processor Trace": "ToPA Errors",
+# Causes of STATUS.Error that no register shows. Intel SDM vol. 3, "Intel Processor Trace": "ToPA Errors",
 # "Operational Errors", "Restricted Memory Access".
 _TABLE_CAUSES = (
     "an entry of the ToPA table: a reserved bit (1, 3, 5, 11:10, from MAXPHYADDR on) is set, its address is "
     "no multiple of its size, STOP or INT is set with END, or the second of a table of one entry is no END",
-    "IA32_RTIT_OUTPUT_MASK_PTRS.MaskOrTableOffset points behind the table, or OutputOffset behind the region",
+    "IA32_RTIT_OUTPUT_MASK_PTRS.MaskOrTableOffset points after the table, or OutputOffset after the region",
 )
 _CAUSES = (
     "output or table in memory that tracing must not write: memory-mapped registers of the local APIC, SMRAM "
@@ -43,14 +43,14 @@ _CAUSES = (
 
 @dataclass(frozen=True)
 class RegisterCheck:
-    """What the manual's rules say of values of the registers.
+    """Result of the manual's rules for values of the registers.
 
     Attributes
     ----------
     registers : dict of str to int
         The values that were given, by name of the register.
     config : RtitConfig
-        The same field by field, without reserved bits; those that were not given as after a reset.
+        Values field by field, without reserved bits; those that were not given as after a reset.
     violations : list of Violation
         Rules that are broken once TraceEn is set; empty: nothing is wrong.
     notes : list of str
@@ -74,7 +74,7 @@ class RegisterCheck:
 def check_registers(
     values: Mapping[int | str, int | str], found: Capabilities | None = None
 ) -> RegisterCheck:
-    """What is wrong with values of the registers, as a driver has written them or read them back.
+    """Find errors in values of the registers, as a driver has written them or read them back.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _config(core: Mapping[str, int], addresses: list[int]) -> RtitConfig:
 
 
 def _notes(config: RtitConfig, given: Mapping[int, int], names: Mapping[int, str]) -> list[str]:
-    """What is allowed and perhaps not meant, and what was not given."""
+    """Values that are allowed and perhaps not meant, and registers that were not given."""
     notes = []
     if not config.trace_en:
         notes.append(
@@ -172,7 +172,7 @@ def _notes(config: RtitConfig, given: Mapping[int, int], names: Mapping[int, str
 
 
 def _causes(config: RtitConfig, status: int, violations: list[Violation]) -> list[str]:
-    """What may have set STATUS.Error or STATUS.Stopped."""
+    """Possible causes of STATUS.Error or STATUS.Stopped."""
     causes = []
     if status & _ERROR:
         causes += [

@@ -62,7 +62,7 @@ def alternatives(wish: Settings, most: Sequence[str]) -> list[Settings]:
     Parameters
     ----------
     wish : Settings
-        What the user asks for.
+        Settings that the user wants.
     most : sequence of str
         Timing packets that the probe had.
     """
@@ -109,10 +109,12 @@ def _buffer(estimate: Estimate) -> tuple[list[str], list[tuple[str, str]]]:
     size, usual = estimate.buffer_bytes, size_text(DEFAULT_BUFFER)
     if size is None or size <= DEFAULT_BUFFER:
         return [], []
-    what = f"--buffer {size_text(size)}"
+    option = f"--buffer {size_text(size)}"
     if estimate.lost_share > 0:
-        return what.split(), [(what, f"{usual} (default) would lose {100 * estimate.lost_share:.2g} %")]
-    return what.split(), [(what, f"{usual} (default) suffices only while the recorder keeps its full speed")]
+        return option.split(), [(option, f"{usual} (default) would lose {100 * estimate.lost_share:.2g} %")]
+    return option.split(), [
+        (option, f"{usual} (default) suffices only while the recorder keeps its full speed")
+    ]
 
 
 def _lossless(choices: Sequence[Choice]) -> tuple[Choice, list[tuple[str, str]]] | None:
@@ -151,7 +153,7 @@ def advise(found: PacketBytes, choices: Sequence[Choice], usual: Settings) -> Ad
     found : PacketBytes
         Packets of the probe.
     choices : sequence of Choice
-        What is wished first, then with fewer packets.
+        Wanted settings first, then settings with fewer packets.
     usual : Settings
         The defaults of ``ptkit record``.
     """

@@ -18,7 +18,7 @@ _SECONDS = 0.25
 
 @dataclass(frozen=True)
 class Drain:
-    """What the recorder can take.
+    """Bytes that the recorder can take.
 
     Attributes
     ----------

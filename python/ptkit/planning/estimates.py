@@ -23,7 +23,7 @@ _SAFE = 0.5  # share of the measured speed that buffers are planned for
 
 @dataclass(frozen=True)
 class Consumer:
-    """What takes the trace.
+    """The buffer and disk that take the trace.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Consumer:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a recording with some settings would be like.
+    """Estimate of a recording with some settings.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def estimate(
     usual : Settings
         The defaults of ``ptkit record``.
     consumer : Consumer
-        What takes the trace.
+        The buffer and disk that take the trace.
     """
     windows = np.stack([(found.windows * factors(found, probe, one)).sum(axis=(2, 3)) for one in wanted])
     sizes = _sizes(consumer.memory)

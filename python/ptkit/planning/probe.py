@@ -183,5 +183,7 @@ def record_probe(
 def _nothing(complete: bool, seconds: float, launched: bool) -> str:
     if complete and launched:
         return "the probe is empty: the program ended before it executed anything that is traced"
-    what = "the program" if launched else "what is traced"
-    return f"the probe is empty: {what} did not run within {seconds:.1f} s; give it work, or more --seconds"
+    subject = "the program" if launched else "what is traced"
+    return (
+        f"the probe is empty: {subject} did not run within {seconds:.1f} s; give it work, or more --seconds"
+    )

@@ -50,14 +50,14 @@ class StreamRate:
 
 @dataclass(frozen=True)
 class RecordingPlan:
-    """What a probe says, and recommended options.
+    """Results of a probe, and recommended options.
 
     Attributes
     ----------
     backend : str
         Name of the back end that recorded the probe.
     reason : str
-        What better back ends lacked.
+        Requirements that better back ends lacked.
     measures_silicon : bool
         Whether a processor traced: otherwise rates are those of an emulator or of single steps.
     seconds : float
@@ -206,10 +206,10 @@ def plan_recording(
 
 
 def _limits(probe: Probe, wish: Settings, advice: Advice) -> Iterator[tuple[str, str]]:
-    """What this machine refuses of what is wished or recommended."""
+    """Wished or recommended packets that this machine refuses."""
     for name in wish.timing:
         if name not in probe.timing:
-            yield f"(no {name})", f"{name.upper()} packets cannot be recorded here"
+            yield f"(no {name})", f"{name.upper()} packets cannot be recorded on this system"
     if probe.refused and "--buffer" in advice.options:
         yield "(memory)", f"larger buffers were refused for the probe: {probe.refused}"
 

@@ -18,7 +18,7 @@ _FIRST_CYC_BITS, _MORE_CYC_BITS = 5, 7  # payload bits of a CYC packet's first b
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides how many bytes a trace unit writes.
+    """Settings that decide how many bytes a trace unit writes.
 
     Attributes
     ----------

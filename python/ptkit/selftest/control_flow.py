@@ -158,7 +158,7 @@ def compare_filter(bench: Bench) -> str:
     outside = np.flatnonzero((rows.ip < begin) | (rows.ip >= end))
     if len(outside):
         ip = int(rows.ip[outside[0]])
-        distance = f"{begin - ip} bytes before" if ip < begin else f"{ip - end} bytes behind"
+        distance = f"{begin - ip} bytes before" if ip < begin else f"{ip - end} bytes after"
         raise CheckFailed(
             f"{counted(len(outside), 'instruction')} outside of the range, the first {distance} it"
         )

@@ -14,7 +14,7 @@ class CheckFailed(Exception):
 
 
 class NotHere(Exception):
-    """The check cannot be made here; the message says why."""
+    """The check cannot be made on this system; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Outcome:
     result : str
         `PASSED`, `FAILED` or `NOT_HERE`.
     detail : str
-        What was compared, what differs, or why it was not done.
+        Amount compared, first difference, or reason why it was not done.
     suggests : str
         Where to look after a failure; empty otherwise.
     follows : tuple of str

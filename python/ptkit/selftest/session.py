@@ -21,7 +21,7 @@ __all__ = ["Plan", "Session", "causes"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is checked.
+    """Checks to make.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Session:
         By back end and check: the first failure, or else the last outcome.
     rounds : int
     truths : dict
-        What the last program of each name executes by single steps.
+        Instructions that the last program of each name executes by single steps.
     """
 
     plan: Plan

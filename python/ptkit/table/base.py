@@ -1,4 +1,4 @@
-"""What a table reads of its columns: those in memory, and those that are made of them on access."""
+"""Columns of a table: those in memory, and those that are made of them on access."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class BaseTable:
     Parameters
     ----------
     data : Columns
-        What was read.
+        Columns that were read.
     columns : sequence of str, optional
         Names of the columns that are shown; by default all that are stored.
     errors, gaps : table, optional
-        What came up while it was read.
+        Errors and gaps that came up while it was read.
     """
 
     def __init__(
@@ -206,9 +206,9 @@ class BaseTable:
     ) -> Self:
         return self._part(self.data.take(index), self._columns, errors, gaps)
 
-    def _require_memory(self, what: str, size: int) -> None:
+    def _require_memory(self, subject: str, size: int) -> None:
         """Raise OutOfMemoryError if so many bytes are not free."""
-        memory.require_memory(f"{self.name}: {what}", size, f"read parts: iter_{self.name}()")
+        memory.require_memory(f"{self.name}: {subject}", size, f"read parts: iter_{self.name}()")
 
     def _values(self, column: Column) -> NDArray[Any]:
         name = column.name

@@ -32,7 +32,7 @@ class Columns:
     runs : Runs or None
         Stream, processor, thread and address space of rows; None: the table has none.
     context : TableContext, optional
-        What derived columns need of the trace.
+        The part of the trace that derived columns need.
     """
 
     __slots__ = ("arrays", "context", "rows", "runs", "schema")

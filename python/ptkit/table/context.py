@@ -1,4 +1,4 @@
-"""What the columns of a table need of its trace."""
+"""The part of a trace that columns of its tables need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MANY_TICKS = 1_000_000_000
 
 @dataclass(frozen=True)
 class TableContext:
-    """What the derived columns and messages of a table need of its trace.
+    """The part of a trace that derived columns and messages of its tables need.
 
     Attributes
     ----------

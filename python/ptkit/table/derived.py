@@ -1,6 +1,6 @@
 """Derived columns: made on access of the columns that a table has, never among its default columns.
 
-Each is one entry of `derived_of`. A reader that is asked for one of them reads what it needs
+Each is one entry of `derived_of`. A reader that is asked for one of them reads subject it needs
 (`ptkit.decode.plan`), and a table offers those that it has the needs of.
 """
 
@@ -40,7 +40,7 @@ __all__ = [
 
 Values: TypeAlias = NDArray[Any] | Labels
 
-KNOWN = " known"  # behind the name of a column that is kept as an array: its mask
+KNOWN = " known"  # after the name of a column that is kept as an array: its mask
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _names_functions(column: Column) -> bool:
 
 
 def _with_short_names(found: list[Derived]) -> list[Derived]:
-    """Give columns of functions short names, and put columns of the full names behind them."""
+    """Give columns of functions short names, and put columns of the full names after them."""
     columns = []
     for one in found:
         if _names_functions(one.column):
@@ -212,8 +212,8 @@ def _length_in_ns(schema: TableSchema, name: str) -> Derived:
 
 # Names of functions and files.
 
-# What is named, and what offsets count from.
-_WHAT = {
+# Kinds of names, and the origins of their offsets.
+_SUBJECTS = {
     "symbol": ("function that `{}` lies in, demangled", "from the begin of the function"),
     "module": (
         "file that `{}` was mapped from, without its folders; `[anon 0x10000000]`: memory without a file",
@@ -238,17 +238,17 @@ def _names(schema: TableSchema) -> list[Derived]:
     for address in schema.names("stored"):
         if not address.endswith("ip"):
             continue
-        for what, (doc, origin) in _WHAT.items():
-            name, meaning = address.removesuffix("ip") + what, doc.format(address)
+        for subject, (doc, origin) in _SUBJECTS.items():
+            name, meaning = address.removesuffix("ip") + subject, doc.format(address)
             columns = [_column(f"{name}_offset", np.uint64, "bytes", f"of `{address}` {origin}")]
-            if what != "file":  # its name is that of the module
+            if subject != "file":  # its name is that of the module
                 columns.insert(0, _column(name, object, "", meaning))
             for column in columns:
                 # Targets without a symbol have the name of the import that the branch goes through.
                 is_target = column.name == "to_symbol" and "kind" in schema.columns
                 source = "from_ip" if is_target else None
-                one = _named(column, address, what, (address, "space", *times), source)
-                if (address, what) == ("entry_ip", "symbol"):
+                one = _named(column, address, subject, (address, "space", *times), source)
+                if (address, subject) == ("entry_ip", "symbol"):
                     more = {"inline_level", "import_ip", "flags"} & set(schema.columns)
                     is_named_by_more = "inline_level" in more or "import_ip" in more
                     one = replace(one, uses=tuple(sorted(more)) if is_named_by_more else ())
@@ -263,7 +263,7 @@ def indirect_branches(kinds: NDArray[np.uint8], known: NDArray[np.bool_] | None)
 
 
 def _named(
-    column: Column, address: str, what: str, needs: tuple[str, ...], source: str | None = None
+    column: Column, address: str, subject: str, needs: tuple[str, ...], source: str | None = None
 ) -> Derived:
     """Return a name or an offset of an address; `source`: the column that names those that have none."""
     wants_offset = column.dtype != np.dtype(object)
@@ -273,13 +273,13 @@ def _named(
         assert name_rows is not None
         spaces, times = table.spaces(), table.times()
         labels, offsets = name_rows(
-            what, table.arrays[address], spaces, table.known(address), times, wants_offset
+            subject, table.arrays[address], spaces, table.known(address), times, wants_offset
         )
         if source is not None and source in table.arrays and "kind" in table.arrays:
             indirect = indirect_branches(table.arrays["kind"], table.known(source)) & ~labels.known()
             rest = name_rows("import", table.arrays[source], spaces, indirect, times, False)
             labels = labels.filled(rest[0])
-        if (address, what) == ("entry_ip", "symbol"):
+        if (address, subject) == ("entry_ip", "symbol"):
             labels, offsets = _with_inlined(table, _with_imports(table, labels), offsets)
             labels = _with_threads(table, labels)
         return labels, offsets
@@ -301,7 +301,7 @@ def _named(
     )
 
 
-def _with_imports(table: Columns, labels: Labels, what: str = "import") -> Labels:
+def _with_imports(table: Columns, labels: Labels, subject: str = "import") -> Labels:
     """Name imported functions of which the code is not traced, or their modules, by their import slots."""
     if "import_ip" not in table.arrays or "flags" not in table.arrays:
         return labels
@@ -311,7 +311,7 @@ def _with_imports(table: Columns, labels: Labels, what: str = "import") -> Label
     if not imports.any():
         return labels
     where = table.arrays["import_ip"], table.spaces(), imports, table.times()
-    return labels.filled(name_rows(what, *where, False)[0])
+    return labels.filled(name_rows(subject, *where, False)[0])
 
 
 def _with_inlined(

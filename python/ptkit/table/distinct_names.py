@@ -27,7 +27,7 @@ class _Parts(NamedTuple):
 
 
 def distinct_names(names: Iterable[str | None]) -> dict[str, str]:
-    """What is printed for full names: ``Map<int*>::insert`` and ``Map<char*>::insert``, but else short ones.
+    """Printed names by full names: ``Map<int*>::insert`` and ``Map<char*>::insert``, but else short ones.
 
     A ``*`` stands for what is left out, so that what is printed is a pattern of the function. Functions that
     no short pattern tells apart have their full names.
@@ -86,7 +86,7 @@ def _parts(name: str) -> _Parts | None:
     texts: list[str] = []
     arguments: list[str] = []
     begin = at = 0
-    first = 0  # argument that is behind the return type
+    first = 0  # argument that is after the return type
     while at < len(name):
         if name[at] in _CLOSING:
             end = _end(name, at)

@@ -1,4 +1,4 @@
-"""What becomes of a table elsewhere: in pandas, Polars and Arrow, in a terminal, in a notebook."""
+"""Other forms of a table: pandas, Polars and Arrow, text of a terminal, HTML of a notebook."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["TableForms"]
 
 
 class TableForms(BaseTable):
-    """What `Table` is converted to, and how it is shown."""
+    """Conversions of `Table`, and how it is shown."""
 
     def messages(self) -> list[str]:
         """A line of text per row of an errors, gaps, events or packets table.

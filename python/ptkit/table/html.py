@@ -20,11 +20,11 @@ class Cell:
     Attributes
     ----------
     text : str
-        What is shown; long texts are cut.
+        Text that is shown; long ones are cut.
     title : str
-        What is shown in addition where the pointer is.
+        Text that is shown in addition where the pointer is.
     unit : str
-        What stands below the head of a column.
+        Texts below the head of a column.
     is_text : bool
         Texts are on the left, numbers on the right.
     """

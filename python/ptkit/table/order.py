@@ -33,7 +33,7 @@ def order_of(table: BaseTable, columns: Sequence[str], descending: bool | Sequen
 
 
 def _keys(table: BaseTable, name: str, descending: bool) -> list[NDArray[Any]]:
-    """What rows are ordered by: first whether the value is unknown, if any is, then the value."""
+    """Keys that order rows: first whether the value is unknown, if any is, then the value."""
     column, known = table.column(name), table.known(name)
     values: Any = table._derived_values(name) if column.role == "derived" else np.asarray(table[name])
     if isinstance(values, Labels):

@@ -76,8 +76,8 @@ def plot_functions(table: BaseTable, ax: Axes | None, count: int) -> Axes:
     axes.invert_yaxis()
     axes.margins(x=0.25)
     axes.set(xlabel="% of the instructions of all rows")
-    what = "files" if names == "module" else "functions"
-    axes.set_title(f"Hottest {what}, without what they call", loc="left", weight="bold", fontsize=10)
+    noun = "files" if names == "module" else "functions"
+    axes.set_title(f"Hottest {noun}, without what they call", loc="left", weight="bold", fontsize=10)
     found: Axes = axes
     return found
 

@@ -30,7 +30,7 @@ _BETWEEN = "  "
 
 
 def _parts(table: BaseTable) -> tuple[list[tuple[int, BaseTable]], int | None]:
-    """What is shown of a table, with the numbers of first rows, and after how many rows some are left out."""
+    """Shown parts of a table, with the numbers of first rows, and after how many rows some are left out."""
     if len(table) <= 2 * _ENDS:
         return [(0, table[:])], None
     last = len(table) - _ENDS
@@ -49,7 +49,7 @@ def _is_length(column: Column) -> bool:
 
 
 def _apart(parts: list[tuple[int, BaseTable]]) -> dict[str, str]:
-    """What is shown for full names of functions, in columns or beside addresses."""
+    """Shown names by full names of functions, in columns or beside addresses."""
     rows = [part for _, part in parts]
     return distinct_names(text for part in rows for name in part.columns for text in _full_names(part, name))
 
@@ -111,20 +111,20 @@ def as_text(table: BaseTable, width: int | None = None) -> str:
     """Like pandas: aligned columns, head and tail, and as many columns as fit the terminal."""
     width = shutil.get_terminal_size().columns if width is None else width
     parts, cut = _parts(table)
-    room = width
+    free = width
     columns = [[""] + [str(first + row) for first, part in parts for row in range(len(part))]]
     messages: list[str] = []
     apart = _apart(parts)
     if table.name in _SIDES:
         messages = [one_line(text) for _, part in parts for text in _messages(part)]
-        room -= min(max(map(len, ["message", *messages])), int(width * _MESSAGE)) + len(_BETWEEN)
+        free -= min(max(map(len, ["message", *messages])), int(width * _MESSAGE)) + len(_BETWEEN)
     used = len(columns[0][-1])
     for name in table.columns:
         cells = [name, *_with_names(parts, name, width, apart)]
         longest = max(map(len, cells))
         is_last = len(columns) == len(table.columns)
         rest = 0 if is_last else len(_BETWEEN) + len("...")
-        if len(columns) > 1 and used + len(_BETWEEN) + longest + rest > room:
+        if len(columns) > 1 and used + len(_BETWEEN) + longest + rest > free:
             break
         used += len(_BETWEEN) + longest
         columns.append(cells)

@@ -48,7 +48,7 @@ class Table(TableForms):
     Attributes
     ----------
     data : Columns
-        What was read, also columns that are not shown; provisional, as `ptkit.decode` is.
+        Columns that were read, also those that are not shown; provisional, as `ptkit.decode` is.
     errors, gaps : Table or None
         Rows of the errors and gaps tables that came up while this table was read; what is cut out of it
         keeps them whole.
@@ -116,7 +116,7 @@ class Table(TableForms):
         return self[: integer("count", count, 0, _MOST_ROWS)]
 
     def sort(self, *columns: str, descending: bool | Sequence[bool] = False) -> Self:
-        """The same rows in the order of one or several columns.
+        """Sort rows by one or several columns.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ _OF_LINES = ("function", "module", "source", "line", "count", "instructions", "s
 
 
 class Calls(ABC):
-    """What `Trace` says of call stacks; docs/calls.md has the rules."""
+    """Methods of `Trace` about call stacks; docs/calls.md has the rules."""
 
     _anomalies: Table | None = None
 
@@ -160,7 +160,7 @@ class Calls(ABC):
         Parameters
         ----------
         by : str
-            What a row stands for: a function of a file, wherever that is mapped (``"function"``), the address
+            Subject of a row: a function of a file, wherever that is mapped (``"function"``), the address
             of a function in an address space (``"entry"``), a file (``"module"``), or a line of source code
             (``"line"``; of code without debug information, a function).
         frames : str
@@ -338,7 +338,7 @@ class Calls(ABC):
         function : str
             Name of a function that was called, as `functions` has it (``"fib (app.py)"``), or what
             ``symbol=`` takes: a name without parameters or file, or a pattern. Each function of that name has
-            a row of depth 0, with its callers behind it.
+            a row of depth 0, with its callers after it.
         depth : int, optional
             The largest depth of rows: so many levels of callers. By default all.
         frames, inlines
@@ -443,10 +443,10 @@ class Calls(ABC):
         """
         return self._frames(query, "native")
 
-    # What a part of a stream does in another way.
+    # Methods that a part of a stream overrides.
 
     def _window(self, plan: _decode.Plan) -> _decode.Window | None:
-        """What frames are cut at."""
+        """Window at which frames are cut."""
         return _decode.time_window(plan)
 
     def _frames(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLOCKS", "Clocks", "clock_sample"]
 
-#: What times can be given by.
+#: Clocks of times that are given.
 CLOCKS = ("tsc", "ns", "seconds", "percent", "monotonic", "realtime")
 
 _NS = 1_000_000_000
@@ -44,7 +44,7 @@ class Clocks:
     scale : TimeScale
         The times of the trace.
     sample : tuple of int or None
-        The same moment by the TSC, by CLOCK_MONOTONIC and by CLOCK_REALTIME (nanoseconds), as the recorder
+        One moment by the TSC, by CLOCK_MONOTONIC and by CLOCK_REALTIME (nanoseconds), as the recorder
         read them; None: it did not.
     """
 
@@ -96,10 +96,10 @@ class Clocks:
         if clock == "ns":
             return 0
         if self._sample is None:
-            what = "CLOCK_MONOTONIC" if clock == "monotonic" else "CLOCK_REALTIME"
+            system = "CLOCK_MONOTONIC" if clock == "monotonic" else "CLOCK_REALTIME"
             raise ConfigError(
-                f"clock={clock!r}: the recording does not say how its clock relates to {what}; recordings of "
-                'ptkit record do. Or add the difference yourself, and give clock="ns": nanoseconds of the '
+                f"clock={clock!r}: the recording does not say how its clock relates to {system}; recordings "
+                'of ptkit record do. Or add the difference yourself, and give clock="ns": nanoseconds of the '
                 "recorder's clock, as in column time_ns"
             )
         tsc, monotonic, realtime = self._sample

@@ -31,7 +31,7 @@ _PARTIAL = ("time", "ip", "symbol", "module")
 
 
 class Comparing(Parts, Calls):
-    """What `Trace` says of slow calls."""
+    """Methods of `Trace` about slow calls."""
 
     _open: OpenParts
 

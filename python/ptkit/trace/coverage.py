@@ -282,7 +282,7 @@ class CoverageDecoder:
     def forget(self, first: int = 0, last: int = LAST_ADDRESS) -> None:
         """Report that code at its address has changed.
 
-        What was decoded of it is decoded again, from the memory that the images were given as (files were
+        Code in it is decoded again, from the memory that the images were given as (files were
         read once) or by asking the callback again.
 
         Parameters

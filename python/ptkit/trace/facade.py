@@ -43,7 +43,7 @@ class Trace(WholeTrace):
     Attributes
     ----------
     recording : ptkit.capture.Recording or None
-        What `ptkit.record` says of the run: exit status, counts; None for other traces.
+        Facts from `ptkit.record` about the run: exit status, counts; None for other traces.
     """
 
     recording: Recording | None = None
@@ -72,7 +72,7 @@ class Trace(WholeTrace):
         ns: tuple[int | None, int | None] | None = None,
         percent: tuple[float | None, float | None] | None = None,
     ) -> View:
-        """What happened in an interval: all tables, with the rows that ``time=(t0, t1)`` selects.
+        """An interval of the trace: all tables, with the rows that ``time=(t0, t1)`` selects.
 
         Parameters
         ----------
@@ -111,12 +111,12 @@ class Trace(WholeTrace):
         time, text = interval(self._open.times, t0, t1, {"seconds": seconds, "ns": ns, "percent": percent})
         return View(self, Query(time=time), text)
 
-    def touching(self, what: str | int | tuple[int, int] | Sequence[int | tuple[int, int]]) -> View:
-        """What touches a function or an address: all tables, with the rows that ``ip=`` selects.
+    def touching(self, subject: str | int | tuple[int, int] | Sequence[int | tuple[int, int]]) -> View:
+        """Rows of a function or an address: all tables, with the rows that ``ip=`` selects.
 
         Parameters
         ----------
-        what : str, int, tuple of int, or sequence of tuples
+        subject : str, int, tuple of int, or sequence of tuples
             Name of a function; an address; a range [low, high) of addresses; or a sequence of addresses and
             ranges.
 
@@ -140,15 +140,15 @@ class Trace(WholeTrace):
         >>> 0 < len(trace.touching("exit").instructions()) < len(trace.instructions())
         True
         """
-        if isinstance(what, str):
-            return View(self, Query(symbol=what), f"touching {what}")
-        if hasattr(what, "__index__"):
-            address = integer("what", what, 0, LAST_ADDRESS)
+        if isinstance(subject, str):
+            return View(self, Query(symbol=subject), f"touching {subject}")
+        if hasattr(subject, "__index__"):
+            address = integer("subject", subject, 0, LAST_ADDRESS)
             return View(self, Query(ip=address), f"touching {address:#x}")
-        return View(self, Query(ip=what), f"touching {what}")
+        return View(self, Query(ip=subject), f"touching {subject}")
 
     def slice(self, *, after: Table | None = None, before: Table | None = None) -> Slice:
-        """What ran between two events of a stream: all tables.
+        """The part between two events of a stream: all tables.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Trace(WholeTrace):
         Returns
         -------
         ptkit.export.Exported
-            What was written, and what the format cannot hold.
+            Report on the file, with notes on what the format cannot hold.
 
         Raises
         ------

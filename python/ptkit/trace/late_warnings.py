@@ -30,7 +30,7 @@ class LateWarnings:
     Attributes
     ----------
     warnings : tuple of TraceWarning
-        What was said.
+        Warnings that were given.
     report : callable
         Takes the sentence; by default it becomes a `PtkitWarning`.
     """

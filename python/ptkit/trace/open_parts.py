@@ -1,4 +1,4 @@
-"""What an open trace consists of: `Trace` and the parts of it hold one object, which helpers take."""
+"""Parts of an open trace: `Trace` and the parts of it hold one object, which helpers take."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ __all__ = ["OpenParts", "open_parts"]
 
 @dataclass
 class OpenParts:
-    """What an open trace consists of; provisional, as `ptkit.decode` is.
+    """Parts of an open trace; provisional, as `ptkit.decode` is.
 
     Attributes
     ----------
     opened : OpenTrace
         The bundle, the session that decodes it, and settings.
     described : TraceInfo
-        What the bundle says: no packet is decoded for it.
+        Facts from the bundle: no packet is decoded for it.
     timed : callable
         Returns the same with first and last times.
     modules : callable
@@ -58,7 +58,7 @@ class OpenParts:
     scope : Scope
         Streams, threads and address spaces that can be selected.
     context : TableContext
-        What derived columns of its tables need.
+        The part of the trace that derived columns of its tables need.
     segments, filter, suspected, debug_files
         Warnings that come about while it is decoded.
     has_callback : bool
@@ -174,7 +174,7 @@ def open_parts(
     paths = tuple(path for path, _ in files)
     names = Names(session, len(info.spaces), paths, debug_files.look)
     to_ns = session.tsc_to_ns if info.tsc_hz is not None or info.perf_time is not None else None
-    # What these call does not refer to the parts: they are freed as soon as the last reference is gone.
+    # Callbacks do not refer to the parts: they are freed as soon as the last reference is gone.
     timed = cache(partial(complete, info, session, to_ns))
     times = TimeScale(lambda: _span_of(timed()), to_ns)
     ranges = CodeRanges(session, bundle, info)

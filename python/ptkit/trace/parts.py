@@ -73,7 +73,7 @@ def _documented(
 
 
 class Parts(ABC):
-    """What `Trace` gives part by part: one ``iter_`` method for every table."""
+    """Tables of `Trace` part by part: one ``iter_`` method for every table."""
 
     @abstractmethod
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan: ...

@@ -65,7 +65,7 @@ def in_bins(
             raise ConfigError("edges by time: the trace has no times (no TSC packet)")
         begin, end = plan.selection.get("time", (0, LAST_ADDRESS))
         limits = _limits(by, bins, lambda: (max(begin, span[0]), min(end, span[1] + 1)))
-        # What is selected besides lies within.
+        # The rest of the selection lies within.
         begin, end = max(begin, limits[0]), min(end, limits[-1])
         selection |= {"time": (begin, max(begin, end))}
     else:

@@ -28,7 +28,7 @@ _NS_PER_S = 1_000_000_000
 
 
 class Plots(ABC):
-    """What `Trace` and its parts draw."""
+    """Pictures of `Trace` and its parts."""
 
     @abstractmethod
     def edges(self, *, by: str | None = None, bins: Any = None, **query: Unpack[Query]) -> Table: ...

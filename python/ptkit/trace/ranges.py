@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LISTED = 5  # modules in a message
 _WITH_OFFSET = re.compile(r"(?P<name>.+)\+(?P<offset>0[xX][0-9a-fA-F]+|[0-9]+)")
 _GENERATED = re.compile(r"(?P<name>[^!]+)!(?P<offset>0[xX][0-9a-fA-F]+)")  # of a function without a symbol
-_OF_MODULE = re.compile(r"(?P<before>[^!]+)!(?P<name>.+)|(?P<printed>.+) \((?P<behind>[^()]+)\)")
+_OF_MODULE = re.compile(r"(?P<before>[^!]+)!(?P<name>.+)|(?P<printed>.+) \((?P<after>[^()]+)\)")
 _THREAD = re.compile(r"thread (?P<tid>[0-9]+)( \(.*\))?")  # of frames without a known function
 
 _Symbol = tuple[str, int, int, int, int]  # name, address, size, file, space
@@ -123,13 +123,13 @@ class CodeRanges:
         of_module = _OF_MODULE.fullmatch(name)
         if found or of_module is None:
             return found
-        module, rest = of_module["before"] or of_module["behind"], of_module["name"] or of_module["printed"]
+        module, rest = of_module["before"] or of_module["after"], of_module["name"] or of_module["printed"]
         chosen = self._modules(module) or self._modules_by_stem(module)
         chosen = chosen & set(files) if files else chosen
         return self._find(rest, with_names, sorted(chosen)) if chosen else []
 
     def _at(self, name: str, offset: int) -> list[Range]:
-        """The address so many bytes behind the begin of functions; an RVA of a module without such a name."""
+        """The address so many bytes after the begin of functions; an RVA of a module without such a name."""
         bracketed = name.startswith("[") and name.endswith("]")
         symbols = [] if bracketed else self._find(name, False)
         if not symbols:
@@ -195,7 +195,7 @@ class CodeRanges:
         return ranges
 
     def _of_source(self, name: str) -> list[Range]:
-        """Addresses of JIT code of which the names have a source file behind them: ``fib (app.py)``."""
+        """Addresses of JIT code of which the names have a source file after them: ``fib (app.py)``."""
         lists = {file for *_, file, is_module in self._bundle.names if not is_module}
         if not lists or self._modules(name):
             return []
@@ -225,7 +225,7 @@ class CodeRanges:
         return {index for index, names in forms.items() if any(fnmatchcase(one, name) for one in names)}
 
     def _modules_by_stem(self, stem: str) -> set[int]:
-        """The same by names as debuggers of Windows write them: without what follows the first dot."""
+        """Modules by names as debuggers of Windows write them: without the text from the first dot on."""
         of = {index: name.split(".")[0] for index, (_, _, name) in self._module_forms().items()}
         return {index for index, one in of.items() if one.casefold() == stem.casefold()}
 

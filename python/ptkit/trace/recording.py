@@ -85,7 +85,7 @@ class Recorder(BundleRecorder):
         ConfigError
             If the recording has not ended.
         OpenError, UnsupportedError
-            What made it fail.
+            Exception that made it fail.
         FormatError
             If nothing was recorded.
         """

@@ -1,4 +1,4 @@
-"""What ran between two events of a stream."""
+"""The part of a trace between two events of a stream."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Slice(Tables, Calls, Plots):
         self._limits = {name: _limits(name, *given) for name in ("offset", "instruction", "order")}
         low, high = self._limits["order"]
         if low > high + 1:
-            raise ConfigError("slice: the event of after= must not come behind that of before=")
+            raise ConfigError("slice: the event of after= must not come after that of before=")
 
     @property
     def trace(self) -> WholeTrace:

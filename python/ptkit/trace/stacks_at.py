@@ -1,4 +1,4 @@
-"""What the streams of a trace did at one moment, and at the times of a log."""
+"""Frames and rows of streams at one moment, and at the times of a log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _UNORDERED = Column(
 
 
 class StacksAt(ABC):
-    """What `Trace` says of moments; docs/moments.md has the rules."""
+    """Methods of `Trace` about moments; docs/moments.md has the rules."""
 
     _open: OpenParts
 
@@ -95,7 +95,7 @@ class StacksAt(ABC):
         table: str = "branches",
         **query: Unpack[Query],
     ) -> Table:
-        """What all streams did around a time: the rows that can have happened then, in the order of time.
+        """Rows of all streams around a time: those that can have happened then, in the order of time.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class StacksAt(ABC):
     def at_times(
         self, times: ArrayLike, *, clock: str = "monotonic", resolution: float = 0, **query: Unpack[Query]
     ) -> Table:
-        """What each stream did at times, as those of the lines of a log: the enclosing frame and the rows.
+        """Frame and rows of each stream at times, as those of the lines of a log.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Tables(Parts):
-    """What `Trace` gives as a whole: one method for every table."""
+    """Tables of `Trace` as a whole: one method for every table."""
 
     _sides: tuple[Table, Table] | None = None
 

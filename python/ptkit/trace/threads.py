@@ -73,7 +73,7 @@ _NOWHERE = _Site(None, None, 0)  # in no system call that is known
 
 
 class Threads(Calls):
-    """What `Trace` says of threads."""
+    """Methods of `Trace` about threads."""
 
     _open: OpenParts
 

@@ -1,4 +1,4 @@
-"""A trace as a whole: what it is, and its tables."""
+"""A trace as a whole: its facts, and its tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["WholeTrace"]
 
 
 class WholeTrace(Code, Tables, Comparing, StacksAt, Threads, Plots):
-    """What `Trace` is without its parts, which refer to this."""
+    """`Trace` without its parts, which refer to this."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class WholeTrace(Code, Tables, Comparing, StacksAt, Threads, Plots):
 
     @property
     def opened(self) -> OpenTrace:
-        """What analyses and exporters need of the trace; provisional, as `ptkit.decode` is."""
+        """The part of the trace that analyses and exporters need; provisional, as `ptkit.decode` is."""
         return self._open.opened
 
     @property
     def open_parts(self) -> OpenParts:
-        """What the command line needs of it: times, names, scope; provisional, as `ptkit.decode` is."""
+        """Times, names and scope, for the command line; provisional, as `ptkit.decode` is."""
         return self._open
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class WholeTrace(Code, Tables, Comparing, StacksAt, Threads, Plots):
         Returns
         -------
         PacketCounts
-            The same as counting the rows of `packets`, at a few gigabytes per second. ptkit's own, whatever
+            Equal to counting the rows of `packets`, at a few gigabytes per second. ptkit's own, whatever
             the engine.
 
         Raises

@@ -120,7 +120,9 @@ def test_what_this_machine_refuses_is_said() -> None:
 
     probe: Any = Probe(None, None, ("tsc", "mtc"), 0.2, False, "no more locked memory")  # type: ignore[arg-type]
     wish = Settings(("tsc", "mtc", "cyc"))
-    assert list(_limits(probe, wish, Advice((), ()))) == [("(no cyc)", "CYC packets cannot be recorded here")]
+    assert list(_limits(probe, wish, Advice((), ()))) == [
+        ("(no cyc)", "CYC packets cannot be recorded on this system")
+    ]
     assert list(_limits(probe, Settings(), Advice(("--buffer", "8M"), ()))) == [
         ("(memory)", "larger buffers were refused for the probe: no more locked memory")
     ]

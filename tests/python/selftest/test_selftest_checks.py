@@ -118,7 +118,7 @@ def test_code_outside_of_a_filter(tmp_path: Path) -> None:
     assert "3 instructions of 6" in control_flow.compare_filter(
         PlantedBench(tmp_path, executed, Rows(inside))
     )
-    for outside, words in ((end, "the first 0 bytes behind it"), (begin - 1, "the first 1 bytes before it")):
+    for outside, words in ((end, "the first 0 bytes after it"), (begin - 1, "the first 1 bytes before it")):
         rows = Rows(np.append(inside, np.uint64(outside)))
         with pytest.raises(CheckFailed, match=words):
             control_flow.compare_filter(PlantedBench(tmp_path, executed, rows))

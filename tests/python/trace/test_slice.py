@@ -91,7 +91,7 @@ def test_misuse_is_said(marked: Any) -> None:
     first, second = marks(marked)[:1], marks(marked)[1:]
     for words, sentence in (
         ({}, "give after=, before= or both"),
-        ({"after": second, "before": first}, "must not come behind"),
+        ({"after": second, "before": first}, "must not come after"),
         ({"after": first, "before": marks(marked, 1)[:1]}, "of streams 0 and 1"),
         ({"after": marks(marked)}, "one row of trace.events"),
         ({"after": marked.branches()[:1]}, "one row of trace.events"),

@@ -1,1 +1,1 @@
-"""What verbs print: rows as text and JSON, progress, text that a terminal shows as it is."""
+"""Output of verbs: rows as text and JSON, progress, text that a terminal shows as it is."""

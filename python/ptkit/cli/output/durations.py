@@ -23,7 +23,7 @@ class Durations:
 
     @property
     def unit(self) -> str:
-        """What stands behind the heading of a column: nothing where each time has its unit."""
+        """Unit after the heading of a column; empty where each time has its unit."""
         return "" if self._length_ns is not None else " [ticks]"
 
     def text(self, ticks: int | None) -> str:

@@ -53,7 +53,7 @@ class LineWriter:
     ----------
     trace : Trace
     names : str
-        What names of addresses are made of: ``"symbol"`` (``main+0x10``, or ``[gzip]+0x1010`` without a
+        Form of names of addresses: ``"symbol"`` (``main+0x10``, or ``[gzip]+0x1010`` without a
         symbol), ``"file offset"`` (the same with offsets in the file instead of RVAs), ``"rva"``
         (``gzip+0x1010``), or ``"rva and symbol"`` (``gzip+0x1010 (main+0x10)``).
     short : bool
@@ -97,7 +97,7 @@ class LineWriter:
         self._core.end_group()
 
     def literal(self, text: str) -> None:
-        """The same text in each line."""
+        """A text that is equal in all lines."""
         self._core.literal(text)
 
     def number(self, name: str, form: str, **options: Any) -> None:
@@ -114,7 +114,7 @@ class LineWriter:
         self.values(self._raw(name), form, **options)
 
     def values(self, values: NDArray[Any], form: str, **options: Any) -> None:
-        """The same for numbers that are no column; `form` may be ``"seconds"``, of nanoseconds."""
+        """Numbers that are no column, as `number`; `form` may be ``"seconds"``, of nanoseconds."""
         self._core.number(values, form, **options)
 
     def names_of(self, name: str, labels: Sequence[bytes], **options: Any) -> None:
@@ -156,7 +156,7 @@ class LineWriter:
         """Instructions as text or JSON.
 
         `style` is ``"text"`` (address, disassembly with the name of a direct branch's target, and name),
-        ``"raw"`` (the same with the bytes), ``"json"`` (the disassembly as a string) or ``"json bytes"``.
+        ``"raw"`` (with the bytes, too), ``"json"`` (the disassembly as a string) or ``"json bytes"``.
         """
         columns = map(self._raw, ("ip", "size", "mode", "space", "tsc", "time_known"))
         self._core.instruction(style, *columns)

@@ -30,7 +30,7 @@ class Progress:
 
     Parameters
     ----------
-    what : str
+    activity : str
         Begins the line.
     size : int
         Bytes of the streams.
@@ -38,8 +38,8 @@ class Progress:
         How often they are gone through.
     """
 
-    def __init__(self, what: str, size: int, passes: int) -> None:
-        self._what = f"{what} ({size / 1e6:,.1f} MB)"
+    def __init__(self, activity: str, size: int, passes: int) -> None:
+        self._text = f"{activity} ({size / 1e6:,.1f} MB)"
         self._total = max(size * passes, 1)
         self._begin = time.monotonic()
         self._next = self._begin + PROGRESS_DELAY
@@ -55,7 +55,7 @@ class Progress:
                 return
             self._next = now + PROGRESS_INTERVAL
             self.shown = True
-            _draw(f"{self._what}: {_how_far(min(done / self._total, 1), now - self._begin)}")
+            _draw(f"{self._text}: {_how_far(min(done / self._total, 1), now - self._begin)}")
 
     def end(self) -> None:
         """Remove the line, and draw none any more."""
@@ -144,7 +144,7 @@ def _draw(text: str) -> None:
 
 @contextmanager
 def progress(
-    trace: Trace, what: str, *, streams: Sequence[int], passes: int = 1
+    trace: Trace, activity: str, *, streams: Sequence[int], passes: int = 1
 ) -> Iterator[Callable[[int], None]]:
     """Show on a terminal's standard error how far work is that the core does not count, if it takes long.
 
@@ -153,7 +153,7 @@ def progress(
     if not sys.stderr.isatty():
         yield lambda done: None
         return
-    line = _line(trace, what, streams, passes)
+    line = _line(trace, activity, streams, passes)
     try:
         yield line.at
     finally:
@@ -162,7 +162,7 @@ def progress(
 
 @contextmanager
 def decoding(
-    trace: Trace, *, what: str = "decoding", streams: Sequence[int] | None = None, passes: int = 1
+    trace: Trace, *, activity: str = "decoding", streams: Sequence[int] | None = None, passes: int = 1
 ) -> Iterator[Callable[[], None]]:
     """Show there how far the core's decoding of streams is, by default of all; also where no row comes.
 
@@ -171,11 +171,11 @@ def decoding(
     if not sys.stderr.isatty():
         yield lambda: None
         return
-    line = _line(trace, what, range(len(trace.streams)) if streams is None else streams, passes)
+    line = _line(trace, activity, range(len(trace.streams)) if streams is None else streams, passes)
     with _followed(trace.opened.session, line):
         yield line.end if sys.stdout.isatty() else lambda: None
 
 
-def _line(trace: Trace, what: str, streams: Sequence[int], passes: int) -> Progress:
+def _line(trace: Trace, activity: str, streams: Sequence[int], passes: int) -> Progress:
     size = sum(trace.streams[stream].size for stream in streams)
-    return Progress(f"{what} {PurePath(trace.source).name or trace.source}", size, passes)
+    return Progress(f"{activity} {PurePath(trace.source).name or trace.source}", size, passes)

@@ -120,14 +120,14 @@ def with_positions(part: Table, lines: Callable[[Table], list[_Text]]) -> list[t
 
 
 def side_texts(part: Table, *, rva: bool = False) -> list[tuple[int, str]]:
-    """The same in words: ``[error: ...]``, ``[gap: ...]``; `rva`: with module and RVA of addresses."""
+    """``[error: ...]`` and ``[gap: ...]`` of a part; `rva`: with module and RVA of addresses."""
     return with_positions(
         part, lambda side: [f"[{_KINDS[side.name]}: {text}]" for text in side._messages(rva=rva)]
     )
 
 
 def side_lines(part: Table, *, rva: bool = False) -> list[tuple[int, bytes]]:
-    """The same as bytes that are printed."""
+    """Errors and gaps of a part as printed bytes."""
     return [(position, line_of(text)) for position, text in side_texts(part, rva=rva)]
 
 

@@ -46,7 +46,7 @@ def print_lines(lines: Iterable[bytes]) -> None:
 
 
 def byte_output() -> Callable[[bytes | memoryview], object]:
-    """What prints whole lines in UTF-8, which the core has made, as long as `sys.stdout` is the same."""
+    """Printer of whole lines in UTF-8, which the core has made; for the current `sys.stdout`."""
     out = sys.stdout
     if not hasattr(out, "buffer") or lookup(out.encoding).name != "utf-8":
         return lambda lines: out.write(bytes(lines).decode("utf-8"))

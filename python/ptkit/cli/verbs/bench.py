@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--made takes no FILE: it makes a stream itself")
     if options.path == STANDARD_INPUT:
         raise ValueError("standard input can be read once, and bench reads it several times: give a file")
-    with notices() as notice, _input(options, notice) as what:
+    with notices() as notice, _input(options, notice) as source:
         trace = _opened(options)
         figures = _ours(trace, options, notice)
         for isa in _core.isas():
@@ -90,9 +90,9 @@ def run(options: argparse.Namespace) -> int:
         reference = _libipt(options, figures, notice)
     differing = [one for one in reference if not _same(one, figures)]
     if options.json:
-        print_document("bench", _report(what, trace, figures + reference))
+        print_document("bench", _report(source, trace, figures + reference))
     else:
-        _print(what, trace, figures, reference)
+        _print(source, trace, figures, reference)
     errors = max(one.errors for one in figures)
     if errors:
         text = f"{counted(errors, 'error')}: not everything could be decoded; --image and --code give code"
@@ -203,14 +203,14 @@ def answer() -> None:
     print(json.dumps([asdict(figure) for figure in figures]))
 
 
-def _report(what: str, trace: Trace, figures: Sequence[Figure]) -> dict[str, Any]:
+def _report(source: str, trace: Trace, figures: Sequence[Figure]) -> dict[str, Any]:
     lines = [
         asdict(one)
         | {"megabytes_per_second": one.megabytes_per_second, "rows_per_second": one.rows_per_second}
         for one in figures
     ]
     return {
-        "trace": what,
+        "trace": source,
         "bytes": trace.info.bytes,
         "streams": len(trace.streams),
         "version": ptkit.__version__,
@@ -229,9 +229,9 @@ def _processor() -> str:
     return next(names, "unknown processor")
 
 
-def _print(what: str, trace: Trace, figures: Sequence[Figure], reference: Sequence[Figure]) -> None:
+def _print(source: str, trace: Trace, figures: Sequence[Figure], reference: Sequence[Figure]) -> None:
     streams = counted(len(trace.streams), "stream")
-    print(f"{what}: {trace.info.bytes / 1e6:,.1f} MB of trace in {streams}; {_processor()}")
+    print(f"{source}: {trace.info.bytes / 1e6:,.1f} MB of trace in {streams}; {_processor()}")
     print(f"{'table':14}{'decoder':10}{'threads':>8}{'MB/s':>10}{'M rows/s':>10}{'ms':>11}{'x libipt':>10}")
     for table in TABLES:
         base = next(

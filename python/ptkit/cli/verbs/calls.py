@@ -214,7 +214,7 @@ def _is_cut(options: argparse.Namespace, window: Window, covered: int, streams: 
     left_out = window.count - covered
     if left_out or (done and streams):
         parts = [counted(left_out, "more call")] if left_out else []
-        parts += [] if window.counted else ["others behind them"]
+        parts += [] if window.counted else ["others after them"]
         parts += [counted(streams, "more stream")] if streams else []
         note(options, f"{' and '.join(parts)}: --limit N prints N calls, --all all, --depth N fewer levels")
     return bool(left_out) or done

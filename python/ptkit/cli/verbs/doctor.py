@@ -86,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
         return _plan(options)
     given = [name for name in _PLANNED if getattr(options, name)]
     if given or options.program:
-        what = f"--{given[0].replace('_', '-')}" if given else f"{options.program[-1]!r}"
-        raise ConfigError(f"{what} is only for a plan: ptkit doctor --plan -- PROGRAM ARGS")
+        word = f"--{given[0].replace('_', '-')}" if given else f"{options.program[-1]!r}"
+        raise ConfigError(f"{word} is only for a plan: ptkit doctor --plan -- PROGRAM ARGS")
     return _list_backends(options)
 
 

@@ -66,7 +66,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--file-offsets", action="store_true", help="offsets: offsets in files instead of RVAs"
     )
     parser.add_argument(
-        "--hits", action="store_true", help="offsets: how often each was executed, behind the offset"
+        "--hits", action="store_true", help="offsets: how often each was executed, after the offset"
     )
     group = parser.add_argument_group(
         "which blocks (drcov, offsets, code); --stream: also of raw", "Repeated options add up."
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     exporter = known.get(options.to)
     more = _more(trace, options, known)
     is_decoded = exporter is not None and exporter.selects == "blocks"
-    with decoding(trace, what="exporting") if is_decoded else nullcontext():
+    with decoding(trace, activity="exporting") if is_decoded else nullcontext():
         written = trace.export(options.output, options.to, **more)
     if options.json:
         print_document("export", asdict(written))
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _more(trace: Trace, options: argparse.Namespace, known: Mapping[str, Exporter]) -> dict[str, Any]:
-    """What the format is given besides the path, as its exporter declares it."""
+    """Arguments of the format besides the path, as its exporter declares them."""
     chosen = selection.selection(trace, options)
     exporter = known.get(options.to)
     selects, switches = ("", ()) if exporter is None else (exporter.selects, exporter.switches)

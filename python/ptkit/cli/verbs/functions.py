@@ -226,9 +226,9 @@ def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Names
     widths = [max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
     names = _names(shown, options)
     shares = [[amount / total for amount in shown[name].tolist()] for name in work]
-    what = {"function": "function", "entry": "address and function", "module": "file"}[options.by]
-    what += "" if by_time else " (p50, p99, max: instructions)"
-    print_heading(options, f"{' '.join(map(str.rjust, heads, widths))}  {what}")
+    subject = {"function": "function", "entry": "address and function", "module": "file"}[options.by]
+    subject += "" if by_time else " (p50, p99, max: instructions)"
+    print_heading(options, f"{' '.join(map(str.rjust, heads, widths))}  {subject}")
     used = sum(widths) + len(widths) + 1
     for row, name in enumerate(names):
         texts = [f"{column[row]:>{wide}} " for column, wide in zip(cells, widths, strict=True)]

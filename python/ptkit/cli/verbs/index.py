@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if options.path == STANDARD_INPUT and options.output is None:
         raise ConfigError("standard input has no path: say by -o FILE where to write the index")
     trace = common.open_trace(options, index=False)
-    with decoding(trace, what="indexing", passes=PASSES):
+    with decoding(trace, activity="indexing", passes=PASSES):
         made = trace.index(options.output)
     if options.json:
         print_document("index", asdict(made))

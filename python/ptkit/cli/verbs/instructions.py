@@ -21,7 +21,7 @@ from ptkit.table import Table
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
-Prints one line per instruction, with the name of a direct branch's target behind it and its own name at the
+Prints one line per instruction, with the name of a direct branch's target after it and its own name at the
 end: [FILE]+RVA where there is no symbol. Events, errors and gaps stand in brackets among them. Events
 that repeat the state in PSB+ are left out, unless --status is given. With a selection by time, address,
 symbol, module, thread or process only instructions are printed. With --order time, lines begin with stream,
@@ -44,11 +44,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     selection.add_selection_options(parser)
     common.add_open_options(parser)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument(
         "--no-inst", action="store_true", help="print addresses without disassembly and symbols"
     )
-    what.add_argument("--raw", action="store_true", help="print the bytes of instructions, too")
+    forms.add_argument("--raw", action="store_true", help="print the bytes of instructions, too")
     parser.add_argument("--no-events", action="store_true", help="leave out events, errors and gaps")
     common.add_status_option(parser)
     common.add_address_options(parser)
@@ -156,7 +156,7 @@ def _texts(table: Table, *, rva: bool) -> list[bytes]:
 
 
 def _json_lines(rows: JsonRows, *, bare: bool, raw: bool) -> _Form:
-    """What prints JSON of instructions; `bare`: without their disassembly; `raw`: with their bytes."""
+    """Printer of instructions as JSON; `bare`: without their disassembly; `raw`: with their bytes."""
 
     def disassembly(writer: LineWriter) -> None:
         writer.literal(', "disassembly": ')

@@ -172,7 +172,7 @@ def _write_index(path: Path, options: argparse.Namespace) -> None:
         )
         return
     trace = ptkit.open(path, index=False)
-    with decoding(trace, what="indexing", passes=PASSES):
+    with decoding(trace, activity="indexing", passes=PASSES):
         made = trace.index()
     if not options.quiet and not options.json:
         print_text(f"ptkit: {made}", errors=True)

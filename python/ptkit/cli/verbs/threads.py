@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         _print(trace, shown, waits, options)
     if len(shown) < len(threads):
         note(options, f"{counted(len(threads) - len(shown), 'more thread')}: --limit N prints N, --all all")
-    _print_what_is_unknown(options, threads)
+    _print_unknowns(options, threads)
     losses = Losses()
     losses.count(threads)
     report(trace, options, len(threads), losses)
@@ -95,7 +95,7 @@ def _add_names(trace: Trace, threads: Table, writer: LineWriter) -> None:
     writer.texts([json.dumps(name).encode() for name in _names(trace, threads)])
 
 
-def _print_what_is_unknown(options: argparse.Namespace, threads: Table) -> None:
+def _print_unknowns(options: argparse.Namespace, threads: Table) -> None:
     if not len(threads):
         return
     if not threads["time_known"].all():

@@ -168,8 +168,8 @@ def _print(trace: Trace, shown: Table, wholes: NDArray[np.int64], options: argpa
     width = line_width(options)
     cells = [_aligned(head, texts) for head, texts in (*_amounts(trace, shown), *call_counts(shown))]
     head, *counts = (" ".join(row) for row in zip(*cells, strict=True))
-    what = "function" if shown.name == "call_tree" else "function, called by"
-    print_heading(options, f" total   self {head}  {what}")
+    subject = "function" if shown.name == "call_tree" else "function, called by"
+    print_heading(options, f" total   self {head}  {subject}")
     first = int(shown["depth"].min()) if len(shown) else 0
     columns = (shown[name].tolist() for name in ("instructions", "self_instructions", "depth"))
     inlined = shown["is_inlined"].tolist()

@@ -23,7 +23,7 @@ _MOST_CODE = 2**30
 
 
 class Code:
-    """What `Trace` says of code and of addresses, without decoding."""
+    """Methods of `Trace` about code and addresses, without decoding."""
 
     _open: OpenParts
 
@@ -54,7 +54,7 @@ class Code:
         modules : bool
             Where no symbol is known, the file and the RVA: ``"[sort]+0x4f30"``; see `locate`.
         lines : bool
-            The source line behind, where it is known: ``"main+0x1f (main.c:42)"``; see `lines`.
+            The source line after it, where it is known: ``"main+0x1f (main.c:42)"``; see `lines`.
 
         Returns
         -------

@@ -52,7 +52,7 @@ class CodeSegments(LateWarnings):
     session : _core.Session
         Knows which code was met.
     info : TraceInfo
-        What the recording says.
+        Facts from the recording.
     given : bool
         The user said what the base is.
     """

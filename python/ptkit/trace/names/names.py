@@ -84,7 +84,7 @@ class Names:
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._session = session
-        self._look = look  # says what is odd with debug files that were used
+        self._look = look  # warns of debug files that were used and do not fit
         self._spaces = spaces
         #: Spaces with code or lists of symbols of their own. The others have what all spaces have: that of
         #: space 0, which is one of these then.
@@ -112,7 +112,7 @@ class Names:
 
     def name_rows(
         self,
-        what: str,
+        subject: str,
         ips: NDArray[np.uint64],
         spaces: NDArray[np.uint32],
         known: NDArray[np.bool_] | None = None,
@@ -123,8 +123,8 @@ class Names:
 
         Parameters
         ----------
-        what : str
-            ``"symbol"``, ``"module"``, ``"file"``: the same as module, with offsets in the file; or
+        subject : str
+            ``"symbol"``, ``"module"``, ``"file"``: as module, with offsets in the file; or
             ``"import"``: of branches by where they come from, the function of the import slot that they read;
             ``"import_module"``: the module that the slot says has it.
         ips, spaces : numpy.ndarray of uint64 and uint32, shape (rows,)
@@ -144,15 +144,24 @@ class Names:
             Bytes from the begin of a symbol, from the load address of a module (RVA), or from the begin of a
             file.
         """
-        if what in ("import", "import_module") and not _core.has_imports(self._session):
+        if subject in ("import", "import_module") and not _core.has_imports(self._session):
             return Labels(np.full(len(ips), _NONE, np.int32), ()), np.zeros(0, np.uint64)
-        if what in ("symbol", "import", "import_module"):
+        if subject in ("symbol", "import", "import_module"):
             codes, in_symbol, names = _core.name_symbols(
-                self._session, ips, spaces, known, times, offsets, what != "symbol", what == "import_module"
+                self._session,
+                ips,
+                spaces,
+                known,
+                times,
+                offsets,
+                subject != "symbol",
+                subject == "import_module",
             )
             self._look()
             return Labels(codes, names), in_symbol
-        files, in_file = _core.name_files(self._session, ips, spaces, known, times, offsets, what == "module")
+        files, in_file = _core.name_files(
+            self._session, ips, spaces, known, times, offsets, subject == "module"
+        )
         return Labels(self._module_of[files], self._modules), in_file
 
     def is_memory(self, modules: Labels) -> NDArray[np.bool_]:
@@ -274,16 +283,16 @@ class _Texts:
     names : Names
     tsc : int or None
         Time (TSC ticks) of all addresses.
-    what : str
+    subject : str
         ``"symbol"`` or ``"module"``.
     offsets, modules : bool
         Of `Trace.symbolize`.
     """
 
-    def __init__(self, names: Names, tsc: int | None, what: str, offsets: bool, modules: bool) -> None:
+    def __init__(self, names: Names, tsc: int | None, subject: str, offsets: bool, modules: bool) -> None:
         self._names = names
         self._tsc = None if tsc is None else names._tsc(tsc)
-        self._what = what
+        self._subject = subject
         self._offsets = offsets
         self._modules = modules
 
@@ -340,13 +349,13 @@ class _Texts:
             return None
         return np.full(rows, self._tsc, np.uint64), np.zeros(rows, np.uint32), np.ones(rows, np.bool_)
 
-    def _rows(self, what: str, ips: NDArray[np.uint64], space: int) -> tuple[Labels, NDArray[np.uint64]]:
+    def _rows(self, subject: str, ips: NDArray[np.uint64], space: int) -> tuple[Labels, NDArray[np.uint64]]:
         rows = len(ips)
         spaces = np.full(rows, space, np.uint32)
-        return self._names.name_rows(what, ips, spaces, None, self.times_of(rows))
+        return self._names.name_rows(subject, ips, spaces, None, self.times_of(rows))
 
     def _in_space(self, ips: NDArray[np.uint64], space: int) -> list[str | None]:
-        labels, distances = self._rows(self._what, ips, space)
+        labels, distances = self._rows(self._subject, ips, space)
         texts: list[str | None] = [
             f"{name}+{offset:#x}" if name and offset and self._offsets else name
             for name, offset in zip(labels.texts().tolist(), distances.tolist(), strict=True)
@@ -405,7 +414,7 @@ class _Texts:
         for space, text in found.items():
             text = text or whole._in_space(np.array([ip], np.uint64), space)[0]
             texts.append(f"{text} in address space {space}")
-        column = self._what
+        column = self._subject
         raise ConfigError(
             f"ips: {ip:#x} is {' and '.join(texts)}: give the space of each address (space=table['space']), "
             f"or take the names of the table's rows (table['{column}'], table['from_{column}'])"

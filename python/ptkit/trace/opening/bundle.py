@@ -32,16 +32,16 @@ def is_path(value: object) -> bool:
     return isinstance(value, (str, os.PathLike))
 
 
-def checked_path(path: Any, what: str) -> str:
+def checked_path(path: Any, noun: str) -> str:
     """Return the path as text if it can be read; raise OpenError with the reason if not."""
-    return _checked(path, what)[0]
+    return _checked(path, noun)[0]
 
 
-def _checked(path: Any, what: str) -> tuple[str, os.stat_result]:
-    """Return the same, and what the path names."""
+def _checked(path: Any, noun: str) -> tuple[str, os.stat_result]:
+    """Return the path as text, and the status of its file."""
     text = os.fspath(path)
     if not text:
-        raise MissingFileError(f"the path of the {what} is empty; give a {what}")
+        raise MissingFileError(f"the path of the {noun} is empty; give a {noun}")
     if "\0" in str(text):
         raise ConfigError(f"{text!r}: a path has no NUL")
     if text == "-":
@@ -51,7 +51,7 @@ def _checked(path: Any, what: str) -> tuple[str, os.stat_result]:
     except PermissionError:
         raise permission_denied(text) from None
     except (OSError, ValueError):
-        raise MissingFileError(f"{text}: there is no such {what}; check the path") from None
+        raise MissingFileError(f"{text}: there is no such {noun}; check the path") from None
     if not os.access(text, os.R_OK):
         raise permission_denied(text)
     return str(text), status
@@ -66,7 +66,7 @@ def checked_paths(name: str, paths: Sequence[PathLike] | None, kind: str, one: s
         Of the argument.
     paths : sequence of paths or None
     kind, one : str
-        What the paths are, and what one of them is, for messages.
+        Nouns for all paths and for one of them, for messages.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where debug files are looked for, and what is said of them."""
+"""Folders of debug files, and warnings about them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def debug_folders(given: Sequence[str | os.PathLike[str]] | None = None) -> list
 
 
 class DebugFiles(LateWarnings):
-    """Says once what is odd with a debug file that names and lines come from.
+    """Warns once of a debug file that names and lines come from and that does not fit.
 
     Parameters
     ----------

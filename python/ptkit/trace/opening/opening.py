@@ -307,7 +307,7 @@ def packet_counts(data: Source, *, sync: bool = False) -> PacketCounts:
     Returns
     -------
     PacketCounts
-        The same as counting the rows of `packets`, at a few gigabytes per second.
+        Equal to counting the rows of `packets`, at a few gigabytes per second.
 
     Raises
     ------

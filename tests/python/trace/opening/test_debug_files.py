@@ -195,11 +195,11 @@ def test_debug_paths_of_commands(
 
 
 @pytest.mark.parametrize("what", ["build-id", "checksum"])
-def test_another_file_is_not_used(what: str, program: Path, hidden: int, opened: Any, tmp_path: Path) -> None:
-    if what == "checksum":
+def test_another_file_is_not_used(part: str, program: Path, hidden: int, opened: Any, tmp_path: Path) -> None:
+    if part == "checksum":
         tool("objcopy", "--remove-section=.note.gnu.build-id", program)
     split(program, tmp_path / "split.debug")
-    if what == "checksum":
+    if part == "checksum":
         (tmp_path / "split.debug").write_bytes((tmp_path / "split.debug").read_bytes() + b"\0")
     else:
         other = compiled(tmp_path / "other", "-g", "-O1", "-Wl,--build-id", tmp_path / "split.c")
