@@ -11,7 +11,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from ptkit.capture.option_table import OptionRow, option_rows
+from ptkit.capture.option_table import OptionRow, option_rows, seconds_range
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -83,7 +83,7 @@ def value_of(row: OptionRow) -> str:
     if row.kind in ("CHOICE", "NAMES"):
         return f"{'one' if row.kind == 'CHOICE' else 'any'} of {', '.join(row.choices.split(','))}"
     if row.kind == "DURATION":
-        return f"{row.least / 1000:g} to {row.most / 1000:g} s"
+        return f"{seconds_range(row)} s"
     if row.kind == "CPUS":
         return f"processors, {row.least} to {row.most}"
     if row.kind not in VALUES:
@@ -95,14 +95,10 @@ def value_of(row: OptionRow) -> str:
 
 def sentence(row: OptionRow) -> str:
     """The meaning of an option: of a flag that is named by its opposite, too."""
-    text = f"{row.help}{default_of(row)}. {row.details}".strip()
+    text = f"{row.help}. {row.details}".strip()
     if row.kind == "FLAG" and row.is_on:
         text = f"False: {text}"
     return text[0].upper() + text[1:]
-
-
-def default_of(row: OptionRow) -> str:
-    return f" (default: {row.default})" if row.kind == "POWER_OF_TWO" else ""
 
 
 def page() -> str:

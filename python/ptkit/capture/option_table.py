@@ -15,7 +15,7 @@ from ptkit.capture.triggers import triggers_of
 from ptkit.errors import ConfigError
 from ptkit.support.arguments import chosen, flag, integer, several
 
-__all__ = ["OptionRow", "default_timing", "option_rows", "read_option"]
+__all__ = ["OptionRow", "default_timing", "option_rows", "read_option", "seconds_range"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ class OptionRow:
     rare: bool
     help: str
     details: str
-    caller: bool
 
     @property
     def is_on(self) -> bool:
@@ -55,6 +54,11 @@ def default_timing(backend: str) -> tuple[tuple[str, ...], int]:
     """The timing packets and the MTC period that a back end uses if they are not given."""
     timing, period = _core.default_timing(backend)
     return tuple(timing), period
+
+
+def seconds_range(row: OptionRow) -> str:
+    """The range of a duration: ``0.001 to 10`` seconds."""
+    return f"{row.least / 1000:g} to {row.most // 1000}"
 
 
 def _flag(row: OptionRow, value: Any) -> bool | None:
@@ -78,14 +82,14 @@ def _power_of_two(row: OptionRow, value: Any) -> int:
 def _milliseconds(row: OptionRow, value: Any) -> int:
     number = not isinstance(value, bool) and isinstance(value, int | float)
     if not number or not row.least <= value * 1000 <= row.most:
-        limits = f"{row.least / 1000:g} to {row.most / 1000:g}"
-        raise ConfigError(f"{row.name}: expected a number from {limits}, found {value!r}")
+        expected = f"a number from {seconds_range(row)}"
+        raise ConfigError(f"{row.name}: expected {expected}, found {value!r}")
     return round(float(value) * 1000)
 
 
 def _text(row: OptionRow, value: Any) -> str:
     if not isinstance(value, str) or not value.isascii() or "\0" in value:
-        raise ConfigError(f"{row.name}: expected ASCII text, found {value!r}")
+        raise ConfigError(f"{row.name}: expected ASCII text: {row.help}, found {value!r}")
     return value
 
 
@@ -97,7 +101,7 @@ def _choice(row: OptionRow, value: Any) -> str:
 
 
 def _names(row: OptionRow, value: Any) -> list[str]:
-    found = chosen(row.name, value, (*row.choices.split(","), "none"))
+    found = chosen(row.name, value, tuple(row.choices.split(",")))
     return [name for name in found if name != "none"]
 
 

@@ -43,14 +43,14 @@ class Options(TypedDict, total=False):
         Record the first N instructions. The program runs on untraced. 1 to 2**63 - 1. Only for ``emulator``,
         ``step``.
     ring : int | str | None
-        Keep only the last SIZE bytes of trace, such as 64M or 1G. Of all streams together; with ``perf`` and
-        ``driver`` of each processor. 4096 to 281474976710656 bytes. Only for ``perf``, ``driver``,
+        Keep only the last SIZE bytes of trace, such as 64M or 1G (trace units: of each processor). In the
+        emulator: of all streams together. 4096 to 281474976710656 bytes. Only for ``perf``, ``driver``,
         ``emulator``.
     timing : str | Sequence[str] | None
-        Timing packets: any of tsc,mtc,cyc, or none (default: tsc,mtc, all for step); cyc gives nearer times:
-        in the emulator, to one packet in 14. ``"mtc"`` includes TMA packets. The default has all packets that
-        cost little; all for ``step``. A processor without MTC packets (Broadwell) records without them unless
-        they are given. Any of tsc, mtc, cyc.
+        Timing packets: any of tsc,mtc,cyc, or none (default: tsc,mtc on a trace unit). ``"mtc"`` includes TMA
+        packets. ``"cyc"`` gives nearer times: in the emulator, to one packet in 14. The default of the
+        emulator is tsc,mtc, too, and that of ``step`` all of them. A processor without MTC packets
+        (Broadwell) records without them unless they are given. Any of tsc, mtc, cyc, none.
     psb_period : int | None
         Bytes between PSBs (default: 4096). A power of two, 2048 to 67108864 bytes.
     return_compression : bool | None
@@ -60,10 +60,10 @@ class Options(TypedDict, total=False):
         Write long TNT packets where they save bytes. A processor decides for itself. Only for ``emulator``,
         ``step``.
     mtc_period : int | None
-        The field MTCFreq (default: 3, 8 for step). IA32_RTIT_CTL.MTCFreq: an MTC each 2**mtc_period ticks of
-        the crystal clock (TSC / 480 in the emulator). ``step`` takes so long for an instruction that more
-        packets add nothing. If a processor lacks the default period, the nearest that it has is used. 0 to
-        15.
+        The field MTCFreq (default: 3 on a trace unit). IA32_RTIT_CTL.MTCFreq: an MTC each 2**mtc_period ticks
+        of the crystal clock (TSC / 480 in the emulator). The default of the emulator is 3, too, and that of
+        ``step`` 8: it takes so long for an instruction that more packets add nothing. If a processor lacks
+        the default period, the nearest that it has is used. 0 to 15.
     cyc_threshold : int | None
         The field CycThresh (default: 0). IA32_RTIT_CTL.CycThresh. 0 to 15.
     levels : str | None
@@ -76,9 +76,10 @@ class Options(TypedDict, total=False):
         to 65535. Only for ``perf``, ``driver``.
     children : bool | None
         False: do not follow children (default: follow). Children are traced if ``children`` is true and the
-        system permits it; Windows does not. Only for ``perf``, ``driver``.
+        system permits it. Only for ``perf``, ``driver``.
     seconds : float | None
-        Record for S seconds. The program runs on untraced. 0.001 to 1e+09 s. Only for ``perf``, ``driver``.
+        Record for S seconds. The program runs on untraced. 0.001 to 1000000000 s. Only for ``perf``,
+        ``driver``.
     buffer : int | str | None
         Size of each processor's buffer, such as 16M (default: 4M). 4096 to 281474976710656 bytes. Only for
         ``perf``, ``driver``.

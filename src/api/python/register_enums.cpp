@@ -49,8 +49,7 @@ void add_flag(py::module_& module, const char* name, const char* doc, std::initi
 void add_packets(py::module_& module) {
   add_kind<packet::PacketKind>(module, "PacketKind",
                                "Type of a packet. Each member's __doc__ says what `payload` and `payload2` "
-                               "hold; docs/tables.md has the "
-                               "table.",
+                               "hold; docs/tables.md has the table.",
                                {
 #define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload_kind, block, psb, bulk, text, \
                   payload, payload2)                                                                        \

@@ -36,7 +36,7 @@ inline constexpr unsigned kThisSystem = kLinux;
   X(TEXT)     /* ASCII */                                                     \
   X(WORD)                                                                     \
   X(CHOICE) /* one of some names */                                           \
-  X(NAMES)  /* any of some names, or none */                                  \
+  X(NAMES)  /* any of some names */                                           \
   X(CPUS)   /* "0,2-3", or all */                                             \
   X(FILTERS)                                                                  \
   X(TRIGGERS)                                                                 \

@@ -100,6 +100,8 @@ Problem check_filters(const RecordOptions& options) {
 
 Problem check_logs(const RecordOptions& options) {
   const bool logs = options.backend == Backend::EMULATOR || options.backend == Backend::STEP;
+  if (!options.transfers_folder.empty() && options.backend != Backend::EMULATOR)
+    return unsupported("transfers: only the emulator writes a log of transfers; use the back end emulator");
   for (const std::string& folder : {options.truth_folder, options.transfers_folder}) {
     if (folder.empty()) continue;
     if (!logs)

@@ -81,11 +81,11 @@ Problem add_filter(const FilterRequest& filter, WindowsOptions& out) {
 }  // namespace
 
 base::Result<WindowsOptions> windows_options(RecordOptions given) {
+  given.children = true;  // false is accepted, too: the driver never follows children
   if (auto failure = check_options(given)) return *failure;
   WindowsOptions out;
   const std::vector<FilterRequest> filters = std::exchange(given.filters, {});
   out.record = std::move(given);
-  out.record.children = false;  // the driver cannot follow them
   for (const FilterRequest& filter : filters) {
     if (auto failure = add_filter(filter, out)) return *failure;
   }

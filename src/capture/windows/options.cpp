@@ -66,23 +66,28 @@ Problem read_value(std::string_view flag, std::string_view text, const OptionInf
 }
 
 template <typename Names>
-Problem read_names(std::string_view flag, std::string_view text, Names& out) {
+bool add_names(std::string_view text, Names& out) {
   out = no_names<Names>();
-  if (text == "none") return {};
   for (const std::string_view name : split(text, ',')) {
-    if (!add_name(out, name)) return expected(flag, "any of " + all_names<Names>() + ", or none", text);
+    if (!add_name(out, name)) return false;
   }
-  return {};
+  return true;
 }
 
 Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& /*info*/,
                    std::optional<TimingPackets>& out) {
-  return read_names(flag, text, out.emplace());
+  if (text == "none") {
+    out = no_names<TimingPackets>();
+    return {};
+  }
+  if (add_names(text, out.emplace())) return {};
+  return expected(flag, "any of " + all_names<TimingPackets>() + ", or none", text);
 }
 
 Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& /*info*/,
                    MorePackets& out) {
-  return read_names(flag, text, out);
+  if (add_names(text, out)) return {};
+  return expected(flag, "any of " + all_names<MorePackets>(), text);
 }
 
 // "0,2-3".
@@ -130,6 +135,13 @@ Problem add_filter(std::string_view text, WindowsOptions& out) {
   return {};
 }
 
+// "0.001" for 1.
+std::string seconds_text(std::uint64_t ms) {
+  std::string fraction = std::to_string(1000 + ms % 1000);
+  fraction.front() = '.';
+  return std::to_string(ms / 1000).append(ms % 1000 != 0 ? fraction : std::string());
+}
+
 Problem read_value(std::string_view flag, std::string_view text, const OptionInfo& info,
                    std::chrono::milliseconds& out) {
   double seconds = 0;
@@ -137,7 +149,8 @@ Problem read_value(std::string_view flag, std::string_view text, const OptionInf
   const double ms = std::round(seconds * 1000);
   if (error != std::errc() || stop != text.data() + text.size() || !(ms >= static_cast<double>(info.least)) ||
       ms > static_cast<double>(info.most))
-    return expected(flag, "a number from 0.001 to 1e9", text);
+    return expected(flag, "a number from " + seconds_text(info.least) + " to " + seconds_text(info.most),
+                    text);
   out = std::chrono::milliseconds(static_cast<std::int64_t>(ms));
   return {};
 }
@@ -148,7 +161,9 @@ Problem read_value(std::string_view flag, std::string_view text, const OptionInf
   auto size = parse_size(text, flag);
   if (!size.ok()) return size.failure();
   if (size.value() < info.least || size.value() > info.most)
-    return expected(flag, "a size from " + std::to_string(info.least) + " bytes to 256T", text);
+    return expected(
+        flag, "a size from " + std::to_string(info.least) + " to " + std::to_string(info.most) + " bytes",
+        text);
   out = static_cast<T>(size.value());
   return {};
 }
@@ -291,7 +306,6 @@ base::Result<WindowsCommand> parse_recording(std::string_view verb, const std::v
   RecordOptions& record = out.options.record;
   record.output = "trace.ptk";
   record.owner = std::nullopt;
-  record.children = false;
   if (verb == "bts") record.bts = true;
   std::vector<std::string> rest;
   if (auto failure = read_options(words, 1, out, rest)) return *failure;
@@ -405,7 +419,8 @@ std::string help_text() {
   out += "more:\n" + help_lines(OptionSection::GENERAL);
   out += help_line("-q --quiet", "", "print errors only");
   out +=
-      "\nFILTER: \"filter ADDRESS/SIZE\", \"tracestop ADDRESS/SIZE\", or \"filter * @ NAME.sys\".\n\n"
+      "\nFILTER: \"filter ADDRESS/SIZE\", \"tracestop ADDRESS/SIZE\", or \"filter * @ NAME.sys\".\n"
+      "driver records kernel code, whatever --levels is.\n\n"
       "The exit status is that of the program, 0 if none was started, 1 after an error, 2 for wrong "
       "options.\n";
   return out;

@@ -52,8 +52,9 @@ WindowsSession::Problem WindowsSession::prepare() {
   if (!query.ok()) return query.failure();
   query_ = query.value();
   if (auto failure = check_system()) return failure;
-  // Branch Trace Store does not choose by CR3.
   RecordOptions asked = options_.record;
+  asked.children = false;  // the driver cannot follow them
+  // Branch Trace Store does not choose by CR3.
   asked.cpus.all = asked.cpus.all || (stores_branches() && asked.cpus.numbers.empty());
   auto config = driver_config(asked, query_.query, warnings_);
   if (!config.ok()) return config.failure();

@@ -57,6 +57,17 @@ def test_defaults_are_not_passed_on(row: OptionRow) -> None:
     assert read_option(row.name, None) is None
 
 
+def test_timing_alone_takes_none() -> None:
+    assert read_option("timing", "none") == []
+    with pytest.raises(ptkit.ConfigError, match="expected any of ptwrite, power, events, found 'none'"):
+        read_option("packets", "none")
+
+
+def test_seconds_name_the_range() -> None:
+    with pytest.raises(ptkit.ConfigError, match=r"expected a number from 0\.001 to 1000000000, found 0"):
+        read_option("seconds", 0)
+
+
 def test_logs_need_a_path() -> None:
     with pytest.raises(ptkit.ConfigError, match="truth: '' is no path"):
         LoggedRecorder(["true"], backend="step", truth="")

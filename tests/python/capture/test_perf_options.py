@@ -85,7 +85,7 @@ def test_options_reach_the_core() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"event": 5}, "event: expected ASCII text"),
+        ({"event": 5}, "event: expected ASCII text: .*such as noretcomp,cyc_thresh=2.*, found 5"),
         ({"event": "tsc\0"}, "event: expected ASCII text"),
         ({"backend": "perf", "single_range": True}, "it has no single_range; use 'driver'"),
         ({"backend": "driver", "event": "tsc"}, "it has no event; use 'perf'"),

@@ -360,6 +360,26 @@ def test_last_line_says_what_ended_the_recording(
     assert f" s, {said} (emulated" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["-a", "-C", "0"], ["--cpu", "1", "--all-cpus"]])
+def test_all_and_some_processors_exclude_each_other(
+    words: list[str], emulator: list[FakeEmulator], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["record", *words, "--seconds", "1"])
+    assert "not allowed with argument" in capsys.readouterr().err
+    assert emulator == []
+
+
+def test_force_overwrites_a_file_that_is_no_recording(tmp_path: Path, emulator: list[FakeEmulator]) -> None:
+    out = tmp_path / "x"
+    out.write_text("precious")
+    words = ["record", "-q", "--backend", "emulator", "-o", str(out)]
+    assert main([*words, "--", "true"]) == 2
+    assert emulator == []
+    assert main([*words, "--force", "--", "true"]) == 0
+    assert len(emulator) == 1
+
+
 def test_options_reach_the_core(tmp_path: Path, emulator: list[FakeEmulator]) -> None:
     words = ["--filter", "filter main @ later.so", "--filter", "start 16 @ a.out, stop f @ later.so"]
     words += ["--trigger", "stop at g x2 @ later.so"]

@@ -80,22 +80,22 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="trace.ptk", help="the bundle (default: trace.ptk)"
     )
-    common.add_force_option(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     parser.add_argument(
         "--index", action="store_true", help="write an index beside the bundle, as `ptkit index` does"
     )
     groups: dict[str, argparse._ActionsContainer] = {"general": parser}
     groups |= {name: parser.add_argument_group(title) for name, title in _SECTIONS.items()}
+    processors = groups["units"].add_mutually_exclusive_group()
     for row in option_rows().values():
         if row.flags:
-            _add_option(groups[row.section], row)
+            _add_option(processors if row.name == "cpus" else groups[row.section], row)
     groups["scope"].add_argument(
         "--snapshot-on",
         metavar="SIGNAL",
         help="keep the trace in the ring when ptkit itself gets SIGNAL, such as USR2",
     )
-    groups["units"].add_argument(
+    processors.add_argument(
         "-a",
         "--all-cpus",
         dest="cpus",
@@ -114,8 +114,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def _add_option(group: argparse._ActionsContainer, row: OptionRow) -> None:
     """Add an option of the table. Without the option on the command line, its value is None."""
-    shown = f"{row.help} (default: {row.default})" if row.kind == "POWER_OF_TWO" else row.help
-    keywords: dict[str, Any] = {"dest": row.name, "help": Rare(shown) if row.rare else shown}
+    keywords: dict[str, Any] = {"dest": row.name, "help": Rare(row.help) if row.rare else row.help}
     if row.kind == "FLAG":
         keywords |= {"action": "store_const", "const": not row.is_on}
     else:
@@ -146,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
     given = _recorder_options(options)
     if not program and not {"pid", "cpus"} & set(given):
         raise ValueError("no program to run: write `ptkit record -o FILE -- PROGRAM ARGS`")
-    recorder = ptkit.Recorder(program, options.output, force=options.force, **given)
+    recorder = ptkit.Recorder(program, options.output, **given)
     line = RecordingLine(enabled=not options.quiet)
     try:
         with ending_signals(), _snapshots(recorder, options.snapshot_on):

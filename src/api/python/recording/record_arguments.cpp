@@ -71,7 +71,7 @@ std::string choices(const capture::Levels& /*type*/) {
   return out;
 }
 std::string choices(const std::optional<capture::TimingPackets>& /*type*/) {
-  return capture::all_names<capture::TimingPackets>();
+  return capture::all_names<capture::TimingPackets>() + ",none";
 }
 std::string choices(const capture::MorePackets& /*type*/) {
   return capture::all_names<capture::MorePackets>();
@@ -89,7 +89,7 @@ py::list names_of_bits(unsigned bits, std::span<const char* const> names) {
   return out;
 }
 
-py::dict row_of(const capture::OptionInfo& info, const std::string& names, bool caller) {
+py::dict row_of(const capture::OptionInfo& info, const std::string& names) {
   constexpr std::array<const char*, 2> kSystems{"Linux", "Windows"};
   py::dict row;
   row["name"] = info.name;
@@ -107,7 +107,6 @@ py::dict row_of(const capture::OptionInfo& info, const std::string& names, bool 
   row["rare"] = capture::is_rare(info.section);
   row["help"] = info.help;
   row["details"] = info.details;
-  row["caller"] = caller;
   return row;
 }
 
@@ -149,10 +148,10 @@ py::tuple default_timing(const std::string& backend) {
 
 py::list record_options() {
   py::list out;
-  for (const capture::OptionInfo& info : capture::kCallerOptions) out.append(row_of(info, "", true));
+  for (const capture::OptionInfo& info : capture::kCallerOptions) out.append(row_of(info, ""));
   capture::RecordOptions options;
   capture::for_each_option(options, [&out](const capture::OptionInfo& info, const auto& member) {
-    out.append(row_of(info, choices(member), false));
+    out.append(row_of(info, choices(member)));
   });
   return out;
 }

@@ -56,8 +56,7 @@ void register_recorder(py::module_& module) {
       .def("resume", &BoundRecorder::request<&Recorder::resume>, "Continues after `pause`.")
       .def("status", &BoundRecorder::status,
            "pid (0: none, or not started), whether recording has started, instructions and bytes of trace so "
-           "far "
-           "(0: not known).");
+           "far (0: not known).");
 }
 
 }  // namespace ptkit::api::python

@@ -14,7 +14,7 @@ namespace ptkit::capture {
 
 namespace {
 
-using capture::confined::ConfinedProcesses;
+using confined::ConfinedProcesses;
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
@@ -40,7 +40,7 @@ std::string executable() {
 }
 
 std::unique_ptr<ConfinedProcesses> confined_processes() {
-  if (!capture::confined::has_privileges()) return nullptr;
+  if (!confined::has_privileges()) return nullptr;
   const std::string program = executable();
   if (program.empty()) return std::make_unique<ConfinedProcesses>(capture::parse);
   return std::make_unique<ConfinedProcesses>(program);

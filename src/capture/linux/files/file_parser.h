@@ -28,7 +28,7 @@ class FileParser {
   // memory.
   FileParser();
   // nullptr: parses in this process.
-  explicit FileParser(std::unique_ptr<capture::confined::ConfinedProcesses> processes) noexcept
+  explicit FileParser(std::unique_ptr<confined::ConfinedProcesses> processes) noexcept
       : confined_(std::move(processes)) {}
 
   // `file` is a regular file that had at least request.file_bytes bytes. `path` is for warnings.
@@ -42,10 +42,10 @@ class FileParser {
   [[nodiscard]] pid_t fork_server() const noexcept { return confined_ ? confined_->fork_server() : 0; }
 
  private:
-  [[nodiscard]] capture::confined::ConfinedProcesses::Limits limits_of(const ParseRequest& request) const;
+  [[nodiscard]] confined::ConfinedProcesses::Limits limits_of(const ParseRequest& request) const;
   void missed(const std::string& path, const std::string& problem);
 
-  std::unique_ptr<capture::confined::ConfinedProcesses> confined_;
+  std::unique_ptr<confined::ConfinedProcesses> confined_;
   std::function<void()> on_wait_;
   bool keeps_debug_ = false;
   mutable std::mutex mutex_;                             // guards what follows

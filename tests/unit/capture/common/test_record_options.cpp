@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <sstream>
 #include <string>
 #include <type_traits>
 
@@ -130,17 +131,31 @@ TEST(RecordOptions, ProcessorsWriteNoExecutionLog) {
   EXPECT_TRUE(has(refused(options), "truth: a processor writes no log"));
 }
 
-// Names and flags are those of one option.
-TEST(RecordOptions, RowsDoNotShareNamesOrFlags) {
-  std::set<std::string> seen;
-  for (const OptionInfo& row : kRecordOptions) {
-    EXPECT_TRUE(seen.insert(std::string(row.name)).second) << row.name;
-    EXPECT_FALSE(row.help.empty()) << row.name;
-    EXPECT_FALSE(row.help.ends_with('.')) << row.name;
-    if (!row.flags.empty()) {
-      EXPECT_TRUE(seen.insert(std::string(row.flags)).second) << row.flags;
-    }
+TEST(RecordOptions, TransfersAreTheEmulatorsAlone) {
+  RecordOptions options = plain(Backend::EMULATOR);
+  options.transfers_folder = "/tmp";
+  EXPECT_EQ(refused(options), "");
+  for (const Backend backend : {Backend::STEP, Backend::PERF, Backend::DRIVER}) {
+    options.backend = backend;
+    EXPECT_TRUE(has(refused(options), "transfers: only the emulator writes a log of transfers; use"))
+        << refused(options);
   }
+}
+
+// Names and flags are those of one option, and flags none of those that command lines have without a row.
+TEST(RecordOptions, RowsDoNotShareNamesOrFlags) {
+  std::set<std::string> seen{"-a", "--all-cpus", "-o", "--output", "-q", "--quiet", "-h", "--help"};
+  const auto check_rows = [&seen](const auto& rows) {
+    for (const OptionInfo& row : rows) {
+      EXPECT_TRUE(seen.insert(std::string(row.name)).second) << row.name;
+      EXPECT_FALSE(row.help.empty()) << row.name;
+      EXPECT_FALSE(row.help.ends_with('.')) << row.name;
+      std::istringstream flags{std::string(row.flags)};
+      for (std::string flag; flags >> flag;) EXPECT_TRUE(seen.insert(flag).second) << flag;
+    }
+  };
+  check_rows(kCallerOptions);
+  check_rows(kRecordOptions);
 }
 
 }  // namespace

@@ -47,7 +47,6 @@ class WindowsLoopTest : public testing::Test {
     record.output = scratch_.at("trace.ptk");
     record.timing.emplace();
     record.mtc_period = 3;
-    record.children = false;
     record.buffer = 65536;
   }
 

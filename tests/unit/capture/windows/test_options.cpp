@@ -42,6 +42,8 @@ TEST(WindowsOptions, ReadsSizesListsAndTimes) {
   EXPECT_EQ(record.seconds, std::chrono::milliseconds(1500));
   EXPECT_EQ(record.timing, (TimingPackets{.tsc = true, .mtc = false, .cyc = true}));
   EXPECT_TRUE(record.packets.ptwrite && record.packets.power && !record.packets.events);
+  EXPECT_EQ(parsed({"record", "-a", "--timing", "none"}).options.record.timing,
+            (TimingPackets{.tsc = false, .mtc = false, .cyc = false}));
 }
 
 TEST(WindowsOptions, ReadsFilters) {
@@ -82,7 +84,15 @@ TEST(WindowsOptions, NamesWhatIsWrong) {
   EXPECT_NE(problem({"record", "--filter", "filter main"}).find("--filter"), std::string::npos);
   EXPECT_NE(problem({"record", "--filter", "filter 0xffffffffffffffff/2"}).find("--filter"),
             std::string::npos);
-  EXPECT_NE(problem({"record", "--seconds", "-1"}).find("--seconds"), std::string::npos);
+  EXPECT_EQ(problem({"record", "--seconds", "-1"}),
+            "--seconds: expected a number from 0.001 to 1000000000, found \"-1\"");
+  EXPECT_EQ(problem({"record", "--ring", "1K"}),
+            "--ring: expected a size from 4096 to 281474976710656 bytes, found \"1K\"");
+  EXPECT_EQ(problem({"record", "--packets", "none"}),
+            "--packets: expected any of ptwrite,power,events, found \"none\"");
+  EXPECT_EQ(problem({"record", "--timing", "tsc,none"}),
+            "--timing: expected any of tsc,mtc,cyc, or none, found \"tsc,none\"");
+  EXPECT_NE(problem({"record", "--no-children"}).find("there is no such option"), std::string::npos);
   EXPECT_NE(problem({"record", "--psb-period", "1"}).find("2048"), std::string::npos);
   EXPECT_NE(problem({"trace"}).find("record, attach"), std::string::npos);
   EXPECT_NE(problem({"driver"}).find("name of a kernel driver"), std::string::npos);
@@ -102,6 +112,19 @@ TEST(WindowsOptions, ExplainsOptionsThatExist) {
     EXPECT_EQ(detail.find("no such option"), std::string::npos) << detail;
   }
   EXPECT_GT(options, 15U);
+}
+
+TEST(WindowsOptions, HelpHasDefaultsAndFitsAScreen) {
+  const std::string help = help_text();
+  for (std::size_t begin = 0; begin < help.size();) {
+    const std::size_t end = help.find('\n', begin);
+    EXPECT_LE(end - begin, 120U) << help.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  for (const char* part : {"(default: 4096)", "of each processor", "driver records kernel code"})
+    EXPECT_NE(help.find(part), std::string::npos) << part;
+  for (const char* other : {"emulator", "step", "perf"})
+    EXPECT_EQ(help.find(other), std::string::npos) << other;
 }
 
 TEST(WindowsCommandLine, QuotesWhatTheCLibraryUnquotes) {

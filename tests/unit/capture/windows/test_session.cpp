@@ -27,7 +27,6 @@ class WindowsSessionTest : public testing::Test {
     record.output = scratch_.at("trace.ptk");
     record.timing.emplace();
     record.mtc_period = 3;
-    record.children = false;
     record.buffer = kBuffer;
     images_.files["\\??\\C:\\a.exe"] = ptkit::test::small_pe();
   }
@@ -97,6 +96,7 @@ TEST_F(WindowsSessionTest, WritesWhatBothProcessorsTraced) {
   begin(session);
   EXPECT_EQ(device_.config.config.process, kPid);
   EXPECT_EQ(device_.config.config.target, std::uint32_t{PTKIT_TARGET_ALL});
+  EXPECT_EQ(device_.config.config.flags & PTKIT_TRACE_CHILDREN, 0U);
   const auto first = bytes_from(5000, 1);
   const auto second = bytes_from(300, 9);
   device_.write(0, first);

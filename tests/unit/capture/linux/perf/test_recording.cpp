@@ -754,6 +754,7 @@ TEST_F(PerfOptions, DefaultTimingFollowsCaps) {
   kernel_.files[kPtFolder + "caps/mtc_periods"] = "0";
   EXPECT_NE(refused().find("timing: this processor has no MTC packets"), std::string::npos);
   options_.timing.reset();
+  EXPECT_NE(refused().find("timing: this processor has no MTC packets"), std::string::npos);
   options_.mtc_period.reset();
   EXPECT_EQ(config(), 1U << 10U | 1U << 24U);
 }
