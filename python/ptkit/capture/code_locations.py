@@ -1,4 +1,4 @@
-"""Places in code as users write them: a symbol or an address, in a file or anywhere."""
+"""Code locations as users write them: a symbol or an address, in a file or anywhere."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def symbol_range(symbol: str, nth: int, file: str) -> tuple[int, int]:
         hint = f"; it has {near}" if near else ""
         raise ConfigError(f"symbol {symbol!r}: {file} has none of this name{hint}")
     if nth == 0 and len(found) > 1:
-        places = ", ".join(f"#{i} at {address:#x}" for i, (address, _) in enumerate(found, 1))
-        raise ConfigError(f"symbol {symbol!r}: {file} has {len(found)}: {places}; say which one by #N")
+        numbered = ", ".join(f"#{i} at {address:#x}" for i, (address, _) in enumerate(found, 1))
+        raise ConfigError(f"symbol {symbol!r}: {file} has {len(found)}: {numbered}; say which one by #N")
     if nth > len(found):
         raise ConfigError(f"symbol {symbol!r}: {file} has no #{nth}, only {len(found)} of this name")
     address, size = found[max(nth, 1) - 1]

@@ -37,7 +37,7 @@ class Filter:
     ----------
     kind : str
         ``"filter"``: only code in the range is traced; ``"tracestop"``: tracing ends for good where the range
-        is entered; ``"start"``, ``"stop"``: tracing begins, ends where the place is executed.
+        is entered; ``"start"``, ``"stop"``: tracing begins, ends when the location is executed.
     symbol : str
         The function; empty if addresses are given.
     file : str
@@ -98,27 +98,27 @@ class Filter:
         return cls("filter", "", os.fspath(file), 0, LAST_ADDRESS)
 
     @classmethod
-    def start(cls, place: str | int, file: str | os.PathLike[str] = "") -> Filter:
+    def start(cls, location: str | int, file: str | os.PathLike[str] = "") -> Filter:
         """Tracing is off until a function, an address, or an offset in a file is executed."""
-        return cls._at("start", place, os.fspath(file))
+        return cls._at("start", location, os.fspath(file))
 
     @classmethod
-    def stop(cls, place: str | int, file: str | os.PathLike[str] = "") -> Filter:
+    def stop(cls, location: str | int, file: str | os.PathLike[str] = "") -> Filter:
         """Tracing ends where a function, an address, or an offset in a file is executed."""
-        return cls._at("stop", place, os.fspath(file))
+        return cls._at("stop", location, os.fspath(file))
 
     @classmethod
-    def tracestop(cls, place: str | int, size: int = 1, file: str | os.PathLike[str] = "") -> Filter:
+    def tracestop(cls, location: str | int, size: int = 1, file: str | os.PathLike[str] = "") -> Filter:
         """Tracing ends for good where a function, or `size` bytes of code, are entered."""
-        if isinstance(place, str):
-            return cls("tracestop", _symbol(place), os.fspath(file))
-        return cls("tracestop", "", os.fspath(file), place, _last(place, size))
+        if isinstance(location, str):
+            return cls("tracestop", _symbol(location), os.fspath(file))
+        return cls("tracestop", "", os.fspath(file), location, _last(location, size))
 
     @classmethod
-    def _at(cls, kind: str, place: str | int, file: str) -> Filter:
-        if isinstance(place, str):
-            return cls(kind, _symbol(place), file)
-        return cls(kind, "", file, place, place)
+    def _at(cls, kind: str, location: str | int, file: str) -> Filter:
+        if isinstance(location, str):
+            return cls(kind, _symbol(location), file)
+        return cls(kind, "", file, location, location)
 
     @classmethod
     def parse(cls, text: str) -> list[Filter]:
@@ -127,8 +127,8 @@ class Filter:
         Parameters
         ----------
         text : str
-            ``filter|start|stop|tracestop PLACE [/ END] [@ FILE]``, several of them separated by commas.
-            PLACE is a symbol (``"in quotes"`` if it has blanks or commas), a symbol and ``#N`` for the Nth
+            ``filter|start|stop|tracestop LOCATION [/ END] [@ FILE]``, several of them separated by commas.
+            LOCATION is a symbol (``"in quotes"`` if it has blanks or commas), a symbol and ``#N`` for the Nth
             of several, an address, or ``*`` for the whole file. END is a size in bytes or the last symbol of
             the range; without it a symbol's own end.
 
@@ -149,16 +149,16 @@ class Filter:
         if not isinstance(text, str) or not text.strip():
             raise ConfigError(f"filter {text!r}: {_SYNTAX}")
         found: list[Filter] = []
-        place = 0
-        while place < len(text):
-            match = _ONE.match(text, place)
+        offset = 0
+        while offset < len(text):
+            match = _ONE.match(text, offset)
             if match is None or match["kind"] not in _KINDS:
-                raise ConfigError(f"filter {text[place:].strip()!r}: {_SYNTAX}")
+                raise ConfigError(f"filter {text[offset:].strip()!r}: {_SYNTAX}")
             try:
                 found.append(_made(match))
             except ConfigError as error:
                 raise ConfigError(f"filter {match[0].strip(' ,')!r}: {error}") from None
-            place = match.end()
+            offset = match.end()
         return found
 
 
@@ -177,20 +177,20 @@ def _made(match: re.Match[str]) -> Filter:
     kind, file = match["kind"], file_name(unquoted(match["file"]))
     end = None if match["end"] is None else number_or_name(match["end"])
     if end is not None and kind not in _RANGES:
-        raise ConfigError(f"{kind} is for one place and takes no size")
+        raise ConfigError(f"{kind} is for one location and takes no size")
     if match["first"] == "*":
         if not file or end is not None or kind not in _RANGES:
             raise ConfigError("* is for a whole file: write `filter * @ FILE`")
         return Filter(kind, "", file, 0, LAST_ADDRESS)
-    place, nth = number_or_name(match["first"]), int(match["nth"] or 0)
-    if isinstance(place, int):
+    location, nth = number_or_name(match["first"]), int(match["nth"] or 0)
+    if isinstance(location, int):
         if end is None and kind in _RANGES:
             raise ConfigError("an address needs a size: write ADDRESS/SIZE")
-        first = last = place
+        first = last = location
     elif end is None and match["nth"] is None:
-        return Filter(kind, place, file)
+        return Filter(kind, location, file)
     else:
-        first, last = symbol_range(place, nth, file)
+        first, last = symbol_range(location, nth, file)
     if kind not in _RANGES:
         return Filter(kind, "", file, first, first)
     if isinstance(end, int):

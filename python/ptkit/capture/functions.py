@@ -39,8 +39,8 @@ def check_functions(program: bytes, filters: Sequence[Filter], triggers: Sequenc
         where = [path for path in files if not file or PurePath(path).name == file]
         if where:
             main = PurePath(where[0]).name
-            place, hint = (main, "") if file else (f"{main} or its libraries", f"; {_LATER}")
-            _check(f"{option} ({argument})", name, where, place, hint)
+            searched, hint = (main, "") if file else (f"{main} or its libraries", f"; {_LATER}")
+            _check(f"{option} ({argument})", name, where, searched, hint)
 
 
 def _check(argument: str, name: str, files: Sequence[str], where: str, hint: str) -> None:

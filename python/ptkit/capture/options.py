@@ -90,7 +90,7 @@ def _as_tuple(value: Any) -> Any:
         return value.kind, os.fsencode(value.file), value.symbol, value.first, value.last
     if isinstance(value, Trigger):
         file = os.fsencode(value.file)
-        return value.event, value.action, file, value.name, value.place, value.number, value.count
+        return value.event, value.action, file, value.name, value.location, value.number, value.count
     return value
 
 

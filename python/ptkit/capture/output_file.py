@@ -10,7 +10,7 @@ from ptkit import _core
 from ptkit.capture.systems import platform
 from ptkit.errors import OpenError
 
-__all__ = ["OutputFile", "place_warnings"]
+__all__ = ["OutputFile", "folder_warnings"]
 
 # First bytes of recordings: a bundle, perf.data (file and pipe), a raw stream (PSB).
 _RECORDINGS = (b"\x89PTK\r\n\x1a\n", b"PERFILE2", b"\x02\x82" * 8)
@@ -91,7 +91,7 @@ class OutputFile:
         self._kept = False
 
 
-def place_warnings(folder: str | os.PathLike[str]) -> list[str]:
+def folder_warnings(folder: str | os.PathLike[str]) -> list[str]:
     """Say why other users could read or replace a recording that is written to a folder.
 
     Recordings have mode 0600 whatever the umask. That does not help on a file system without modes (vfat,
@@ -102,7 +102,7 @@ def place_warnings(folder: str | os.PathLike[str]) -> list[str]:
         mode = _core.mode_of_new_file(os.fsencode(path / "trace.ptk"))
     except (OSError, OpenError):
         mode = None
-    return platform.place_warnings(path, mode)
+    return platform.folder_warnings(path, mode)
 
 
 def _head(path: Path) -> bytes:

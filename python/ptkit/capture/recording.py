@@ -48,7 +48,7 @@ class Recording(os.PathLike[str]):
     limited : bool
         ``max_instructions`` or a trigger ended it.
     unmatched : int
-        Filters and triggers with a place that was never executed or mapped; each has a warning.
+        Filters and triggers with a location that was never executed or mapped; each has a warning.
     warnings : list of TraceWarning
         What went wrong without stopping it.
     """

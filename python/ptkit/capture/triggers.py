@@ -59,7 +59,7 @@ class Trigger:
         The function.
     file : str
         Absolute path or mere name of the file it is in; empty: any.
-    place : int
+    location : int
         The address, or offset in `file`.
     number : int
         The signal.
@@ -78,7 +78,7 @@ class Trigger:
     action: str = "stop"
     name: str = ""
     file: str = ""
-    place: int = 0
+    location: int = 0
     number: int = 0
     count: int = 1
 
@@ -97,7 +97,7 @@ class Trigger:
         if self.event == "symbol" and (not isinstance(self.name, str) or not self.name or "\0" in self.name):
             raise ConfigError(f"symbol: expected a name, found {self.name!r}")
         object.__setattr__(self, "file", file_name(self.file))
-        integer("address", self.place, 0, LAST_ADDRESS)
+        integer("address", self.location, 0, LAST_ADDRESS)
         integer("count", self.count, 1, 2**63 - 1)
 
     @classmethod
@@ -112,7 +112,7 @@ class Trigger:
         cls, address: int, *, count: int = 1, action: str = "stop", file: str | os.PathLike[str] = ""
     ) -> Trigger:
         """When the code at an address, or an offset in a file, is reached for the `count`-th time."""
-        return cls("address", action, place=address, file=os.fspath(file), count=count)
+        return cls("address", action, location=address, file=os.fspath(file), count=count)
 
     @classmethod
     def signal(cls, signal: str | int, *, count: int = 1, action: str = "stop") -> Trigger:
@@ -126,8 +126,9 @@ class Trigger:
         Parameters
         ----------
         text : str
-            ``start|stop|snapshot at PLACE [xCOUNT] [@ FILE]`` or ``start|stop|snapshot on SIGNAL [xCOUNT]``;
-            PLACE is a symbol (``"in quotes"`` if it has blanks) or an address.
+            ``start|stop|snapshot at LOCATION [xCOUNT] [@ FILE]`` or
+            ``start|stop|snapshot on SIGNAL [xCOUNT]``; LOCATION is a symbol (``"in quotes"`` if it has
+            blanks) or an address.
 
         Returns
         -------
@@ -156,10 +157,10 @@ def _made(match: re.Match[str]) -> Trigger:
         if file:
             raise ConfigError("a signal has no file")
         return Trigger.signal(unquoted(match["what"]), count=count, action=action)
-    place = number_or_name(match["what"])
-    if isinstance(place, int):
-        return Trigger.address(place, count=count, action=action, file=file)
-    return Trigger.symbol(place, count=count, action=action, file=file)
+    location = number_or_name(match["what"])
+    if isinstance(location, int):
+        return Trigger.address(location, count=count, action=action, file=file)
+    return Trigger.symbol(location, count=count, action=action, file=file)
 
 
 def triggers_of(value: Any) -> list[Trigger]:

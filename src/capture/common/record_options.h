@@ -150,7 +150,7 @@ struct RecordResult {
   std::uint32_t snapshots = 0;
   bool interrupted = false;     // Recorder::stop() ended it
   bool limited = false;         // max_instructions or a trigger ended it
-  std::uint32_t unmatched = 0;  // filters and triggers at places that no process executed; each has a warning
+  std::uint32_t unmatched = 0;  // filters and triggers of code that no process executed; each has a warning
   std::vector<trace::Warning> warnings;
 };
 

@@ -60,7 +60,7 @@ Problem add_filter(const FilterRequest& filter, WindowsOptions& out) {
                        " is not looked up by the recorder for Windows" + kFilterHint);
   }
   if (filter.kind == Kind::START || filter.kind == Kind::STOP) {
-    return unsupported(std::string("filters: a trace unit has ranges, and neither start nor stop places") +
+    return unsupported(std::string("filters: a trace unit has ranges, and neither start nor stop addresses") +
                        kFilterHint);
   }
   if (covers_file(filter)) {

@@ -89,7 +89,7 @@ void EventRecorder::warn(std::vector<std::string>& out) const {
   std::string text = options_.branch_records ? kBranchesOfSeveralThreads : "";
   if (!refusal_.empty()) {
     text = options_.branch_records ? kBranchesWithoutThreads : kThreadsMixed;
-    text += " Images count until another one takes their place. " + refusal_;
+    text += " An image counts until another one is mapped at its addresses. " + refusal_;
   }
   if (!text.empty()) out.push_back(text);
   if (refusal_.empty()) warn_of_losses(out);

@@ -143,8 +143,8 @@ void WindowsImages::unload(const KernelEvent& event) {
 }
 
 WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {
-  const auto [place, fresh] = files_.try_emplace(key_of(record));
-  CodeFile& out = place->second;
+  const auto [entry, fresh] = files_.try_emplace(key_of(record));
+  CodeFile& out = entry->second;
   if (!fresh) return out;
   out.number = static_cast<std::int32_t>(files_.size() - 1);
   trace::ImageFile described;
@@ -227,7 +227,7 @@ void WindowsImages::write_code(const WindowsRecord& record, CodeFile& file, trac
   if (!has_moved) file.contents = {};  // a file that is mapped cannot be replaced
 }
 
-// The whole image, as its process has it. It has no names then: these have places in the file.
+// The whole image, as its process has it. It has no names then: a name has a file offset.
 void WindowsImages::write_memory(const WindowsRecord& record, trace::CodeRegion region) {
   std::vector<std::uint8_t> bytes;
   if (!record.kernel && record.bytes <= kMostImageBytes && code_bytes_ + record.bytes <= kMostCodeBytes)

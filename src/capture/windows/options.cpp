@@ -399,7 +399,7 @@ ptkit reads on Linux. Ctrl-C ends a recording and keeps it.
 record     a program that is started, a process, or processors
 attach     a running process: record -p
 driver     the kernel code of one loaded kernel driver, on all processors
-bts        Branch Trace Store in place of packets: record --bts
+bts        Branch Trace Store instead of packets: record --bts
 snapshot   the recorder with process number PID writes its ring (--ring); Ctrl-Break there does so, too
 lbr        print each processor's stack of last branches
 doctor     report what works on this system

@@ -22,14 +22,14 @@ base::Failure refused_by(WindowsPort& port, const char* what, std::uint32_t erro
   ptkit_windows_refusal why{};
   if (exchange(port, PTKIT_WINDOWS_REFUSAL, why) != 0 || why.reason == PTKIT_REASON_NONE)
     return unsupported(begin + ": error " + std::to_string(error) + " of Windows; `net helpmsg` explains it");
-  std::string place;
+  std::string subject;
   if (why.reason == PTKIT_REASON_FIELD || why.reason == PTKIT_REASON_UNSUPPORTED)
-    place = std::string(field_text(why.field)) + ": ";
+    subject = std::string(field_text(why.field)) + ": ";
   const bool of_a_cpu = why.reason == PTKIT_REASON_OWNER || why.reason == PTKIT_REASON_SESSION ||
                         why.reason == PTKIT_REASON_FAULT || why.reason == PTKIT_REASON_ERROR ||
                         why.reason == PTKIT_REASON_DENIED;
-  if (of_a_cpu) place = "CPU " + std::to_string(why.cpu) + ": ";
-  return unsupported(begin + ": " + place + reason_text(why.reason));
+  if (of_a_cpu) subject = "CPU " + std::to_string(why.cpu) + ": ";
+  return unsupported(begin + ": " + subject + reason_text(why.reason));
 }
 
 }  // namespace ptkit::capture

@@ -155,7 +155,7 @@ void WindowsSession::begin_events(int pid) {
   if (!options_.switches)
     options.left_out = "Context switches were not asked for (--no-switches).";
   else if (!stores_branches() && (config_.config.flags & PTKIT_TRACE_TSC) == 0)
-    options.left_out = "Context switches have no place in a trace without TSC packets (--timing).";
+    options.left_out = "Context switches cannot be aligned with a trace without TSC packets (--timing).";
   recorder_.emplace(*events_, *images_, std::move(options));
   if (!recorder_->has_switches()) return;
   for (WindowsBuffer& buffer : buffers_) buffer.expect_threads();
@@ -246,14 +246,14 @@ bool WindowsSession::failed() const noexcept {
 
 void WindowsSession::warn_of_buffers(std::vector<std::string>& out) const {
   for (const WindowsBuffer& buffer : buffers_) {
-    const std::string place = "CPU " + std::to_string(buffer.cpu()) + ": ";
+    const std::string label = "CPU " + std::to_string(buffer.cpu()) + ": ";
     const WindowsBuffer::Counts& counts = buffer.counts();
     if (counts.stops != 0)
-      out.push_back(place + "the buffer was full " + counted(counts.stops, "time") +
+      out.push_back(label + "the buffer was full " + counted(counts.stops, "time") +
                     ", and trace is missing there. Use a larger --buffer, or trace less.");
     if (counts.cleared)
-      out.push_back(place + "TraceEn was found clear: a hypervisor or another tracer cleared it.");
-    if (counts.reason != 0) out.push_back(place + "tracing ended: " + reason_text(counts.reason) + ".");
+      out.push_back(label + "TraceEn was found clear: a hypervisor or another tracer cleared it.");
+    if (counts.reason != 0) out.push_back(label + "tracing ended: " + reason_text(counts.reason) + ".");
   }
 }
 

@@ -39,8 +39,8 @@ def test_filter_traces_a_whole_file(rounds: Path, tmp_path: Path) -> None:
     trace = record([rounds, "10"], tmp_path, filters=ptkit.Filter.module(rounds.name))
     assert entries(trace)["leaf"] == 30
     assert entries(trace)["main"] == 1
-    places = trace.symbolize(np.unique(trace.instructions(columns=["ip"])["ip"]), modules=True, offsets=False)
-    assert not [name for name in places if name and name.startswith(("[libc", "[ld"))]
+    names = trace.symbolize(np.unique(trace.instructions(columns=["ip"])["ip"]), modules=True, offsets=False)
+    assert not [name for name in names if name and name.startswith(("[libc", "[ld"))]
 
 
 def test_start_and_stop_filters_switch_tracing(rounds: Path, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_more_ranges_than_a_trace_unit_has(rounds: Path, tmp_path: Path) -> None
 
 # ---- triggers
 
-# A recording ends within a line of the plugin (14 blocks) after the place.
+# A recording ends within a line of the plugin (14 blocks) after the trigger's location.
 SOON_AFTER_9 = range(9, 15)
 # What is in the lines that are read when a signal is reported is not recorded: some hundred instructions.
 SOON_AFTER_94 = range(40, 95)

@@ -84,7 +84,7 @@ def test_constructors_make_filters() -> None:
         ("filter 0x1000/0", r"size=0: .*\[1, "),
         ("filter 12abc/3", "'12abc' is neither a number nor the name"),
         ("filter 0x10000000000000000/1", r"2\*\*64"),
-        ("start f / 10 @ a", "start is for one place"),
+        ("start f / 10 @ a", "start is for one location"),
         ("start * @ a", "write `filter . @ FILE`"),
         ("filter *", "write `filter . @ FILE`"),
         ("filter main @", "write filter"),

@@ -68,11 +68,11 @@ def test_known_functions_are_accepted(program: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "place"),
+    ("file", "searched"),
     [("", "svc or its libraries"), ("svc", "svc"), ("libc.so.6", "libc.so.6")],
 )
-def test_unknown_function_names_the_nearest(program: Path, file: str, place: str) -> None:
-    with pytest.raises(ptkit.ConfigError, match=f"no function 'lookupp' in {place}") as caught:
+def test_unknown_function_names_the_nearest(program: Path, file: str, searched: str) -> None:
+    with pytest.raises(ptkit.ConfigError, match=f"no function 'lookupp' in {searched}") as caught:
         check_functions(os.fsencode(program), [Filter.function("lookupp", file)], [])
     assert ("did you mean lookup" in str(caught.value)) == (file != "libc.so.6")
     with pytest.raises(ptkit.ConfigError, match=r"--trigger .*no function 'nothing'"):

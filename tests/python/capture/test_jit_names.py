@@ -80,7 +80,7 @@ def test_foreign_names_are_not_taken(program: Path, tmp_path: Path) -> None:
     counts = counts_of(record(["sh", "-c", script], tmp_path / "stale.ptk"))
     assert "stale" not in counts
     assert {name: counts[name] for name in COUNTS} == COUNTS
-    # A link to a file of another place.
+    # A link to a file in another folder.
     target = tmp_path / "target"
     target.write_text("")
     script = f"ln -s {target} /tmp/perf-$$.map; exec {program}"

@@ -16,7 +16,7 @@ import pytest
 
 import ptkit
 from ptkit import _core
-from ptkit.capture.output_file import OutputFile, place_warnings
+from ptkit.capture.output_file import OutputFile, folder_warnings
 from ptkit.cli import main
 
 BUNDLE = b"\x89PTK\r\n\x1a\n" + bytes(24)
@@ -159,11 +159,11 @@ def test_doctor_says_where_others_could_read_or_replace_a_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tmp_path.chmod(0o700)
-    assert place_warnings(tmp_path) == []
+    assert folder_warnings(tmp_path) == []
     tmp_path.chmod(0o1777)
-    assert place_warnings(tmp_path) == []
+    assert folder_warnings(tmp_path) == []
     tmp_path.chmod(0o777)
-    (sentence,) = place_warnings(tmp_path)
+    (sentence,) = folder_warnings(tmp_path)
     assert (
         f"other users may rename and remove files of this folder (mode 0777); `chmod go-w {tmp_path}`"
         in sentence
@@ -173,12 +173,12 @@ def test_doctor_says_where_others_could_read_or_replace_a_recording(
     assert capsys.readouterr().err == f"ptkit doctor: warning: {sentence}\n"
     assert main(["doctor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["place"] == [sentence]
-    assert place_warnings(tmp_path / "nowhere")[0].endswith("give -o with another folder")
+    assert folder_warnings(tmp_path / "nowhere")[0].endswith("give -o with another folder")
 
 
 def test_doctor_says_that_a_file_system_has_no_modes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_core, "mode_of_new_file", lambda _path: 0o755)
-    (sentence,) = place_warnings(tmp_path)
+    (sentence,) = folder_warnings(tmp_path)
     assert (
         "its file system gives new files mode 0755, not 0600: other users could read a recording" in sentence
     )
@@ -187,10 +187,10 @@ def test_doctor_says_that_a_file_system_has_no_modes(tmp_path: Path, monkeypatch
 @needs_root
 def test_doctor_says_whose_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(tmp_path, NOBODY, NOBODY)
-    (sentence,) = place_warnings(tmp_path)
+    (sentence,) = folder_warnings(tmp_path)
     assert "this user may replace a recording there" in sentence
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
-    assert place_warnings(tmp_path) == []
+    assert folder_warnings(tmp_path) == []
 
 
 @pytest.fixture

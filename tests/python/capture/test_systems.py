@@ -78,5 +78,5 @@ def test_files_have_no_owner_by_number() -> None:
 
 
 def test_a_folder_that_cannot_be_written_to_is_said() -> None:
-    assert "cannot be written" in windows.place_warnings(Path("C:/"), None)[0]
-    assert windows.place_warnings(Path("C:/"), 0o666) == []
+    assert "cannot be written" in windows.folder_warnings(Path("C:/"), None)[0]
+    assert windows.folder_warnings(Path("C:/"), 0o666) == []

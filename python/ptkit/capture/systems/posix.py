@@ -19,9 +19,9 @@ __all__ = [
     "NOT_EXECUTABLE",
     "describe",
     "find_driver",
+    "folder_warnings",
     "machine_of_file",
     "owner_of",
-    "place_warnings",
 ]
 
 LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # flags of os.open() for a file of unknown content
@@ -47,7 +47,7 @@ def owner_of(owner: str | int) -> tuple[int, int]:
     return user.pw_uid, user.pw_gid
 
 
-def place_warnings(path: Path, mode: int | None) -> list[str]:
+def folder_warnings(path: Path, mode: int | None) -> list[str]:
     """Say why other users could read or replace a recording in a folder.
 
     Parameters

@@ -17,9 +17,9 @@ __all__ = [
     "NOT_EXECUTABLE",
     "describe",
     "find_driver",
+    "folder_warnings",
     "machine_of_file",
     "owner_of",
-    "place_warnings",
 ]
 
 LOOK = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # for os.open(); it is 0 where this is tested
@@ -52,7 +52,7 @@ def owner_of(owner: str | int) -> tuple[int, int]:
     )
 
 
-def place_warnings(path: Path, mode: int | None) -> list[str]:
+def folder_warnings(path: Path, mode: int | None) -> list[str]:
     """Say why a recording in a folder is not safe. Who may read files there, the folder's own rights say."""
     if mode is None:
         return [f"{path}: a recording cannot be written to this folder; give -o with another folder"]
@@ -63,10 +63,10 @@ def machine_of_file(head: bytes) -> str | None:
     """For which machine a program was built, by its first bytes; None: it is no program of Windows."""
     if not head.startswith(b"MZ") or len(head) < _PE_POINTER + 4:
         return None
-    (place,) = struct.unpack_from("<I", head, _PE_POINTER)
-    if head[place : place + 4] != b"PE\0\0" or len(head) < place + 6:
+    (header,) = struct.unpack_from("<I", head, _PE_POINTER)
+    if head[header : header + 4] != b"PE\0\0" or len(head) < header + 6:
         return None
-    (machine,) = struct.unpack_from("<H", head, place + 4)
+    (machine,) = struct.unpack_from("<H", head, header + 4)
     return _MACHINES.get(machine, f"PE machine {machine:#x}")
 
 

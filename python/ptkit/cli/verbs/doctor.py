@@ -121,11 +121,11 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _list_backends(options: argparse.Namespace) -> int:
     from ptkit import capture
-    from ptkit.capture.output_file import place_warnings
+    from ptkit.capture.output_file import folder_warnings
     from ptkit.capture.systems import platform
 
     backends = capture.probe()
-    of_folder = place_warnings(Path.cwd())
+    warnings = folder_warnings(Path.cwd())
     best = next((backend.name for backend in backends if backend.available), None)
     engines = _core.engines()
     if options.json:
@@ -135,7 +135,7 @@ def _list_backends(options: argparse.Namespace) -> int:
                 "backends": [asdict(backend) for backend in backends],
                 "best": best,
                 "engines": engines,
-                "place": of_folder,
+                "place": warnings,
                 "version": ptkit.__version__,
             },
         )
@@ -155,6 +155,6 @@ def _list_backends(options: argparse.Namespace) -> int:
     for line in platform.describe():
         print(line)
     screen.print(f"decoders: {', '.join(engines)}")
-    for sentence in of_folder:
+    for sentence in warnings:
         print_text(f"ptkit doctor: warning: {sentence}", errors=True)
     return 0

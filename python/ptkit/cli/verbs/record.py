@@ -38,14 +38,14 @@ until then. An earlier recording of the same name is kept as FILE.old; a file th
 overwritten.
 
 FILTER says which code is traced, in the words of `perf record --filter`:
-  filter PLACE [@ FILE]      only code of a function, or of ADDRESS/SIZE, or (PLACE is *) of a whole file
-  start PLACE [@ FILE]       tracing is off until PLACE is executed
-  stop PLACE [@ FILE]        tracing ends where PLACE is executed, until the next start
-  tracestop PLACE [@ FILE]   tracing ends for good where a function or ADDRESS/SIZE is entered
-PLACE is a symbol, or an address; with FILE (a path, or a name without folder) an offset in it.
+  filter LOCATION [@ FILE]      only code of a function, or of ADDRESS/SIZE, or (*) of a whole file
+  start LOCATION [@ FILE]       tracing is off until LOCATION is executed
+  stop LOCATION [@ FILE]        tracing ends where LOCATION is executed, until the next start
+  tracestop LOCATION [@ FILE]   tracing ends for good where a function or ADDRESS/SIZE is entered
+LOCATION is a symbol, or an address; with FILE (a path, or a name without folder) an offset in it.
 
 TRIGGER starts, stops or keeps the recording:
-  start|stop|snapshot at PLACE [xCOUNT] [@ FILE]   when PLACE is executed, for the COUNTth time
+  start|stop|snapshot at LOCATION [xCOUNT] [@ FILE]   when LOCATION is executed, for the COUNTth time
   start|stop|snapshot on SIGNAL [xCOUNT]           when the program gets a signal
 start: nothing is recorded until then. stop: the recording ends and the program runs on. snapshot: the trace
 in the ring (see --ring) is kept, each COUNTth time anew. For stop and snapshot xCOUNT counts only while

@@ -239,16 +239,16 @@ std::vector<trace::Warning> DriverBackend::warnings() const {
   bool lost_children = false;
   for (const DriverBuffer& buffer : buffers_) {
     const DriverBuffer::Counts& counts = buffer.counts();
-    const std::string place = buffer.place();
+    const std::string label = buffer.label();
     lost += counts.lost_records;
     bad += counts.bad_bytes;
     lost_children = lost_children || counts.lost_children;
-    if (counts.stops != 0) out.push_back(warn(WarningCode::BUFFER_FULL, counts.stops).at(place));
+    if (counts.stops != 0) out.push_back(warn(WarningCode::BUFFER_FULL, counts.stops).at(label));
     if (counts.refused)
-      out.push_back(warn(WarningCode::TRACING_FAILED, "perf's intel_pt has the trace unit").at(place));
-    if (counts.cleared) out.push_back(warn(WarningCode::TRACE_EN_CLEARED).at(place));
+      out.push_back(warn(WarningCode::TRACING_FAILED, "perf's intel_pt has the trace unit").at(label));
+    if (counts.cleared) out.push_back(warn(WarningCode::TRACE_EN_CLEARED).at(label));
     if (counts.error != 0)
-      out.push_back(warn(WarningCode::TRACING_FAILED, std::strerror(counts.error)).at(place));
+      out.push_back(warn(WarningCode::TRACING_FAILED, std::strerror(counts.error)).at(label));
   }
   if (const std::size_t late = late_threads_ + begun_.size(); late != 0)
     out.push_back(warn(WarningCode::THREADS_LATE, late, pid_, missed_threads_ + begun_.size()));

@@ -33,7 +33,7 @@ base::Result<std::optional<DriverBuffer>> DriverBuffer::open(DriverPort& port, c
   return std::optional<DriverBuffer>(std::move(out));
 }
 
-std::string DriverBuffer::place() const {
+std::string DriverBuffer::label() const {
   return tid_ != 0 ? "Thread " + std::to_string(tid_) : "CPU " + std::to_string(cpu_);
 }
 

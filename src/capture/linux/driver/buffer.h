@@ -25,7 +25,7 @@ class DriverBuffer {
 
   [[nodiscard]] std::uint32_t cpu() const noexcept { return cpu_; }
   [[nodiscard]] int tid() const noexcept { return tid_; }  // 0: the buffer belongs to a CPU
-  [[nodiscard]] std::string place() const;                 // for warnings
+  [[nodiscard]] std::string label() const;                 // for warnings
   [[nodiscard]] std::uint32_t stream() const noexcept { return stream_; }
   void set_stream(std::uint32_t stream) noexcept { stream_ = stream; }
 

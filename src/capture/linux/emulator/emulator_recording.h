@@ -108,7 +108,7 @@ class EmulatorRecording {
   std::vector<trace::Warning> warnings_;
 };
 
-// "Process 12": the place of a warning.
-[[nodiscard]] inline std::string process_place(pid_t pid) { return "Process " + std::to_string(pid); }
+// "Process 12": the subject of a warning.
+[[nodiscard]] inline std::string process_label(pid_t pid) { return "Process " + std::to_string(pid); }
 
 }  // namespace ptkit::capture

@@ -196,19 +196,19 @@ void GuestProcess::finish() {
 }
 
 void GuestProcess::warn_of_losses() {
-  const std::string place = process_place(origin_.pid) + " (" + base_name(origin_.program) + ")";
+  const std::string label = process_label(origin_.pid) + " (" + base_name(origin_.program) + ")";
   if (const std::uint32_t lost = shared_.lost_threads(); lost != 0)
-    recording_.add_warning(warn(WarningCode::GUEST_THREAD_LIMIT, lost, slots_.size()).at(place));
+    recording_.add_warning(warn(WarningCode::GUEST_THREAD_LIMIT, lost, slots_.size()).at(label));
   if (const std::uint32_t lost = shared_.lost_children(); lost != 0)
-    recording_.add_warning(warn(WarningCode::GUEST_CHILDREN_UNREACHED, lost).at(place));
+    recording_.add_warning(warn(WarningCode::GUEST_CHILDREN_UNREACHED, lost).at(label));
   if (code_.changes() != 0 && !recording_.options().timing_packets().tsc)
-    recording_.add_warning(warn(WarningCode::GUEST_CODE_UNTIMED).at(place));
+    recording_.add_warning(warn(WarningCode::GUEST_CODE_UNTIMED).at(label));
 }
 
 void GuestProcess::drop(const std::string& why) {
   if (dropped_.exchange(true)) return;
   shared_.stop();
-  recording_.add_warning(warn(WarningCode::GUEST_DATA_DAMAGED, why).at(process_place(origin_.pid)));
+  recording_.add_warning(warn(WarningCode::GUEST_DATA_DAMAGED, why).at(process_label(origin_.pid)));
 }
 
 // ---- the log
@@ -295,13 +295,13 @@ void GuestProcess::on_note(base::Bytes record) {
   plugin::LogNote note;
   if (!parse(record, note, &plugin::LogNote::text_bytes)) return drop("its log has a note of a wrong size");
   const std::string path = text_at(record.subspan(sizeof note, note.text_bytes));
-  const std::string place = process_place(origin_.pid);
+  const std::string label = process_label(origin_.pid);
   switch (note.kind) {
     case plugin::NoteKind::PROGRAM_NATIVE:
-      return recording_.add_warning(warn(WarningCode::GUEST_PROGRAM_NATIVE, path).at(place));
+      return recording_.add_warning(warn(WarningCode::GUEST_PROGRAM_NATIVE, path).at(label));
     case plugin::NoteKind::EXEC_FAILED:
       return recording_.add_warning(
-          warn(WarningCode::GUEST_EXEC_FAILED, path, std::strerror(note.error)).at(place));
+          warn(WarningCode::GUEST_EXEC_FAILED, path, std::strerror(note.error)).at(label));
   }
   drop("its log has a note of unknown kind " + std::to_string(static_cast<unsigned>(note.kind)));
 }

@@ -132,7 +132,7 @@ void EmulatorRecorder::Session::wait(const ChannelServer& server) const {
 void EmulatorRecorder::Session::on_connect(ChannelServer& server, const ChannelServer::Client& client) {
   if (client.gone) return;
   if (!client.valid) {
-    recording_->add_warning(warn(WarningCode::GUEST_CALL_INVALID).at(process_place(client.pid)));
+    recording_->add_warning(warn(WarningCode::GUEST_CALL_INVALID).at(process_label(client.pid)));
     return server.refuse(client);
   }
   // exec(): the old image of the process has written all its records.
@@ -152,7 +152,7 @@ void EmulatorRecorder::Session::accept(const ChannelServer::Client& client) {
   const bool inherits = hello.first_block != 0;
   if (inherits &&
       (hello.first_block > UINT32_MAX || parent == nullptr || !parent->process->read_log_to(inherited - 1))) {
-    recording_->add_warning(warn(WarningCode::GUEST_PARENT_UNKNOWN).at(process_place(client.pid)));
+    recording_->add_warning(warn(WarningCode::GUEST_PARENT_UNKNOWN).at(process_label(client.pid)));
     return ChannelServer::refuse(client);
   }
   SharedMemoryLayout layout;
@@ -160,7 +160,7 @@ void EmulatorRecorder::Session::accept(const ChannelServer::Client& client) {
   auto shared = SharedMemory::create(layout);
   if (!shared.ok()) {
     recording_->add_warning(
-        warn(WarningCode::GUEST_NOT_RECORDED, shared.failure().detail).at(process_place(client.pid)));
+        warn(WarningCode::GUEST_NOT_RECORDED, shared.failure().detail).at(process_label(client.pid)));
     return ChannelServer::refuse(client);
   }
   TrackedProcess tracked;

@@ -42,7 +42,7 @@ void describe(Fields& fields, ParsedFile& file) {
   base::list_fields(fields, file.unwind, [&](std::uint8_t& one) { fields(one); });
   base::list_fields(fields, file.imports, [&](std::uint8_t& one) { fields(one); });
   fields.text(file.debug);
-  base::list_fields(fields, file.places, [&](FunctionPlace& one) {
+  base::list_fields(fields, file.spans, [&](FunctionSpan& one) {
     fields(one.offset);
     fields(one.size);
   });
@@ -113,7 +113,7 @@ void parse_contents(const ParseRequest& request, trace::TraceBuffer contents, Pa
       return;
     case Kind::FUNCTIONS:
       for (const code::symbol::Symbol& one : symbols_of(std::move(contents)).lookup(request.name))
-        out.places.push_back({one.address, one.size});
+        out.spans.push_back({one.address, one.size});
       return;
     case Kind::SIMILAR:
       out.similar = symbols_of(std::move(contents)).similar(request.name, kMaxSimilar);
@@ -125,7 +125,7 @@ void parse_contents(const ParseRequest& request, trace::TraceBuffer contents, Pa
   }
 }
 
-// A warning of read_jit_dump(): its only argument is a place in the file.
+// A warning of read_jit_dump(): its only argument is an offset in the file.
 bool is_of_jit_dump(const trace::Warning& warning) {
   using trace::WarningCode;
   const bool is_known = warning.code == WarningCode::JITDUMP_INVALID ||
@@ -145,7 +145,7 @@ bool is_invalid(const ParseRequest& request, const ParsedFile& file) {
   const std::uint64_t end = request.file_bytes;
   const bool ordered = request.kind == ParseRequest::Kind::JIT_DUMP ||
                        std::ranges::is_sorted(file.symbols, {}, &trace::SymbolEntry::file_offset);
-  const bool places = std::ranges::all_of(file.symbols, [&](const trace::SymbolEntry& one) {
+  const bool symbols = std::ranges::all_of(file.symbols, [&](const trace::SymbolEntry& one) {
     return one.file_offset < end && is_name(one.name);
   });
   const bool is_map = request.kind == ParseRequest::Kind::JIT_MAP;
@@ -158,10 +158,10 @@ bool is_invalid(const ParseRequest& request, const ParsedFile& file) {
     return true;
   const bool unwind = file.unwind.empty() || code::bounds::UnwindTable::decode(file.unwind, end).has_value();
   const bool imports = file.imports.empty() || code::image::Imports::decode(file.imports).has_value();
-  return !ordered || !places || !functions || !unwind || !imports ||
+  return !ordered || !symbols || !functions || !unwind || !imports ||
          (!request.debug && !file.debug.empty()) ||
          file.build_id.find_first_not_of("0123456789abcdef") != std::string::npos ||
-         std::ranges::any_of(file.places, [&](const FunctionPlace& one) { return one.offset >= end; }) ||
+         std::ranges::any_of(file.spans, [&](const FunctionSpan& one) { return one.offset >= end; }) ||
          file.similar.size() > kMaxSimilar || !std::ranges::all_of(file.similar, is_name) ||
          (file.problem && !is_of_jit_dump(*file.problem));
 }

@@ -38,8 +38,8 @@ struct JitFunction {
   std::uint64_t file_offset = 0;  // of its code in the dump, of the end of its line in the map
 };
 
-// A function in a file.
-struct FunctionPlace {
+// The code of a function in a file.
+struct FunctionSpan {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
 };
@@ -51,7 +51,7 @@ struct ParsedFile {
   std::vector<std::uint8_t> unwind;         // SYMBOLS: as trace::ImageFile has it
   std::vector<std::uint8_t> imports;        // SYMBOLS: as trace::ImageFile has it
   std::string debug;                        // SYMBOLS: code::image::debug_sections()
-  std::vector<FunctionPlace> places;        // FUNCTIONS
+  std::vector<FunctionSpan> spans;          // FUNCTIONS
   std::vector<std::string> similar;
   std::vector<JitFunction> functions;
   std::optional<trace::Warning> problem;  // JIT_DUMP: without the path of the dump

@@ -10,26 +10,26 @@ constexpr std::size_t kSimilar = 3;  // from all files
 
 }  // namespace
 
-std::vector<FunctionPlace> SymbolFinder::find(pid_t pid, const Mapping& mapping, const std::string& name) {
+std::vector<FunctionSpan> SymbolFinder::find(pid_t pid, const Mapping& mapping, const std::string& name) {
   return find(mapping.path, name, [&] { return reader_.open(pid, mapping); });
 }
 
-std::vector<FunctionPlace> SymbolFinder::find(pid_t pid, const std::string& path, const std::string& name) {
+std::vector<FunctionSpan> SymbolFinder::find(pid_t pid, const std::string& path, const std::string& name) {
   return find(path, name, [&] { return reopened(locate_path(pid, path)); });
 }
 
-std::vector<FunctionPlace> SymbolFinder::find(const std::string& path, const std::string& name,
-                                              const std::function<MappedFile()>& open) {
+std::vector<FunctionSpan> SymbolFinder::find(const std::string& path, const std::string& name,
+                                             const std::function<MappedFile()>& open) {
   const std::lock_guard lock(mutex_);
   const auto [at, fresh] = files_.try_emplace(path);
   CachedSymbol& known = at->second;
   if (fresh) known.file = open();
-  const auto [places, unknown] = known.places.try_emplace(name);
+  const auto [spans, unknown] = known.spans.try_emplace(name);
   if (unknown) {
     const ParseRequest request{.kind = ParseRequest::Kind::FUNCTIONS, .name = name};
-    places->second = reader_.parse(known.file, path, request).places;
+    spans->second = reader_.parse(known.file, path, request).spans;
   }
-  return places->second;
+  return spans->second;
 }
 
 std::vector<std::string> SymbolFinder::similar(const std::string& name) {

@@ -19,19 +19,19 @@ class SymbolFinder {
   explicit SymbolFinder(FileParser& parser) : reader_(parser) {}
 
   // All functions of that name (demangled or not) in a file that process `pid` has mapped.
-  [[nodiscard]] std::vector<FunctionPlace> find(pid_t pid, const Mapping& mapping, const std::string& name);
+  [[nodiscard]] std::vector<FunctionSpan> find(pid_t pid, const Mapping& mapping, const std::string& name);
   // The same for a program with the rights of this process.
-  [[nodiscard]] std::vector<FunctionPlace> find(pid_t pid, const std::string& path, const std::string& name);
+  [[nodiscard]] std::vector<FunctionSpan> find(pid_t pid, const std::string& path, const std::string& name);
   // Symbols like a name that was not found.
   [[nodiscard]] std::vector<std::string> similar(const std::string& name);
 
  private:
   struct CachedSymbol {
     MappedFile file;
-    std::map<std::string, std::vector<FunctionPlace>> places;  // by name
+    std::map<std::string, std::vector<FunctionSpan>> spans;  // by name
   };
-  [[nodiscard]] std::vector<FunctionPlace> find(const std::string& path, const std::string& name,
-                                                const std::function<MappedFile()>& open);
+  [[nodiscard]] std::vector<FunctionSpan> find(const std::string& path, const std::string& name,
+                                               const std::function<MappedFile()>& open);
 
   CodeReader reader_;
   std::mutex mutex_;

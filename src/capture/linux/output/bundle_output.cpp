@@ -65,8 +65,8 @@ void BundleOutput::add_to(std::uint32_t stream, const trace::Stream& more) {
   write([&] { writer_.stream(stream, more); });
 }
 
-void BundleOutput::places(std::uint32_t stream, const trace::Stream& placed) {
-  write([&] { writer_.switch_offsets(stream, placed); });
+void BundleOutput::switch_offsets(std::uint32_t stream, const trace::Stream& aligned) {
+  write([&] { writer_.switch_offsets(stream, aligned); });
 }
 
 void BundleOutput::loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause) {

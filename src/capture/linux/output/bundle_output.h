@@ -45,8 +45,8 @@ class BundleOutput {
   [[nodiscard]] trace::SpaceId space(std::int64_t pid);
   void describe(trace::SpaceId id, const trace::Space& space);  // replaces the description of a space
   [[nodiscard]] std::uint32_t stream(const trace::Stream& stream);
-  void add_to(std::uint32_t stream, const trace::Stream& more);    // switches
-  void places(std::uint32_t stream, const trace::Stream& placed);  // aligned switches, after all data
+  void add_to(std::uint32_t stream, const trace::Stream& more);             // switches
+  void switch_offsets(std::uint32_t stream, const trace::Stream& aligned);  // after all data
   void data(std::uint32_t stream, base::Bytes bytes);
   // Only without a ring. See PtkWriter::loss().
   void loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause);

@@ -241,11 +241,11 @@ std::vector<trace::Warning> PerfBackend::warnings() const {
   PerfBuffer::Counts all;
   for (const PerfBuffer& buffer : buffers_) {
     const PerfBuffer::Counts& counts = buffer.counts();
-    const std::string place = buffer.cpu() != kAll ? "CPU " + std::to_string(buffer.cpu())
+    const std::string label = buffer.cpu() != kAll ? "CPU " + std::to_string(buffer.cpu())
                                                    : "Thread " + std::to_string(buffer.tid());
-    if (counts.stops != 0) out.push_back(warn(WarningCode::AUX_TRUNCATED, counts.stops).at(place));
-    if (counts.gaps != 0) out.push_back(warn(WarningCode::AUX_PARTIAL, counts.gaps).at(place));
-    if (counts.collisions != 0) out.push_back(warn(WarningCode::AUX_COLLISION, counts.collisions).at(place));
+    if (counts.stops != 0) out.push_back(warn(WarningCode::AUX_TRUNCATED, counts.stops).at(label));
+    if (counts.gaps != 0) out.push_back(warn(WarningCode::AUX_PARTIAL, counts.gaps).at(label));
+    if (counts.collisions != 0) out.push_back(warn(WarningCode::AUX_COLLISION, counts.collisions).at(label));
     all.lost_records += counts.lost_records;
     all.bad_records += counts.bad_records;
     all.throttled += counts.throttled;

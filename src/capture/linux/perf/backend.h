@@ -26,7 +26,7 @@ class PerfBackend : public HardwareBackend {
   [[nodiscard]] const char* name() const noexcept override { return "perf"; }
   [[nodiscard]] Problem prepare(const RecordOptions& options, std::vector<trace::Warning>& warnings) override;
   [[nodiscard]] Problem configure(int pid, const std::vector<ResolvedFilter>& filters) override;
-  [[nodiscard]] Problem set_breakpoints(const std::vector<Breakpoint>& places, int pid) override;
+  [[nodiscard]] Problem set_breakpoints(const std::vector<Breakpoint>& breakpoints, int pid) override;
   [[nodiscard]] Problem enable_breakpoints() override;
   [[nodiscard]] std::vector<std::uint32_t> take_fired() override { return std::exchange(fired_, {}); }
   [[nodiscard]] std::vector<trace::Stream> streams() const override;
@@ -83,7 +83,7 @@ class PerfBackend : public HardwareBackend {
   void restart_at_exec(const Opened& one);
   [[nodiscard]] Problem open_kernel_sideband();
   [[nodiscard]] Problem open_breakpoint(const perf_event_attr& attr, const Opened& one,
-                                        const Breakpoint& place);
+                                        const Breakpoint& breakpoint);
   void on_fired_event(const FiredEvent& hit);
   [[nodiscard]] Problem request_all(unsigned long number, const char* what);
   [[nodiscard]] Problem drain_one(std::size_t buffer, BundleOutput& output,

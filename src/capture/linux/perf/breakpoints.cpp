@@ -22,16 +22,16 @@ constexpr std::array<const char*, 2> kTracing{"/sys/kernel/tracing/", "/sys/kern
 constexpr const char* kDelivered = "events/signal/signal_deliver/id";
 using base::kKernelHalf;
 
-base::Failure breakpoint_error(const Breakpoint& place, int error) {
+base::Failure breakpoint_error(const Breakpoint& breakpoint, int error) {
   if (error == ENOSPC || error == EBUSY) {
     return unsupported(
-        "triggers: a processor has four breakpoints, and they are taken (debuggers use them, too); wait for "
-        "fewer places");
+        "triggers: a processor has four breakpoints, and they are taken (debuggers use them, too); give "
+        "fewer triggers");
   }
   if (error == EACCES || error == EPERM) {
-    return unsupported(place.signal != 0
+    return unsupported(breakpoint.signal != 0
                            ? "triggers: not permitted to see signals; run as root, or with CAP_PERFMON"
-                           : "triggers: not permitted to watch this place; run as root, or with CAP_PERFMON");
+                           : "triggers: not permitted to set a breakpoint; run as root, or with CAP_PERFMON");
   }
   return unsupported(std::string("triggers: the kernel does not watch for this: ") + std::strerror(error));
 }
@@ -46,7 +46,7 @@ std::uint64_t delivered_id(const PerfPort& port) {
   return 0;
 }
 
-perf_event_attr breakpoint_attr(const perf_event_attr& unit, const Breakpoint& place,
+perf_event_attr breakpoint_attr(const perf_event_attr& unit, const Breakpoint& breakpoint,
                                 std::uint64_t signal_id) {
   perf_event_attr attr{};
   attr.size = sizeof attr;
@@ -54,27 +54,27 @@ perf_event_attr breakpoint_attr(const perf_event_attr& unit, const Breakpoint& p
   attr.sample_id_all = attr.disabled = attr.exclude_hv = 1;
   attr.sample_period = 1;
   attr.wakeup_events = 1;
-  if (place.signal != 0) {
+  if (breakpoint.signal != 0) {
     attr.type = PERF_TYPE_TRACEPOINT;
     attr.config = signal_id;
     return attr;
   }
   attr.type = PERF_TYPE_BREAKPOINT;
   attr.bp_type = HW_BREAKPOINT_X;
-  attr.bp_addr = place.address;
+  attr.bp_addr = breakpoint.address;
   attr.bp_len = sizeof(long);
-  attr.exclude_user = place.address >= kKernelHalf ? 1 : 0;
-  attr.exclude_kernel = place.address < kKernelHalf ? 1 : 0;
+  attr.exclude_user = breakpoint.address >= kKernelHalf ? 1 : 0;
+  attr.exclude_kernel = breakpoint.address < kKernelHalf ? 1 : 0;
   return attr;
 }
 
 }  // namespace
 
-PerfBackend::Problem PerfBackend::set_breakpoints(const std::vector<Breakpoint>& places, int pid) {
+PerfBackend::Problem PerfBackend::set_breakpoints(const std::vector<Breakpoint>& breakpoints, int pid) {
   // With events of threads, the kernel follows the process (inherit).
   process_tree_.begin(options_.whole_cpus() ? pid : 0, options_.children);
-  const bool signals =
-      std::any_of(places.begin(), places.end(), [](const Breakpoint& place) { return place.signal != 0; });
+  const bool signals = std::any_of(breakpoints.begin(), breakpoints.end(),
+                                   [](const Breakpoint& breakpoint) { return breakpoint.signal != 0; });
   const std::uint64_t id = signals ? delivered_id(*port_) : 0;
   if (signals && id == 0) {
     return unsupported(
@@ -82,35 +82,36 @@ PerfBackend::Problem PerfBackend::set_breakpoints(const std::vector<Breakpoint>&
         "tracefs /sys/kernel/tracing)");
   }
   const perf_event_attr unit = dummy_event(trailer());
-  for (const Breakpoint& place : places) {
+  for (const Breakpoint& breakpoint : breakpoints) {
     for (const Opened& one : opened_) {
       if (one.secondary) continue;
-      if (auto failure = open_breakpoint(breakpoint_attr(unit, place, id), one, place)) return failure;
+      if (auto failure = open_breakpoint(breakpoint_attr(unit, breakpoint, id), one, breakpoint))
+        return failure;
     }
   }
   return {};
 }
 
 PerfBackend::Problem PerfBackend::open_breakpoint(const perf_event_attr& attr, const Opened& one,
-                                                  const Breakpoint& place) {
+                                                  const Breakpoint& breakpoint) {
   perf_event_attr mine = attr;
   mine.inherit = one.tid >= 0 && one.cpu >= 0 ? 1 : 0;
   mine.inherit_thread = mine.inherit != 0 && !options_.children ? 1 : 0;
   const int event = port_->open(mine, one.tid, one.cpu);
   if (event == -ESRCH) return {};
   if (event == -EMFILE || event == -ENFILE) return open_error(*port_, scope(), -event).failure();
-  if (event < 0) return breakpoint_error(place, -event);
+  if (event < 0) return breakpoint_error(breakpoint, -event);
   breakpoint_events_.push_back(event);
-  if (place.signal != 0) {
-    const std::string filter = "sig == " + std::to_string(place.signal);
+  if (breakpoint.signal != 0) {
+    const std::string filter = "sig == " + std::to_string(breakpoint.signal);
     const auto text = reinterpret_cast<std::uintptr_t>(filter.c_str());
     if (const int error = port_->request(event, PERF_EVENT_IOC_SET_FILTER, text); error != 0)
-      return breakpoint_error(place, error);
+      return breakpoint_error(breakpoint, error);
   }
   std::uint64_t id = 0;
   const int error = port_->request(event, PERF_EVENT_IOC_ID, reinterpret_cast<std::uintptr_t>(&id));
-  if (error != 0) return breakpoint_error(place, error);
-  triggers_[id] = place;
+  if (error != 0) return breakpoint_error(breakpoint, error);
+  triggers_[id] = breakpoint;
   return set_output(event, buffers_[one.buffer]);
 }
 
@@ -118,11 +119,11 @@ PerfBackend::Problem PerfBackend::open_breakpoint(const perf_event_attr& attr, c
 void PerfBackend::on_fired_event(const FiredEvent& hit) {
   const auto at = triggers_.find(hit.event);
   if (at == triggers_.end()) return;
-  const Breakpoint& place = at->second;
-  const bool counts = place.signal != 0
+  const Breakpoint& breakpoint = at->second;
+  const bool counts = breakpoint.signal != 0
                           ? process_tree_.has(hit.pid)
-                          : place.address >= kKernelHalf || process_tree_.has_program(hit.pid, hit.tsc);
-  if (counts) fired_.push_back(place.trigger);
+                          : breakpoint.address >= kKernelHalf || process_tree_.has_program(hit.pid, hit.tsc);
+  if (counts) fired_.push_back(breakpoint.trigger);
 }
 
 }  // namespace ptkit::capture

@@ -195,8 +195,8 @@ std::optional<PerfPmu> find_pmu(const PerfPort& port, PerfError& error) {
   pmu.lip_known = port.read(kPtPmu + "caps/payloads_lip").has_value();
   for (const trace_unit::msr::Field& field : trace_unit::msr::ctl_fields()) {
     if (field.perf.empty()) continue;
-    if (const auto place = port.read(kPtPmu + "format/" + std::string(field.perf)))
-      pmu.format[std::string(field.perf)] = *place;
+    if (const auto bits = port.read(kPtPmu + "format/" + std::string(field.perf)))
+      pmu.format[std::string(field.perf)] = *bits;
   }
   pmu.filters = static_cast<unsigned>(read_number(port, kPtPmu + "nr_addr_filters", 10, 0));
   pmu.max_nonturbo_ratio = static_cast<std::uint8_t>(read_number(port, kPtPmu + "max_nonturbo_ratio", 10, 0));

@@ -62,7 +62,7 @@ class MappedFiles {
 };
 
 // perf filters user code by file: fails for ranges without a file, or with a file that has no path.
-std::optional<base::Failure> check_places(const std::vector<ResolvedFilter>& filters) {
+std::optional<base::Failure> check_files(const std::vector<ResolvedFilter>& filters) {
   for (const ResolvedFilter& one : filters) {
     const std::string range = base::hexadecimal(one.first) + " to " + base::hexadecimal(one.last);
     if (one.mapping.path.empty() && one.first < kKernelHalf) {
@@ -83,7 +83,7 @@ std::optional<base::Failure> check_places(const std::vector<ResolvedFilter>& fil
 PerfBackend::Problem PerfBackend::set_filters(const std::vector<ResolvedFilter>& filters) {
   if (filters.empty()) return {};
   if (filters.size() > pmu_.filters) return too_many_filters(filters.size(), pmu_.filters);
-  if (auto failure = check_places(filters)) return failure;
+  if (auto failure = check_files(filters)) return failure;
   const std::string shown = filter_text(filters, [](const std::string& path) { return path; });
   MappedFiles files(pid_);
   for (const ResolvedFilter& one : filters) {

@@ -136,16 +136,16 @@ PerfBackend::Problem PerfBackend::open_event(perf_event_attr attr, int tid, int 
 
 // The number of buffers that the opened events need.
 std::size_t PerfBackend::count_buffers() const {
-  std::set<std::pair<int, int>> places;
-  for (const Opened& one : opened_) places.insert(buffer_key(one.tid, one.cpu));
-  return places.size();
+  std::set<std::pair<int, int>> keys;
+  for (const Opened& one : opened_) keys.insert(buffer_key(one.tid, one.cpu));
+  return keys.size();
 }
 
 // Maps all buffers. Returns 0, or the errno; then no buffer is mapped.
 int PerfBackend::map_buffers() {
-  std::map<std::pair<int, int>, std::size_t> places;
+  std::map<std::pair<int, int>, std::size_t> numbers;
   for (Opened& one : opened_) {
-    const auto [at, fresh] = places.try_emplace(buffer_key(one.tid, one.cpu), buffers_.size());
+    const auto [at, fresh] = numbers.try_emplace(buffer_key(one.tid, one.cpu), buffers_.size());
     one.buffer = at->second;
     if (!fresh) continue;
     int error = 0;

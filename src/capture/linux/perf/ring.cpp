@@ -7,8 +7,8 @@ namespace ptkit::capture {
 
 PerfRing::Spans PerfRing::spans(std::uint64_t from, std::uint64_t to) const noexcept {
   const auto bytes = static_cast<std::size_t>(to - from);
-  const auto place = static_cast<std::size_t>(from % memory_.size());
-  const base::Bytes first = memory_.subspan(place, std::min(bytes, memory_.size() - place));
+  const auto offset = static_cast<std::size_t>(from % memory_.size());
+  const base::Bytes first = memory_.subspan(offset, std::min(bytes, memory_.size() - offset));
   return {first, memory_.first(bytes - first.size())};
 }
 
@@ -40,12 +40,12 @@ std::optional<trace::Clock> clock_of(const perf_event_mmap_page& page) noexcept 
 }
 
 std::vector<std::uint8_t> unrolled(base::Bytes memory, std::uint64_t position, bool& lapped) {
-  const auto place = static_cast<std::size_t>(position % memory.size());
-  const base::Bytes after = memory.subspan(place);
+  const auto offset = static_cast<std::size_t>(position % memory.size());
+  const base::Bytes after = memory.subspan(offset);
   lapped = lapped || std::any_of(after.rbegin(), after.rend(), [](std::uint8_t byte) { return byte != 0; });
   std::vector<std::uint8_t> out;
   if (lapped) out.assign(after.begin(), after.end());
-  const base::Bytes before = memory.first(place);
+  const base::Bytes before = memory.first(offset);
   out.insert(out.end(), before.begin(), before.end());
   return out;
 }

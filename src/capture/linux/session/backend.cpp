@@ -2,9 +2,10 @@
 
 namespace ptkit::capture {
 
-HardwareBackend::Problem HardwareBackend::set_breakpoints(const std::vector<Breakpoint>& places, int pid) {
+HardwareBackend::Problem HardwareBackend::set_breakpoints(const std::vector<Breakpoint>& breakpoints,
+                                                          int pid) {
   static_cast<void>(pid);
-  if (places.empty()) return {};
+  if (breakpoints.empty()) return {};
   return base::Failure{base::Status::UNSUPPORTED, 0, "triggers: this back end has none"};
 }
 

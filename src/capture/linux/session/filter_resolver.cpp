@@ -82,7 +82,7 @@ class Resolver {
           ranges.push_back(*range);
         continue;
       }
-      for (const FunctionPlace& one : symbols_.find(pid_, mapping, filter.symbol)) {
+      for (const FunctionSpan& one : symbols_.find(pid_, mapping, filter.symbol)) {
         const MappedRange offsets{one.offset, one.offset + std::max<std::uint64_t>(one.size, 1) - 1, {}, 0};
         if (const auto range = addresses_of(mapping, offsets)) ranges.push_back(*range);
       }

@@ -19,7 +19,8 @@ std::vector<trace::Warning> add_switch_offsets(BundleOutput& output, processes::
   options.processes.resize(bundle.spaces.size());
   if (!processes::align_switches_to_pips(bundle, options)) return {warn(WarningCode::PIP_INTERRUPTED)};
   for (std::size_t i = 0; i < bundle.streams.size(); ++i) {
-    if (bundle.streams[i].switches_by_offset) output.places(static_cast<std::uint32_t>(i), bundle.streams[i]);
+    if (bundle.streams[i].switches_by_offset)
+      output.switch_offsets(static_cast<std::uint32_t>(i), bundle.streams[i]);
   }
   return std::move(bundle.warnings);
 }

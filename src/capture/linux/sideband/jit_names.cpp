@@ -158,7 +158,7 @@ void JitNames::read(CodeReader& reader, Source& source, JitTimeline& timeline, N
   // Times of a dump are not used, so a dump without TSC is as good.
   if (parsed.problem && parsed.problem->code != WarningCode::JITDUMP_NO_TSC)
     warnings_.push_back(parsed.problem->at(source.path));
-  std::unordered_map<std::uint64_t, std::string> names;  // of a dump, by place of the code
+  std::unordered_map<std::uint64_t, std::string> names;  // of a dump, by file offset of the code
   if (source.is_dump) {
     for (const trace::SymbolEntry& one : parsed.symbols) names.emplace(one.file_offset, one.name);
   }

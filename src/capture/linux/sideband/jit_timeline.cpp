@@ -7,8 +7,8 @@ namespace ptkit::capture {
 
 namespace {
 
-// User code has addresses below that. Names that replace others at an address get places of their own in
-// their file: the address and a multiple of this.
+// User code has addresses below 2**47. Names that replace others at an address get file offsets of their own:
+// the address, with the number of the name in the bits from 47 on.
 constexpr unsigned kAddressBits = 47;
 constexpr std::uint64_t kMostGenerations = (std::uint64_t{1} << (63U - kAddressBits)) - 1;
 

@@ -80,13 +80,13 @@ bool is_alive(DWORD pid) {
 // restarted.
 void stop_orphans() {
   std::vector<Properties> all(kMostSessions);
-  std::array<EVENT_TRACE_PROPERTIES*, kMostSessions> places{};
+  std::array<EVENT_TRACE_PROPERTIES*, kMostSessions> heads{};
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].head.LogFileNameOffset = offsetof(Properties, file);
-    places[i] = &all[i].head;
+    heads[i] = &all[i].head;
   }
   ULONG count = 0;
-  const ULONG error = ::QueryAllTracesW(places.data(), kMostSessions, &count);
+  const ULONG error = ::QueryAllTracesW(heads.data(), kMostSessions, &count);
   if (error != ERROR_SUCCESS && error != ERROR_MORE_DATA) return;
   for (std::size_t i = 0; i < std::min<std::size_t>(count, all.size()); ++i) {
     const std::wstring name(all[i].name.data(), ::wcsnlen(all[i].name.data(), kMostLetters));

@@ -77,7 +77,7 @@ void expect_same(const ParsedFile& a, const ParsedFile& b) {
   EXPECT_TRUE(std::ranges::equal(a.symbols, b.symbols, [](const auto& one, const auto& other) {
     return one.name == other.name && one.file_offset == other.file_offset && one.size == other.size;
   }));
-  EXPECT_TRUE(std::ranges::equal(a.places, b.places, [](const auto& one, const auto& other) {
+  EXPECT_TRUE(std::ranges::equal(a.spans, b.spans, [](const auto& one, const auto& other) {
     return one.offset == other.offset && one.size == other.size;
   }));
   EXPECT_TRUE(std::ranges::equal(a.functions, b.functions, [](const auto& one, const auto& other) {
@@ -106,7 +106,7 @@ TEST_F(FileParserTest, ConfinedAndInProcessAnswersAreEqual) {
     EXPECT_GT(confined->fork_server(), 0);
     EXPECT_GT(parse(*confined, {Kind::SYMBOLS}, c_library()).symbols.size(), 1000U);
     const ParseRequest function{.kind = Kind::FUNCTIONS, .name = "getppid"};
-    EXPECT_FALSE(parse(*confined, function, c_library()).places.empty());
+    EXPECT_FALSE(parse(*confined, function, c_library()).spans.empty());
     EXPECT_EQ(parse(*confined, {.kind = Kind::JIT_DUMP}, dump).functions.size(), 2U);
     EXPECT_EQ(confined->warnings(), std::vector<trace::Warning>());
   }
@@ -314,9 +314,9 @@ TEST_F(ParsedRecordings, WarnsOfFilesThatCrashTheParser) {
 TEST_F(ParsedRecordings, FindsFunctionsWithoutPrivileges) {
   FileParser parser(executed());
   SymbolFinder finder(parser);
-  const auto places = finder.find(::getpid(), c_library(), "getppid");
-  EXPECT_FALSE(places.empty());
-  EXPECT_EQ(finder.find(::getpid(), c_library(), "getppid").size(), places.size());
+  const auto spans = finder.find(::getpid(), c_library(), "getppid");
+  EXPECT_FALSE(spans.empty());
+  EXPECT_EQ(finder.find(::getpid(), c_library(), "getppid").size(), spans.size());
   EXPECT_TRUE(finder.find(::getpid(), c_library(), "getpppid").empty());
   const std::vector<std::string> similar = finder.similar("getpppid");
   EXPECT_NE(std::ranges::find(similar, "getppid"), similar.end()) << texts(similar);

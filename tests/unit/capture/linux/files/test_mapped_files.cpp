@@ -107,7 +107,7 @@ class MappedFiles : public ::testing::TestWithParam<FindBy> {
       return map_code(code_, bytes) != MAP_FAILED && attack();
     });
   }
-  [[nodiscard]] bool put_in_place(const std::string& other) const {
+  [[nodiscard]] bool replace_code(const std::string& other) const {
     return ::rename(other.c_str(), code_.c_str()) == 0;
   }
 
@@ -132,7 +132,7 @@ TEST_P(MappedFiles, CodeIsCopied) {
 
 TEST_P(MappedFiles, LinksAreNotFollowed) {
   const auto process = mapped([&] {
-    return ::symlink("secret", scratch_.at("link").c_str()) == 0 && put_in_place(scratch_.at("link"));
+    return ::symlink("secret", scratch_.at("link").c_str()) == 0 && replace_code(scratch_.at("link"));
   });
   ASSERT_TRUE(process->worked());
   record(process->pid());
@@ -165,7 +165,7 @@ TEST_P(MappedFiles, FilesOfExitedProcessesAreIdentifiedByInode) {
   take(record);
   EXPECT_EQ(code_of(code_), std::string(kPage, 'c'));
   std::ofstream(scratch_.at("other")) << std::string(kPage, 'o');
-  ASSERT_TRUE(put_in_place(scratch_.at("other")));
+  ASSERT_TRUE(replace_code(scratch_.at("other")));
   take(record);
   EXPECT_EQ(code_of(code_), "");
   EXPECT_TRUE(warns(warnings_, WarningCode::FILES_REPLACED)) << ::testing::PrintToString(warnings_);
@@ -191,7 +191,7 @@ TEST_P(MappedFiles, NewPrivateFilesAreNotReadForDeletedOnes) {
 
 TEST_P(MappedFiles, FifosAreNotOpened) {
   const auto process = mapped(
-      [&] { return ::mkfifo(scratch_.at("fifo").c_str(), 0666) == 0 && put_in_place(scratch_.at("fifo")); });
+      [&] { return ::mkfifo(scratch_.at("fifo").c_str(), 0666) == 0 && replace_code(scratch_.at("fifo")); });
   ASSERT_TRUE(process->worked());
   record(process->pid());
   EXPECT_EQ(code_of(code_), std::string(2 * kPage, 'c'));
@@ -205,7 +205,7 @@ TEST_P(MappedFiles, DevicesAreNotOpened) {
   std::array<char, 64> name{};
   ASSERT_EQ(::ptsname_r(terminal, name.data(), name.size()), 0);
   const auto process = mapped([&] {
-    return ::symlink(name.data(), scratch_.at("link").c_str()) == 0 && put_in_place(scratch_.at("link"));
+    return ::symlink(name.data(), scratch_.at("link").c_str()) == 0 && replace_code(scratch_.at("link"));
   });
   ASSERT_TRUE(process->worked());
   record(process->pid());

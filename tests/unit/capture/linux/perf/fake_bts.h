@@ -60,13 +60,13 @@ class FakeBts {
                 std::uint64_t flags) {
     const std::uint64_t size = to.trace.size();
     const std::uint64_t used = size - size % kStoredBytes;
-    std::uint64_t place = to.page().aux_head;
+    std::uint64_t offset = to.page().aux_head;
     for (const Branch& branch : branches) {
-      if (place == used) place = 0;
-      FakeKernel::store(to.trace, 0, place, stored_bytes(branch, flags));
-      place += kStoredBytes;
+      if (offset == used) offset = 0;
+      FakeKernel::store(to.trace, 0, offset, stored_bytes(branch, flags));
+      offset += kStoredBytes;
     }
-    kernel_.write_aux_record(cpu_, id, size, place, 0);
+    kernel_.write_aux_record(cpu_, id, size, offset, 0);
   }
 
   FakeKernel& kernel_;

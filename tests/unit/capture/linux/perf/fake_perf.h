@@ -153,10 +153,10 @@ struct FakeKernel {
                          [&](const Event& one) { return is_tracing(one) && one.cpu == cpu; });
   }
 
-  static void store(std::vector<std::uint8_t>& ring, std::uint64_t from, std::uint64_t place,
+  static void store(std::vector<std::uint8_t>& ring, std::uint64_t from, std::uint64_t offset,
                     const std::vector<std::uint8_t>& bytes) {
     const std::uint64_t size = ring.size() - from;
-    for (std::size_t i = 0; i < bytes.size(); ++i) ring[from + (place + i) % size] = bytes[i];
+    for (std::size_t i = 0; i < bytes.size(); ++i) ring[from + (offset + i) % size] = bytes[i];
   }
 
   static void put(std::vector<std::uint8_t>& out, std::uint64_t value, std::size_t bytes) {

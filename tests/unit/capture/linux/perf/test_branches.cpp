@@ -64,7 +64,7 @@ std::vector<std::pair<std::size_t, std::int64_t>> owners_of(const trace::Stream&
 }
 
 using Owners = std::vector<std::pair<std::size_t, std::int64_t>>;
-using Places = std::vector<std::size_t>;
+using Positions = std::vector<std::size_t>;
 
 std::vector<Branch> jumps(std::uint64_t from, std::size_t count) {
   std::vector<Branch> out;
@@ -91,7 +91,7 @@ TEST_F(PerfBts, AttributesBranchesToThreads) {
   ASSERT_EQ(bundle.streams.size(), 2U);
   const trace::Stream& stream = bundle.streams[1];
   EXPECT_EQ(branches_of(stream), (std::vector<Branch>{{1, 2}, {3, 4}, {5, 6}, {7, 8}, {kKernel, 10}}));
-  EXPECT_EQ(first_of(stream), (Places{0}));
+  EXPECT_EQ(first_of(stream), (Positions{0}));
   EXPECT_EQ(owners_of(stream), (Owners{{0, pid}, {2, kFirst}, {4, pid}}));
   std::vector<std::uint64_t> times;
   for (const BranchRecord& one : records_of(stream)) times.push_back(one.tsc);
@@ -137,7 +137,7 @@ TEST_F(PerfBts, WrapsAndSkipsPadding) {
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   const trace::TraceBundle bundle = read();
   EXPECT_EQ(branches_of(bundle.streams[0]), expected);
-  EXPECT_EQ(first_of(bundle.streams[0]), (Places{0}));
+  EXPECT_EQ(first_of(bundle.streams[0]), (Positions{0}));
   EXPECT_TRUE(bundle.streams[0].losses.empty());
   EXPECT_GT(kernel_.buffer(0).page().aux_head, 16U * 1024 * 10);
 }
@@ -160,7 +160,7 @@ TEST_F(PerfBts, ReportsFullBufferAsLoss) {
   append(expected, jumps(900, 3));
   EXPECT_EQ(branches_of(stream), expected);
   EXPECT_EQ(losses_of(stream), (Losses{{kRoom * sizeof(BranchRecord), base::Status::BUFFER_FULL}}));
-  EXPECT_EQ(first_of(stream), (Places{0, kRoom}));
+  EXPECT_EQ(first_of(stream), (Positions{0, kRoom}));
   EXPECT_TRUE(warns_at(result.value().warnings, "CPU 0", WarningCode::AUX_TRUNCATED, 1));
 }
 
@@ -180,7 +180,7 @@ TEST_F(PerfBts, ReportsLostAuxRecordsAsLosses) {
   append(expected, jumps(900, 3));
   EXPECT_EQ(branches_of(stream), expected);
   EXPECT_EQ(losses_of(stream), (Losses{{10 * sizeof(BranchRecord), base::Status::BUFFER_FULL}}));
-  EXPECT_EQ(first_of(stream), (Places{0, 10}));
+  EXPECT_EQ(first_of(stream), (Positions{0, 10}));
 }
 
 // The AUX record of data that can be seen already is not lost.
@@ -224,7 +224,7 @@ TEST_F(PerfBts, StartsNewKernelPathAfterEachAuxRecord) {
     FakeBts(kernel, 0).store({200, ::getpid(), ::getpid()}, jumps(3, 3));
   });
   ASSERT_TRUE(record().ok());
-  EXPECT_EQ(first_of(read().streams[0]), (Places{0, 3}));
+  EXPECT_EQ(first_of(read().streams[0]), (Positions{0, 3}));
 }
 
 TEST_F(PerfBts, AttributesBranchesOfCpuToOnlyRunningThread) {
@@ -276,7 +276,7 @@ TEST_F(PerfBts, TakesSnapshots) {
   std::vector<Branch> all;
   std::vector<Branch> joined;
   Losses losses;
-  Places begins;
+  Positions begins;
   std::size_t kept = 0;
   for (const std::size_t part : parts) {
     kernel_.script.emplace_back([&, part](FakeKernel& kernel) {
@@ -433,7 +433,7 @@ TEST_F(PerfLbr, ConvertsStacksToBranchRecords) {
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   const trace::Stream stream = read().streams[0];
   EXPECT_EQ(branches_of(stream), (std::vector<Branch>{{1, 2}, {3, 4}, {5, 6}, {7, 8}, {9, 10}}));
-  EXPECT_EQ(first_of(stream), (Places{0, 2, 3}));
+  EXPECT_EQ(first_of(stream), (Positions{0, 2, 3}));
   EXPECT_EQ(owners_of(stream), (Owners{{0, pid}, {2, kFirst}}));
   EXPECT_EQ(records_of(stream)[1].tsc, 100U);
   EXPECT_EQ(records_of(stream)[4].tsc, 400U);
@@ -446,7 +446,7 @@ TEST_F(PerfLbr, MarksEachFilteredBranchAsFirst) {
     sample(kernel, 0, {100, ::getpid(), ::getpid()}, {{3, 4}, {1, 2}});
   });
   ASSERT_TRUE(record().ok());
-  EXPECT_EQ(first_of(read().streams[0]), (Places{0, 1}));
+  EXPECT_EQ(first_of(read().streams[0]), (Positions{0, 1}));
   EXPECT_EQ(kernel_.of_type(PERF_TYPE_HARDWARE)[0]->attr.branch_sample_type,
             PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_IND_JUMP);
 }
@@ -464,16 +464,16 @@ TEST_F(PerfLbr, MarksCopiesAtTheNewestEndOfFullStacks) {
       full[0] = {1, 2};
     });
     EXPECT_TRUE(record().ok());
-    Places places;
+    Positions positions;
     const auto records = records_of(read().streams[0]);
     for (std::size_t i = 0; i < records.size(); ++i) {
-      if ((records[i].flags & trace::RECORD_MAY_REPEAT) != 0) places.push_back(i);
+      if ((records[i].flags & trace::RECORD_MAY_REPEAT) != 0) positions.push_back(i);
     }
-    return places;
+    return positions;
   };
-  EXPECT_EQ(marked(), Places{7});
+  EXPECT_EQ(marked(), Positions{7});
   options_.branch_stack = "any_call";
-  EXPECT_EQ(marked(), Places{});
+  EXPECT_EQ(marked(), Positions{});
 }
 
 TEST_F(PerfLbr, SamplesByPeriodOrFrequency) {

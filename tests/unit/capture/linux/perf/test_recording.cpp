@@ -974,7 +974,7 @@ TEST_F(PerfTriggers, ReportOpenErrors) {
   options_.triggers = {at_function(Action::STOP, 1)};
   const std::vector<std::pair<int, std::string>> cases{
       {ENOSPC, "triggers: a processor has four breakpoints"},
-      {EACCES, "triggers: not permitted to watch this place"},
+      {EACCES, "triggers: not permitted to set a breakpoint"},
       {ENODEV, "triggers: the kernel does not watch"}};
   for (const auto& [error, words] : cases) {
     kernel_.open_error = [number = error](const perf_event_attr& attr, int, int) {

@@ -70,7 +70,7 @@ class PerfSwitchAlignment : public PerfRecording {
   }
 
   // Offsets of PIPs, the first one where tracing begins.
-  static std::vector<std::uint64_t> places(const trace::Stream& stream) {
+  static std::vector<std::uint64_t> offsets(const trace::Stream& stream) {
     packet::PacketDecoder packets(stream.data.bytes());
     std::vector<std::uint64_t> out;
     EXPECT_EQ(packets.sync_forward(0), base::Status::OK);
@@ -95,10 +95,10 @@ class PerfSwitchAlignment : public PerfRecording {
     kernel.write(0, traced(kLong));
   }
 
-  void expect_places(std::uint64_t ticks = kTicks, std::uint64_t late = kLate) {
+  void expect_offsets(std::uint64_t ticks = kTicks, std::uint64_t late = kLate) {
     const trace::TraceBundle bundle = read();
     const trace::Stream& stream = bundle.streams[0];
-    const std::vector<std::uint64_t> expected = places(stream);
+    const std::vector<std::uint64_t> expected = offsets(stream);
     ASSERT_EQ(expected.size(), 4U);
     ASSERT_TRUE(stream.switches_by_offset);
     ASSERT_EQ(stream.switches.size(), 4U);
@@ -115,14 +115,14 @@ TEST_F(PerfSwitchAlignment, AlignsSwitchesToPips) {
   kernel_.script.emplace_back(&run);
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
-  expect_places();
+  expect_offsets();
 }
 
 TEST_F(PerfSwitchAlignment, FindsPipBetweenDistantRecords) {
   kernel_.script.emplace_back(&run_slowly);
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
-  expect_places(kLong, (kHeldUp - 1000) / 2);
+  expect_offsets(kLong, (kHeldUp - 1000) / 2);
 }
 
 TEST_F(PerfSwitchAlignment, NeedsNoUserCode) {
@@ -130,7 +130,7 @@ TEST_F(PerfSwitchAlignment, NeedsNoUserCode) {
   kernel_.script.emplace_back(&run);
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
-  expect_places();
+  expect_offsets();
 }
 
 TEST_F(PerfSwitchAlignment, NeedsKernelCode) {

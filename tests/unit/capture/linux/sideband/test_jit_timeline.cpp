@@ -36,9 +36,9 @@ TEST(JitTimeline, ReplacesANameWhenItsCodeIsFirstExecuted) {
   JitTimeline timeline(
       {{kCode, 110, false}, {kCode + 4, 210, false}, {kCode, 250, true}, {kCode, 300, true}});
   ASSERT_TRUE(timeline.add({kCode, 16, "first", 0, 100}));
-  const auto place = timeline.add({kCode, 8, "second", 0, 200});
-  ASSERT_TRUE(place);
-  EXPECT_NE(*place, kCode);  // two functions at one address differ in their file
+  const auto offset = timeline.add({kCode, 8, "second", 0, 200});
+  ASSERT_TRUE(offset);
+  EXPECT_NE(*offset, kCode);  // two functions at one address differ in their file
   EXPECT_EQ(held(timeline), (std::vector<Held>{{kCode, 16, 0, 250}, {kCode, 8, 250, kNever}}));
 }
 
