@@ -17,8 +17,8 @@ import numpy as np
 from ptkit import _core
 from ptkit.errors import FormatError
 from ptkit.readers.recording import Reader, Source, new_recording
+from ptkit.support.columns import Bytes, Numbers, hex_numbers, is_one_of
 from ptkit.support.inputs import read_regular
-from ptkit.symbol_lists.columns import Bytes, Numbers, hex_numbers, is_one_of
 
 __all__ = ["GDB_BTRACE"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptkit.symbol_lists.columns import Bools, Bytes, Numbers, Offsets
+from ptkit.support.columns import Bools, Bytes, Numbers, Offsets
 
 __all__ = ["KERNEL_ADDRESSES", "FoundList", "NoSymbols", "SymbolColumns"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptkit.symbol_lists.columns import Bools, Numbers, Offsets, Words, chunks, hex_numbers, is_one_of
+from ptkit.support.columns import Bools, Numbers, Offsets, Words, chunks, hex_numbers, is_one_of
 from ptkit.symbol_lists.found import FoundList, NoSymbols
 
 __all__ = ["read_gnu_map"]

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
-from ptkit.symbol_lists.columns import Offsets
+from ptkit.support.columns import Offsets
 from ptkit.symbol_lists.found import FoundList, NoSymbols
 
 __all__ = ["read_json_profile"]

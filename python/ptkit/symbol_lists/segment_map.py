@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptkit.symbol_lists.columns import Bools, Numbers, Offsets, Words, chunks, hex_numbers
+from ptkit.support.columns import Bools, Numbers, Offsets, Words, chunks, hex_numbers
 from ptkit.symbol_lists.found import FoundList, NoSymbols
 
 __all__ = ["read_segment_map"]

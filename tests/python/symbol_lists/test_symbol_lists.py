@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ptkit
+from ptkit.support.columns import Words, hex_numbers
 from ptkit.symbol_lists import find_symbols, read_symbol_list
-from ptkit.symbol_lists.columns import Words, hex_numbers
 from ptkit.symbol_lists.found import FoundList
 
 
@@ -305,12 +305,12 @@ def test_parts_of_a_long_text_are_as_the_whole(monkeypatch: pytest.MonkeyPatch) 
         ".plt\n   0x30 h\n",
     ]
     whole = [short(text) for text in texts]
-    monkeypatch.setattr("ptkit.symbol_lists.columns.CHUNK_BYTES", 100)
+    monkeypatch.setattr("ptkit.support.columns.CHUNK_BYTES", 100)
     assert [short(text) for text in texts] == whole
 
 
 def test_lines_longer_than_a_part_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptkit.symbol_lists.columns.CHUNK_BYTES", 64)
+    monkeypatch.setattr("ptkit.support.columns.CHUNK_BYTES", 64)
     long = f"{2:016x} T {'g' * 100}"
     assert short(f"{1:016x} T f\n{long}\n{3:016x} T h\n{long}") == "f 1, h 3"
 
