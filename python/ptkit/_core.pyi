@@ -33,7 +33,7 @@ class SymbolList:
         at_run_time: bool = False,
         linked_base: int | None = None,
         module: str | bytes = "",
-        guid: str = "",
+        guid: str | bytes = "",
         age: int = 0,
         segments: Sequence[tuple[bytes, int, int]] = ...,
     ) -> None: ...

@@ -14,9 +14,10 @@ import numpy.typing as npt
 from ptkit import _core
 from ptkit.errors import FormatError, OpenError
 from ptkit.readers.drakvuf_log import Log
-from ptkit.readers.files import add_cpu_streams, number_in_name, numbered_files
+from ptkit.readers.files import add_cpu_streams, file_in, number_in_name, numbered_files
 from ptkit.readers.recording import PSB_SEARCH_BYTES, Reader, Source, first_bytes, new_recording
-from ptkit.support.inputs import read_regular
+from ptkit.support.arguments import LAST_ADDRESS
+from ptkit.support.inputs import map_regular
 
 __all__ = ["DRAKVUF"]
 
@@ -65,7 +66,7 @@ class _Loader:
                 if not os.path.isfile(path):  # noqa: PTH113
                     continue
                 try:
-                    log.read(read_regular(path))
+                    log.read(map_regular(path))
                 except OpenError:
                     continue
                 break
@@ -77,7 +78,7 @@ class _Loader:
             self._space_of(cr3)
             self._by_half.setdefault(cr3 & _HALF, cr3)
         for (pid, tid), name in sorted(log.threads.items()):
-            _core.add_thread(self.recording, pid, tid, name.encode(errors="surrogateescape"))
+            _core.add_thread(self.recording, pid, tid, name.encode(errors="replace"))
 
     def _space_of(self, cr3: int) -> int:
         tables = cr3 & ~_PAGE
@@ -97,15 +98,14 @@ class _Loader:
 
         The other half comes from the next PIP, from page tables that the logs name, or from any other PIP.
         """
-        found = halves.copy()
-        for half in np.unique(halves).tolist():
-            if half in self._by_half:
-                found[halves == half] = self._by_half[half] & ~_PAGE
+        values, inverse = np.unique(halves, return_inverse=True)
+        known = [self._by_half[half] & ~_PAGE if half in self._by_half else half for half in values.tolist()]
+        found = np.array(known, dtype=np.uint64)[inverse.ravel()]
         if len(pips):
             following = np.searchsorted(pips, offsets)
             is_near = following < len(pips)
             following = np.minimum(following, len(pips) - 1)
-            until = np.append(offsets[1:], np.uint64(0xFFFF_FFFF_FFFF_FFFF))
+            until = np.append(offsets[1:], np.uint64(LAST_ADDRESS))
             is_near &= (pips[following] < until) & (cr3[following] & np.uint64(_HALF) == halves)
             found = np.where(is_near, cr3[following] & ~np.uint64(_PAGE), found)
         return np.asarray(found, dtype=np.uint64)
@@ -164,11 +164,9 @@ class _Loader:
             self._warn("DRAKVUF_PAGES_MISSING", missing)
 
     def _read_page(self, name: str) -> bytes | None:
-        if "\0" in name:
-            return None
         for folder in _PAGE_FOLDERS:
-            page = first_bytes(os.path.join(self._folder, folder, name), _PAGE_BYTES + 1)  # noqa: PTH118
-            if len(page) == _PAGE_BYTES:
+            path = file_in(os.path.join(self._folder, folder), name)  # noqa: PTH118
+            if path is not None and len(page := first_bytes(path, _PAGE_BYTES + 1)) == _PAGE_BYTES:
                 return page
         return None
 

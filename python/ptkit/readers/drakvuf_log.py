@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import mmap
 import re
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
+
+from ptkit.support.arguments import LAST_ADDRESS
+from ptkit.support.text import last_part, number
 
 __all__ = ["Log"]
 
@@ -13,8 +18,8 @@ _PAGE = 4096 - 1
 _MOST_LINE_BYTES = 1 << 16
 _MOST_LEVELS = 100
 _BATCH_LINES = 512
-_LAST_NUMBER = (1 << 64) - 1
-_SEPARATORS = re.compile(r"[/\\]")
+# An object without others in it. Several are read as one list: each is one value of that.
+_FLAT_OBJECT = re.compile(rb"\s*\{[^{}\[\]]*\}\s*")
 
 
 class _BadLine(Exception):
@@ -23,14 +28,10 @@ class _BadLine(Exception):
 
 def _wide(value: Any) -> int:
     """Return a JSON number, or text with a decimal number or one with 0x."""
-    if type(value) is str:
-        digits, base = (value[2:], 16) if value.startswith("0x") else (value, 10)
-        if not digits.isalnum() or not digits.isascii() or len(digits) > 20:
-            raise _BadLine
-        value = int(digits, base)
-    if type(value) is not int or not 0 <= value <= _LAST_NUMBER:
+    found = number(value) if type(value) is str else value
+    if type(found) is not int or not 0 <= found <= LAST_ADDRESS:
         raise _BadLine
-    return value
+    return found
 
 
 def _signed(value: Any) -> int:
@@ -43,10 +44,6 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise _BadLine
     return value
-
-
-def _last_name(path: str) -> str:
-    return _SEPARATORS.split(path)[-1]
 
 
 def _either(line: dict[str, Any], name: str, older: str) -> Any:
@@ -82,7 +79,7 @@ class Log:
     taken_over: set[int] = field(default_factory=set)
     bad_lines: int = 0
 
-    def read(self, text: bytes) -> None:
+    def read(self, text: bytes | mmap.mmap) -> None:
         """Read a log. Lines without a CR3 are left out."""
         lines: list[bytes] = []
         at = text.find(b'"CR3"')
@@ -100,14 +97,18 @@ class Log:
         self._read_lines(lines)
 
     def _read_lines(self, lines: list[bytes]) -> None:
-        """Parse lines together, or, if that fails, one by one."""
+        """Parse lines that are flat objects together, and others, or if that fails all, one by one."""
+        are_flat = [_FLAT_OBJECT.fullmatch(line) is not None for line in lines]
         try:
-            values = json.loads(b"[" + b",".join(lines) + b"]")
-        except (ValueError, RecursionError):
+            values = json.loads(b"[" + b",".join(compress(lines, are_flat)) + b"]")
+        except ValueError:
             values = []
-        for number, text in enumerate(lines):
+        if len(values) != sum(are_flat):
+            are_flat = [False] * len(lines)
+        following = iter(values)
+        for text, is_flat in zip(lines, are_flat, strict=True):
             try:
-                self._read_line(text, values[number] if len(values) == len(lines) else json.loads(text))
+                self._read_line(text, next(following) if is_flat else json.loads(text))
             except (_BadLine, ValueError, RecursionError):
                 self.bad_lines += 1
 
@@ -126,7 +127,7 @@ class Log:
             pid = _signed(line["PID"])
             if line.get("TID") is not None:
                 name = line.get("ProcessName")
-                thread = _signed(line["TID"]), _last_name(_text(name)) if name is not None else ""
+                thread = _signed(line["TID"]), last_part(_text(name)) if name is not None else ""
         if event == "execframe":
             page = self._page(line, cr3)
             if page is not None:
@@ -147,7 +148,7 @@ class Log:
         physical = _wide(line.get("TrapPA"))
         if file == "(null)":  # DRAKVUF could not save the page
             return None
-        return cr3, address & ~_PAGE, physical & ~_PAGE, _last_name(file)
+        return cr3, address & ~_PAGE, physical & ~_PAGE, last_part(file)
 
 
 def _is_deep(value: Any) -> bool:

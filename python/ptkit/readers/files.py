@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from itertools import islice
 
 from ptkit import _core
 from ptkit.errors import FormatError
+from ptkit.support.inputs import open_regular
 
-__all__ = ["add_cpu_streams", "number_in_name", "numbered_files"]
+__all__ = ["add_cpu_streams", "file_in", "number_in_name", "numbered_files"]
 
 _MOST_FILES = 65536
 _LAST_NUMBER = (1 << 32) - 1
@@ -38,6 +38,14 @@ def numbered_files(folder: str, before: str, after: str = "") -> dict[int, str]:
     return dict(sorted(files.items()))
 
 
+def file_in(folder: str, name: str) -> str | None:
+    """Return the path of a file that a recording names; None: the name leads out of the folder.
+
+    On Windows, a colon follows the letter of a drive.
+    """
+    return None if ":" in name else os.path.join(folder, name)  # noqa: PTH118
+
+
 def add_cpu_streams(recording: _core.Bundle, path: str, files: dict[int, str]) -> list[tuple[int, str, int]]:
     """Add a stream for each file, with the number as its CPU; empty files are left out.
 
@@ -56,15 +64,18 @@ def add_cpu_streams(recording: _core.Bundle, path: str, files: dict[int, str]) -
 
     Raises
     ------
+    OpenError
+        If one cannot be read, or is no regular file.
     FormatError
         If all files are empty.
     """
     added = []
     for number, file in files.items():
-        status = os.stat(file)  # noqa: PTH116
-        if status.st_size or not stat.S_ISREG(status.st_mode):  # a FIFO is refused, and not waited for
+        with open_regular(file) as opened:
+            size = os.fstat(opened.fileno()).st_size
+        if size:
             stream = recording.add_stream_file(os.fsencode(file), cpu=None if number < 0 else number)
-            added.append((stream, file, status.st_size))
+            added.append((stream, file, size))
     if not added:
         raise FormatError(f"{path}: all streams are empty; record again")
     return added

@@ -7,9 +7,10 @@ it: entities, which a document of gdb does not have, are refused, and no other f
 from __future__ import annotations
 
 import binascii
+import mmap
 import os
 import re
-from typing import Any
+from typing import Any, TypeAlias
 from xml.parsers import expat
 
 import numpy as np
@@ -18,14 +19,16 @@ from ptkit import _core
 from ptkit.errors import FormatError
 from ptkit.readers.recording import Reader, Source, new_recording
 from ptkit.support.columns import Bytes, Numbers, hex_numbers, is_one_of
-from ptkit.support.inputs import read_regular
+from ptkit.support.inputs import map_regular
+from ptkit.support.text import number
 
 __all__ = ["GDB_BTRACE"]
+
+_Text: TypeAlias = bytes | bytearray | mmap.mmap
 
 _HEAD_BYTES = 4096
 _STEP = 1 << 20
 _MOST_DEPTH = 100
-_LAST_ADDRESS = (1 << 64) - 1
 _BEFORE_DOCUMENT = re.compile(rb"[ -;=-~\t\r\n]*<")  # the protocol puts a letter before it
 # trace::BranchRecord
 _RECORD = np.dtype(
@@ -48,8 +51,8 @@ def _blocks(text: Bytes) -> tuple[Numbers, Numbers] | None:
     for at, part in words:
         if at[0] < 0 or at[-1] + len(part) > len(text):
             return None
-        for number, letter in enumerate(part):
-            if not (text[at + number] == letter).all():
+        for index, letter in enumerate(part):
+            if not (text[at + index] == letter).all():
                 return None
     begin, has_begin = hex_numbers(text, opening + 1, middle)
     end, has_end = hex_numbers(text, second + 1, closing)
@@ -65,20 +68,6 @@ class _Complete(Exception):
     """The element btrace is closed: what follows it is not read."""
 
 
-def _number(text: str | None) -> int | None:
-    """Return a decimal number, or a hexadecimal one with 0x, of 64 bits."""
-    if text is None or not text.isascii():
-        return None
-    digits, base = (text[2:], 16) if text.startswith("0x") else (text, 10)
-    if not digits.isalnum() or len(digits) > 20:
-        return None
-    try:
-        value = int(digits, base)
-    except ValueError:
-        return None
-    return value if value <= _LAST_ADDRESS else None
-
-
 class _Document:
     def __init__(self, path: str) -> None:
         self.recording = new_recording()
@@ -92,6 +81,7 @@ class _Document:
         self._begins: list[int] = []  # of those after these
         self._ends: list[int] = []
         self._raw: bytearray | None = None
+        self._raws = 0  # elements raw that were opened
         self._odd = b""
         self._is_found = False
         self._parser = parser = expat.ParserCreate()
@@ -103,7 +93,7 @@ class _Document:
         parser.EntityDeclHandler = self._refuse_entity
         parser.SkippedEntityHandler = self._refuse_entity
 
-    def read(self, data: bytes | bytearray) -> _core.Bundle:
+    def read(self, data: _Text) -> _core.Bundle:
         """Read the document.
 
         Raises
@@ -126,7 +116,7 @@ class _Document:
             )
         return self.recording
 
-    def _parse(self, document: bytes | bytearray) -> bool:
+    def _parse(self, document: _Text) -> bool:
         """Parse up to the end of the element; False: the document was cut in it."""
         at, length = self._base, len(document)
         raw = block = -1  # the next ones
@@ -157,16 +147,17 @@ class _Document:
                 raise self._bad(f"is no XML: {expat.ErrorString(error.code)}; record again") from None
         return False
 
-    def _feed(self, document: bytes | bytearray, begin: int, end: int) -> None:
+    def _feed(self, document: _Text, begin: int, end: int) -> None:
         self._skipped_bytes = begin - self._fed
         part = bytes(document[begin:end])
         self._fed += len(part)
         self._parser.Parse(part, False)
 
-    def _feed_raw(self, document: bytes | bytearray, begin: int, end: int) -> int:
+    def _feed_raw(self, document: _Text, begin: int, end: int) -> int:
         """Take the text of an element raw without expat, if one opens at `end`; return where it ends."""
+        raws = self._raws
         self._feed(document, begin, end)
-        if self._raw is None:  # the tag stands in a comment
+        if self._raw is None or self._raws == raws:  # the tag stands in a comment
             self._feed(document, end, end + _STEP)
             return end + _STEP
         after = document.find(b"<", end) % (len(document) + 1)
@@ -174,16 +165,18 @@ class _Document:
             self._take_digits(bytes(document[part : min(part + _STEP, after)]))
         return after
 
-    def _feed_blocks(self, document: bytes | bytearray, begin: int, end: int) -> int:
+    def _feed_blocks(self, document: _Text, begin: int, end: int) -> int:
         """Take the blocks that follow one without expat, as far as all are alike; return where they end."""
         self._end_blocks()
         self._feed(document, begin, end)
+        if len(self._begins) != 1 or document[end - 2 : end] != b"/>":  # no block is closed there
+            self._feed(document, end, end + _STEP)
+            return end + _STEP
         last = document.rfind(b"/>", end, end + _STEP) + 2
         if last < end + _LEAST_BLOCKS:
             last = min(end + _LEAST_BLOCKS, len(document))
         text = np.frombuffer(document, dtype=np.uint8, count=last - end, offset=end)
-        is_open = len(self._begins) == 1 and document[end - 2 : end] == b"/>"
-        columns = _blocks(text) if is_open else None
+        columns = _blocks(text)
         if columns is None:
             self._feed(document, end, last)
             return last
@@ -214,6 +207,7 @@ class _Document:
             self._take_cpu(attributes)
         elif name == "raw":
             self._raw = bytearray()
+            self._raws += 1
 
     def _close(self, name: str) -> None:
         self._depth -= 1
@@ -222,15 +216,15 @@ class _Document:
             raise _Complete
 
     def _take_block(self, attributes: dict[str, str]) -> None:
-        begin, end = _number(attributes.get("begin")), _number(attributes.get("end"))
+        begin, end = number(attributes.get("begin", "")), number(attributes.get("end", ""))
         if begin is None or end is None:
             raise self._bad("a block needs the numbers begin and end; record again")
         self._begins.append(begin)
         self._ends.append(end)
 
     def _take_cpu(self, attributes: dict[str, str]) -> None:
-        family, model = _number(attributes.get("family")), _number(attributes.get("model"))
-        stepping = _number(attributes.get("stepping")) or 0
+        family, model = number(attributes.get("family", "")), number(attributes.get("model", ""))
+        stepping = number(attributes.get("stepping", "")) or 0
         if family is None or model is None or family > 0xFFFF or model > 0xFFFF or stepping > 0xFF:
             return  # only the vendor is given
         intel = attributes.get("vendor", "GenuineIntel") == "GenuineIntel"
@@ -304,7 +298,7 @@ def _recognizes(source: Source) -> bool:
 
 
 def _read(source: Source) -> _core.Bundle:
-    data = read_regular(source.path) if source.data is None else source.data
+    data = map_regular(source.path) if source.data is None else source.data
     return _Document(source.path).read(data)
 
 

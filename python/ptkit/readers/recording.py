@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ptkit import _core
+from ptkit.errors import OpenError
+from ptkit.support.inputs import open_regular
 
 __all__ = ["PSB_SEARCH_BYTES", "Reader", "Source", "new_recording"]
 
@@ -55,11 +57,9 @@ class Source:
 def first_bytes(path: str, count: int) -> bytes:
     """Return the first bytes of a regular file; fewer if it is shorter, none if it cannot be read."""
     try:
-        if not os.path.isfile(path):  # noqa: PTH113
-            return b""
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open_regular(path) as file:
             return file.read(count)
-    except OSError:
+    except (OpenError, OSError, ValueError):  # ValueError: the path has a NUL, or cannot be encoded
         return b""
 
 
@@ -81,6 +81,7 @@ class Reader:
         its first bytes. It raises nothing. None: the format is read only if it is named.
     before : str
         Name of a format of ptkit's core that is tried later than this one; see `ptkit.readers.formats`.
+        ``ptk`` and ``perf.data``, which begin with a magic of their own, are always tried first.
     reads_pipes : bool
         A recording is one file, so that `read` can take its bytes (`Source.data`).
     unverified : bool

@@ -19,6 +19,8 @@ __all__ = ["formats", "open_recording", "readers"]
 
 GROUP = "ptkit.readers"
 
+# Files of these begin with a magic of their own: readers of packages are not loaded for them.
+_FIRST = ("ptk", "perf.data")
 # Each is tried before the format of the core that it names; of several with the same, in this order.
 _OWN = (DRAKVUF, SIMPLE_PT, WINDOWS_INTELPT, GDB_BTRACE, XEN)
 
@@ -79,7 +81,7 @@ def formats() -> list[tuple[str, str, bool]]:
 
 def _rank(reader: Reader, names: list[str] | tuple[str, ...]) -> str:
     """Return the format of the core before which a reader is tried."""
-    return reader.before if reader.before in names else names[-1]
+    return reader.before if reader.before in names and reader.before not in _FIRST else names[-1]
 
 
 def _recognized(source: Source) -> Reader | str:
@@ -89,9 +91,10 @@ def _recognized(source: Source) -> Reader | str:
         in_core = _core.recognized_format(os.fsencode(source.path))
     else:
         in_core = _core.recognized_format_of_bytes(source.data)
+    if in_core in _FIRST:
+        return in_core
     position = names.index(in_core) if in_core else len(names)
-    candidates = list(_OWN) if position < names.index("raw") else list(readers().values())
-    for reader in candidates:
+    for reader in readers().values():
         if reader.recognizes is None or names.index(_rank(reader, names)) > position:
             continue
         if (source.data is None or reader.reads_pipes) and reader.recognizes(source):

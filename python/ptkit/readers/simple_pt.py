@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator
 
@@ -9,7 +10,8 @@ from ptkit import _core
 from ptkit.errors import FormatError
 from ptkit.readers.files import add_cpu_streams, number_in_name, numbered_files
 from ptkit.readers.recording import Reader, Source, new_recording
-from ptkit.support.inputs import read_regular
+from ptkit.support.inputs import map_regular
+from ptkit.support.text import number
 
 __all__ = ["SIMPLE_PT"]
 
@@ -19,19 +21,7 @@ _USER_TABLES = 4096  # page-table isolation: this bit of CR3 is set in user code
 _MOST_MAPPINGS = 1_000_000
 _SEARCHED_BYTES = 4 << 20  # for PIP packets: the first one stands near the begin
 _BUS_HZ = 100_000_000
-_LAST_NUMBER = (1 << 64) - 1
-_HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
-
-
-def _decimal(word: bytes) -> int | None:
-    value = int(word) if word.isdigit() and len(word) <= 20 else _LAST_NUMBER + 1
-    return value if value <= _LAST_NUMBER else None
-
-
-def _hex(word: bytes) -> int | None:
-    digits = word.removeprefix(b"0x")
-    value = int(digits, 16) if _HEX_DIGITS.issuperset(digits) and 0 < len(digits) <= 40 else _LAST_NUMBER + 1
-    return value if value <= _LAST_NUMBER else None
+_LAST_PID = (1 << 63) - 1
 
 
 def _mapping(line: bytes) -> tuple[int, int, int, int, int, bytes] | None:
@@ -44,16 +34,16 @@ def _mapping(line: bytes) -> tuple[int, int, int, int, int, bytes] | None:
     words = head.split(maxsplit=6)[:6]
     if not tab or not path or len(words) < 4:
         return None
-    of_offset, of_size = (_hex, _decimal) if not words[0].strip(b"0.") else (_decimal, _hex)
-    pid, cr3, address = _decimal(words[1]), _hex(words[2]), _hex(words[3])
-    offset = of_offset(words[4]) if len(words) > 4 else 0
-    size = of_size(words[5]) if len(words) > 5 else 0
-    if pid is None or cr3 is None or address is None or offset is None or size is None:
+    of_offset, of_size = (10, 16) if words[0].strip(b"0.") else (16, 10)
+    pid, cr3, address = number(words[1], 10), number(words[2], 16), number(words[3], 16)
+    offset = number(words[4], of_offset) if len(words) > 4 else 0
+    size = number(words[5], of_size) if len(words) > 5 else 0
+    if pid is None or cr3 is None or address is None or offset is None or size is None or pid > _LAST_PID:
         return None
     return pid, cr3, address, offset, size, path
 
 
-def _lines(text: bytes) -> Iterator[bytes]:
+def _lines(text: bytes | mmap.mmap) -> Iterator[bytes]:
     begin = 0
     while begin < len(text):
         end = text.find(b"\n", begin)
@@ -75,7 +65,7 @@ class _Sideband:
         self._recording = recording
         self._cpu: dict[str, int] = {}
 
-    def read(self, text: bytes) -> None:
+    def read(self, text: bytes | mmap.mmap) -> None:
         """Read all lines."""
         for line in _lines(text):
             if line.startswith(b"meta "):
@@ -90,7 +80,7 @@ class _Sideband:
             self._recording.set_cpu(self._cpu["family"], self._cpu["model"], self._cpu.get("stepping", 0))
 
     def _read_meta(self, words: list[bytes]) -> bool:
-        values = [_decimal(word) for word in words[2:4]]
+        values = [number(word, 10) for word in words[2:4]]
         if not values or None in values:
             return False
         value, second = [*(one or 0 for one in values), 0][:2]
@@ -138,7 +128,7 @@ def _load(source: Source, files: dict[int, str]) -> _core.Bundle:
     sideband = _Sideband(recording)
     path = os.path.join(source.folder, _SIDEBAND)  # noqa: PTH118
     if os.path.isfile(path):  # noqa: PTH113
-        sideband.read(read_regular(path))
+        sideband.read(map_regular(path))
         own = os.fsencode(source.folder)
         binaries = [os.fsencode(folder) for folder in source.binaries]
         _core.add_mapped_files(recording, sideband.rows, own, binaries, os.fsencode(path))

@@ -12,17 +12,18 @@ from dataclasses import dataclass
 
 from ptkit import _core
 from ptkit.errors import FormatError, PtkitError
-from ptkit.readers.files import add_cpu_streams, number_in_name, numbered_files
+from ptkit.readers.files import add_cpu_streams, file_in, number_in_name, numbered_files
 from ptkit.readers.recording import Reader, Source, first_bytes, new_recording
+from ptkit.support.arguments import LAST_ADDRESS
+from ptkit.support.text import last_part, number
 
 __all__ = ["WINDOWS_INTELPT"]
 
 _BEFORE, _AFTER, _LOG_AFTER = "cpu", "_bin.bin", "_text.log"
 _HEAD_BYTES = 4096  # begin of the log: a header, then the stream as text
 _PAGE_BYTES = 4096
-_LAST_ADDRESS = (1 << 64) - 1
 _MOST_RANGES = 4
-_SEPARATORS = re.compile(r"[/\\]")
+_WORD = re.compile(rb"\w*")
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ def _after(text: bytes, label: bytes) -> bytes:
 
 
 def _hex_number(text: bytes) -> int:
-    digits = re.match(rb"(?:0x)?([0-9a-fA-F]{1,16})(?![0-9a-fA-F])", text)
-    return int(digits[1], 16) if digits else 0
+    """Return the number that a text begins with; 0: it is none."""
+    word = _WORD.match(text)
+    return (number(word[0], 16) or 0) if word else 0
 
 
 def _module_of(log: bytes) -> _Module:
@@ -53,9 +55,8 @@ def _module_of(log: bytes) -> _Module:
 def _add_module(recording: _core.Bundle, module: _Module, folder: str) -> None:
     """Add the module; the user supplies its file, in the streams' folder or as an image."""
     _core.add_module(recording, module.name, module.base, module.size)
-    name = _SEPARATORS.split(os.fsdecode(module.name))[-1]
-    path = os.path.join(folder, name)  # noqa: PTH118
-    if not name or not os.path.isfile(path):  # noqa: PTH113
+    path = file_in(folder, last_part(module.name.decode(errors="surrogateescape")))
+    if path is None or not os.path.isfile(path):  # noqa: PTH113
         _core.list_missing_file(recording, module.name)
         return
     try:
@@ -82,7 +83,7 @@ def _read(source: Source) -> _core.Bundle:
     modules: dict[int, _Module] = {}  # the logs of all CPUs name the same module
     for _, file, _ in streams:
         module = _module_of(first_bytes(file.removesuffix(_AFTER) + _LOG_AFTER, _HEAD_BYTES))
-        if module.name and module.size and module.base + module.size - 1 <= _LAST_ADDRESS:
+        if module.name and module.size and module.base + module.size - 1 <= LAST_ADDRESS:
             modules.setdefault(module.base, module)
     for module in modules.values():
         _add_module(recording, module, source.folder)

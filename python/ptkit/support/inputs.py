@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import stat
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import BinaryIO
 from ptkit.errors import OpenError, OutOfMemoryError
 from ptkit.support.system import READ_FLAGS, access_denied
 
-__all__ = ["is_pipe", "open_regular", "permission_denied", "read_pipe", "read_regular"]
+__all__ = ["is_pipe", "map_regular", "open_regular", "permission_denied", "read_pipe", "read_regular"]
 
 _STEP = 1 << 20  # bytes that are read from a pipe at once
 
@@ -81,6 +82,23 @@ def read_regular(path: str) -> bytes:
     """
     with open_regular(path) as file:
         return file.read()
+
+
+def map_regular(path: str) -> mmap.mmap | bytes:
+    """Map a whole regular file into memory, for reading; an empty one is read.
+
+    Raises
+    ------
+    OpenError
+        As `open_regular`, and if its file system maps no files.
+    """
+    with open_regular(path) as file:
+        try:
+            if os.fstat(file.fileno()).st_size:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return file.read()
+        except OSError as error:
+            raise _cannot_read(path, error) from None
 
 
 def is_pipe(path: str, mode: int | None = None) -> bool:

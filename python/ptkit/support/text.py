@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ptkit.support.arguments import LAST_ADDRESS
+
 __all__ = [
     "bracketed",
     "counted",
@@ -12,6 +14,7 @@ __all__ = [
     "is_memory",
     "last_part",
     "module_name",
+    "number",
     "one_line",
     "plain",
     "shortened",
@@ -33,6 +36,8 @@ _FILE = re.compile(r" \([^()]*\)$")  # behind a name
 _LEAST_FILE = 8  # columns of what is left of it, with its parentheses
 _LONG_WORD = re.compile(r"\S{301,}")
 _MOST_MESSAGE = 2000
+_MOST_DIGITS = 40
+_DECIMAL, _HEXADECIMAL = re.compile("[0-9]+"), re.compile("(?:0[xX])?([0-9a-fA-F]+)")
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -117,6 +122,28 @@ def duration(ns: int) -> str:
     if size == 1 or value >= 100:
         return f"{value:,.0f} {unit}"
     return f"{value:.2f} {unit}" if value < 10 else f"{value:.1f} {unit}"
+
+
+def number(text: str | bytes, base: int = 0) -> int | None:
+    """Return an unsigned number of 64 bits that a file has as text; None: the text is none.
+
+    Unlike `int`, this takes neither signs, blanks, underscores nor other digits than those of ASCII.
+
+    Parameters
+    ----------
+    text : str or bytes
+    base : int
+        10: decimal; 16: hexadecimal, with or without ``0x``; 0: decimal, or hexadecimal with ``0x``.
+    """
+    if len(text) > _MOST_DIGITS:
+        return None
+    word = text if isinstance(text, str) else text.decode("latin-1")
+    if base == 10 or (base == 0 and word[1:2] not in ("x", "X")):
+        value = int(word) if _DECIMAL.fullmatch(word) else LAST_ADDRESS + 1
+    else:
+        found = _HEXADECIMAL.fullmatch(word)
+        value = int(found[1], 16) if found else LAST_ADDRESS + 1
+    return value if value <= LAST_ADDRESS else None
 
 
 def last_part(path: str) -> str:

@@ -72,7 +72,7 @@ class FoundList:
         Addresses are those of a running system or process.
     linked_base : int, optional
         Address of the module in the list, where the list says it.
-    module, guid, age : str, str, int
+    module, guid, age : bytes, bytes, int
         Name of the module, and the identity of its PDB; may be empty.
     segments : list of (name, begin, size)
         Segments with estimated begins; empty: addresses are exact.
@@ -85,7 +85,7 @@ class FoundList:
     at_run_time: bool = False
     linked_base: int | None = None
     module: bytes = b""
-    guid: str = ""
+    guid: bytes = b""
     age: int = 0
     segments: list[tuple[bytes, int, int]] = field(default_factory=list)
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
+from ptkit.support.arguments import LAST_ADDRESS
 from ptkit.support.columns import Offsets
 from ptkit.symbol_lists.found import FoundList, NoSymbols
 
@@ -26,7 +27,6 @@ _READ = frozenset(("symbols", "metadata", "$CONSTANTS", "$FUNCTIONS", "$METADATA
 #: Objects and arrays of the document itself.
 MOST_CONTAINERS = 10_000
 _LAST_RELATIVE = 0xFFFF_FFFF
-_LAST_ADDRESS = (1 << 64) - 1
 
 _COMMA, _QUOTE, _BACKSLASH = (ord(letter) for letter in ',"\\')
 _DEPTHS = np.zeros(256, dtype=np.int8)
@@ -208,7 +208,7 @@ class _Document:
 
 
 def _is_number(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value <= _LAST_ADDRESS
+    return type(value) is int and 0 <= value <= LAST_ADDRESS
 
 
 class _Profile:
@@ -251,7 +251,7 @@ class _Profile:
     def _add(self, symbols: dict[str, Any]) -> bool:
         """Add names with their addresses; False: there are none."""
         values = symbols.values()
-        if set(map(type, values)) != {int} or min(values) < 0 or max(values) > _LAST_ADDRESS:
+        if set(map(type, values)) != {int} or min(values) < 0 or max(values) > LAST_ADDRESS:
             symbols = {name: value for name, value in symbols.items() if _is_number(value)}
         if not symbols:
             return False
@@ -276,7 +276,8 @@ class _Profile:
         begins, ends, addresses = begins[named], ends[named], addresses[named]
         found.symbols.add(begins, ends, addresses)
         found.note_bases(np.frombuffer(self.names, dtype=np.uint8), begins, ends, addresses)
-        found.module, found.guid, found.age = self.database.encode(errors="replace"), self.guid, self.age
+        found.module, found.guid = (text.encode(errors="replace") for text in (self.database, self.guid))
+        found.age = self.age
         return found
 
 

@@ -98,13 +98,10 @@ def _system_v(words: Words) -> _Lines:
 
 
 def _perf_map(words: Words) -> _Lines:
-    """START SIZE name, in hexadecimal."""
-    _, begin, end = words.word(0)
-    address, good = hex_numbers(words.text, begin, end)
-    _, begin, end = words.word(1)
-    size, sized = hex_numbers(words.text, begin, end)
-    has, name, _ = words.word(2)
-    return _Lines(good & sized & has, name, words.line_end, address, size, np.full(len(has), _FUNCTION))
+    """START SIZE name, in hexadecimal, as the core reads the map of a recording."""
+    begin, end, address, size = _core.jit_map_columns(words.text.tobytes())
+    every = np.ones(len(begin), dtype=np.bool_)
+    return _Lines(every, begin, end, address, size, np.full(len(begin), _FUNCTION))
 
 
 def _pair(words: Words) -> _Lines:
@@ -198,9 +195,8 @@ def read_plain_list(text: bytes) -> FoundList | None:
     if form is None:
         return None
     kind, parse = form
-    found = FoundList(kind)
-    if kind == _JIT_MAP:
-        found.at_run_time = True
+    found = FoundList(kind, at_run_time=kind == _JIT_MAP)
+    if found.at_run_time:
         found.symbols.add(*_core.jit_map_columns(text))
     else:
         for offset, part in chunks(text):

@@ -30,7 +30,7 @@ def _describe(contents: bytes) -> str:
         return "is a program, no list of symbols; give it as an image (--image PATH[@ADDRESS], images=)"
     if contents.startswith(b"Microsoft C/C++ program database 2.00"):
         return (
-            "is a PDB of Visual C++ 6 or older, which LLVM's tools do not read; give the output of WinDbg's "
+            "is a PDB of Visual C++ 6 or older, which ptkit does not read; give the output of WinDbg's "
             "`x MODULE!*`"
         )
     kind = _core.describe_content(contents)

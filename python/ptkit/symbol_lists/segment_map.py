@@ -15,7 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptkit.support.arguments import LAST_ADDRESS
 from ptkit.support.columns import Bools, Numbers, Offsets, Words, chunks, hex_numbers
+from ptkit.support.text import number
 from ptkit.symbol_lists.found import FoundList, NoSymbols
 
 __all__ = ["read_segment_map"]
@@ -23,14 +25,7 @@ __all__ = ["read_segment_map"]
 _SECTION_ALIGNMENT = 0x1000
 _BASE_ALIGNMENT = 0x10000  # of Windows' images
 _LAST_SEGMENT = 0xFFFF
-_LAST_ADDRESS = (1 << 64) - 1
-_HEADINGS = (b"Preferred", b"Start", b"Address")
-
-
-def _hex(word: bytes) -> int | None:
-    text = np.frombuffer(word, dtype=np.uint8)
-    value, good = hex_numbers(text, np.array([0]), np.array([len(word)]))
-    return int(value[0]) if good[0] else None
+_HEADINGS = (b"Preferred ", b"Start ", b"Address ")
 
 
 @dataclass
@@ -87,9 +82,9 @@ class _SegmentMap:
         rows = np.flatnonzero(heading & ~is_position)
         states = np.zeros((len(rows) + 1, 4), dtype=np.bool_)
         states[0] = self._flags()
-        for number, row in enumerate(rows.tolist(), 1):
+        for count, row in enumerate(rows.tolist(), 1):
             self._read_heading(words.bytes_of(begin[row], end[row]))
-            states[number] = self._flags()
+            states[count] = self._flags()
         lines = np.flatnonzero(is_position)
         flags = states[np.searchsorted(rows, lines)]
         publics = lines[flags[:, 3]]
@@ -112,7 +107,7 @@ class _SegmentMap:
     def _read_heading(self, line: bytes) -> None:
         base = b"Preferred load address is "
         if line.startswith(base):
-            self.found.linked_base = _hex(line[len(base) :].strip())
+            self.found.linked_base = number(line[len(base) :].strip(), 16)
         elif line.startswith(b"Start ") and b"Class" in line:
             self._state.has_segments, self._state.is_in_publics = True, False
         elif line.startswith(b"Address ") and b"Publics by " in line:
@@ -120,12 +115,12 @@ class _SegmentMap:
             self._state.has_symbols |= self._state.is_in_publics
             self._state.has_addresses = b"Rva+Base" in line
 
-    def _read_segment(self, number: int, begin: int, rest: bytes) -> None:
+    def _read_segment(self, index: int, begin: int, rest: bytes) -> None:
         fields = [*rest.split(maxsplit=2), b"", b"", b""][:3]
-        size = _hex(fields[0].removesuffix(b"H"))
-        if size is None or size > _LAST_ADDRESS - begin:
+        size = number(fields[0].removesuffix(b"H"), 16)
+        if size is None or size > LAST_ADDRESS - begin:
             return
-        segment = self._segments.setdefault(number, _Segment(fields[1], begin, begin))
+        segment = self._segments.setdefault(index, _Segment(fields[1], begin, begin))
         segment.begin = min(segment.begin, begin)
         segment.end = max(segment.end, begin + size)
         segment.has_code |= b"CODE" in fields[2]
@@ -178,14 +173,14 @@ class _SegmentMap:
         known.
         """
         address = _SECTION_ALIGNMENT
-        lowest = _LAST_ADDRESS
+        lowest = LAST_ADDRESS
         has_begins = any(segment.begin != 0 for segment in self._segments.values())
         for _, segment in sorted(self._segments.items()):
             lowest = min(lowest, segment.begin)
             if has_begins:
                 continue
             segment.address = address
-            if segment.end > _LAST_ADDRESS - address - _SECTION_ALIGNMENT:
+            if segment.end > LAST_ADDRESS - address - _SECTION_ALIGNMENT:
                 break
             address = -(-(address + segment.end) // _SECTION_ALIGNMENT) * _SECTION_ALIGNMENT
         is_of_linker = self.found.linked_base is not None
@@ -203,8 +198,8 @@ class _SegmentMap:
         has_code = np.zeros(_LAST_SEGMENT + 1, dtype=np.bool_)
         begins = np.zeros(_LAST_SEGMENT + 1, dtype=np.uint64)
         addresses = np.zeros(_LAST_SEGMENT + 1, dtype=np.uint64)
-        for number, one in self._segments.items():
-            has_code[number], begins[number], addresses[number] = one.has_code, one.begin, one.address
+        for index, one in self._segments.items():
+            has_code[index], begins[index], addresses[index] = one.has_code, one.begin, one.address
         segment = publics.segment.astype(np.int64)
         begin = begins[segment]
         # IDA's offsets may be addresses, Delphi's count from the begin of the segment.

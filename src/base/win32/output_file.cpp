@@ -86,11 +86,12 @@ bool OutputFile::write(Bytes bytes) {
 bool OutputFile::write_at(std::uint64_t offset, Bytes bytes) {
   LARGE_INTEGER position{};
   position.QuadPart = static_cast<LONGLONG>(offset);
-  if (::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) == 0) {
-    state_->error = last_error();
-    return false;
-  }
-  return write(bytes) && ::SetFilePointerEx(state_->handle, {}, nullptr, FILE_END) != 0;
+  const auto seek = [this](LARGE_INTEGER distance, DWORD from) {
+    const bool done = ::SetFilePointerEx(state_->handle, distance, nullptr, from) != 0;
+    if (!done) state_->error = last_error();
+    return done;
+  };
+  return seek(position, FILE_BEGIN) && write(bytes) && seek({}, FILE_END);
 }
 
 bool OutputFile::cut(std::uint64_t size) {

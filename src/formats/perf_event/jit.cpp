@@ -16,6 +16,7 @@ constexpr std::uint32_t kJitDumpMagic = 0x4A695444;  // "JiTD"
 constexpr std::size_t kJitHeaderBytes = 40;
 constexpr std::uint64_t kArchTimestamps = 1;  // flags: times are TSC
 constexpr std::size_t kPrefixBytes = 16;      // a record's header: id, size, time
+constexpr std::string_view kBlanks = " \t\r";
 enum RecordId : std::uint32_t { CODE_LOAD = 0, CODE_MOVE = 1, CODE_CLOSE = 3 };
 
 class Dump {
@@ -125,20 +126,25 @@ std::optional<trace::Warning> read_jit_dump(trace::TraceBundle& bundle, const tr
 std::vector<JitMapLine> read_jit_map_lines(std::string_view text) {
   std::vector<JitMapLine> out;
   const std::size_t size = text.size();
-  const auto take_number = [](std::string_view& line, std::uint64_t& number) {
-    if (line.starts_with("0x")) line.remove_prefix(2);
+  const auto skip_blanks = [](std::string_view& line) {
+    line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  };
+  const auto take_number = [&skip_blanks](std::string_view& line, std::uint64_t& number) {
+    skip_blanks(line);
+    if (line.starts_with("0x") || line.starts_with("0X")) line.remove_prefix(2);
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number, 16);
-    if (error != std::errc{}) return false;
+    if (error != std::errc{} || end == line.data() + line.size() ||
+        kBlanks.find(*end) == std::string_view::npos)
+      return false;
     line.remove_prefix(static_cast<std::size_t>(end - line.data()));
-    if (!line.starts_with(' ')) return false;
-    line.remove_prefix(1);
+    skip_blanks(line);
     return true;
   };
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
+    line.remove_suffix(line.size() - (line.find_last_not_of(kBlanks) + 1));
     JitMapLine one;
     if (!take_number(line, one.address) || !take_number(line, one.size) || line.empty()) continue;
     one.name = line;

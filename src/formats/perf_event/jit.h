@@ -17,7 +17,7 @@ namespace ptkit::formats::perf {
                                                           const trace::TraceBuffer& dump, const Event& marker,
                                                           std::vector<Event>& out);
 
-// A line of a perf-PID.map: "START SIZE name", with hexadecimal numbers.
+// A line of a perf-PID.map: "START SIZE name", with hexadecimal numbers. The name may have blanks in it.
 struct JitMapLine {
   std::uint64_t address = 0;
   std::uint64_t size = 0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 import tempfile
 import time
 import warnings
@@ -78,6 +79,15 @@ def test_changed_bytes_are_read_or_refused(
     assert time.process_time() - began < 2
 
 
+def _marks_and_pips(count: int) -> bytes:
+    """Marks of as many processes, each with the PIP packet that has the other half of CR3."""
+    parts = [b"\x02\x82" * 8]
+    for number in range(1, count + 1):
+        parts.append(b"\x02\x32" + struct.pack("<II", number << 12, 0xC3000000))
+        parts.append(b"\x02\x43" + (number << 12 >> 5 << 1).to_bytes(6, "little"))
+    return b"".join(parts)
+
+
 HOSTILE = {
     "depth": ("gdb-btrace", "a.xml", b"<btrace>" + b"<a>" * 1_000_000),
     "blocks": ("gdb-btrace", "a.xml", b"<btrace>" + b"<block begin='1' end='2'/>" * 300_000 + b"</btrace>"),
@@ -88,6 +98,12 @@ HOSTILE = {
         b"<btrace " + b"".join(b"a%d='' " % n for n in range(50_000)) + b"/>",
     ),
     "tags in a comment": ("gdb-btrace", "a.xml", b"<btrace><!--" + b'<raw><block begin="' * 200_000),
+    "open blocks in a comment": (
+        "gdb-btrace",
+        "a.xml",
+        b"<btrace><!--" + (b'<block begin="' + b" " * 4090 + b">") * 2500,
+    ),
+    "open blocks": ("gdb-btrace", "a.xml", b"<btrace>" + b'<block begin=">' * 700_000),
     "unlike blocks": ("gdb-btrace", "a.xml", b"<btrace>" + b'<block begin="1" end="0x2"/>' * 200_000),
     "small raws": ("gdb-btrace", "a.xml", b"<btrace>" + b"<raw>00</raw>" * 20_000),
     "one tag": ("gdb-btrace", "a.xml", b"<btrace a='" + b"x" * (8 << 20)),
@@ -103,6 +119,8 @@ HOSTILE = {
     "lines": ("drakvuf", "codemon.log", b'"CR3"\n' * 300_000),
     "a line": ("drakvuf", "codemon.log", b'"CR3"' * 1_000_000),
     "levels": ("drakvuf", "codemon.log", (b'{"CR3": ' + b"[" * 60_000 + b"\n") * 100),
+    "objects": ("drakvuf", "codemon.log", b'{"CR3": "}\n{"' * 200_000),
+    "halves": ("drakvuf", "ipt_stream_vcpu0", _marks_and_pips(100_000)),
     "pages": ("drakvuf", "codemon.log", b'{"EventType":"pagefault","CR3":1,"VA":1,"PA":1}\n' * 50_000),
 }
 

@@ -82,6 +82,32 @@ def test_windows_intelpt_has_cpus_and_the_module(tmp_path: Path) -> None:
     assert of_code(opened(tmp_path).warnings, "IMAGE_UNREADABLE")
 
 
+def test_windows_intelpt_reads_files_of_its_folder_alone(tmp_path: Path) -> None:
+    (tmp_path / "cpu00_bin.bin").write_bytes(STREAM.ljust(4096, b"\0"))
+    for name in (b"C:a.exe", b"C:\\x\\\xff.exe", b"C:\\x\\"):
+        log = b"Executable name: " + name + b"\r\nBase address: 0x10000 - Size 0x2000\r\n"
+        (tmp_path / "cpu00_text.log").write_bytes(log)
+        (tmp_path / "C:a.exe").write_bytes(b"MZ" + bytes(100))
+        bundle = opened(tmp_path)
+        assert bundle.code == [(0x10000, 0x2000, False, 0, 0)]
+        assert len(json.loads(bundle.metadata)["missing_files"]) == 1, name
+        assert codes(bundle) == []
+
+
+def test_windows_intelpt_takes_numbers_with_one_prefix(tmp_path: Path) -> None:
+    (tmp_path / "cpu00_bin.bin").write_bytes(STREAM)
+    log = tmp_path / "cpu00_text.log"
+    for size, read in (
+        ("2000", True),
+        ("0X2000", True),
+        ("0x0x2000", False),
+        ("0x2_000", False),
+        ("-1", False),
+    ):
+        log.write_text(f"Executable name: a.exe\r\nBase address: 0x10000 - Size {size}\r\n")
+        assert bool(opened(tmp_path).code) == read, size
+
+
 def test_windows_intelpt_without_a_module(tmp_path: Path) -> None:
     (tmp_path / "cpu00_bin.bin").write_bytes(STREAM)
     (tmp_path / "cpu00_text.log").write_text("Intel PT\r\nBase address: 0xFFFFFFFFFFFFF000 - Size 0x2000\r\n")
@@ -127,6 +153,24 @@ def test_simple_pt_reads_numbers_in_their_radix(tmp_path: Path) -> None:
     copies.mkdir()
     (copies / "such_file").write_bytes(b"n" * 0x1000)
     assert len(opened(tmp_path, binaries=(str(copies),)).code) == 3
+
+
+def test_simple_pt_refuses_numbers_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "ptout.0").write_bytes(STREAM)
+    bad = [f"1.0 {pid} 1000 1000 0 10\t/x" for pid in (1 << 63, 1 << 64, "-1", "0x1", "1_0")]
+    bad += ["1.0 1 0x0x10 1000 0 10\t/x", "1.0 1 1000 1000 0 1_0\t/x"]
+    (tmp_path / "ptout.sideband").write_text("\n".join([*bad, f"1.0 {(1 << 63) - 1} 1000 1000 0 10\t/x"]))
+    bundle = opened(tmp_path)
+    assert ("SIMPLE_PT_LINES_SKIPPED", (str(len(bad)),)) in codes(bundle)
+    assert bundle.spaces[1:] == [((1 << 63) - 1, 0x1000)]
+
+
+@pytest.mark.parametrize("name", ["ptout.1", "ipt_stream_vcpu1", "cpu01_bin.bin"])
+def test_links_without_a_file_are_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name.replace("1", "0")).write_bytes(STREAM)
+    (tmp_path / name).symlink_to(tmp_path / "none")
+    with pytest.raises(ptkit.OpenError, match=f"{name}: no such file"):
+        opened(tmp_path)
 
 
 def test_simple_pt_takes_exec_for_no_mapping(tmp_path: Path) -> None:
@@ -206,6 +250,16 @@ def test_gdb_documents_hold_processor_trace(tmp_path: Path) -> None:
     assert not amd.configuration["intel"]
 
 
+def test_gdb_comments_in_bytes(tmp_path: Path) -> None:
+    """A tag in a comment opens nothing, though an element is open around it."""
+    text = STREAM.hex()
+    path = tmp_path / "a.xml"
+    for comment in ("<!-- <raw>CD</raw> -->", '<!-- <block begin="0x1" end="0x2"/> -->', "<!-- <raw> -->"):
+        for count in (1, 2000):
+            bundle = btrace(path, f"<btrace><raw>{text[:20]}{comment * count}{text[20:]}</raw></btrace>")
+            assert [bytes_of(bundle, stream) for stream in range(len(bundle.streams))] == [STREAM]
+
+
 def test_gdb_blocks_become_branches(tmp_path: Path) -> None:
     # The newest block is still running, the oldest has no known begin, and one in between has no end.
     bundle = btrace(
@@ -246,6 +300,8 @@ def test_many_gdb_blocks_are_as_few(tmp_path: Path) -> None:
         ("<btrace><block begin='0x1'/></btrace>", "begin and end"),
         ("<btrace><block begin='-1' end='1'/></btrace>", "begin and end"),
         ("<btrace><block begin='0x10000000000000000' end='1'/></btrace>", "begin and end"),
+        ("<btrace><block begin='0x0x1' end='1'/></btrace>", "begin and end"),
+        ("<btrace><block begin='1_0' end='1'/></btrace>", "begin and end"),
         ("<btrace></btrace>", "neither"),
         ("<other/>", "btrace element"),
         ('<btrace a=b c= ">', "not well-formed (invalid token): line 1, column 10; give"),
@@ -392,6 +448,44 @@ def test_drakvuf_rejects_lines_as_a_whole(tmp_path: Path) -> None:
     assert all(pid is None for pid, _ in bundle.spaces)
 
 
+def test_drakvuf_reads_each_line_alone(tmp_path: Path) -> None:
+    """Lines that are objects only together, or several."""
+    path = tmp_path / "ipt_stream_vcpu0"
+    path.write_bytes(PSB)
+    log = tmp_path / "codemon.log"
+    log.write_text(
+        '{"a":{"CR3":"0x1000"}\n"CR3":"0x2000","PID":7}\n{"CR3":"0x3000","PID":3},{"CR3":"0x4000","PID":4}\n'
+    )
+    bundle = opened(tmp_path)
+    assert codes(bundle) == [("DRAKVUF_LINES_SKIPPED", ("3",))]
+    assert bundle.spaces == [(None, None)]
+    for lines in (
+        '{"CR3": "}\n{", "CR3": "0x1000", "PID": 1}\n',
+        '{"CR3": "0x0x10"}\n{"CR3": "1_0"}\n',
+        '{"CR3": "+1"}\n{"CR3": " 1"}\n',
+    ):
+        log.write_text(lines + '{"CR3": "0x5000", "PID": 5}\n{"CR3": "0x5000", "PID": 6, "a": [{}]}\n')
+        bundle = opened(tmp_path)
+        assert codes(bundle) == [("DRAKVUF_LINES_SKIPPED", ("2",)), ("DRAKVUF_CR3_REUSED", ("1",))], lines
+        assert bundle.spaces == [(None, None), (5, 0x5000)]
+
+
+def test_drakvuf_names_that_cannot_be_encoded_or_lead_away(tmp_path: Path) -> None:
+    (tmp_path / "ipt_stream_vcpu0").write_bytes(PSB)
+    (tmp_path / "dumps").mkdir()
+    for name in ("C:one", "two"):
+        (tmp_path / "dumps" / name).write_bytes(b"1" * 4096)
+    row = '{{"EventType":"execframe","CR3":"0x1000","PageVA":{0},"TrapPA":{0},"DumpFile":"{1}"}}\n'
+    names = ("C:one", "a\\u0000b", "\\ud800", "x/two")
+    log = '{"CR3": "0x1000", "PID": 1, "TID": 2, "ProcessName": "\\ud800"}\n'
+    log += "".join(row.format(number << 12, name) for number, name in enumerate(names, 1))
+    (tmp_path / "codemon.log").write_text(log)
+    bundle = opened(tmp_path)
+    assert bundle.threads == [(1, 2, "?")]
+    assert [address for address, *_ in bundle.code] == [0x4000]
+    assert codes(bundle) == [("DRAKVUF_PAGES_MISSING", ("3",))]
+
+
 def test_drakvuf_maps_saved_pages(tmp_path: Path) -> None:
     folder = tmp_path / "ipt"
     (folder / "dumps").mkdir(parents=True)
@@ -471,3 +565,35 @@ def test_packages_add_readers(added: Any, tmp_path: Path) -> None:
     assert [name for name, _, _ in readers.formats()][-2:] == ["mine", "raw"]
     path.write_bytes(STREAM)
     assert opened(path).format == "raw"
+
+
+def test_readers_of_packages_are_tried_before_the_format_that_they_name(added: Any, tmp_path: Path) -> None:
+    for name in ("trace", "page_cache.addr", "page_cache.dump"):
+        (tmp_path / name).write_bytes(STREAM if name == "trace" else b"")
+    assert opened(tmp_path).format == "libxdc"
+
+    def read(source: readers.Source) -> _core.Bundle:
+        recording = readers.new_recording()
+        recording.add_stream(STREAM, name=os.fsencode(source.path))
+        return recording
+
+    for before, order in (
+        ("libxdc", "mine libxdc"),
+        ("raw", "mine raw"),
+        ("ptk", "mine raw"),
+        ("no", "mine raw"),
+    ):
+        added(readers.Reader("mine", "any folder", read, lambda source: source.is_folder, before))
+        assert opened(tmp_path).format == ("mine" if before == "libxdc" else "libxdc"), before
+        assert order in " ".join(name for name, _, _ in readers.formats()), before
+
+
+def test_bundles_are_opened_without_readers_of_packages(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They begin with a magic, and to look for readers takes longer than to open a small one."""
+    path = tmp_path / "stream.pt"
+    path.write_bytes(STREAM)
+    ptkit.open(path, cpu="6/142/9").save(tmp_path / "a.ptk")
+    monkeypatch.setattr("ptkit.readers.registry._added", lambda: pytest.fail("looked for readers"))
+    assert opened(tmp_path / "a.ptk").format == "ptk"

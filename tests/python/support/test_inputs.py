@@ -13,6 +13,7 @@ from warned import warned
 
 import ptkit
 from ptkit import _core
+from ptkit.support.inputs import map_regular
 
 
 def test_every_kind_of_buffer(loop: Any, open_trace: Any, tmp_path: Path) -> None:
@@ -182,3 +183,17 @@ def test_packets_begin_where_asked(loop: Any) -> None:
 def test_every_trace_of_the_corpus_opens(corpus: Path, open_trace: Any) -> None:
     assert open_trace(corpus / "libxdc" / "Unzip").format == "libxdc"
     assert open_trace(corpus / "lldb" / "intelpt-trace" / "trace.json").format == "lldb"
+
+
+def test_files_are_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"one\ntwo")
+    mapped = map_regular(str(path))
+    assert (mapped.find(b"two"), mapped[:3], len(mapped)) == (4, b"one", 7)
+    with pytest.raises(TypeError):
+        mapped[0] = 0  # type: ignore[index]
+    path.write_bytes(b"")
+    assert map_regular(str(path)) == b""
+    for other in (tmp_path, tmp_path / "none", Path("/dev/null")):
+        with pytest.raises(ptkit.OpenError):
+            map_regular(str(other))

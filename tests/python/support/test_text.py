@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ptkit.support.text import fitted
+from ptkit.support.arguments import LAST_ADDRESS
+from ptkit.support.text import fitted, number
 
 NAME = "store::detail::HashMap::insert"
 
@@ -60,3 +61,38 @@ def test_what_tells_instances_apart_stays() -> None:
     for most in (24, 28, 32, 36):
         assert "long>::insert" in fitted(name, most), most
         assert len(fitted(name, most)) <= most
+
+
+def test_numbers() -> None:
+    assert [number(text) for text in ("0", "12", "0x1F", "0X1f", b"0x10", str(LAST_ADDRESS))] == [
+        0,
+        12,
+        31,
+        31,
+        16,
+        LAST_ADDRESS,
+    ]
+    assert [number(text, 16) for text in ("12", "0x12", b"ff", "0" * 30 + "1")] == [0x12, 0x12, 255, 1]
+    assert number("12", 10) == 12
+    assert number("0x12", 10) is None
+    for bad in (
+        "",
+        "0x",
+        "x1",
+        "0x0x12",
+        "1x2",
+        "1_0",
+        "+1",
+        "-1",
+        " 1",
+        "1 ",
+        "1\n",
+        "\u0661",
+        "f",
+        "0" * 41,
+    ):
+        assert number(bad) is None, bad
+        assert number(bad.encode(), 10) is None, bad
+    for base in (0, 10):
+        assert number(str(LAST_ADDRESS + 1), base) is None
+    assert number("1" + "0" * 16, 16) is None

@@ -107,6 +107,14 @@ def test_maps_of_jit_code() -> None:
     )
 
 
+def test_blanks_in_maps_of_jit_code() -> None:
+    text = " 7f10 2f g\n7f20\t1\th\r\n0X7f30 0X10 i\n7f40  2f  j  k \t\n0x0x50 1 l\n# 7f60 1 m\n7f70 1\n"
+    assert read(text).kind == "map of JIT code by perf"
+    assert short(text) == "g 7f10 +47, h 7f20 +1, i 7f30 +16, j  k 7f40 +47"
+    for line in text.splitlines()[:4]:
+        assert len(symbols_of(line)) == 1, line
+
+
 def test_pairs() -> None:
     text = "# address name\n0x401000 main\n0x401010 sub_401010\n"
     assert short(text) == "main 401000, sub_401010 401010"
@@ -132,6 +140,19 @@ def test_maps_of_linkers() -> None:
     assert found.kind == "map of a linker"
     assert short(LINKER_MAP) == "?f@@YAHXZ 180001010, helper 180001020"
     assert (found.linked_base, found.module, found.segments) == (0x180000000, b"DllTwo", [])
+
+
+def test_names_of_modules_may_begin_as_headings_do() -> None:
+    for name in ("StartMenu.exe", "Addresses", "Preferred"):
+        assert read(LINKER_MAP.replace("DllTwo", name)).module == name.encode()
+
+
+def test_numbers_of_maps_have_one_prefix() -> None:
+    assert read(LINKER_MAP.replace("is 0000000180000000", "is 0X180000000")).linked_base == 0x180000000
+    assert read(LINKER_MAP.replace("is 0000000180000000", "is 0x0x18000000")).linked_base is None
+    assert failure_of(LINKER_MAP.replace("da6H", "_a6H").replace("053H", "_53H")).endswith(
+        "without a function"
+    )
 
 
 def test_maps_of_ida() -> None:
@@ -227,7 +248,7 @@ def test_profiles() -> None:
     )
     found = read(isf)
     assert (found.kind, found.module, found.linked_base) == ("Volatility ISF", b"ntkrnlmp.pdb", 0)
-    assert (found.guid, found.age) == ("3F2504E04F8911D39A0C0305E82C3301", 26)
+    assert (found.guid, found.age) == (b"3F2504E04F8911D39A0C0305E82C3301", 26)
     assert short(isf) == "NtCreateFile 1000"
     rekall = (
         '{"$CONSTANTS": {"f": 16, "text": "x"},\n "$FUNCTIONS": {"g": 32}, "$METADATA": '
@@ -237,6 +258,16 @@ def test_profiles() -> None:
     assert short(rekall) == "f 10, g 20"
     linux = '{"symbols": {"_text": {"address": 18446744071578845184}}}'
     assert read(linux).linked_base == 0xFFFFFFFF81000000
+
+
+def test_texts_of_profiles_that_cannot_be_encoded() -> None:
+    text = (
+        '{"metadata": {"windows": {"pdb": {"GUID": "\\ud800", "age": 1, "database": "\\udfff.pdb"}}}, '
+        '"symbols": {"\\ud800": {"address": 4096}}}'
+    )
+    found = read(text)
+    assert (found.guid, found.module, short(text)) == (b"?", b"?.pdb", "? 1000")
+    assert read_symbol_list("a.json", text.encode()).kind == "Volatility ISF"
 
 
 def test_nameless_members_of_profiles() -> None:
@@ -391,6 +422,9 @@ _HOSTILE = {
     "lines of signs": b"0000000000001139 T f@@@@@@@@@@@\n" * 200_000,
     "begins": b"ffffffff81000000 T _text\n" * 200_000,
     "headings": b"Publics by Value Class\n" + b"Start Class\n" * 300_000,
+    "load addresses": b"Publics by Value Class\n" + b"Preferred load address is 1\n" * 300_000,
+    "segments": b"Publics by Value\n Start Length Name Class\n"
+    + b"0001:00000000 1000H .text CODE\n" * 200_000,
     "sections": b"Linker script and memory map\n" + b"text\n" * 1_000_000,
     "assignments": b"Linker script and memory map\n" + b"  0x10 a = b\n" * 300_000,
     "modules": b"start end module name!\n" + b"00000000`00000001 00000000`00000002 m\n" * 100_000,

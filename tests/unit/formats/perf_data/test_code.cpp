@@ -240,6 +240,21 @@ TEST(PerfJit, ParsesPerfMaps) {
   EXPECT_EQ(names[2].name, "last");
 }
 
+TEST(PerfJit, TakesAnyBlanksBetweenFieldsOfPerfMaps) {
+  const std::string text =
+      " 7f10 2f indented\n7f20\t0X10\ttabs\n0X7f30  1  two  blanks \t\r\n0x0x40 1 two prefixes\n7f50 -1 "
+      "sign\n"
+      "7f60 1\n7f70 1 \n \t\n10000000000000000 1 long\n";
+  const auto names = perf::read_jit_map(text);
+  ASSERT_EQ(names.size(), 3U);
+  EXPECT_EQ(names[0].name, "indented");
+  EXPECT_EQ(names[0].file_offset, 0x7f10U);
+  EXPECT_EQ(names[1].name, "tabs");
+  EXPECT_EQ(names[1].size, 0x10U);
+  EXPECT_EQ(names[2].name, "two  blanks");
+  EXPECT_EQ(names[2].file_offset, 0x7f30U);
+}
+
 TEST_F(PerfCode, NamesMemoryByPerfMaps) {
   scratch_.write("perf-10.map", "7010 10 made\n");
   open_file(test::mmap2({.tsc = 100}, 0x7000, 0x1000, 0, "//anon") +
