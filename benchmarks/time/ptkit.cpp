@@ -1,4 +1,5 @@
-// Time alone: the interval of every stream offset that packets have, queried in order. The spans are made before.
+// Time alone: the interval of every stream offset that packets have, queried in order. The spans are made
+// before.
 #include <algorithm>
 #include <array>
 #include <span>
