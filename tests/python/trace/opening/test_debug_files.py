@@ -194,7 +194,7 @@ def test_debug_paths_of_commands(
         assert ("hidden" in capsys.readouterr().out) == named
 
 
-@pytest.mark.parametrize("what", ["build-id", "checksum"])
+@pytest.mark.parametrize("part", ["build-id", "checksum"])
 def test_another_file_is_not_used(part: str, program: Path, hidden: int, opened: Any, tmp_path: Path) -> None:
     if part == "checksum":
         tool("objcopy", "--remove-section=.note.gnu.build-id", program)
