@@ -24,8 +24,8 @@ _NULL = "null"
 _BOOLEANS = [b"false", b"true"]
 #: Addresses with members for their names.
 NAMED = frozenset({"ip", "from_ip", "to_ip", "entry_ip", "expected_ip", "caller_ip"})
-# The first and the last column of those that many rows have the same values of.
-_GROUPS = {"packets": ("size", "ip"), "branches": ("from_ip", "flags"), "instructions": ("ip", "flags")}
+# First and last column of a group of `LineWriter`: branches take 10 % less time by it. Packets have no gain.
+_GROUPS = {"branches": ("from_ip", "flags"), "instructions": ("ip", "flags")}
 _QUOTED = {"hexadecimal": ("hex", '"0x'), "decimal": ("decimal", '"')}
 
 More = Callable[[LineWriter], None]
