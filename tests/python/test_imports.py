@@ -52,7 +52,7 @@ def test_a_verb_imports_no_other(verb: str) -> None:
     found = shell(verb, "--help")
     assert f"ptkit.cli.verbs.{verb}" in found
     assert not {f"ptkit.cli.verbs.{other}" for other in VERBS if other != verb} & found
-    assert not found & {"pandas", "pyarrow"}
+    assert not found & {"pandas", "pyarrow", "ptkit.readers", "ptkit.symbol_lists"}
 
 
 def test_every_name_is_there_and_listed() -> None:

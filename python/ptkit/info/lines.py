@@ -11,7 +11,6 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from ptkit import _core
-from ptkit.readers import formats
 from ptkit.support.schema import BRANCH_RECORD
 from ptkit.support.text import counted
 
@@ -257,5 +256,7 @@ def _stream_line(index: int, stream: StreamInfo, span: str) -> str:
 
 def _format_text(name: str) -> str:
     """The name of a format, and whether recordings in it were ever read."""
+    from ptkit.readers import formats  # takes a while
+
     unverified = any(known == name and guessed for known, _, guessed in formats())
     return f"{name} (unverified: ptkit's authors had no recording in it)" if unverified else name

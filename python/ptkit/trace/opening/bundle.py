@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ptkit import _core, readers
+from ptkit import _core
 from ptkit.errors import ConfigError, FormatError, MissingFileError, PtkitWarning
 from ptkit.support import memory
 from ptkit.support.arguments import LAST_ADDRESS, address_ranges, integer
@@ -159,6 +159,8 @@ def open_source(
         piped = _of_pipe(path) if is_pipe(path, status.st_mode) else None
         if piped is None and status.st_size == 0 and not stat.S_ISDIR(status.st_mode):
             raise FormatError(f"{path}: the file is empty; record again, or check what wrote it")
+        from ptkit import readers  # takes a while
+
         given = readers.Source(path, piped, tuple(folders), without_psb=not sync)
         return readers.open_recording(given, format or "", bts_index)
     if format is not None:

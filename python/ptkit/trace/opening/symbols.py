@@ -15,7 +15,6 @@ from ptkit.errors import ConfigError, FormatError, MissingFileError, OutOfMemory
 from ptkit.support import memory
 from ptkit.support.arguments import LAST_ADDRESS, integer
 from ptkit.support.inputs import read_regular
-from ptkit.symbol_lists import read_symbol_list
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -66,6 +65,8 @@ class SymbolLists:
         text = os.fspath(path)
         if not text or "\0" in text:
             raise MissingFileError(f"symbols: {text!r} is no path; give the file of a list")
+        from ptkit.symbol_lists import read_symbol_list  # takes a while
+
         return read_symbol_list(text, _as_text(text, read_regular(text))), base, cr3
 
     def add_modules(self, bundle: _core.Bundle) -> None:
