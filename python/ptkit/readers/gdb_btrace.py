@@ -18,7 +18,7 @@ import numpy as np
 from ptkit import _core
 from ptkit.errors import FormatError
 from ptkit.readers.recording import Reader, Source, new_recording
-from ptkit.support.columns import Bytes, Numbers, hex_numbers, is_one_of
+from ptkit.support.columns import Bytes, Numbers, hex_numbers
 from ptkit.support.inputs import map_regular
 from ptkit.support.text import number
 
@@ -47,18 +47,22 @@ def _blocks(text: Bytes) -> tuple[Numbers, Numbers] | None:
     if len(quotes) % 4 or not len(quotes):
         return None
     opening, middle, second, closing = (quotes[number::4] for number in range(4))
-    words = ((opening - len(_BLOCK) + 1, _BLOCK), (middle, b'" end="'), (closing, b'"/>'))
+    if opening[0] < len(_BLOCK) - 1 or middle[-1] + 8 > len(text) or closing[-1] + len(b'"/>') > len(text):
+        return None
+    # Eight bytes at each offset; quotes are known.
+    eight = np.ndarray(len(text) - 7, dtype="<u8", buffer=text, strides=(1,))
+    words = ((opening - 13, b"<block b"), (opening - 8, b"k begin="), (middle, b'" end="'))
     for at, part in words:
-        if at[0] < 0 or at[-1] + len(part) > len(text):
+        mask, letters = (int.from_bytes(one, "little") for one in (b"\xff" * len(part), part))
+        if not (eight[at] & np.uint64(mask) == np.uint64(letters)).all():
             return None
-        for index, letter in enumerate(part):
-            if not (text[at + index] == letter).all():
-                return None
+    if not (text[closing + 1] == ord("/")).all() or not (text[closing + 2] == ord(">")).all():
+        return None
     begin, has_begin = hex_numbers(text, opening + 1, middle)
     end, has_end = hex_numbers(text, second + 1, closing)
     prefixed = (text[opening + 2] == ord("x")) & (text[second + 2] == ord("x"))
     # Between blocks there is nothing but blanks.
-    blanks = int(is_one_of(_BLANKS, text).sum()) - 2 * len(begin)
+    blanks = sum(int(np.count_nonzero(text == blank)) for blank in _BLANKS) - 2 * len(begin)
     digits = int((middle - opening + closing - second).sum()) - 2 * len(begin)
     is_all = blanks + digits + _BLOCK_BYTES * len(begin) == len(text)
     return (begin, end) if is_all and (has_begin & has_end & prefixed).all() else None
@@ -271,12 +275,12 @@ class _Document:
         if not self._blocks:
             return
         begins, ends = (np.concatenate(column) for column in zip(*self._blocks, strict=True))
-        records = np.zeros(len(begins) - 1, dtype=_RECORD)
-        records["from_ip"], records["to_ip"] = ends[:0:-1], begins[:-1][::-1]
-        known = (records["from_ip"] != 0) & (records["to_ip"] != 0)
-        first = np.concatenate(([True], ~known[:-1]))
-        records["flags"] = np.where(first, _RECORD_FIRST, 0)
-        records = records[known]
+        self._blocks = []
+        known = (ends[:0:-1] != 0) & (begins[:-1][::-1] != 0)
+        first = np.concatenate(([True], ~known[:-1]))[known]
+        records: Any = np.zeros(len(first), dtype=_RECORD)
+        records["from_ip"], records["to_ip"] = ends[:0:-1][known], begins[:-1][::-1][known]
+        records["flags"][first] = _RECORD_FIRST
         if len(records):
             self.recording.add_stream(records.view(np.uint8), name=self._name, kind="branch records")
 

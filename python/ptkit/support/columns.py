@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from string import hexdigits
 from typing import TypeAlias
 
 import numpy as np
@@ -20,21 +21,24 @@ CHUNK_BYTES = 1 << 22
 _MOST_DIGITS = 16
 
 
-def _table(letters: bytes) -> Bools:
-    table = np.zeros(256, dtype=np.bool_)
-    table[list(letters)] = True
-    return table
-
-
-_BLANK = _table(b" \t\r\n")
-_DIGIT = np.full(256, 255, dtype=np.uint8)
-for _digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
-    _DIGIT[list(_digits)] = np.arange(16, dtype=np.uint8)
+_BLANKS = b" \n\t\r"
+_NO_DIGIT = 16
+_DIGITS = bytes(int(chr(letter), 16) if chr(letter) in hexdigits else _NO_DIGIT for letter in range(256))
+# Bytes of a word of 16 digits that numbers of each length have, at its end; the two halves of a mask.
+_MASKS = np.array([[255 * (at >= 16 - length) for at in range(16)] for length in range(17)], dtype=np.uint8)
+_MASKS = _MASKS.view(">u8").astype(np.uint64)
+_NO_DIGITS = np.uint64(0x1010_1010_1010_1010)
+_PACKINGS = [
+    (np.uint64(shift), np.uint64(mask))
+    for shift, mask in ((4, 0x00FF_00FF_00FF_00FF), (8, 0x0000_FFFF_0000_FFFF), (16, 0x0000_0000_FFFF_FFFF))
+]
 
 
 def is_one_of(letters: bytes, text: Bytes) -> Bools:
     """Return which bytes are one of these letters."""
-    found: Bools = np.take(_table(letters), text, mode="clip")
+    found: Bools = text == letters[0]
+    for letter in letters[1:]:
+        found |= text == letter
     return found
 
 
@@ -74,7 +78,7 @@ class Words:
         self.text = text
         blank = np.empty(len(text) + 2, dtype=np.bool_)
         blank[0] = blank[-1] = True
-        np.take(_BLANK, text, out=blank[1:-1], mode="clip")  # other modes copy
+        blank[1:-1] = is_one_of(_BLANKS, text)
         edges = np.flatnonzero(blank[1:] != blank[:-1])
         self.begin, self.end = edges[0::2], edges[1::2]
         starts = np.concatenate(([0], np.flatnonzero(text == 10) + 1))
@@ -144,14 +148,13 @@ def hex_numbers(text: Bytes, begin: Offsets, end: Offsets) -> tuple[Numbers, Boo
     length = end - begin - 2 * prefixed
     good = (length > 0) & (length <= _MOST_DIGITS)
     padded = np.concatenate((np.zeros(_MOST_DIGITS, dtype=np.uint8), text))
-    rows = np.lib.stride_tricks.sliding_window_view(padded, _MOST_DIGITS)[np.where(good, end, 0)]
-    digits = np.take(_DIGIT, rows, mode="clip")
-    shortest = int(length[good].min()) if good.any() else 0
-    if shortest < _MOST_DIGITS:
-        before = np.arange(_MOST_DIGITS) < (_MOST_DIGITS - length)[:, None]
-        digits[before] = 0
-    good &= digits.max(axis=1) < 16
-    packed = np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2])
-    values = packed.view(">u8").ravel().astype(np.uint64)
+    windows = np.ndarray(len(text) + 1, dtype=f"V{_MOST_DIGITS}", buffer=padded, strides=(1,))
+    rows = windows[np.where(good, end, 0)]
+    halves = np.frombuffer(rows.tobytes().translate(_DIGITS), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+    halves &= _MASKS[np.where(good, length, 0)]
+    good &= (halves[:, 0] | halves[:, 1]) & _NO_DIGITS == 0
+    for shift, mask in _PACKINGS:  # eight digits of a byte each become four bytes
+        halves = (halves | halves >> shift) & mask
+    values = halves[:, 0] << np.uint64(32) | halves[:, 1]
     values[~good] = 0
     return values, good

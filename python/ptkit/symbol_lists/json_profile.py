@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeGuard
 import numpy as np
 
 from ptkit.support.arguments import LAST_ADDRESS
-from ptkit.support.columns import Offsets
+from ptkit.support.columns import Bytes, Offsets
 from ptkit.symbol_lists.found import FoundList, NoSymbols
 
 __all__ = ["read_json_profile"]
@@ -32,8 +32,7 @@ _COMMA, _QUOTE, _BACKSLASH = (ord(letter) for letter in ',"\\')
 _DEPTHS = np.zeros(256, dtype=np.int8)
 _DEPTHS[[ord("["), ord("{")]] = 1
 _DEPTHS[[ord("]"), ord("}")]] = -1
-_MARKS = _DEPTHS != 0
-_MARKS[_COMMA] = True
+_MARKS = bytes(chr(letter) in '[]{},"' for letter in range(256))
 
 
 class _NoJson(Exception):
@@ -41,17 +40,20 @@ class _NoJson(Exception):
         self.offset = offset
 
 
-def _quotes(part: np.ndarray[Any, np.dtype[np.uint8]]) -> Offsets:
-    """Return where strings begin and end: quotes with an even number of backslashes before them."""
-    quotes = np.flatnonzero(part == _QUOTE)
-    if not len(quotes) or not (part[quotes - 1] == _BACKSLASH).any():
-        return quotes
+def _marks(part: Bytes) -> Offsets:
+    """Return where brackets and commas are, and quotes with an even number of backslashes before them."""
+    marks = np.flatnonzero(np.frombuffer(part.tobytes().translate(_MARKS), dtype=np.bool_))
     slashes = np.flatnonzero(part == _BACKSLASH)
+    if not len(slashes):
+        return marks
+    is_quote = part[marks] == _QUOTE
+    quotes = marks[is_quote]
     first = slashes[np.concatenate(([True], np.diff(slashes) != 1))]
     before = np.searchsorted(first, quotes, side="right") - 1
     run = quotes - first[np.maximum(before, 0)]
     follows = (quotes > 0) & (part[quotes - 1] == _BACKSLASH) & (before >= 0)
-    kept: Offsets = quotes[~(follows & (run % 2 == 1))]
+    is_quote[is_quote] = follows & (run % 2 == 1)
+    kept: Offsets = marks[~is_quote]
     return kept
 
 
@@ -67,16 +69,16 @@ def _cuts(text: bytes) -> Iterator[tuple[int, int]]:
         while end < len(text) and whole[end - 1] == _BACKSLASH:  # an escape stays in one part
             end += 1
         part = whole[begin:end]
-        quotes = _quotes(part)
-        marks = np.flatnonzero(np.take(_MARKS, part, mode="clip"))
-        if len(quotes) or in_string:
-            flips = np.zeros(len(part), dtype=np.bool_)
-            flips[quotes] = True
-            marks = marks[np.logical_xor.accumulate(flips)[marks] == in_string]
-        steps = _DEPTHS[part[marks]]
+        marks = _marks(part)
+        letters = part[marks]
+        is_quote = letters == _QUOTE
+        quotes = np.cumsum(is_quote, dtype=np.uint8) + np.uint8(in_string)  # even: outside of strings
+        in_string = bool(quotes[-1] & 1) if len(quotes) else in_string
+        outside = ~is_quote & (quotes & 1 == 0)
+        marks = marks[outside]
+        steps = _DEPTHS[letters[outside]]
         depths = depth + np.cumsum(steps, dtype=np.int64)
         depth = int(depths[-1]) if len(depths) else depth
-        in_string ^= bool(len(quotes) % 2)
         kept = depths + (steps < 0) <= 2
         marks, depths, steps = marks[kept] + begin, depths[kept], steps[kept]
         commas = steps == 0
