@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ptkit.decode.call_lengths import CallLengths
 from ptkit.decode.call_names import one_function
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ColumnError, ConfigError
+from ptkit.support.schema import schema_of
 from ptkit.table import Table
 from ptkit.table.table import from_core
 
@@ -23,45 +25,42 @@ if TYPE_CHECKING:
     from ptkit.table import Columns
     from ptkit.table.base import BaseTable
 
-__all__ = ["FRAME_VIEWS", "TREE_COLUMNS", "CallTable", "check_frames", "check_sums", "function_columns"]
+__all__ = [
+    "FRAME_VIEWS",
+    "CallTable",
+    "check_frames",
+    "check_sums",
+    "function_columns",
+    "sum_columns",
+    "tree_columns",
+]
 
 #: Frames of a Python program that `Trace.calls` shows; the first value is the default.
 FRAME_VIEWS = ("native", "python", "mixed")
 
-_SUMS = (
-    "module",
-    "count",
-    "begin_unseen",
-    "crossing",
-    "instructions",
-    "self_instructions",
-    "branches",
-    "flags",
-    "least",
-    "most",
-)
-_OF_FUNCTIONS = (
-    "p50_instructions",
-    "p99_instructions",
-    "max_instructions",
-    "p50",
-    "p99",
-    "max",
-    "untraced",
-    "untraced_error",
-    "switched",
-    "switched_error",
-    "lost",
-    "lost_error",
-)
-#: Columns of `Trace.call_tree` by default.
-TREE_COLUMNS = ("node", "parent", "depth", "function", *_SUMS)
+
+@cache
+def sum_columns(table: str) -> tuple[str, ...]:
+    """Stored columns of sums over frames, in a table of functions or in a call tree."""
+    stored = schema_of(table).names("stored")
+    return stored[stored.index("count") :]
+
+
+def _shown_sums(table: str) -> tuple[str, ...]:
+    sums = sum_columns(table)
+    lengths = sums.index("least")
+    return ("module", *sums[:lengths], "flags", *sums[lengths:])
+
+
+def tree_columns() -> tuple[str, ...]:
+    """Columns of `Trace.call_tree` by default."""
+    return ("node", "parent", "depth", "function", *_shown_sums("call_tree"))
 
 
 def function_columns(by: str) -> tuple[str, ...]:
     """Columns of `Trace.functions` by default."""
     first = {"function": ("function",), "entry": ("entry_ip", "function"), "module": ()}[by]
-    return (*first, *_SUMS, *_OF_FUNCTIONS)
+    return (*first, *_shown_sums("functions"))
 
 
 def check_sums(by: str, tails: str, more: tuple[str, ...] = ()) -> None:
@@ -209,7 +208,7 @@ class CallTable(CallLengths):
                 "tree: frames lack their callers: select by thread, process, stream, time or depth, not by "
                 "function"
             )
-        return self._sums("call_tree", rows, TREE_COLUMNS if columns is None else columns)
+        return self._sums("call_tree", rows, tree_columns() if columns is None else columns)
 
     # Parts of comparisons of calls.
 

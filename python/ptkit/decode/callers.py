@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.decode.call_names import called_functions
+from ptkit.decode.call_table import sum_columns
 from ptkit.decode.caller_chains import Chains, most_shared_with_ancestors
 from ptkit.decode.scope import Range
 from ptkit.support.memory import require_memory
@@ -19,8 +20,8 @@ __all__ = ["callers_of"]
 
 # Columns that tell functions apart, and columns that are equal in all rows of a function.
 _FUNCTION = ("entry_ip", "import_ip", "space", "code_tsc", "file", "inline_level")
-_OF_ALL = ("count", "begin_unseen", "crossing", "self_instructions")  # sums over all contexts of a row
-_OF_OUTER = ("instructions", "branches", "least", "most")  # over those that lie in no other one of the row
+# Sums over the contexts of a row that lie in no other one of the row; other sums are over all of them.
+_OF_OUTER = ("instructions", "branches", "least", "most")
 _ROW_BYTES = 600  # of Python's numbers and of columns, while they are made
 _OF_CONTEXT = ("parent_known", "time_known", "count_exact")  # bits of flags that no function has
 
@@ -130,7 +131,7 @@ def _trie(tree: Table, functions: NDArray[np.intp], chosen: NDArray[np.intp], de
     require_memory(
         f"{count:,} rows of callers", count * _ROW_BYTES, "ask for fewer levels of callers: depth="
     )
-    own = {one: np.asarray(tree[one])[contexts] for one in (*_OF_ALL, *_OF_OUTER)}
+    own = {one: np.asarray(tree[one])[contexts] for one in sum_columns("callers")}
     own |= {"time_known": np.asarray(tree["time_known"])[contexts].astype(np.int64)}
     own |= {"not_exact": np.asarray(~tree["count_exact"])[contexts].astype(np.int64)}
     inner = np.minimum(most_shared_with_ancestors(chains, contexts, ends), most)

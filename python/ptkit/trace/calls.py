@@ -10,7 +10,7 @@ import numpy as np
 
 from ptkit import decode as _decode
 from ptkit.decode import Query
-from ptkit.decode.call_table import TREE_COLUMNS, CallTable, check_frames, check_sums, function_columns
+from ptkit.decode.call_table import CallTable, check_frames, check_sums, function_columns, tree_columns
 from ptkit.decode.callers import callers_of
 from ptkit.errors import ConfigError, SymbolError
 from ptkit.support.arguments import flag, integer
@@ -318,7 +318,7 @@ class Calls(ABC):
         True
         """
         if query.get("columns") is None:
-            query["columns"] = TREE_COLUMNS
+            query["columns"] = tree_columns()
         check_frames(frames, flag("inlines", inlines))
         return self._tree_sums(query, frames, inlines=inlines, whole=flag("whole_calls", whole_calls))
 
@@ -387,7 +387,7 @@ class Calls(ABC):
         if not isinstance(function, str):
             raise ConfigError(f"callers() takes the name of a function, not {type(function).__name__}")
         depth = None if depth is None else integer("depth", depth, 0, _MOST_DEPTH)
-        shown = query.pop("columns", None) or TREE_COLUMNS
+        shown = query.pop("columns", None) or tree_columns()
         query["columns"] = schema_of("call_tree").names("stored")
         narrowed = [name for name in _FUNCTIONS if query.get(name) is not None]
         tree = self.call_tree(frames=frames, inlines=inlines, **query)

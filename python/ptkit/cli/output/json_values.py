@@ -7,45 +7,17 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ptkit.support.schema import Column
-from ptkit.table.lengths import AWAY, LENGTHS
 
 __all__ = ["SCHEMA", "decimal", "form_of", "hexadecimal", "print_document", "with_hexadecimals"]
 
 #: Rises when the meaning or the type of a member changes, not when members are added.
 SCHEMA = 1
 
-# Columns of 64 bits that count rows: they stay below 2**53.
-_COUNTS = frozenset(
-    {
-        "begin_unseen",
-        "branch",
-        "branches",
-        "continues",
-        "count",
-        "crossing",
-        "end_branch",
-        "end_instruction",
-        "frame",
-        "id",
-        "instruction",
-        "instructions",
-        "max_instructions",
-        "order",
-        "p50_instructions",
-        "p99_instructions",
-        "parent",
-        "preemptions",
-        "self_instructions",
-        "time",
-        "waits",
-    }
-)
-
-# Lengths of time in TSC ticks, which stay below 2**53, too.
-_LENGTHS = frozenset(
-    {*(name for names in LENGTHS.values() for name in names), *(f"{name}_error" for name in AWAY)}
-)
+# Unsigned columns that number rows: they stay below 2**53, as counts and lengths do, which are signed.
+_NUMBERS = frozenset({"continues", "frame", "id", "order", "parent", "time"})
 
 
 def hexadecimal(value: int | None) -> str | None:
@@ -68,9 +40,8 @@ def form_of(column: Column) -> str:
     """
     if column.unit == "ns":
         return "decimal"
-    wide = column.dtype.kind in "iu" and column.dtype.itemsize == 8
-    is_small = column.unit == "bytes" or column.name in _COUNTS or column.name in _LENGTHS
-    return "hexadecimal" if wide and not is_small else "plain"
+    is_small = column.unit == "bytes" or column.name in _NUMBERS
+    return "hexadecimal" if column.dtype == np.uint64 and not is_small else "plain"
 
 
 def with_hexadecimals(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from ptkit.cli.stacks import (
     report_counts,
     shown_name,
 )
-from ptkit.decode.call_table import TREE_COLUMNS
+from ptkit.decode.call_table import tree_columns
 from ptkit.support.text import counted
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -52,7 +52,7 @@ EXAMPLES = """examples:
   ptkit tree sort.ptk --all --json"""
 
 _LEAST = "1%"
-_COLUMNS = (*TREE_COLUMNS, "function_full", "entry_ip", "entry_module_offset")
+_COLUMNS = ("function_full", "entry_ip", "entry_module_offset")  # beside those of `tree_columns`
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
         refuse_unused(options, ("all",), "--limit")
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
-    chosen |= {"frames": options.frames, "inlines": options.inlines, "columns": _COLUMNS}
+    chosen |= {"frames": options.frames, "inlines": options.inlines, "columns": (*tree_columns(), *_COLUMNS)}
     with decoding(trace, streams=selection.chosen_streams(trace, options)):
         if options.callers is None:
             tree = trace.call_tree(**chosen)
