@@ -54,7 +54,7 @@ def _either(line: dict[str, Any], name: str, older: str) -> Any:
 
 @dataclass
 class Log:
-    """What lines with a CR3 say.
+    """Facts of the lines that have a CR3.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a reader gets, a source, and what it makes, a recording in memory."""
+"""The source that a reader gets, and the recording in memory that it makes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Reader:
     Attributes
     ----------
     name : str
-        What ``ptkit.open(format=...)`` takes.
+        Value of ``ptkit.open(format=...)``.
     description : str
         One line.
     read : callable

@@ -54,7 +54,7 @@ def _lines(text: bytes | mmap.mmap) -> Iterator[bytes]:
 
 
 class _Sideband:
-    """What ptout.sideband says."""
+    """Mappings, processor and clock of ptout.sideband."""
 
     def __init__(self, recording: _core.Bundle) -> None:
         self.rows: list[tuple[int, int, int, int, int, bytes]] = []

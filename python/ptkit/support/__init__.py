@@ -1,1 +1,1 @@
-"""What all packages take from: checks of arguments and of memory, columns, text, files, the system."""
+"""Modules that all packages use: checks of arguments and of memory, columns, text, files, the system."""

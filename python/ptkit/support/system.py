@@ -1,4 +1,4 @@
-"""What differs between Linux and Windows: users, flags of files, pipes, terminals and signals."""
+"""Differences between Linux and Windows: users, flags of files, pipes, terminals and signals."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _CUT = "..."
 _SCOPE = re.compile(r"::(?=[^:])")
 _IMPLEMENTS = re.compile(r"<.* as [^<>]*>(?=::)")  # "<path::Type as path::Trait>"
 _PATH = re.compile(r"(?:\w+::)+")
-# What tells functions with equal short names apart: arguments of a class, and the last name in them.
+# Parts that tell functions with equal short names apart: arguments of a class, and the last name in them.
 _ARGUMENTS = re.compile(r"(?<=\w)<(?=[^<>]*?(?P<name>(?:::)?\w+\*|\*[\w ,:&]+)>::)")
 _FILE = re.compile(r" \([^()]*\)$")  # behind a name
 _LEAST_FILE = 8  # columns of what is left of it, with its parentheses
@@ -106,7 +106,7 @@ def fitted(name: str, most: int) -> str:
 
 
 def _is_outside(name: str, at: int) -> bool:
-    """Whether a place is in no brackets of arguments."""
+    """Whether an offset is in no brackets of arguments."""
     return name.count("<", 0, at) <= name.count(">", 0, at)
 
 
@@ -162,5 +162,5 @@ def is_memory(module: str) -> bool:
 
 
 def module_name(path: str) -> str:
-    """What is printed of a file that code was mapped from: ``"libc.so.6"``, ``"vdso"`` for ``[vdso]``."""
+    """Printed name of a file that code was mapped from: ``"libc.so.6"``, ``"vdso"`` for ``[vdso]``."""
     return last_part(path).strip("[]") or path

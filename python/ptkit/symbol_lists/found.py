@@ -57,7 +57,7 @@ class SymbolColumns:
 
 @dataclass
 class FoundList:
-    """What a list says, besides the text that has the names.
+    """Symbols and headings of a list, besides the text that has the names.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class FoundList:
         For messages: ``"output of nm"``.
     symbols : SymbolColumns
     names : bytes, optional
-        What the bounds of names are offsets in; None: the text.
+        Bytes in which the bounds of names are offsets; None: the text.
     modules : list of (name, begin, end)
         Modules that the list says were loaded.
     at_run_time : bool

@@ -39,7 +39,7 @@ class _Segment:
 
 @dataclass
 class _State:
-    """What the headings of a map say so far."""
+    """Facts of the headings of a map so far."""
 
     has_segments: bool = False
     has_symbols: bool = False

@@ -80,8 +80,8 @@ def bundle(tmp_path: Path, packets: Any, loop: Any) -> Path:
         (tmp_path / name).write_bytes(_elf(code))
 
     def process(pid: int, tids: list[int], module: str) -> dict[str, Any]:
-        place = {"systemPath": f"/lib/{module}", "file": module, "loadAddress": hex(_MODULE)}
-        return {"pid": pid, "threads": [{"tid": tid} for tid in tids], "modules": [place]}
+        loaded = {"systemPath": f"/lib/{module}", "file": module, "loadAddress": hex(_MODULE)}
+        return {"pid": pid, "threads": [{"tid": tid} for tid in tids], "modules": [loaded]}
 
     document = {
         "type": "intel-pt",

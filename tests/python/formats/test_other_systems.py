@@ -41,8 +41,8 @@ def _ipttool(folder: Path, stream: bytes, code: Path, base: int) -> Path:
 
 def _simple_pt(folder: Path, stream: bytes, code: Path, base: int) -> Path:
     (folder / "ptout.2").write_bytes(stream)
-    place = f"{base:x} 200 512 \t{code}"
-    (folder / "ptout.sideband").write_text(f"meta family 6\nmeta model 61\n0.0 77 1a2b3000 {place}\n")
+    mapping = f"{base:x} 200 512 \t{code}"
+    (folder / "ptout.sideband").write_text(f"meta family 6\nmeta model 61\n0.0 77 1a2b3000 {mapping}\n")
     return folder
 
 
