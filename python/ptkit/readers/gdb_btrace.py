@@ -68,6 +68,18 @@ def _blocks(text: Bytes) -> tuple[Numbers, Numbers] | None:
     return (begin, end) if is_all and (has_begin & has_end & prefixed).all() else None
 
 
+def _find(document: _Text, part: bytes, at: int) -> int:
+    """Return where a part is, or the end; bytes are searched faster than what is mapped."""
+    size = _HEAD_BYTES
+    while at < len(document):
+        found = bytes(document[at : at + size + len(part)]).find(part)
+        if found >= 0:
+            return at + found
+        at += size
+        size = min(size * 2, _STEP)
+    return len(document)
+
+
 class _Complete(Exception):
     """The element btrace is closed: what follows it is not read."""
 
@@ -127,9 +139,9 @@ class _Document:
         try:
             while at < length:
                 if raw < at:
-                    raw = document.find(_RAW, at) % (length + 1)
+                    raw = _find(document, _RAW, at)
                 if block < at:
-                    block = document.find(_BLOCK, at) % (length + 1)
+                    block = _find(document, _BLOCK, at)
                 if min(raw, block) >= min(at + _STEP, length):
                     self._feed(document, at, at + _STEP)
                     at += _STEP
