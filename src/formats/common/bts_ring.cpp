@@ -42,14 +42,14 @@ bool can_follow(const BranchRecord& before, const BranchRecord& record) noexcept
 
 RingSeam find_seam(std::span<const BranchRecord> records, trace::DsLayout layout) {
   std::size_t breaks = 0;
-  std::size_t place = 0;
+  std::size_t oldest = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     if (can_follow(i == 0 ? records.back() : records[i - 1], records[i])) continue;
-    place = i;
+    oldest = i;
     ++breaks;
   }
   if (breaks != 1 || !has_both_levels(records, levels_of(layout))) return {};
-  return {.oldest = place, .certain = true};
+  return {.oldest = oldest, .certain = true};
 }
 
 void begin_with(std::vector<BranchRecord>& records, std::size_t oldest) {

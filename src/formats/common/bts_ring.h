@@ -16,15 +16,15 @@ struct RingSeam {
   bool certain = false;    // otherwise the records do not tell
 };
 
-// Looks for the one place in a buffer where a branch cannot have followed the record before it: execution
+// Looks for the one index in a buffer at which a branch cannot have followed the record before it: execution
 // between two branches is straight, so a branch is at the target of the one before it or above, and not
-// far above. That place is certain if records of user code and of kernel code are there: then every
+// far above. That index is certain if records of user code and of kernel code are there: then every
 // change of level and thread is a record, too, and nothing but the seam breaks the order.
 [[nodiscard]] RingSeam find_seam(std::span<const trace::BranchRecord> records, trace::DsLayout layout);
 
 // Moves the oldest record to the begin. `oldest` is at most the number of records.
 void begin_with(std::vector<trace::BranchRecord>& records, std::size_t oldest);
-// The same for the record at the BTS index: the place of the next one to write. Records that were never
+// For the record at the BTS index, that of the next one to write. Records that were never
 // written have to be at the end. Returns a failure if the buffer has no such record.
 [[nodiscard]] std::optional<base::Failure> begin_at_index(trace::DsRecords& all, std::uint64_t index);
 

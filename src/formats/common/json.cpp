@@ -11,7 +11,7 @@ namespace ptkit::formats {
 namespace {
 
 // SAX handler that finds the offset of the first syntax error. It is used after parsing has failed.
-struct ErrorPlace : nlohmann::json_sax<Json> {
+struct ErrorPosition : nlohmann::json_sax<Json> {
   std::size_t position = 0;
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -69,11 +69,11 @@ base::Result<Json> parse_json(const std::string& source, base::Bytes text) {
   }
   Json document = Json::parse(text.begin(), text.end(), nullptr, false);
   if (!document.is_discarded()) return document;
-  ErrorPlace place;
-  static_cast<void>(Json::sax_parse(text.begin(), text.end(), &place));
+  ErrorPosition error;
+  static_cast<void>(Json::sax_parse(text.begin(), text.end(), &error));
   return base::Failure{
-      base::Status::BAD_FILE, place.position,
-      source + ": expected JSON, found something else at byte " + std::to_string(place.position)};
+      base::Status::BAD_FILE, error.position,
+      source + ": expected JSON, found something else at byte " + std::to_string(error.position)};
 }
 
 JsonReader::Member JsonReader::Member::operator[](const char* name) const {

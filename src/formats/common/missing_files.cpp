@@ -58,10 +58,10 @@ RecordingFolder::RecordingFolder(std::string path) : path_(std::move(path)) {
 bool RecordingFolder::is_outside(const std::string& file) {
   if (is_below_without_links(file)) return false;
   if (!canonical_) canonical_ = resolved(base::to_path(path_ + '/'));
-  const fs::path place = resolved(base::to_path(file));
-  if (canonical_->empty() || place.empty()) return true;
-  return std::mismatch(canonical_->begin(), canonical_->end(), place.begin(), place.end()).first !=
-         canonical_->end();
+  const fs::path resolved_path = resolved(base::to_path(file));
+  if (canonical_->empty() || resolved_path.empty()) return true;
+  return std::mismatch(canonical_->begin(), canonical_->end(), resolved_path.begin(), resolved_path.end())
+             .first != canonical_->end();
 }
 
 // Takes one system call for most files. Resolving all links of a path takes one for each of its folders.

@@ -59,7 +59,7 @@ class Dump {
   }
 
   [[nodiscard]] std::optional<trace::Warning> warn_of_times() const {
-    if (has_tsc_ || places_.empty()) return {};
+    if (has_tsc_ || offsets_.empty()) return {};
     return warn(WarningCode::JITDUMP_NO_TSC);
   }
 
@@ -75,7 +75,7 @@ class Dump {
     if (!fields.ok() || code.size() != event.size || event.size == 0) return;
     event.file_offset = at + before;
     bundle_.files[static_cast<std::size_t>(file_)].symbols.push_back({name, event.file_offset, event.size});
-    places_[index] = event.file_offset;
+    offsets_[index] = event.file_offset;
     add(std::move(event));
   }
 
@@ -83,8 +83,8 @@ class Dump {
   void move(Fields fields, std::uint64_t time) {
     fields.skip(24);  // pid, tid, address in the ELF file, old address
     Event event = event_at(fields, time);
-    const auto found = places_.find(fields.u64());
-    if (!fields.ok() || found == places_.end() || event.size == 0) return;
+    const auto found = offsets_.find(fields.u64());
+    if (!fields.ok() || found == offsets_.end() || event.size == 0) return;
     event.file_offset = found->second;
     add(std::move(event));
   }
@@ -113,7 +113,7 @@ class Dump {
   std::vector<Event>& out_;
   std::int32_t file_ = -1;
   bool has_tsc_ = false;
-  std::unordered_map<std::uint64_t, std::uint64_t> places_;  // offsets of functions' code in the jitdump
+  std::unordered_map<std::uint64_t, std::uint64_t> offsets_;  // of code in the jitdump, by index
 };
 
 }  // namespace

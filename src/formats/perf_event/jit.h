@@ -12,7 +12,7 @@
 namespace ptkit::formats::perf {
 
 // Functions of a dump become JIT_LOAD events of the process that has mapped it at `marker`; names and the
-// file go to the bundle. A warning has no place yet.
+// file go to the bundle. A warning names no file yet.
 [[nodiscard]] std::optional<trace::Warning> read_jit_dump(trace::TraceBundle& bundle,
                                                           const trace::TraceBuffer& dump, const Event& marker,
                                                           std::vector<Event>& out);

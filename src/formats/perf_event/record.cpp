@@ -59,7 +59,7 @@ Trailers::Trailers(std::span<const Attr> attrs) : attrs_(attrs) {
     for (const std::uint64_t id : attr.ids) by_id_.try_emplace(id, &attr);
   }
   by_identifier_ = std::ranges::all_of(attrs, [](const Attr& attr) { return attr.has(SAMPLE_IDENTIFIER); });
-  const auto place = [](const Attr& attr) -> std::optional<std::size_t> {
+  const auto id_offset = [](const Attr& attr) -> std::optional<std::size_t> {
     if (attr.has(SAMPLE_IDENTIFIER)) return 0;
     if (!attr.has(SAMPLE_ID)) return std::nullopt;
     std::size_t at = 0;
@@ -67,9 +67,9 @@ Trailers::Trailers(std::span<const Attr> attrs) : attrs_(attrs) {
       at += attr.has(bit) ? 8U : 0U;
     return at;
   };
-  id_in_sample_ = place(attrs.front());
+  id_in_sample_ = id_offset(attrs.front());
   for (const Attr& attr : attrs) {
-    if (place(attr) != id_in_sample_) id_in_sample_.reset();
+    if (id_offset(attr) != id_in_sample_) id_in_sample_.reset();
   }
 }
 
