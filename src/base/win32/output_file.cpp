@@ -35,6 +35,14 @@ struct OutputFile::State {
     if (handle != INVALID_HANDLE_VALUE) ::CloseHandle(handle);
     if (!written.empty()) ::DeleteFileW(written.c_str());
   }
+
+  bool seek(std::uint64_t offset, DWORD from) {
+    LARGE_INTEGER position{};
+    position.QuadPart = static_cast<LONGLONG>(offset);
+    if (::SetFilePointerEx(handle, position, nullptr, from) != 0) return true;
+    error = last_error();
+    return false;
+  }
 };
 
 std::optional<Failure> refused_output(const std::string& path) {
@@ -84,23 +92,14 @@ bool OutputFile::write(Bytes bytes) {
 }
 
 bool OutputFile::write_at(std::uint64_t offset, Bytes bytes) {
-  LARGE_INTEGER position{};
-  position.QuadPart = static_cast<LONGLONG>(offset);
-  const auto seek = [this](LARGE_INTEGER distance, DWORD from) {
-    const bool done = ::SetFilePointerEx(state_->handle, distance, nullptr, from) != 0;
-    if (!done) state_->error = last_error();
-    return done;
-  };
-  return seek(position, FILE_BEGIN) && write(bytes) && seek({}, FILE_END);
+  return state_->seek(offset, FILE_BEGIN) && write(bytes) && state_->seek(0, FILE_END);
 }
 
 bool OutputFile::cut(std::uint64_t size) {
-  LARGE_INTEGER position{};
-  position.QuadPart = static_cast<LONGLONG>(size);
-  const bool done = ::SetFilePointerEx(state_->handle, position, nullptr, FILE_BEGIN) != 0 &&
-                    ::SetEndOfFile(state_->handle) != 0;
-  if (!done) state_->error = last_error();
-  return done;
+  if (!state_->seek(size, FILE_BEGIN)) return false;
+  if (::SetEndOfFile(state_->handle) != 0) return true;
+  state_->error = last_error();
+  return false;
 }
 
 std::optional<Failure> OutputFile::name() {

@@ -18,8 +18,6 @@ namespace {
 
 using code::image::ElfFile;
 
-// Call-site tables of .gcc_except_table (language-specific data areas, LSDA). C++ and Rust use the same form:
-// Itanium C++ ABI, "Exception Handling Tables".
 // Instructions from which an exception goes on at a landing pad. Link addresses.
 struct CallSite {
   std::uint64_t begin = 0;
@@ -27,6 +25,8 @@ struct CallSite {
   std::uint64_t pad = 0;
 };
 
+// Reads call-site tables of .gcc_except_table (language-specific data areas, LSDA). C++ and Rust use the same
+// form: Itanium C++ ABI, "Exception Handling Tables".
 class CallSiteReader {
  public:
   CallSiteReader(const code::image::ElfFile& file, const FileSegments& segments)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace ptkit::code::pdb {
+
 // signature, version, bytes; then the texts
 Paths::Paths(const MsfFile& file, const DebugStreams& streams, code::source::Strings& texts,
              code::source::Budget& memory)
@@ -17,7 +18,9 @@ std::uint32_t Paths::number(std::uint32_t offset) {
   constexpr std::uint32_t kTexts = 12;
   const auto [known, is_new] = numbers_.try_emplace(offset, code::source::kNone);
   if (!is_new || offset >= stream_.size() || stream_.size() - offset <= kTexts) return known->second;
-  const std::string path(Cursor(stream_, kTexts + offset, stream_.size()).text());
+  Cursor texts(stream_, kTexts + offset, stream_.size());
+  const std::string path(texts.text());
+  if (!texts.good()) stream_ = {};  // the end of a path was sought in 64 KiB: that happens once
   if (memory_.take(ModuleFiles::kEntryBytes + path.size()))
     known->second = texts_.number(path.c_str(), memory_);
   return known->second;

@@ -1,9 +1,7 @@
 #include "code/source/pdb/msf.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <charconv>
 
 #include "code/source/pdb/cursor.h"
 

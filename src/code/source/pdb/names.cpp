@@ -47,7 +47,8 @@ class NameReader {
     return {};
   }
 
-  // The index has a table of hashes, and the offsets of all records by address.
+  // The index has a table of hashes, and the offsets of all records by address. A hostile index may have many
+  // offsets of one long record: each reading takes its bytes from the budget.
   [[nodiscard]] std::string read_publics() {
     std::string problem;
     const Stream index = file_.stream(streams_.publics, problem);
@@ -65,6 +66,7 @@ class NameReader {
       SymbolRecord record;
       if (!offsets.good() || !records.next(record))
         return damage_at(index.number(), offsets.offset(), "it names no public symbol");
+      if (!memory_.take(record.fields.size())) break;
       if (record.kind == SymbolKind::PUBLIC && !add_public(record))
         return records.damage(record, "a public symbol is cut");
     }

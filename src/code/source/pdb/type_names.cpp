@@ -82,6 +82,15 @@ TypeRecords::Record TypeRecords::find(std::uint32_t number) {
   }
 }
 
+std::string TypeRecords::name(Record& record) {
+  std::string text(record.fields.text());
+  if (!record.fields.good() && problem_.empty()) {
+    problem_ = damage_at(stream_.number(), record.fields.offset(), "a name is cut");
+    marks_.clear();
+  }
+  return text;
+}
+
 TypeNames::TypeNames(const MsfFile& file, code::source::Strings& texts, code::source::Budget& memory)
     : texts_(texts), memory_(memory), types_(file, kTypeStream), ids_(file, kIdStream) {}
 
@@ -99,9 +108,9 @@ std::string TypeNames::whole_name(std::uint32_t function) {
   if (record.kind != kFunctionId && record.kind != kMethodId) return {};
   const std::uint32_t scope = record.fields.u32();
   record.fields.skip(sizeof(std::uint32_t));
-  std::string name(record.fields.text());
+  const std::string name = ids_.name(record);
   if (name.empty()) return {};
-  std::string outer = record.kind == kMethodId ? class_name(scope) : scope_name(scope);
+  const std::string outer = record.kind == kMethodId ? class_name(scope) : scope_name(scope);
   return outer.empty() ? name : outer + "::" + name;
 }
 
@@ -114,7 +123,7 @@ std::string TypeNames::class_name(std::uint32_t type) {
       record.kind != kInterface)
     return {};
   record.fields.skip(record.kind == kUnion ? kUnionBytes : kClassBytes);
-  return skip_number(record.fields) ? std::string(record.fields.text()) : std::string();
+  return skip_number(record.fields) ? types_.name(record) : std::string();
 }
 
 // The rest of the list that the text begins, text. Command lines of compilers are such texts, too.
@@ -123,8 +132,8 @@ std::string TypeNames::scope_name(std::uint32_t scope) {
   TypeRecords::Record record = ids_.find(scope);
   if (record.kind != kStringId) return {};
   record.fields.skip(sizeof(std::uint32_t));
-  const std::string_view text = record.fields.text();
-  return text.size() <= kLongest ? std::string(text) : std::string();
+  const std::string text = ids_.name(record);
+  return text.size() <= kLongest ? text : std::string();
 }
 
 }  // namespace ptkit::code::pdb

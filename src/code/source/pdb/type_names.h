@@ -25,6 +25,9 @@ class TypeRecords {
     Cursor fields;
   };
   [[nodiscard]] Record find(std::uint32_t number);
+  // The name that follows in a record. If it has no end, that is the problem of the stream, and no more
+  // records are found: the end of a name is sought in 64 KiB.
+  [[nodiscard]] std::string name(Record& record);
 
  private:
   static constexpr std::uint32_t kStep = 64;

@@ -21,13 +21,10 @@ constexpr std::string_view kWords =
     "true type typeid typeinfo typename ul union unnamed unsigned variable vector __vector virtual void "
     "volatile vtable VTT wchar_t wrapper "
     // Microsoft's.
-    "adjustor atexit cdecl char8_t clrcall closure copy ctor deleting destructor displacement dtor dynamic "
-    "eh "
-    "Class Hierarchy Descriptor fastcall iterator local managed map namespace' pascal private protected "
-    "ptr64 "
-    "public regcall returning RTTI scalar stdcall swift swiftasync thiscall typeof udt unaligned vbase "
-    "vbtable "
-    "vcall vectorcall vftable vtordisp vtordispex";
+    "adjustor atexit cdecl char8_t Class clrcall closure copy ctor deleting Descriptor destructor "
+    "displacement dtor dynamic eh fastcall Hierarchy iterator local managed map namespace' pascal private "
+    "protected ptr64 public regcall returning RTTI scalar stdcall swift swiftasync thiscall typeof udt "
+    "unaligned vbase vbtable vcall vectorcall vftable vtordisp vtordispex";
 
 bool is_word_letter(char letter) noexcept {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || letter == '_';

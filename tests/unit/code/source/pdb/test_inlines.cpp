@@ -281,6 +281,25 @@ TEST(PdbInlines, NamesAreKnownByTheirRecords) {
     EXPECT_EQ(names.of_function(none), code::source::kNone) << none;
 }
 
+TEST(PdbInlines, ANameWithoutAnEndIsAProblem) {
+  const auto read = [](const InlinesMaker& maker, std::uint32_t function) {
+    const std::vector<std::uint8_t> bytes = maker.with({}).file();
+    const MsfFile file(bytes);
+    code::source::Strings texts;
+    code::source::Budget memory(kMuch);
+    TypeNames names(file, texts, memory);
+    const std::string name(texts.text(names.of_function(function)));
+    EXPECT_EQ(texts.text(names.of_function(0x1000)), name.empty() ? "" : "ns::mid")
+        << "no record is found after it";
+    return name + ": " + names.problem();
+  };
+  InlinesMaker maker;
+  maker.pdb.ids[2] = record(0x1601, Fields().u32(0).u32(0x1001).put(0x61616161, 4));
+  EXPECT_EQ(read(maker, 0x1002), ": stream 4 is damaged at offset 100: a name is cut");
+  maker.pdb.types[2] = record(0x1505, Fields().u16(1).u16(0).put(0, 12).u16(4).put(0x6161, 2));
+  EXPECT_EQ(read(maker, 0x1001), "get: stream 2 is damaged at offset 98: a name is cut");
+}
+
 TEST(PdbInlines, CallsWithoutNamesHaveLines) {
   const InlinesMaker maker;
   const PdbMaker made = maker.with({maker.symbols()});

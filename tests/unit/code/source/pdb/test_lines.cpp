@@ -128,6 +128,15 @@ TEST(PdbLines, AnUnknownPathIsNone) {
       << "files before a cut one";
 }
 
+TEST(PdbLines, PathsAfterOneWithoutAnEndAreNotSought) {
+  LinesMaker maker;
+  const std::uint32_t endless = maker.pdb.file(maker.checksums, std::string(70000, 'p'));
+  const std::uint32_t later = maker.pdb.file(maker.checksums, "/src/later.c");
+  const auto bytes = maker.with({lines_part(
+      1, 0, 8, {{maker.file, {{0, 1}}}, {endless, {{2, 2}}}, {later, {{4, 3}}}, {maker.file, {{6, 4}}}})});
+  EXPECT_EQ(listed(bytes), "1000 /src/a (b).c:1\n1002 :2\n1004 :3\n1006 /src/a (b).c:4\n1008 :0\n");
+}
+
 TEST(PdbLines, PartsThatAreNotToBeReadAreSkipped) {
   const LinesMaker maker;
   EXPECT_EQ(listed(maker.with({subsection(0x800000f2, Fields().u32(1)), subsection(0xf5, Fields().u8(1))})),

@@ -144,6 +144,16 @@ TEST(PdbNames, MemoryIsBounded) {
   EXPECT_TRUE(found.symbols.empty());
 }
 
+// The record of one public symbol is read for each of its offsets.
+TEST(PdbNames, ReadingsOfARecordAreBounded) {
+  constexpr std::size_t kOffsets = 10000;
+  auto streams = with({}, {public_symbol(std::string(60000, 'n'), 2, 0)}).streams();
+  Fields index;
+  index.u32(0).u32(kOffsets * 4).put(0, 20).put(0, kOffsets * 4);
+  streams[PdbMaker::PUBLICS] = index.bytes;
+  EXPECT_EQ(read(PdbMaker::msf_of(streams)).problem, "it has more names than a file of its size should");
+}
+
 std::string id_of(const std::vector<std::uint8_t>& bytes) {
   const PdbFile file("a.pdb", trace::TraceBuffer::from_vector(bytes));
   const auto id = file.id();
