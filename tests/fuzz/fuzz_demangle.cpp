@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "code/symbol/names/demangle.h"
+#include "code/symbol/names/itanium_size.h"
 #include "code/symbol/names/microsoft.h"
 #include "code/symbol/names/microsoft_size.h"
 #include "code/symbol/names/short_name.h"
@@ -23,7 +24,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (text && text->size() > kFixedText * (*bound + size)) std::abort();
   }
   if (const auto text = demangle_microsoft(name); text && text->size() > kMostMicrosoftText) std::abort();
-  // Names of other schemes are fuzzed where short forms are: their demanglers have limits of their own.
+  // Demanglers of other schemes but these two have limits of their own; their names are fuzzed with short
+  // forms.
+  if (const auto bound = itanium_size(name)) {
+    const std::string text = demangle(name);
+    if (text.size() > *bound && text != name) std::abort();
+    static_cast<void>(short_name(text));
+  }
   if (is_microsoft_name(name)) static_cast<void>(short_name(demangle(name)));
   if (std::clock() - begin > kMostTime) std::abort();
   return 0;

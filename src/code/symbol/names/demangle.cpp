@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "code/symbol/names/itanium_size.h"
 #include "code/symbol/names/microsoft.h"
 #include "code/symbol/names/python_name.h"
 #include "code/symbol/names/rust_v0.h"
@@ -14,8 +15,6 @@
 namespace ptkit::code::symbol {
 namespace {
 
-// Longer names are not demangled: the cost can grow much faster than the length.
-constexpr std::size_t kLongestName = 8192;
 constexpr std::string_view kStub = "@plt";
 constexpr std::string_view kLlvm = ".llvm.";  // and digits: LLVM's mark of a local symbol of another module
 
@@ -79,12 +78,11 @@ std::string decode_rust(std::string_view name) {
 }
 
 std::string demangle_plain(std::string_view raw_name) {
-  std::string raw(raw_name.substr(0, raw_name.find(kLlvm)));
   if (auto name = demangle_rust_v0(raw_name)) return *name;
   if (auto name = python_name(raw_name)) return *name;
   if (auto name = demangle_microsoft(raw_name)) return *name;
-  // Without the prefix, the library would take "f" for the type float.
-  if (!raw_name.starts_with("_Z") || raw.size() > kLongestName) return std::string(raw_name);
+  const std::string raw(raw_name.substr(0, raw_name.find(kLlvm)));
+  if (!itanium_size(raw)) return std::string(raw_name);
   int status = 0;
   const std::unique_ptr<char, Freer> text(abi::__cxa_demangle(raw.c_str(), nullptr, nullptr, &status));
   if (status != 0 || !text) return std::string(raw_name);

@@ -6,13 +6,13 @@
 #include <array>
 #include <utility>
 
+#include "code/symbol/names/letters.h"
+
 namespace ptkit::code::symbol {
 namespace {
 
 constexpr int kDeepestName = 200;
 constexpr std::size_t kMostReferences = 10;  // of one function or template
-
-bool is_decimal(char letter) noexcept { return letter >= '0' && letter <= '9'; }
 
 // Sizes of what back references of a function or template refer to, in the order in which it was read.
 class References {

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace ptkit::code::symbol {
+#include "code/symbol/names/letters.h"
 
-[[nodiscard]] inline bool is_lower(char letter) noexcept { return letter >= 'a' && letter <= 'z'; }
+namespace ptkit::code::symbol {
 
 struct RustIdentifier {
   std::uint64_t disambiguator = 0;
