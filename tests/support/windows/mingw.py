@@ -83,9 +83,14 @@ def ddk() -> Path:
     return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
-def _compile(output: Path, *arguments: str | Path) -> Path:
-    _run(str(COMPILER), "-o", str(output), *map(str, arguments))
+def compile_by(compiler: str, output: Path, *arguments: str | Path) -> Path:
+    """As compile_program(), by another compiler and with its flags alone."""
+    _run(compiler, "-o", str(output), *map(str, arguments))
     return output
+
+
+def _compile(output: Path, *arguments: str | Path) -> Path:
+    return compile_by(str(COMPILER), output, *arguments)
 
 
 def _run(*command: str) -> str:
