@@ -18,10 +18,10 @@ void look_up(const ptkit::code::dwarf::DebugInfo& info, std::uint64_t address) {
 }
 
 void look_up(const ptkit::code::dwarf::DebugInfo& info, const ptkit::code::image::ElfFile& elf) {
-  constexpr std::uint64_t kPlaces = 64;
+  constexpr std::uint64_t kAddresses = 64;
   for (const GElf_Phdr& segment : elf.segments()) {
-    const std::uint64_t step = segment.p_memsz / kPlaces + 1;
-    for (std::uint64_t i = 0; i < kPlaces; ++i) look_up(info, segment.p_vaddr + i * step);
+    const std::uint64_t step = segment.p_memsz / kAddresses + 1;
+    for (std::uint64_t i = 0; i < kAddresses; ++i) look_up(info, segment.p_vaddr + i * step);
   }
 }
 

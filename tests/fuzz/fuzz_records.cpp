@@ -61,14 +61,14 @@ class Check : public flow::FlowSink {
 // Two bytes name an address in the code, near it, or anywhere.
 std::uint64_t address(const std::uint8_t* from, std::size_t code_size) {
   const std::uint64_t value = base::load_le<2>(from);
-  const std::uint64_t place = (value & 0xfff) % (code_size + 8);
+  const std::uint64_t offset = (value & 0xfff) % (code_size + 8);
   switch (value >> 13U) {
     case 0:
-      return kKernel + place;
+      return kKernel + offset;
     case 1:
       return value << 50U | value;
     default:
-      return kUser + place;
+      return kUser + offset;
   }
 }
 

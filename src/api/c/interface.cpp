@@ -75,7 +75,7 @@ unsigned ptkit_abi_version(void) { return PTKIT_ABI_VERSION; }
 const char* ptkit_version(void) { return PTKIT_RELEASE; }
 
 int ptkit_coverage_open(const ptkit_options* options, ptkit_coverage** coverage) {
-  if (coverage == nullptr) return fail_config("there is no place for the handle: coverage is NULL");
+  if (coverage == nullptr) return fail_config("the handle has no address: coverage is NULL");
   *coverage = nullptr;
   ptkit::base::allocate_data_with_threads();
   return guarded([=] {

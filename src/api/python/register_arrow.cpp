@@ -126,14 +126,14 @@ std::shared_ptr<Fields> make_fields(std::int64_t rows, const std::vector<Row>& g
 struct SchemaOwner {
   std::shared_ptr<const Fields> fields;
   std::vector<arrow::Schema> children;
-  std::vector<arrow::Schema*> places;
+  std::vector<arrow::Schema*> slots;
   std::vector<arrow::Schema> dictionaries;
 };
 
 struct ArrayOwner {
   std::shared_ptr<const Fields> fields;
   std::vector<arrow::Array> children;
-  std::vector<arrow::Array*> places;
+  std::vector<arrow::Array*> slots;
   std::vector<std::array<const void*, 2>> buffers;  // of the children
   std::vector<arrow::Array> dictionaries;
   std::vector<std::array<const void*, 3>> texts;  // of the dictionaries
@@ -152,7 +152,7 @@ void release_child(Struct* child) {
 template <typename Struct, typename Owner>
 void release_parent(Struct* parent) {
   auto* owner = static_cast<std::shared_ptr<Owner>*>(parent->private_data);
-  for (Struct* child : (*owner)->places) {
+  for (Struct* child : (*owner)->slots) {
     if (child->release != nullptr) child->release(child);
   }
   parent->release = nullptr;
@@ -189,12 +189,12 @@ void export_schema(const std::shared_ptr<const Fields>& fields, arrow::Schema* o
                           dictionary,
                           &release_child<arrow::Schema>,
                           new std::shared_ptr<const void>(owner)};
-    owner->places.push_back(&owner->children[i]);
+    owner->slots.push_back(&owner->children[i]);
   }
-  const auto count = static_cast<std::int64_t>(owner->places.size());
+  const auto count = static_cast<std::int64_t>(owner->slots.size());
   *out = {"+s",    "",
           nullptr, 0,
-          count,   owner->places.data(),
+          count,   owner->slots.data(),
           nullptr, &release_parent<arrow::Schema, SchemaOwner>,
           nullptr};
   out->private_data = new std::shared_ptr<SchemaOwner>(std::move(owner));
@@ -235,16 +235,16 @@ void export_array(const std::shared_ptr<const Fields>& fields, arrow::Array* out
                           dictionary,
                           &release_child<arrow::Array>,
                           new std::shared_ptr<const void>(owner)};
-    owner->places.push_back(&owner->children[i]);
+    owner->slots.push_back(&owner->children[i]);
   }
-  const auto count = static_cast<std::int64_t>(owner->places.size());
+  const auto count = static_cast<std::int64_t>(owner->slots.size());
   *out = {fields->rows,
           0,
           0,
           1,
           count,
           owner->own.data(),
-          owner->places.data(),
+          owner->slots.data(),
           nullptr,
           &release_parent<arrow::Array, ArrayOwner>,
           nullptr};

@@ -158,7 +158,7 @@ class TableReader {
   }
 
   [[nodiscard]] bool find_text() {
-    // Go 1.26 writes 0 in place of the address.
+    // Go 1.26 writes 0 instead of the address.
     const auto text = memory_.pointer(address_ + kHeadBytes + 2 * memory_.pointer_bytes());
     if (!text) return false;
     text_ = *text;

@@ -12,7 +12,7 @@ namespace ptkit::code::image {
 [[nodiscard]] std::string resolver_name(std::string_view function);
 
 // `own`: the function's own name in the file, such as "__memcpy_avx_unaligned_erms". Empty: it has none; then
-// its address takes the place of the variant.
+// its address stands for the variant.
 [[nodiscard]] std::string implementation_name(std::string_view function, std::string_view own,
                                               std::uint64_t address);
 

@@ -36,7 +36,7 @@ class NameRanges {
   template <typename Visit>
   void of_file(std::int32_t file, std::uint64_t offset, Visit&& visit) const {
     const auto above = std::ranges::upper_bound(by_offset_, std::pair(file, offset), {},
-                                                [this](std::uint32_t i) { return place_of(i); });
+                                                [this](std::uint32_t i) { return position_of(i); });
     for (auto i = static_cast<std::size_t>(above - by_offset_.begin()); i-- > 0;) {
       const trace::NameRange& range = ranges_[by_offset_[i]];
       if (range.file != file) return;
@@ -47,7 +47,7 @@ class NameRanges {
   }
 
  private:
-  [[nodiscard]] std::pair<std::int32_t, std::uint64_t> place_of(std::uint32_t i) const noexcept {
+  [[nodiscard]] std::pair<std::int32_t, std::uint64_t> position_of(std::uint32_t i) const noexcept {
     return {ranges_[i].file, ranges_[i].file_offset};
   }
 
@@ -68,7 +68,7 @@ inline NameRanges::NameRanges(const std::vector<trace::NameRange>& ranges) {
     last_.push_back(last);
     by_offset_.push_back(static_cast<std::uint32_t>(by_offset_.size()));
   }
-  std::ranges::stable_sort(by_offset_, {}, [this](std::uint32_t i) { return place_of(i); });
+  std::ranges::stable_sort(by_offset_, {}, [this](std::uint32_t i) { return position_of(i); });
 }
 
 }  // namespace ptkit::code::symbol

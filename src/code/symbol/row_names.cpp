@@ -31,8 +31,8 @@ struct NameCodes {
   std::unordered_map<std::string_view, std::int32_t> codes;
 };
 
-// The same of files of lines. Texts of one file of debug information are at one place: a direct-mapped cache
-// by that place needs no hash of a path.
+// The same of files of lines. Texts of one file of debug information are at one address: a direct-mapped
+// cache by that address needs no hash of a path.
 class FileCodes {
  public:
   std::int32_t code_of(std::string_view file) {
@@ -215,9 +215,9 @@ std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symb
   return lines.frames_at(image, at != nullptr ? *at : view, symbols, rows.ips[0]);
 }
 
-ModulePlace module_of(const Symbols& symbols, const code::image::Image& image, const LoadAddresses* loads,
-                      const code::image::CodeView& view, const code::image::Provenance& where,
-                      std::uint64_t ip) {
+ModuleOffset module_of(const Symbols& symbols, const code::image::Image& image, const LoadAddresses* loads,
+                       const code::image::CodeView& view, const code::image::Provenance& where,
+                       std::uint64_t ip) {
   if (where.file >= 0) {
     if (loads != nullptr) return {where.file, loads->rva(where.region, ip)};
     const trace::CodeRegion& region = image.bundle().code[static_cast<std::size_t>(where.region)];
@@ -241,7 +241,7 @@ void find_regions(const code::image::Image& image, const RowAddresses& rows, Row
 void name_files(const Symbols& symbols, const code::image::Image& image, const LoadAddresses* loads,
                 const RowAddresses& rows, RowCodes out) {
   name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
-    const ModulePlace found = module_of(symbols, image, loads, *run.code, run.where, ip);
+    const ModuleOffset found = module_of(symbols, image, loads, *run.code, run.where, ip);
     return {found.number, found.offset};
   });
 }

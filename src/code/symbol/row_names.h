@@ -54,9 +54,9 @@ void find_inline_levels(const SourceLines& lines, const code::image::Image& imag
 // The functions at the address of the first row; see SourceLines::frames_at().
 [[nodiscard]] std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols,
                                                  const code::image::Image& image, const RowAddresses& rows);
-// What code at an address belongs to. `number`: index in TraceBundle::files; after those, of a module of
-// AnonMemory; kNoName: none. `offset`: the RVA.
-struct ModulePlace {
+// The module of code at an address, and the offset there. `number`: index in TraceBundle::files; after those,
+// of a module of AnonMemory; kNoName: none. `offset`: the RVA.
+struct ModuleOffset {
   std::int32_t number = kNoName;
   std::uint64_t offset = 0;
 };
@@ -66,9 +66,9 @@ struct ModulePlace {
 }
 // `where` is file_at() of the address in the view. With `loads` null, offsets are those in the file. Modules
 // without code (trace::NameRange) and memory have RVAs only.
-[[nodiscard]] ModulePlace module_of(const Symbols& symbols, const code::image::Image& image,
-                                    const LoadAddresses* loads, const code::image::CodeView& view,
-                                    const code::image::Provenance& where, std::uint64_t ip);
+[[nodiscard]] ModuleOffset module_of(const Symbols& symbols, const code::image::Image& image,
+                                     const LoadAddresses* loads, const code::image::CodeView& view,
+                                     const code::image::Provenance& where, std::uint64_t ip);
 // Indices of the code regions that have rows' code; kNoName: none.
 void find_regions(const code::image::Image& image, const RowAddresses& rows, RowCodes out);
 // As module_of() for rows: codes are numbers of modules.

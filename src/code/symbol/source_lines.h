@@ -41,7 +41,7 @@ class SourceLines {
   std::shared_ptr<const DebugModules> modules_;
 };
 
-// Lines of many addresses. It is faster where they ascend, as neighbours have their lines in one place.
+// Lines of many addresses. It is faster where they ascend, as neighbours have neighbouring lines.
 class LineFinder {
  public:
   // `lines` must outlive it.

@@ -13,7 +13,7 @@
 #include "code/image/ifunc_names.h"
 #include "code/image/image.h"
 #include "code/symbol/anon_memory.h"
-#include "code/symbol/code_places.h"
+#include "code/symbol/code_spans.h"
 #include "code/symbol/debug_modules.h"
 #include "code/symbol/name_ranges.h"
 #include "code/symbol/names/demangle.h"
@@ -191,9 +191,9 @@ class Symbols::Impl {
           found.push_back(symbol);
         };
         if (by_address) {
-          for_each_linked_place(table, table.extent(entry), file, add);
+          for_each_linked_span(table, table.extent(entry), file, add);
         } else {
-          for_each_place(table, table.extent(entry), file, add);
+          for_each_span(table, table.extent(entry), file, add);
         }
       }
     });
@@ -217,7 +217,7 @@ class Symbols::Impl {
   // Whether code of the symbol is known. Of a recording, that is the code that was executed.
   [[nodiscard]] bool has_code(const Symbol& symbol) const {
     bool found = false;
-    places(By::ADDRESS).overlapping(0, symbol.address, symbol.size, [&](std::uint32_t i) {
+    spans(By::ADDRESS).overlapping(0, symbol.address, symbol.size, [&](std::uint32_t i) {
       const trace::SpaceId space = bundle_->code[i].space;
       found |= space == trace::kAnySpace || symbol.space == trace::kAnySpace || space == symbol.space;
     });
@@ -229,16 +229,16 @@ class Symbols::Impl {
   [[nodiscard]] std::vector<Symbol> of_variant(std::string_view name) const {
     const std::string_view function = without_variant(name);
     if (function.size() == name.size()) return {};
-    std::set<std::uint64_t> places;
-    for (const Symbol& one : of_exact_name(function)) places.insert(one.address);
+    std::set<std::uint64_t> addresses;
+    for (const Symbol& one : of_exact_name(function)) addresses.insert(one.address);
     std::vector<Symbol> found = symbols_of([&](const Table& table) {
       std::vector<std::size_t> indices;
-      for (std::size_t i = 0; i < table.size() && !places.empty(); ++i) {
+      for (std::size_t i = 0; i < table.size() && !addresses.empty(); ++i) {
         if (code::image::implementation_name(function, table.raw_name(i), 0) == name) indices.push_back(i);
       }
       return indices;
     });
-    std::erase_if(found, [&](const Symbol& one) { return !places.contains(one.address); });
+    std::erase_if(found, [&](const Symbol& one) { return !addresses.contains(one.address); });
     return found;
   }
 
@@ -313,19 +313,19 @@ class Symbols::Impl {
 
   [[nodiscard]] bool has_pdb(std::int32_t file) const { return debug_ != nullptr && debug_->has_pdb(file); }
 
-  // A region of a file, and the address that its begin was linked for in place of the offset in the file.
-  struct LinkedPlace {
+  // A region of a file, and the address that its begin was linked for instead of the offset in the file.
+  struct LinkedSpan {
     std::uint64_t address = 0;
     std::uint64_t file_offset = 0;
     std::int32_t file = -1;
     trace::SpaceId space = trace::kAnySpace;
   };
 
-  [[nodiscard]] std::optional<LinkedPlace> linked_place(std::int32_t index) const {
+  [[nodiscard]] std::optional<LinkedSpan> linked_span(std::int32_t index) const {
     const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(index)];
     const auto linked = debug_->linked_address(index, region.address);
     if (!linked) return std::nullopt;
-    return LinkedPlace{region.address, *linked, region.file, region.space};
+    return LinkedSpan{region.address, *linked, region.file, region.space};
   }
 
   // Only symbols with a size: a label of an ELF debug file may be of data.
@@ -333,55 +333,55 @@ class Symbols::Impl {
                                                          std::uint64_t address) const {
     const Table* const names = debug_ == nullptr ? nullptr : debug_->names_of(where.file);
     if (names == nullptr) return std::nullopt;
-    const auto place = linked_place(where.region);
-    if (!place) return std::nullopt;
-    const auto extent = names->find(place->file_offset + (address - place->address));
+    const auto span = linked_span(where.region);
+    if (!span) return std::nullopt;
+    const auto extent = names->find(span->file_offset + (address - span->address));
     if (!extent) return std::nullopt;
-    const bool is_in_region = extent->offset >= place->file_offset || !is_whole(where.file);
+    const bool is_in_region = extent->offset >= span->file_offset || !is_whole(where.file);
     const bool is_label_here = has_pdb(where.file) && is_in_region;
     if (!names->has_size(extent->index) && !is_label_here) return std::nullopt;
-    return make(*names, *extent, *place, size_of(bundle_->code[static_cast<std::size_t>(where.region)]));
+    return make(*names, *extent, *span, size_of(bundle_->code[static_cast<std::size_t>(where.region)]));
   }
 
   template <typename Visit>
-  void for_each_linked_place(const Table& table, const Table::Extent& extent, std::int32_t file,
-                             Visit&& visit) const {
+  void for_each_linked_span(const Table& table, const Table::Extent& extent, std::int32_t file,
+                            Visit&& visit) const {
     if (!table.has_size(extent.index) && !has_pdb(file)) return;
-    places(By::LINKED_ADDRESS).overlapping(file, extent.offset, extent.size, [&](std::uint32_t i) {
-      const LinkedPlace place = *linked_place(static_cast<std::int32_t>(i));
+    spans(By::LINKED_ADDRESS).overlapping(file, extent.offset, extent.size, [&](std::uint32_t i) {
+      const LinkedSpan span = *linked_span(static_cast<std::int32_t>(i));
       const std::uint64_t size = size_of(bundle_->code[i]);
-      if (overlap(extent, place.file_offset, size)) visit(place_of(table, extent, place, size));
+      if (overlap(extent, span.file_offset, size)) visit(symbol_in(table, extent, span, size));
     });
   }
 
   enum class By : std::uint8_t { FILE_OFFSET, LINKED_ADDRESS, ADDRESS };
 
   // Where regions lie in their files, or where they were linked to lie; by address, those with known code.
-  [[nodiscard]] const CodePlaces& places(By by) const {
-    const PlacesOfCode& of = places_[static_cast<std::size_t>(by)];
+  [[nodiscard]] const CodeSpans& spans(By by) const {
+    const SpansOfCode& of = spans_[static_cast<std::size_t>(by)];
     std::call_once(of.once, [&] {
-      std::vector<CodePlaces::Place> found;
+      std::vector<CodeSpans::Span> found;
       for (std::uint32_t i = 0; i < bundle_->code.size(); ++i) {
-        if (const auto place = place_of_region(i, by)) found.push_back(*place);
+        if (const auto span = span_of_region(i, by)) found.push_back(*span);
       }
-      of.places = std::make_unique<const CodePlaces>(std::move(found));
+      of.spans = std::make_unique<const CodeSpans>(std::move(found));
     });
-    return *of.places;
+    return *of.spans;
   }
 
-  [[nodiscard]] std::optional<CodePlaces::Place> place_of_region(std::uint32_t i, By by) const {
+  [[nodiscard]] std::optional<CodeSpans::Span> span_of_region(std::uint32_t i, By by) const {
     const trace::CodeRegion& region = bundle_->code[i];
     const std::uint64_t size = size_of(region);
-    if (by == By::FILE_OFFSET) return CodePlaces::Place{region.file, region.file_offset, size, i};
+    if (by == By::FILE_OFFSET) return CodeSpans::Span{region.file, region.file_offset, size, i};
     if (by == By::LINKED_ADDRESS) {
-      const auto place = linked_place(static_cast<std::int32_t>(i));
-      if (!place) return std::nullopt;
-      return CodePlaces::Place{region.file, place->file_offset, size, i};
+      const auto span = linked_span(static_cast<std::int32_t>(i));
+      if (!span) return std::nullopt;
+      return CodeSpans::Span{region.file, span->file_offset, size, i};
     }
     const bool is_known =
         region.bytes.size() != 0 || region.shared || (region.file >= 0 && is_whole(region.file));
     if (!is_known) return std::nullopt;
-    return CodePlaces::Place{0, region.address, size, i};
+    return CodeSpans::Span{0, region.address, size, i};
   }
 
   [[nodiscard]] std::optional<Symbol> find_in_list(const trace::NameRange& range,
@@ -395,19 +395,19 @@ class Symbols::Impl {
     return is_near ? std::optional(make(*table, *extent, range, range.size)) : std::nullopt;
   }
 
-  // Calls `visit` with the symbol at each place of its file.
+  // Calls `visit` with the symbol at each address of its code.
   template <typename Visit>
-  void for_each_place(const Table& table, const Table::Extent& extent, std::int32_t file,
-                      Visit&& visit) const {
-    places(By::FILE_OFFSET).overlapping(file, extent.offset, extent.size, [&](std::uint32_t i) {
+  void for_each_span(const Table& table, const Table::Extent& extent, std::int32_t file,
+                     Visit&& visit) const {
+    spans(By::FILE_OFFSET).overlapping(file, extent.offset, extent.size, [&](std::uint32_t i) {
       const trace::CodeRegion& region = bundle_->code[i];
       const std::uint64_t size = size_of(region);
       if (overlap(extent, region.file_offset, size) && !is_elsewhere(extent, region))
-        visit(place_of(table, extent, region, size));
+        visit(symbol_in(table, extent, region, size));
     });
     ranges_.of_file(file, extent.offset, [&](const trace::NameRange& range) {
       if (range.file != file || extent.offset < range.file_offset) return;
-      if (extent.offset - range.file_offset < range.size) visit(place_of(table, extent, range, range.size));
+      if (extent.offset - range.file_offset < range.size) visit(symbol_in(table, extent, range, range.size));
     });
   }
 
@@ -417,11 +417,11 @@ class Symbols::Impl {
     return extent.offset < offset ? offset - extent.offset < extent.size : extent.offset - offset < size;
   }
 
-  // `place` is a code region or a name range of so many bytes.
-  template <typename Place>
-  [[nodiscard]] static Symbol make(const Table& table, const Table::Extent& extent, const Place& place,
+  // `span` is a code region or a name range of so many bytes.
+  template <typename Span>
+  [[nodiscard]] static Symbol make(const Table& table, const Table::Extent& extent, const Span& span,
                                    std::uint64_t bytes) {
-    Symbol symbol = place_of(table, extent, place, bytes);
+    Symbol symbol = symbol_in(table, extent, span, bytes);
     name(symbol, table, extent.index);
     return symbol;
   }
@@ -432,21 +432,21 @@ class Symbols::Impl {
   }
 
   // The same without names.
-  template <typename Place>
-  [[nodiscard]] static Symbol place_of(const Table& table, const Table::Extent& extent, const Place& place,
-                                       std::uint64_t bytes) {
+  template <typename Span>
+  [[nodiscard]] static Symbol symbol_in(const Table& table, const Table::Extent& extent, const Span& span,
+                                        std::uint64_t bytes) {
     Symbol symbol;
-    symbol.address = place.address + (extent.offset - place.file_offset);
+    symbol.address = span.address + (extent.offset - span.file_offset);
     symbol.size = extent.size;
     // A label that nothing follows ends at the end of its region.
-    const std::uint64_t in_place = bytes - (extent.offset - place.file_offset);
-    constexpr bool kIsList = std::is_same_v<Place, trace::NameRange>;
+    const std::uint64_t in_span = bytes - (extent.offset - span.file_offset);
+    constexpr bool kIsList = std::is_same_v<Span, trace::NameRange>;
     if (!table.has_bounds(extent.index) && (kIsList || extent.is_open())) {
-      symbol.size = std::min(extent.size, in_place);
+      symbol.size = std::min(extent.size, in_span);
       if constexpr (kIsList) symbol.size = std::min(symbol.size, kLongestLabel);
     }
-    symbol.file = place.file;
-    symbol.space = place.space;
+    symbol.file = span.file;
+    symbol.space = span.space;
     return symbol;
   }
 
@@ -462,11 +462,11 @@ class Symbols::Impl {
     code::image::Imports imports;  // read at the first use, guarded by `once`
   };
   mutable std::vector<ImportsOfFile> imports_;
-  struct PlacesOfCode {
+  struct SpansOfCode {
     mutable std::once_flag once;
-    mutable std::unique_ptr<const CodePlaces> places;  // sorted at the first use, guarded by `once`
+    mutable std::unique_ptr<const CodeSpans> spans;  // sorted at the first use, guarded by `once`
   };
-  std::array<PlacesOfCode, 3> places_;  // by By
+  std::array<SpansOfCode, 3> spans_;  // by By
   mutable std::mutex made_names_mutex_;
   mutable std::set<std::string> made_names_;  // that no table has, guarded by made_names_mutex_
   mutable std::once_flag found_imports_;

@@ -54,7 +54,7 @@ class Symbols {
   // have no names, and most need not be demangled.
   [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern, bool with_names = true) const;
   // The module without code (trace::NameRange) at an address, and the address less the module's begin. Of JIT
-  // code, the file that names it, and the place there.
+  // code, the file that names it, and the offset there.
   struct Module {
     std::int32_t file = -1;
     std::uint64_t rva = 0;

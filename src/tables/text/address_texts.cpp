@@ -54,7 +54,7 @@ std::string name_of(const Code& code, const code::symbol::Symbol& symbol, std::u
   return ip == symbol.address ? name : with_offset(std::move(name), ip - symbol.address);
 }
 
-auto module_of(const Code& code, const CodeView& view, std::uint64_t ip) {
+code::symbol::ModuleOffset module_of(const Code& code, const CodeView& view, std::uint64_t ip) {
   const code::image::Provenance where = code::symbol::file_at(code.image, view, ip);
   return code::symbol::module_of(code.symbols, code.image, code.loads, view, where, ip);
 }

@@ -42,13 +42,13 @@ TEST(Fields, RejectsLengthsBeyondTheInput) {
     describe(fields, out);
     EXPECT_FALSE(fields.good()) << size;
   }
-  for (const std::size_t place : {std::size_t{0}, std::size_t{8}}) {  // the count, the length
+  for (const std::size_t offset : {std::size_t{0}, std::size_t{8}}) {  // the count, the length
     std::vector<std::uint8_t> damaged = good;
-    for (std::size_t i = 0; i < 8; ++i) damaged[place + i] = 0xff;
+    for (std::size_t i = 0; i < 8; ++i) damaged[offset + i] = 0xff;
     FieldReader fields(damaged);
     Sample out;
     describe(fields, out);
-    EXPECT_FALSE(fields.good()) << place;
+    EXPECT_FALSE(fields.good()) << offset;
     EXPECT_LE(out.names.size(), 3U);
   }
 }

@@ -1,4 +1,4 @@
-// Files with names beyond ASCII are read at any place and written at once.
+// Files with names beyond ASCII are read at any offset and written at once.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -20,7 +20,8 @@ base::Bytes bytes_of(const ElfFile& file, const GElf_Phdr& segment) {
   return rest.first(static_cast<std::size_t>(std::min<std::uint64_t>(segment.p_filesz, rest.size())));
 }
 
-// The relocations with addends that the dynamic section names. Others have the addend in their place.
+// The relocations with addends that the dynamic section names. Others have the addend in the field that they
+// change.
 base::Bytes relocations_of(const ElfFile& file) {
   constexpr std::size_t kEntry = sizeof(Elf64_Dyn);
   std::uint64_t address = 0;

@@ -71,7 +71,7 @@ struct Resolver {
 
 class Reader {
  public:
-  // by_address: places are linked addresses, and code sections need no contents.
+  // by_address: offsets are linked addresses, and code sections need no contents.
   explicit Reader(const ElfFile& file, bool by_address = false)
       : file_(file), sections_(file.sections()), names_(file.bytes().size()), by_address_(by_address) {}
 

@@ -15,7 +15,7 @@ namespace ptkit::code::image {
 struct FileMapping {
   std::uint64_t offset = 0;  // in the file
   std::uint64_t size = 0;    // 0: not known
-  // Anonymous code continues the mapping: it may have taken the place of more of the file.
+  // Anonymous code continues the mapping: it may have replaced more of the file.
   bool is_preceded = false;
   bool is_followed = false;
   [[nodiscard]] bool operator==(const FileMapping&) const = default;

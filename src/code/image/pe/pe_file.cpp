@@ -137,8 +137,8 @@ PeFile::Directory PeFile::directory(unsigned number) const noexcept {
 }
 
 PeFile::Pdb PeFile::pdb() const {
-  const Directory place = directory(kDebug);
-  const base::Bytes rows = at_address(place.address, place.size);
+  const Directory debug = directory(kDebug);
+  const base::Bytes rows = at_address(debug.address, debug.size);
   for (std::size_t row = 0; row + kDebugBytes <= rows.size(); row += kDebugBytes) {
     if (load_u32(rows, row + 12) != kCodeView || load_u32(rows, row + 16) < kRsdsBytes) continue;
     const base::Bytes data = code_view(rows.subspan(row, kDebugBytes));

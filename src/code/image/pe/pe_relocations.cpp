@@ -103,7 +103,7 @@ bool PeRelocations::is_much_work(const PeFile& file) const {
   return bytes > kRepeated * before.back() + kAlways;
 }
 
-// A place may begin in the page before, and an entry's offset is less than a page.
+// A field may begin in the page before, and an entry's offset is less than a page.
 std::span<const PeRelocations::Block> PeRelocations::blocks_of(std::uint32_t rva,
                                                                std::uint64_t size) const noexcept {
   const std::uint64_t begin = rva < kPageBytes ? 0 : rva - std::uint64_t{kPageBytes} + 1;
@@ -123,9 +123,9 @@ bool PeRelocations::are_applied(const PeFile& file, std::uint64_t base, bool oth
   const std::uint64_t size = file.size();
   const auto vote = [&](const Entry& entry) {
     const std::size_t width = entry.type == kHighLow || entry.type == kDir64 ? width_of(entry.type) : 0;
-    const base::Bytes place = width == 0 ? base::Bytes{} : file.at_address(entry.rva, width);
-    if (place.empty()) return;
-    const std::uint64_t value = width == 8 ? base::load_le<8>(place.data()) : load_u32(place, 0);
+    const base::Bytes field = width == 0 ? base::Bytes{} : file.at_address(entry.rva, width);
+    if (field.empty()) return;
+    const std::uint64_t value = width == 8 ? base::load_le<8>(field.data()) : load_u32(field, 0);
     const std::uint64_t mask = width == 8 ? ~std::uint64_t{0} : 0xffff'ffffU;
     const bool is_here = ((value - base) & mask) < size;
     const bool is_linked = ((value - file.linked_base()) & mask) < size;
@@ -152,9 +152,9 @@ void PeRelocations::apply(std::uint64_t delta, std::uint32_t rva,
         low = base::load_le<2>(block.entries.data() + i * kEntryBytes);
       }
       const std::size_t width = width_of(entry.type);
-      const std::uint64_t place = std::uint64_t{entry.rva} - rva;  // wraps before the section
-      if (width == 0 || place >= bytes.size() || bytes.size() - place < width) continue;
-      relocate(bytes.data() + place, entry.type, delta, low);
+      const std::uint64_t offset = std::uint64_t{entry.rva} - rva;  // wraps before the section
+      if (width == 0 || offset >= bytes.size() || bytes.size() - offset < width) continue;
+      relocate(bytes.data() + offset, entry.type, delta, low);
     }
   }
 }

@@ -17,9 +17,9 @@ class PeRelocations {
   // or if very many share pages.
   explicit PeRelocations(const PeFile& file);
 
-  // Whether some place of [rva, rva + size) is relocated.
+  // Whether an address in [rva, rva + size) is relocated.
   [[nodiscard]] bool any_in(std::uint32_t rva, std::uint64_t size) const noexcept;
-  // Whether the addresses at the places are those of an image at `base`, so that a loader has changed them:
+  // Whether the relocated addresses are those of an image at `base`, so that a loader has changed them:
   // most of them, or, if none tells, `otherwise`.
   [[nodiscard]] bool are_applied(const PeFile& file, std::uint64_t base, bool otherwise) const;
   // Changes `bytes`, which lie at the RVA, as a loader does that moves the image by `delta`.

@@ -131,7 +131,7 @@ class DebugInfo::Impl {
     Dwarf_Half version = 0;
     std::uint8_t type = 0;
     Dwarf_Die die;
-    // Without the place of a split unit, which libdw would open wherever the skeleton says.
+    // Without the path of a split unit, which libdw would open wherever the skeleton says.
     while (dwarf_get_units(handle_->get(), unit, &unit, &version, &type, &die, nullptr) == 0) {
       if (!context_.budget.take()) break;
       if (dwarf_tag(&die) != DW_TAG_compile_unit && dwarf_tag(&die) != DW_TAG_skeleton_unit) continue;

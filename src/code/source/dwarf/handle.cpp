@@ -48,7 +48,7 @@ std::optional<std::uint64_t> size_of_all(const code::image::ElfFile& elf, std::u
   return size;
 }
 
-// libdw uncompresses sections in place, and so writes into their headers.
+// libdw uncompresses sections where they are, and so writes into their headers.
 bool has_compressed(const code::image::ElfFile& elf) {
   return std::ranges::any_of(elf.sections(), [](const Section& section) {
     return !debug_name(section).empty() &&

@@ -54,26 +54,26 @@ std::optional<std::string> decode_punycode(std::string_view encoded) {
     letters.assign(encoded.begin(), encoded.begin() + static_cast<std::ptrdiff_t>(delimiter));
   std::size_t at = delimiter == std::string_view::npos ? 0 : delimiter + 1;
   std::uint32_t letter = 0x80;
-  std::uint32_t place = 0;
+  std::uint32_t position = 0;
   std::uint32_t bias = 72;
   while (at < encoded.size()) {
-    const std::uint32_t before = place;
+    const std::uint32_t before = position;
     std::uint64_t weight = 1;
     for (std::uint32_t k = kBase;; k += kBase) {
       const auto digit = at < encoded.size() ? digit_of(encoded[at++]) : std::nullopt;
-      if (!digit || place + *digit * weight > kLastLetter * (letters.size() + 1)) return std::nullopt;
-      place += static_cast<std::uint32_t>(*digit * weight);
+      if (!digit || position + *digit * weight > kLastLetter * (letters.size() + 1)) return std::nullopt;
+      position += static_cast<std::uint32_t>(*digit * weight);
       const std::uint32_t threshold = k <= bias ? kLeast : k >= bias + kMost ? kMost : k - bias;
       if (*digit < threshold) break;
       weight *= kBase - threshold;
     }
     const auto count = static_cast<std::uint32_t>(letters.size() + 1);
-    bias = adapted(place - before, count, before == 0);
-    letter += place / count;
-    place %= count;
+    bias = adapted(position - before, count, before == 0);
+    letter += position / count;
+    position %= count;
     if (letter > kLastLetter || (letter >= 0xD800 && letter < 0xE000)) return std::nullopt;
-    letters.insert(letters.begin() + place, letter);
-    ++place;
+    letters.insert(letters.begin() + position, letter);
+    ++position;
   }
   std::string text;
   for (const std::uint32_t one : letters) append_utf8(text, one);

@@ -57,7 +57,7 @@ class Parser : private RustReader {
   }
   void print_number(std::uint64_t value) { print(std::to_string(value)); }
 
-  // Reads what an earlier place has.
+  // Reads the part at an earlier offset.
   template <typename Read>
   void reference(const Read& read) {
     const std::size_t here = at_ - 1;

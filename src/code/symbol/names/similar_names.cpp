@@ -70,8 +70,8 @@ std::optional<std::size_t> SimilarNames::rank(std::string_view short_form) {
   return std::nullopt;
 }
 
-// The distance of optimal string alignment (Levenshtein's, and two letters that changed places count as one
-// edit), row by row; more than most_edits_ if it is larger.
+// The distance of optimal string alignment (Levenshtein's, and two letters that changed positions count as
+// one edit), row by row; more than most_edits_ if it is larger.
 std::size_t SimilarNames::edit_distance(std::string_view other) {
   const std::size_t size = wanted_.size();
   if (std::max(size, other.size()) - std::min(size, other.size()) > most_edits_) return most_edits_ + 1;

@@ -1,4 +1,4 @@
-// Each status is produced once, by a call or in a trace, with its sentence and its place.
+// Each status is produced once, by a call or in a trace, with its sentence and its offset.
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -123,7 +123,7 @@ TEST(CFailures, Files) {
   EXPECT_EQ(add(scratch.path()), PTKIT_IO_ERROR);
   EXPECT_EQ(add(scratch.write("text", "no program")), PTKIT_BAD_FILE);
   EXPECT_NE(std::string(ptkit_failure_message()).find(scratch.at("text")), std::string::npos);
-  // Cut behind its header: the failure has the place in the file.
+  // Cut behind its header: the failure has the offset in the file.
   std::ifstream self("/proc/self/exe", std::ios::binary);
   std::string head(4096, '\0');
   self.read(head.data(), static_cast<std::streamsize>(head.size()));

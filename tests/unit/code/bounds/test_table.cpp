@@ -25,7 +25,7 @@ void append_text(ByteVector& bytes, std::string_view text) {
   bytes.insert(bytes.end(), text.begin(), text.end());
 }
 
-// Writes .eh_frame as compilers do: addresses relative to their place, in 4 bytes.
+// Writes .eh_frame as compilers do: addresses relative to their own, in 4 bytes.
 class FrameMaker {
  public:
   // Returns the offset of the CIE. `letters` is its augmentation.

@@ -165,7 +165,7 @@ TEST(CodeView, IgnoresRegionsOfOtherSpaces) {
   EXPECT_LT(seconds, 5);
 }
 
-// The kernel pokes its text in thousands of places, all within one region.
+// The kernel pokes its text at thousands of addresses, all within one region.
 TEST(CodeView, JoinsIntervalsOfOneVisibleRegion) {
   std::vector<CodeRegion> code = {region(0, 0x1000, Bytes(0x2000, 1))};
   for (std::uint64_t i = 0; i < 0x100; ++i) code.push_back(region(0, 0x1000 + i * 16, {9}, 100, 200));

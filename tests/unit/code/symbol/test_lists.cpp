@@ -60,12 +60,12 @@ TEST(SymbolsOfLists, SpacesSeeTheirOwnLists) {
 
 // Two functions of JIT code, one after the other at one address, with code in between that has no file.
 TEST(SymbolsOfLists, NamesOfJitCodeHoldInTheirTime) {
-  constexpr std::uint64_t kPlace = std::uint64_t{1} << 47U;
+  constexpr std::uint64_t kNewAddress = std::uint64_t{1} << 47U;
   auto bundle = std::make_shared<trace::TraceBundle>();
   bundle->spaces.resize(2);
-  bundle->files = {{"/tmp/perf-1.map", "", {}, {{"old", kAddress, 8}, {"py::new:/a.py", kPlace, 8}}}};
+  bundle->files = {{"/tmp/perf-1.map", "", {}, {{"old", kAddress, 8}, {"py::new:/a.py", kNewAddress, 8}}}};
   bundle->names = {{1, kAddress, 8, 0, kAddress, 0, 100, true},
-                   {1, kAddress, 8, 0, kPlace, 100, trace::kTscMax, true}};
+                   {1, kAddress, 8, 0, kNewAddress, 100, trace::kTscMax, true}};
   trace::CodeRegion region;
   region.space = 1;
   region.address = kAddress;

@@ -80,17 +80,17 @@ TEST(SymbolsLookup, TakesShortNamesAndTheirLastParts) {
   const Symbols symbols(bundle_of({{"_ZN2ns3MapIiE3putEi", 0x2010, 0x10},
                                    {"_ZN2ns3MapIlE3putEi", 0x2020, 0x10},
                                    {"_Z3puti", 0x2030, 8}}));
-  const auto places = [&](const char* name) {
+  const auto addresses = [&](const char* name) {
     std::vector<std::uint64_t> found;
     for (const Symbol& symbol : symbols.lookup(name)) found.push_back(symbol.address);
     return found;
   };
-  using Places = std::vector<std::uint64_t>;
-  EXPECT_EQ(places("ns::Map::put"), (Places{0x7000'0010, 0x7000'0020}));
-  EXPECT_EQ(places("Map::put"), (Places{0x7000'0010, 0x7000'0020}));
-  EXPECT_EQ(places("ns::Map<long>::put"), (Places{0x7000'0020}));
-  EXPECT_EQ(places("put"), (Places{0x7000'0030}));  // a function of just this name comes first
-  EXPECT_EQ(places("ap::put"), (Places{}));
+  using Addresses = std::vector<std::uint64_t>;
+  EXPECT_EQ(addresses("ns::Map::put"), (Addresses{0x7000'0010, 0x7000'0020}));
+  EXPECT_EQ(addresses("Map::put"), (Addresses{0x7000'0010, 0x7000'0020}));
+  EXPECT_EQ(addresses("ns::Map<long>::put"), (Addresses{0x7000'0020}));
+  EXPECT_EQ(addresses("put"), (Addresses{0x7000'0030}));  // a function of just this name comes first
+  EXPECT_EQ(addresses("ap::put"), (Addresses{}));
   EXPECT_EQ(symbols.matching("ns::*::put").size(), 2u);
 }
 
@@ -122,9 +122,9 @@ TEST(SymbolsLookup, NamesWithoutCodeHideNoLastPartsWithCode) {
   bundle->code.push_back(bundle->code[0]);
   bundle->code[1].file = 1;
   bundle->code[1].address = 0x4000'0000;
-  using Places = std::vector<std::uint64_t>;
-  const auto places = [&] {
-    Places found;
+  using Addresses = std::vector<std::uint64_t>;
+  const auto addresses = [&] {
+    Addresses found;
     for (const Symbol& symbol : Symbols(bundle).lookup("insert")) found.push_back(symbol.address);
     return found;
   };
@@ -136,13 +136,13 @@ TEST(SymbolsLookup, NamesWithoutCodeHideNoLastPartsWithCode) {
     code.file_offset = address % 0x1000 + 0x2000;
     bundle->code.push_back(std::move(code));
   };
-  EXPECT_EQ(places(), (Places{0x7000'0010}));  // no code is known at all
-  add_code(0x4000'002f, 1);                    // its last byte
-  EXPECT_EQ(places(), (Places{0x4000'0020, 0x7000'0010}));
+  EXPECT_EQ(addresses(), (Addresses{0x7000'0010}));  // no code is known at all
+  add_code(0x4000'002f, 1);                          // its last byte
+  EXPECT_EQ(addresses(), (Addresses{0x4000'0020, 0x7000'0010}));
   add_code(0x7000'0020, 0);  // behind the other one
-  EXPECT_EQ(places(), (Places{0x4000'0020, 0x7000'0010}));
+  EXPECT_EQ(addresses(), (Addresses{0x4000'0020, 0x7000'0010}));
   add_code(0x7000'0018, 0);
-  EXPECT_EQ(places(), (Places{0x7000'0010}));  // a function of just this name comes first
+  EXPECT_EQ(addresses(), (Addresses{0x7000'0010}));  // a function of just this name comes first
   ASSERT_EQ(Symbols(bundle).lookup("insert", {1}).size(), 1u);
   EXPECT_EQ(Symbols(bundle).lookup("insert", {1})[0].address, 0x4000'0020u);
 }
@@ -362,7 +362,7 @@ TEST(SymbolsSimilar, ComparesAsManyLastPartsAsTheWantedNameHas) {
   EXPECT_EQ(symbols.similar("inzert", 10), Names{"store::HashMap::insert"});
   EXPECT_EQ(symbols.similar("parze", 10), Names{"store::parse"});
   EXPECT_EQ(symbols.similar("parze(int)", 10), Names{"store::parse"});
-  EXPECT_EQ(symbols.similar("prase", 10), Names{"store::parse"});  // two letters changed places
+  EXPECT_EQ(symbols.similar("prase", 10), Names{"store::parse"});  // two letters changed positions
   EXPECT_TRUE(symbols.similar("::", 10).empty());
 }
 

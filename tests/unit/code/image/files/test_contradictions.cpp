@@ -41,7 +41,7 @@ TEST(Contradictions, LoadersMapSegmentsWhole) {
   EXPECT_TRUE(agrees({}));
 }
 
-TEST(Contradictions, NameBothPlaces) {
+TEST(Contradictions, NameBothAddresses) {
   EXPECT_EQ(mapping_contradiction(library(), std::vector<FileMapping>{{.offset = 0x5000, .size = 0x1000}}),
             "has code at [0x1000, 0x4000), the recording at [0x5000, 0x6000)");
 }

@@ -139,10 +139,10 @@ TEST(Pe, Reads32BitFiles) {
 std::string symbols_of(const ByteVector& bytes) {
   std::string text;
   for (const trace::SymbolEntry& one : pe_symbols(bytes)) {
-    char place[48];
-    std::snprintf(place, sizeof place, " %x +%x", static_cast<unsigned>(one.file_offset),
+    char position[48];
+    std::snprintf(position, sizeof position, " %x +%x", static_cast<unsigned>(one.file_offset),
                   static_cast<unsigned>(one.size));
-    text += (text.empty() ? "" : ", ") + one.name + place;
+    text += (text.empty() ? "" : ", ") + one.name + position;
   }
   return text;
 }

@@ -88,20 +88,20 @@ TEST(PeRelocations, AddressesOf64Bits) {
 TEST(PeRelocations, DumpsAreNotMovedTwice) {
   const std::uint64_t base = 0x1000'0000;
   ByteVector file = small_pe(false);
-  const std::vector<unsigned> places{2, 0x12, 0x22};
-  for (const unsigned at : places) put(file, kTextOffset + at, kLinked32 + 0x2000 + at, 4);
+  const std::vector<unsigned> offsets{2, 0x12, 0x22};
+  for (const unsigned at : offsets) put(file, kTextOffset + at, kLinked32 + 0x2000 + at, 4);
   put_relocations(file, false, kTextAddress, {entry(3, 2), entry(3, 0x12), entry(3, 0x22)});
   const ByteVector expected = code_of(file, base);
   EXPECT_EQ(value_at(expected, 0x12, 4), base + 0x2012);
   ByteVector dump = mapped(file);
   EXPECT_EQ(code_of(dump, base), expected);  // not relocated yet
-  for (const unsigned at : places) put(dump, kTextAddress + at, base + 0x2000 + at, 4);
+  for (const unsigned at : offsets) put(dump, kTextAddress + at, base + 0x2000 + at, 4);
   EXPECT_EQ(code_of(dump, base), expected);
   put(dump, 0x98 + 28, base, 4);  // ImageBase, as loaders write it
   EXPECT_EQ(code_of(dump, base), expected);
 }
 
-TEST(PeRelocations, PlacesOutsideAreLeft) {
+TEST(PeRelocations, AddressesOutsideAreLeft) {
   ByteVector file = small_pe(false);
   for (std::size_t i = 0; i < 0x100; ++i) file[kTextOffset + i] = static_cast<std::uint8_t>(i);
   // Behind the section's 0x180 bytes, across its end, and in no section.

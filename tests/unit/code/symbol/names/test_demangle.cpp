@@ -75,9 +75,9 @@ TEST(Demangle, KeepsDamagedNamesOfRust) {
 
 TEST(Demangle, EndsWhereReferencesDoubleTheTextOfRust) {
   constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  const auto reference = [&](std::size_t place) {
+  const auto reference = [&](std::size_t offset) {
     std::string text = "_";
-    for (std::size_t value = place - 1; value != 0 || text.size() == 1; value /= 62)
+    for (std::size_t value = offset - 1; value != 0 || text.size() == 1; value /= 62)
       text.insert(text.begin(), kDigits[value % 62]);
     return "B" + text;
   };
