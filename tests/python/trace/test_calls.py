@@ -287,7 +287,7 @@ def test_sums_name_each_column_that_they_lack(trace: Any, calls: Any) -> None:
     summed = type(calls).SUMMED
     assert len(summed) > 10
     assert set(summed) <= set(calls.columns)
-    for name in summed:
+    for name in set(summed) - {"flags"}:  # which are read for bool columns
         rest = trace.calls(columns=[one for one in summed if one != name])
         with pytest.raises(ptkit.ColumnError, match=rf"functions: the calls lack columns {name}, function:"):
             rest.functions()
