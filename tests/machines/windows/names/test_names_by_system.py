@@ -1,8 +1,7 @@
 """Names of Microsoft's compilers on Linux and on Windows: equal, or a listed row with the reason.
 
 Linux has LLVM's demangler, Windows its own in dbghelp.dll. Compared are LLVM 14 and the dbghelp.dll of Wine,
-whose demangler is Wine's own: no test runs Microsoft's. Microsoft's documentation of UnDecorateSymbolName()
-and of `undname` has the forms of COMMA, SPACE, DESTRUCTOR and VARIABLE; rows of WINE are Wine's alone.
+whose demangler is Wine's own: no test runs Microsoft's. Rows of WINE are Wine's alone.
 """
 
 from __future__ import annotations
