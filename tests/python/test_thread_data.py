@@ -83,6 +83,7 @@ def child(limit):
 path = os.environ["TRACE"]
 ptkit.open(LoopProgram.stream(100000), images=LoopProgram.images()).save(path)
 read(ptkit.open(LoopProgram.stream(20), images=LoopProgram.images()))  # loads modules
+ptkit.open(path)  # loads readers
 statuses = []
 for step in range(40):
     process = os.fork()

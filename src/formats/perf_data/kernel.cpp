@@ -30,9 +30,10 @@ void set_sizes(std::vector<trace::SymbolEntry>& symbols) {
 void add_names(trace::TraceBundle& bundle, std::size_t file, std::string_view text) {
   // The first region of an address has its names.
   base::IntervalMap<const trace::CodeRegion*> regions;
-  for (auto region = bundle.code.rbegin(); region != bundle.code.rend(); ++region) {
-    if (region->file == static_cast<std::int32_t>(file))
-      regions.assign_size(region->address, region->size, &*region);
+  for (std::size_t i = bundle.code.size(); i-- > 0;) {
+    const trace::CodeRegion& region = bundle.code[i];
+    if (region.file == static_cast<std::int32_t>(file))
+      regions.assign_size(region.address, region.size, &region);
   }
   auto& symbols = bundle.files[file].symbols;
   code::image::KernelSymbols names(text);

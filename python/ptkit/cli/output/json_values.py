@@ -7,8 +7,6 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ptkit.support.schema import Column
 
 __all__ = ["SCHEMA", "decimal", "form_of", "hexadecimal", "print_document", "with_hexadecimals"]
@@ -41,7 +39,7 @@ def form_of(column: Column) -> str:
     if column.unit == "ns":
         return "decimal"
     is_small = column.unit == "bytes" or column.name in _NUMBERS
-    return "hexadecimal" if column.dtype == np.uint64 and not is_small else "plain"
+    return "hexadecimal" if column.dtype == "uint64" and not is_small else "plain"
 
 
 def with_hexadecimals(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ LOCATION is a symbol, or an address; with FILE (a path, or a name without folder
 
 TRIGGER starts, stops or keeps the recording:
   start|stop|snapshot at LOCATION [xCOUNT] [@ FILE]   when LOCATION is executed, for the COUNTth time
-  start|stop|snapshot on SIGNAL [xCOUNT]           when the program gets a signal
+  start|stop|snapshot on SIGNAL [xCOUNT]              when the program gets a signal
 start: nothing is recorded until then. stop: the recording ends and the program runs on. snapshot: the trace
 in the ring (see --ring) is kept, each COUNTth time anew. For stop and snapshot xCOUNT counts only while
 recording is on."""
