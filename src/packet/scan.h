@@ -54,7 +54,7 @@ struct PacketColumns {
   std::uint64_t* payload = nullptr;
   std::uint64_t* payload2 = nullptr;
 
-  // The same columns from a later row on.
+  // These columns from a later row on.
   [[nodiscard]] PacketColumns from(std::size_t row) const noexcept {
     const auto after = [row](auto* cells) { return cells == nullptr ? nullptr : cells + row; };
     return {after(offset), after(size),    after(kind),    after(flags),

@@ -10,7 +10,7 @@ namespace ptkit::time {
 
 [[nodiscard]] ClockModel calibrate(base::Bytes stream, std::span<const trace::KnownLoss> losses,
                                    const trace::Clock& clock, const packet::Errata& errata);
-// The same of a stream of which no more is produced than has to be read.
+// For a stream of which no more is produced than has to be read.
 [[nodiscard]] ClockModel calibrate(const trace::TraceBuffer& stream, std::span<const trace::KnownLoss> losses,
                                    const trace::Clock& clock, const packet::Errata& errata);
 

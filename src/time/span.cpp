@@ -81,7 +81,7 @@ std::optional<std::uint64_t> last_row(base::Bytes bytes, const packet::Errata& e
   }
 }
 
-// What the last time is found by. Offsets.
+// Offsets by which the last time is found.
 struct Tail {
   std::uint64_t psb = 0;  // PSB+ with a TSC packet before the next PSB
   std::uint64_t row = 0;  // last packet that has_row() from there on; else the last byte

@@ -63,7 +63,7 @@ struct TimePoints {
   bool at_after = false;   // the last row at this position has the time of `after`
 };
 
-// What a track has from packets that may be far back. A track that begins at a PSB cannot know it.
+// State that a track has from packets that may be far back. A track that begins at a PSB cannot know it.
 struct CarriedTime {
   std::uint64_t tsc = 0;          // of the last TSC, with its upper byte
   std::uint8_t ratio = 0;         // core:bus ratio

@@ -28,7 +28,7 @@ std::size_t append_ds_records(base::Bytes bytes, DsLayout layout, std::vector<Br
 // the bit clear. A clear bit therefore means a misprediction only if another record has the bit set.
 void infer_prediction_known(std::vector<BranchRecord>& records) noexcept;
 
-// The same for records of one CPU that come in parts.
+// For records of one CPU that come in parts.
 class PredictionInference {
  public:
   void apply(std::vector<BranchRecord>& records) noexcept;

@@ -52,13 +52,13 @@ class TraceBuffer {
   }
   // Bytes [begin, end) only.
   [[nodiscard]] base::Bytes part(std::size_t begin, std::size_t end) const noexcept;
-  // The same memory for a caller that reads no more of it than part() of this buffer has produced.
+  // This memory for a caller that reads no more of it than part() of this buffer has produced.
   [[nodiscard]] TraceBuffer in_parts() const { return {bytes_, owner_}; }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   // A source produces the bytes, and checks them.
   [[nodiscard]] bool has_source() const noexcept { return source_ != nullptr; }
 
-  // The same bytes for a caller that reads them once, on one thread. A source produces them in
+  // These bytes for a caller that reads them once, on one thread. A source produces them in
   // separate memory, which forget_before() frees.
   [[nodiscard]] TraceBuffer again() const;
   // The caller no longer reads bytes before `end`, unless part() returns them again. Has no effect on shared

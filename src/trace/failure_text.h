@@ -7,7 +7,7 @@
 
 namespace ptkit::trace {
 
-// What happened, with the details and the offset.
+// Sentence of the status, with the details and the offset.
 [[nodiscard]] std::string failure_text(const base::Failure& failure);
 
 }  // namespace ptkit::trace

@@ -14,11 +14,11 @@ struct Warning {
   std::vector<std::string> arguments{};
   std::string subject{};  // a file, CPU, thread or process; empty: all of the recording
 
-  // The same, of this subject.
+  // A copy with this subject.
   [[nodiscard]] Warning at(std::string where) const;
-  // What happened: "CPU 0: 1 AUX record is PARTIAL: tracing stopped ...".
+  // The event: "CPU 0: 1 AUX record is PARTIAL: tracing stopped ...".
   [[nodiscard]] std::string sentence() const;
-  // What happened, and what to do about it.
+  // The event, and the remedy.
   [[nodiscard]] std::string text() const;
   bool operator==(const Warning&) const = default;
 };

@@ -1,4 +1,4 @@
-// What Python says of a read, as the core takes it.
+// Options of a read, from Python's types to those of the core.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ using tables::calls::StreamCalls;
 
 constexpr const char* kReaderInUse = "another thread reads from this reader";
 
-// What is asked of the frames of a stream beside what a sink gets.
+// Options for the frames of a stream, and results beside those that a sink gets.
 struct Looks {
   tables::calls::StackProbe* probe = nullptr;
   bool all_branches = false;
@@ -31,7 +31,7 @@ struct Looks {
   std::vector<tables::calls::StackStates>* noted = nullptr;  // of each stream
 };
 
-// What all reads of calls have in common.
+// Arguments that all reads of calls have in common.
 struct CallQuery {
   std::shared_ptr<Session> session;
   std::vector<std::uint32_t> streams;
@@ -190,7 +190,7 @@ class Gathered {
   tables::columns::RowBudget::Share share_;
 };
 
-// What could not be decoded.
+// Rows of decode errors and of gaps.
 struct ErrorTables {
   std::unique_ptr<tables::columns::Batch> errors;
   std::unique_ptr<tables::columns::Batch> gaps;
@@ -326,7 +326,7 @@ py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr
   return batch_to_python(std::move(all));
 }
 
-// Frames at the top at places of each stream: instructions and stream offsets before them.
+// Frames at the top at positions of each stream: instructions and stream offsets before them.
 py::tuple read_frames_at(const CallQuery& query, const std::vector<std::pair<Ticks, Ticks>>& places) {
   std::vector<std::unique_ptr<tables::calls::PositionProbe>> probes;
   for (const auto& [instructions, offsets] : places) {
@@ -341,7 +341,7 @@ py::tuple read_frames_at(const CallQuery& query, const std::vector<std::pair<Tic
                       });
 }
 
-// What is open at times in [least, most], which ascend.
+// Frames that are open at times in [least, most], which ascend.
 py::tuple read_times(const CallQuery& query, const Ticks& least, const Ticks& most) {
   std::vector<std::unique_ptr<tables::calls::TimeProbe>> probes;
   for (std::size_t i = 0; i < query.streams.size(); ++i)

@@ -90,7 +90,7 @@ std::shared_ptr<IndexHandle> open(const std::string& path, const Session& sessio
   return handle;
 }
 
-// What sums over frames depend on, besides what an index does.
+// Hash of versions that sums over frames depend on, besides those that an index depends on.
 std::uint64_t sums_identity(const Session& session) {
   const py::gil_scoped_release nogil;
   return base::mix(tables::calls::kSumsVersion, session.recorded_symbols->identity());

@@ -1,4 +1,4 @@
-// What readers of recordings in Python (python/ptkit/readers) add to a bundle, and how they know files.
+// Functions by which readers in Python (python/ptkit/readers) add to a bundle and recognize files.
 #include <algorithm>
 
 #include "api/python/bindings.h"

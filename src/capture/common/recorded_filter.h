@@ -1,4 +1,4 @@
-// What a bundle says of a trace unit's filter and IP payloads.
+// A trace unit's filter and IP payloads in the configuration of a bundle.
 #pragma once
 
 #include <span>

@@ -14,9 +14,9 @@ struct Description {
   const char* text = "";
 };
 
-// What driver and processor can do: PTKIT_FEATURE_*.
+// Abilities of driver and processor: PTKIT_FEATURE_*.
 [[nodiscard]] std::span<const Description> feature_descriptions() noexcept;
-// What a Windows is like: PTKIT_SYSTEM_*.
+// Properties of a Windows system: PTKIT_SYSTEM_*.
 [[nodiscard]] std::span<const Description> system_descriptions() noexcept;
 // Why a trace unit cannot be used, or stopped (PTKIT_REASON_*), and what to do about it.
 [[nodiscard]] const char* reason_text(std::uint32_t reason) noexcept;

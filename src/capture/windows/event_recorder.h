@@ -1,4 +1,4 @@
-// What ETW adds to a recording: the threads of each CPU, and the end of images.
+// Events of ETW in a recording: the threads of each CPU, and the end of images.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class EventRecorder {
 
   // The session delivers context switches.
   [[nodiscard]] bool has_switches() const noexcept { return refusal_.empty(); }
-  // What is missing, as sentences.
+  // Sentences about missing events and context switches.
   void warn(std::vector<std::string>& out) const;
 
  private:

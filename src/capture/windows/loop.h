@@ -19,7 +19,7 @@ enum class LoopEvent : std::uint8_t {
   PROCESS_ENDED,
 };
 
-// What the loop asks of Windows. Tests implement a fake one.
+// Interface of Windows that the loop calls. Tests implement a fake one.
 class LoopHost {
  public:
   virtual ~LoopHost() = default;

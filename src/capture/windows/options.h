@@ -29,7 +29,7 @@ struct WindowsCommand {
 // BAD_CONFIG names the option and what was expected. `words` is without the name of the program.
 [[nodiscard]] base::Result<WindowsCommand> parse_command(const std::vector<std::string>& words);
 
-// What --help prints.
+// Text that --help prints.
 [[nodiscard]] std::string help_text();
 
 // "64M": bytes. BAD_CONFIG names `option`.

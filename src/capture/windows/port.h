@@ -20,7 +20,7 @@ class WindowsPort {
                                               std::size_t& written) = 0;
 };
 
-// What `in` and `out` of a request are: the bytes of a structure.
+// Bytes of a structure, for `in` and `out` of a request.
 template <typename T>
 [[nodiscard]] base::Bytes bytes_of(const T& value) noexcept {
   return {reinterpret_cast<const std::uint8_t*>(&value), sizeof value};
@@ -46,8 +46,8 @@ template <typename T>
 // Capabilities of driver and processor. UNSUPPORTED: the driver's ABI has another version.
 [[nodiscard]] base::Result<ptkit_windows_query> query_driver(WindowsPort& port);
 
-// What the driver says of its last refusal, with what to do about it. `what` was to be done; `error` is that
-// of Windows, for drivers that say nothing.
+// The driver's reason for its last refusal, with the remedy. `what` was to be done; `error` is that of
+// Windows, for drivers that give no reason.
 [[nodiscard]] base::Failure refused_by(WindowsPort& port, const char* what, std::uint32_t error);
 
 }  // namespace ptkit::capture

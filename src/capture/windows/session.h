@@ -21,14 +21,14 @@
 
 namespace ptkit::capture {
 
-// What Windows adds to the options of all recorders.
+// Options that Windows adds to those of all recorders.
 struct WindowsOptions {
   RecordOptions record;
   std::string module;    // a kernel driver, by the name of its file: only its code is traced
   bool switches = true;  // ETW's context switches and unloaded images are recorded
 };
 
-// What the caller knows of this Windows.
+// Name and processors of this Windows, from the caller.
 struct WindowsMachine {
   std::string name;                             // system and processor, as text
   std::vector<std::uint32_t> group_processors;  // active processors of each processor group

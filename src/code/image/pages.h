@@ -18,7 +18,7 @@ class CallbackPages {
 
   // The cached bytes at `address`, up to the end of the page.
   [[nodiscard]] base::Bytes at(trace::SpaceId space, std::uint64_t address) const noexcept;
-  // The same, but calls the callback if there are none.
+  // Also calls the callback if no bytes are cached.
   [[nodiscard]] base::Bytes fetch(trace::SpaceId space, std::uint64_t address);
   [[nodiscard]] const ReadCallback& callback() const noexcept { return callback_; }
 

@@ -73,7 +73,7 @@ struct Insn {
 // instruction. BAD_INSN: invalid instruction, or the mode is UNKNOWN.
 [[nodiscard]] base::Status decode(ExecMode mode, base::Bytes code, Insn& out) noexcept;
 
-// The same with Zydis only, without the quick decoder (quick.h). Defines the result.
+// With Zydis only, without the quick decoder (quick.h). Defines the result.
 [[nodiscard]] base::Status decode_exactly(ExecMode mode, base::Bytes code, Insn& out) noexcept;
 
 // `ip` is a linear address, `cs_base` is the base of the code segment of 16 and 32-bit code. Effective
@@ -84,7 +84,7 @@ struct Insn {
 [[nodiscard]] std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip,
                                           std::uint32_t cs_base = 0) noexcept;
 
-// The same for the instruction that `code` begins with. nullopt: it is none of these.
+// For the instruction that `code` begins with. nullopt: it is none of these.
 [[nodiscard]] std::optional<std::uint64_t> direct_target(ExecMode mode, base::Bytes code, std::uint64_t ip,
                                                          std::uint32_t cs_base = 0) noexcept;
 

@@ -146,7 +146,7 @@ std::size_t vector_immediate(unsigned map, std::uint8_t opcode) noexcept {
   return has ? 1 : 0;
 }
 
-// The same for EVEX map 4, which holds legacy instructions promoted by APX.
+// Size of the immediate in EVEX map 4, which holds legacy instructions promoted by APX.
 std::size_t promoted_immediate(bool operand_size, std::uint8_t opcode, std::uint8_t modrm) noexcept {
   const std::size_t full = operand_size ? 2 : 4;
   const bool test = ((modrm >> 3) & 7) < 2;  // F6 and F7: only TEST has an immediate

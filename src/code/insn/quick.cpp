@@ -129,7 +129,7 @@ const Op* read_vex(Cursor& cursor, unsigned& set) noexcept {
   return has_source(op.vector, last >> 3 & 15) && has_size(op.vector, last >> 2 & 1, wide) ? &op : nullptr;
 }
 
-// The same for EVEX: R X B R' 0 m m m | W vvvv 1 pp | z L'L b V' aaa.
+// For an EVEX prefix: R X B R' 0 m m m | W vvvv 1 pp | z L'L b V' aaa.
 const Op* read_evex(Cursor& cursor, unsigned& set) noexcept {
   const unsigned first = cursor.byte();
   const unsigned second = cursor.byte(1);

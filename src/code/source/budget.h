@@ -1,4 +1,4 @@
-// What may be spent on the debug information of one file.
+// Budget of steps and memory for the debug information of one file.
 #pragma once
 
 #include <cstdint>

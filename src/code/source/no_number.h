@@ -1,4 +1,4 @@
-// What stands for no string, no range and no node where these have numbers.
+// Number that stands for no string, no range and no node where these have numbers.
 #pragma once
 
 #include <cstdint>

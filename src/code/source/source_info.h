@@ -1,4 +1,4 @@
-// What debug information says of code, in any of its formats: source lines and inlined functions by address.
+// Source lines and inlined functions by address, from debug information in any of its formats.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class SourceInfo {
   // The functions at an address, the innermost one first. A caller's line is that of the call. Without a
   // function, one frame has the line, if that is known.
   [[nodiscard]] virtual std::vector<Frame> frames_at(std::uint64_t address) const = 0;
-  // What is inlined at an address.
+  // The inlined calls at an address, and the addresses around it that have the same ones.
   [[nodiscard]] virtual InlinedSpan inlined_at(std::uint64_t address) const = 0;
   // The call with this number.
   [[nodiscard]] virtual InlinedCall inlined_call(std::uint32_t number) const = 0;

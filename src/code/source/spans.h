@@ -25,7 +25,7 @@ class Spans {
   [[nodiscard]] Span span_at(std::uint64_t address) const noexcept;
   // The number of the range that has the address, or kNone.
   [[nodiscard]] std::uint32_t at(std::uint64_t address) const noexcept;
-  // The same, and cuts [first, last], which has the address, to addresses of which it is the number.
+  // Also cuts [first, last], which has the address, to addresses of which it is the number.
   [[nodiscard]] std::uint32_t at(std::uint64_t address, std::uint64_t& first,
                                  std::uint64_t& last) const noexcept;
   [[nodiscard]] bool empty() const noexcept { return spans_.empty(); }

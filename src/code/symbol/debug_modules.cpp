@@ -14,7 +14,7 @@
 namespace ptkit::code::symbol {
 namespace {
 
-// What the bundle has of a program's own symbols is left out.
+// A program's own symbols are left out if the bundle has them.
 std::vector<trace::SymbolEntry> names_in(const dwarf::DebugFiles& files, const trace::ImageFile& file) {
   std::vector<trace::SymbolEntry> names;
   if (files.debug) names = code::image::elf_debug_symbols(files.debug->bytes());

@@ -34,7 +34,7 @@ class DebugModules {
   [[nodiscard]] const source::SourceInfo* lines_of(std::int32_t file) const;
   // The address that the file of a code region was linked for; nullopt: not known.
   [[nodiscard]] std::optional<std::uint64_t> linked_address(std::int32_t region, std::uint64_t address) const;
-  // What is odd with debug files that were used since the last call. Each problem is said once.
+  // Problems with debug files that were used since the last call. Each problem is reported once.
   [[nodiscard]] std::vector<trace::Warning> take_problems() const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kUpperHalf = std::uint64_t{1} << 63U;
 
-// What regions of one mapping have in common.
+// Key that regions of one mapping have in common.
 auto key_of(const Mapping& one) noexcept {
   const std::uint64_t in_file = one.file < 0 ? 0 : one.address - one.file_offset;
   const std::uint64_t base = one.file < 0 ? 0 : one.address - one.rva;

@@ -31,8 +31,8 @@ struct NameCodes {
   std::unordered_map<std::string_view, std::int32_t> codes;
 };
 
-// The same of files of lines. Texts of one file of debug information are at one address: a direct-mapped
-// cache by that address needs no hash of a path.
+// Distinct source files of lines, and their codes. Texts of one file of debug information are at one address:
+// a direct-mapped cache by that address needs no hash of a path.
 class FileCodes {
  public:
   std::int32_t code_of(std::string_view file) {

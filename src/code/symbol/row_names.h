@@ -36,7 +36,7 @@ struct RowCodes {
 [[nodiscard]] std::vector<std::string_view> name_imports(const Symbols& symbols,
                                                          const code::image::Image& image,
                                                          const RowAddresses& rows, RowCodes out);
-// The same of the modules that have these functions.
+// Names the modules that have these functions.
 [[nodiscard]] std::vector<std::string_view> name_import_modules(const Symbols& symbols,
                                                                 const code::image::Image& image,
                                                                 const RowAddresses& rows, RowCodes out);

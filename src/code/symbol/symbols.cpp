@@ -282,7 +282,7 @@ class Symbols::Impl {
     return found && !is_nearer ? found : own;
   }
 
-  // What an IFUNC of a file chooses has the name of the IFUNC, and its own one in a debug file.
+  // A function that an IFUNC of a file chooses has the IFUNC's name, and its own one in a debug file.
   [[nodiscard]] Symbol with_variant(const Symbol& own, const Table& table, const Table::Extent& extent,
                                     const Symbol& debug) const {
     std::string_view function = *code::image::function_of_nameless(own.raw_name);
@@ -431,7 +431,7 @@ class Symbols::Impl {
     symbol.raw_name = table.raw_name(index);
   }
 
-  // The same without names.
+  // Makes a symbol without names.
   template <typename Span>
   [[nodiscard]] static Symbol symbol_in(const Table& table, const Table::Extent& extent, const Span& span,
                                         std::uint64_t bytes) {

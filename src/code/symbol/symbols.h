@@ -50,8 +50,8 @@ class Symbols {
   // short names that end with it. `files`: only theirs, if not empty.
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name,
                                            const std::vector<std::int32_t>& files = {}) const;
-  // The same for all symbols with a name that a pattern of fnmatch(3) matches. Without `with_names`, they
-  // have no names, and most need not be demangled.
+  // All symbols with a name that a pattern of fnmatch(3) matches, once for each address and space. Without
+  // `with_names`, they have no names, and most need not be demangled.
   [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern, bool with_names = true) const;
   // The module without code (trace::NameRange) at an address, and the address less the module's begin. Of JIT
   // code, the file that names it, and the offset there.

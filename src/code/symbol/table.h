@@ -33,12 +33,12 @@ class Table {
   // The extent of a symbol. Without a size, it extends to the end of its function, or else to the next
   // symbol, the end of its section if that is known, or the end of the address space.
   [[nodiscard]] Extent extent(std::size_t index) const noexcept;
-  // What a name may be of a function: its raw or demangled name, or that of an IFUNC for the functions that
-  // it chooses from; these, or the name without arguments, or the short one; or what the short one ends with.
+  // Forms of a function's name: its raw or demangled name, or that of an IFUNC for the functions that it
+  // chooses from; these, or the name without arguments, or the short one; or what the short one ends with.
   enum class Form : std::uint8_t { EXACT, SHORT, LAST_PART };
   // Indices of the symbols of a name.
   [[nodiscard]] std::vector<std::size_t> named(std::string_view name, Form form) const;
-  // The same of all names that a pattern of fnmatch(3) matches.
+  // Indices of the symbols with a name that a pattern of fnmatch(3) matches.
   [[nodiscard]] std::vector<std::size_t> matching(const std::string& pattern) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }

@@ -129,7 +129,7 @@ class BlockCache {
     std::uint64_t begin = 0;
     base::Bytes bytes;
   };
-  // What long walks and searches found out about the code.
+  // Facts that long walks and searches found out about the code.
   struct Notes {
     explicit Notes(BlockCache& code) noexcept : dead_ends(code), straight(code) {}
     [[nodiscard]] std::size_t bytes() const noexcept {

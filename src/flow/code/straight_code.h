@@ -31,7 +31,7 @@ class InsnKinds {
   std::uint64_t bits_ = 0;
 };
 
-// What a walk looks for, and may not pass.
+// Address or instructions that a walk looks for, and may not pass.
 struct StraightGoal {
   StraightGoal() = default;
   explicit StraightGoal(std::uint64_t to) noexcept : ip(to) {}

@@ -285,7 +285,7 @@ void FlowDecoder::Impl::pass_loss() {
 
 void FlowDecoder::Impl::pass_damage(Status status, const packet::Packet& packet) {
   bad_packet(status, packet);
-  // What is left of a cut packet are not packets.
+  // The bytes that are left of a cut packet are no packets.
   if (status == Status::TRUNCATED_PACKET || !goes_on_without_psb()) return synchronize();
   binder_.lose_start(GapCause::ERROR, status);
   skip_byte();

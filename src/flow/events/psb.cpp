@@ -81,9 +81,9 @@ void EventDecoder::on_header_packet(const Packet& packet) {
   }
 }
 
-// What a PSB+ without PSBEND says about packets: enabled if it has a FUP. Before a TIP.PGE they are disabled
-// (erratum BDM70). Without a FUP, a packet that is generated only while they are enabled leaves it open, and
-// so does the next PSB+.
+// Whether packets are enabled after a PSB+ without PSBEND: they are if it has a FUP. Before a TIP.PGE they
+// are disabled (erratum BDM70). Without a FUP, a packet that is generated only while they are enabled leaves
+// it open, and so does the next PSB+.
 std::optional<bool> EventDecoder::status_before(PacketKind kind) const noexcept {
   if (kind == PacketKind::TIP_PGE) return false;
   if (header_fup_) return true;

@@ -163,7 +163,7 @@ std::string Index::compare(const trace::TraceBundle& bundle, bool whole) const {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     const trace::TraceBuffer& data = bundle.streams[i].data;
     if (streams_[i].size != data.size()) return "is of another trace";
-    // What has to be unpacked has check sums of its own.
+    // Data that has to be unpacked has check sums of its own.
     if (!whole && data.has_source()) continue;
     if (streams_[i].sample != sample_of(data.bytes())) return "is of another trace";
     for (std::size_t segment = 0; whole && segment < streams_[i].segments.size(); ++segment) {

@@ -105,7 +105,7 @@ class Index {
 
   [[nodiscard]] const std::vector<StreamIndex>& streams() const noexcept { return streams_; }
   [[nodiscard]] std::size_t size() const noexcept { return file_.size(); }
-  // What with_sums() was given. Empty: there is none, or it is damaged.
+  // The sums that with_sums() was given. Empty: there are none, or they are damaged.
   [[nodiscard]] base::Bytes sums() const noexcept;
 
   // Data of a segment in the file, if it is not damaged.

@@ -27,7 +27,7 @@ enum class BindingInsn : std::uint8_t {
   CR3_WRITE,  // MOV CR3
 };
 
-// What a walk looks for before the next branch that needs a packet: an address or kinds of instructions.
+// Goal of a walk before the next branch that needs a packet: an address or kinds of instructions.
 struct WalkGoal {
   StraightGoal straight;
   unsigned kind = 0;  // distinct for each kind of search: see FailedSearches

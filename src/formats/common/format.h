@@ -25,7 +25,7 @@ struct Format {
   // Tests cheaply whether the file or folder at the path can have this format.
   bool (*sniff)(const std::string& path);
   base::Result<trace::TraceBundle> (*read)(const std::string& path, const OpenOptions& options);
-  // The same for bytes that were read from a pipe. nullptr: a recording of this format is several files.
+  // For bytes that were read from a pipe. nullptr: a recording of this format is several files.
   bool (*sniff_bytes)(base::Bytes bytes) = nullptr;
   base::Result<trace::TraceBundle> (*read_bytes)(const std::string& name, const trace::TraceBuffer& bytes,
                                                  const OpenOptions& options) = nullptr;

@@ -229,7 +229,7 @@ std::vector<std::size_t> File::indexed_auxtrace() const {
 void File::walk_one(base::Bytes records, std::uint64_t offset, const std::string& path,
                     const std::vector<std::size_t>& auxtrace, const Each& each, const Missing& missing) {
   Unpacker unpacker;
-  std::uint64_t places = 0;  // number of damaged places
+  std::uint64_t places = 0;  // number of damaged spans
   const auto say = [&](const trace::Warning& warning) {
     if (++places == 1) warnings.push_back(warning.at(path));
     missing();

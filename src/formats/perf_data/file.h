@@ -39,7 +39,7 @@ class File {
   // Fails if the file is no perf.data. Damage after the header becomes warnings.
   // `folder`: folder with records of perf's threads (--threads: data.0, data.1, ...), or empty.
   [[nodiscard]] static base::Result<File> open(const std::string& path, const std::string& folder = {});
-  // The same for bytes that were already read. Messages name them `path`.
+  // For bytes that were already read. Messages name them `path`.
   [[nodiscard]] static base::Result<File> of(const std::string& path, trace::TraceBuffer contents);
 
   using Each = std::function<void(const Record&)>;

@@ -269,7 +269,7 @@ void apply_filter(std::string_view text, trace::TraceBundle& bundle) {
   const auto filters = std::ranges::count(parsed.clauses, RangeKind::FILTER, &FilterClause::kind);
   Resolver resolver(bundle, filters + (parsed.problem.empty() ? 0 : 1) <= 1);
   for (const FilterClause& clause : parsed.clauses) resolver.add(clause);
-  // What cannot be read may have further filter ranges.
+  // Text that cannot be read may have further filter ranges.
   if (!parsed.problem.empty()) resolver.refuse({.text = parsed.left}, parsed.problem);
   std::size_t count = 0;
   for (const trace::SpaceRange& one : resolver.places()) {

@@ -160,7 +160,7 @@ void Processes::note_text(const trace::CodeRegion& region, const Mapping& mappin
 }
 
 // The part of a segment that was mapped where the region is. Of a file that is mapped in parts, it is the
-// region, and what anonymous code beside the parts may have taken the place of: but a program that has the
+// region, and the part that anonymous code beside the parts may have replaced: but a program that has the
 // file whole elsewhere may have mapped a part once more, beside JIT code. `delta`: from offset in the file to
 // address.
 Processes::AddressSpan Processes::text_around(const trace::CodeRegion& region, const Mapping& mapping,

@@ -22,7 +22,7 @@ class Unpacker {
                                                      const std::function<void(const Record&)>& each);
   // COMPRESSED records are missing: later ones cannot be unpacked.
   void stop() noexcept { stopped_ = !failed_; }
-  // What unpack() could not give; after the last packed record.
+  // A warning of records that unpack() could not give; after the last packed record.
   [[nodiscard]] std::optional<trace::Warning> left() const;
 
  private:

@@ -55,7 +55,7 @@ struct Running {
   trace::Departure departure = trace::Departure::UNKNOWN;  // with `out`
 };
 
-// What the `misc` field of a SWITCH record says of the thread that is switched out.
+// How the thread that is switched out leaves its processor, by the `misc` field of a SWITCH record.
 [[nodiscard]] trace::Departure departure_of(std::uint16_t misc) noexcept;
 
 // A stream belongs to a thread from an offset on.

@@ -8,7 +8,7 @@
 
 namespace ptkit::formats::ptk {
 
-// `finished`: the writer wrote the index. The warnings have no place. No warning: the recording is complete.
+// `finished`: the writer wrote the index. Warnings have no subject. No warning: the recording is complete.
 [[nodiscard]] std::vector<trace::Warning> describe_end(const Json& meta, const trace::TraceBundle& bundle,
                                                        bool finished);
 

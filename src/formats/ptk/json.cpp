@@ -21,7 +21,7 @@ constexpr const char* kRecordsName = "branch_records";  // a stream's kind
 constexpr const char* kIpPayloads = "ip_payloads";
 // By IpPayloads. UNKNOWN is not written.
 constexpr std::array kIpPayloadNames{"", "linear", "effective"};
-constexpr const char* kSwitchOffsets = "placed";  // switches of a stream, by place
+constexpr const char* kSwitchOffsets = "placed";  // switches of a stream, by offset
 constexpr const char* kSwitchOffsetsComplete = "placed_all";
 
 // Paths and names come from the system and may be no UTF-8, which JSON cannot hold.

@@ -84,7 +84,7 @@ enum CodeFlag : std::uint32_t {
 inline constexpr std::size_t kSymbolRecordBytes = 20;
 
 [[nodiscard]] std::uint32_t crc32c(base::Bytes bytes) noexcept;
-// The same for processors without SSE4.2.
+// For processors without SSE4.2.
 [[nodiscard]] std::uint32_t crc32c_by_table(base::Bytes bytes) noexcept;
 
 void append_header(std::vector<std::uint8_t>& out, const ChunkHeader& header);

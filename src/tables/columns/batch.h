@@ -133,7 +133,7 @@ class Batch {
   void add_rows(std::size_t count) noexcept { rows_ += count; }
   // Cells were written after the last row, up to `end`. Those of `kept` become rows. Ranges ascend.
   void add_rows_of(std::span<const RowRange> kept, std::size_t end) noexcept { rows_ = move_rows(kept, end); }
-  // The same, but those of `kept` stay cells after the last row. Returns where they end.
+  // Cells of `kept` stay cells after the last row, and do not become rows. Returns where they end.
   [[nodiscard]] std::size_t move_rows(std::span<const RowRange> kept, std::size_t end) noexcept;
 
   // Takes memory for `rows` rows at once, before the first row. Several threads can then write them through

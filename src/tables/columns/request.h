@@ -35,7 +35,7 @@ struct Selection {
   [[nodiscard]] bool by_context() const noexcept { return !pids.empty() || !tids.empty() || !spaces.empty(); }
 };
 
-// What numbers the phases of edges, and limits among marks: the earliest time of a branch (TSC ticks), or the
+// Unit of the phases of edges, and of limits among marks: the earliest time of a branch (TSC ticks), or the
 // instructions of its stream before it, as in the column `instruction`.
 enum class PhasesBy : std::uint8_t { TIME, INSTRUCTIONS };
 

@@ -31,7 +31,7 @@ enum class Style : std::uint8_t {
   JSON,
 };
 
-// What names of addresses are made of.
+// Parts that names of addresses are made of.
 enum class Names : std::uint8_t {
   SYMBOL,          // "main+0x10"; "[gzip]+0x1010" without a symbol
   RVA,             // "gzip+0x1010"
@@ -43,7 +43,7 @@ inline constexpr std::uint64_t kView = std::uint64_t{1} << 63U;
 inline constexpr std::uint64_t kBackwards = std::uint64_t{1} << 32U;
 inline constexpr unsigned kViewBits = 33;
 
-// What is known of a trace's code. Valid as long as the texts that are made of it.
+// Code and symbols of a trace. Valid as long as the texts that are made of them.
 struct Code {
   const code::image::Image& image;
   const code::symbol::Symbols& symbols;
@@ -53,7 +53,7 @@ struct Code {
   std::uint32_t cs_base = 0;
   Names names = Names::SYMBOL;
   bool short_names = false;  // of functions, where no style has both
-  // What is shown for full names then. Names that are not known before are added when a row has them.
+  // Texts that are shown for full names then. Names that are not known before are added when a row has them.
   mutable std::map<std::string, std::string, std::less<>> shown;
 };
 
@@ -89,7 +89,7 @@ class AddressTexts {
                 const code::symbol::RowAddresses& indirect, std::size_t row);
   // Equal for two that write the same texts.
   [[nodiscard]] std::string description() const { return std::to_string(static_cast<int>(style_)) + end_; }
-  // What code the space of a row's addresses has at the row's time: a number of kViewBits.
+  // Key of the code that the space of a row's addresses has at the row's time: a number of kViewBits.
   [[nodiscard]] std::uint64_t view_key_of(const code::symbol::RowAddresses& rows, std::size_t row) {
     const code::symbol::RowTimes times = code::symbol::times_of(rows, row);
     return view_key(views_.at(rows.spaces[row], times.first), times);

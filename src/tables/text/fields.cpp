@@ -46,7 +46,7 @@ class LineWriter {
   }
 
  private:
-  // What is written at once: a field, or a group.
+  // Fields that are written at once: one field, or a group.
   struct Unit {
     BlockField* field = nullptr;
     FieldGroup* group = nullptr;

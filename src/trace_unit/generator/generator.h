@@ -53,7 +53,7 @@ class Generator {
 
   // Enabling.
   void start();  // TraceEn set
-  // The same with ContextEn known; the last PSB began this many bytes ago (none: there is none).
+  // With ContextEn known; the last PSB began this many bytes ago (none: there is none).
   void begin(bool context, std::optional<std::uint64_t> bytes_since_psb);
   void packets_on(std::uint64_t ip);                      // PacketEn set: TIP.PGE
   void packets_off(std::optional<std::uint64_t> target);  // PacketEn cleared: TIP.PGD
@@ -136,7 +136,7 @@ class Generator {
   bool psb_held_ = false;
   bool cyc_held_ = false;  // until the next advance()
   bool started_ = false;   // a PSB was made
-  // What a decoder knows that began at the last PSB.
+  // State that is known to a decoder that began at the last PSB.
   std::optional<ExecState> told_mode_;
   std::optional<bool> told_transaction_;
   std::optional<PagingState> told_paging_;

@@ -67,7 +67,7 @@ class PacketGenerator {
   void disable();                  // TraceEn cleared: TIP.PGD without IP
   void disable(std::uint64_t ip);  // left the filter to `ip`: TIP.PGD with IP
 
-  // What registers decide, for TraceUnit. TraceEn is set; the last PSB began so many bytes ago: TSC, TMA and
+  // State by registers, for TraceUnit. TraceEn is set; the last PSB began so many bytes ago: TSC, TMA and
   // CBR (nothing: PSB+). ContextEn and FilterEn are made known where no packet tells of them.
   void begin(bool context, std::optional<std::uint64_t> bytes_since_psb);
   void assume(bool context, bool filter);
@@ -93,7 +93,7 @@ class PacketGenerator {
   void at(std::uint64_t ip);  // the next instruction is at `ip`; a PSB that is due comes first
   // While held, a PSB that is due waits: its TSC would be of another time.
   void hold_psb(bool held);
-  // What follows has no known times: no CYC packet until set_time() or set_time_loosely().
+  // Later packets have no known times: no CYC packet until set_time() or set_time_loosely().
   void hold_cyc();
   [[nodiscard]] bool psb_due() const noexcept;
 

@@ -8,7 +8,7 @@
 
 namespace ptkit::trace_unit::generator {
 
-// What a RET that comes as a TIP does to the call stack. Decoders have to do the same, and do not agree.
+// Effect of a RET that comes as a TIP on the call stack. Decoders have to do the same, and do not agree.
 enum class TipRet : std::uint8_t {
   POPS,   // the manual's rule, and perf's: every near RET pops
   KEEPS,  // libipt's: only compressed RETs pop

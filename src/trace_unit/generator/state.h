@@ -1,4 +1,4 @@
-// What PacketGenerator consists of; included by its two .cpp files only.
+// State of PacketGenerator; included by its two .cpp files only.
 #pragma once
 
 #include "trace_unit/generator/generator.h"

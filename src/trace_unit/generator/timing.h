@@ -49,7 +49,7 @@ class Timing {
   // Cycles since the last CYC packet if one is due now (none: no time has passed, or less than the
   // threshold).
   [[nodiscard]] std::optional<std::uint64_t> take_cycles() noexcept { return take_cycles(now_.cycles); }
-  // The same for what happened when the count was `cycles`.
+  // For an event when the count was `cycles`.
   [[nodiscard]] std::optional<std::uint64_t> take_cycles(std::uint64_t cycles) noexcept;
   void restart_cycles() noexcept { cycles_told_ = now_.cycles; }
   // Since the last CYC packet.

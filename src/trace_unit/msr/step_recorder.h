@@ -21,7 +21,7 @@ struct StepRecorder {
 
 // The local APIC's entry for the interrupt of tracing: the last write before tracing starts.
 [[nodiscard]] Step interrupt_entry();
-// What an interrupt's handler does at its end: the entry, which the processor masked, and the EOI.
+// Steps at the end of an interrupt's handler: the entry, which the processor masked, and the EOI.
 void add_interrupt_end(MsrProgram& steps);
 
 [[nodiscard]] std::string region_text(const Region& region);  // "4096 bytes at 0x1000"

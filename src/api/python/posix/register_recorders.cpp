@@ -1,4 +1,4 @@
-// What the kernel driver and perf can do on this system.
+// Abilities of the kernel driver and of perf on this system.
 #include "api/python/bindings.h"
 #include "api/python/recording/driver_answer.h"
 #include "capture/linux/driver/port.h"

@@ -1,4 +1,4 @@
-// What ptkit's kernel driver says of itself, for Python.
+// The answer of ptkit's kernel driver to a query, for Python.
 #pragma once
 
 #include "api/python/bindings.h"

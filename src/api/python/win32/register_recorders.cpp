@@ -1,4 +1,4 @@
-// What the Windows driver can do on this system.
+// Abilities of the Windows driver on this system.
 #include <cerrno>
 
 #include "api/python/bindings.h"

@@ -20,7 +20,7 @@ class SymbolFinder {
 
   // All functions of that name (demangled or not) in a file that process `pid` has mapped.
   [[nodiscard]] std::vector<FunctionSpan> find(pid_t pid, const Mapping& mapping, const std::string& name);
-  // The same for a program with the rights of this process.
+  // By path, for a program with the rights of this process.
   [[nodiscard]] std::vector<FunctionSpan> find(pid_t pid, const std::string& path, const std::string& name);
   // Symbols like a name that was not found.
   [[nodiscard]] std::vector<std::string> similar(const std::string& name);

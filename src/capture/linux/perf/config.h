@@ -57,7 +57,7 @@ struct PerfPmu {
 [[nodiscard]] trace::Configuration recorded_configuration(const trace_unit::msr::PerfEvent& event,
                                                           const PerfPmu& pmu);
 
-// What was being opened, for the text of errors.
+// Scope of the event that was being opened, for the text of errors.
 struct PerfScope {
   bool kernel = false;      // kernel code
   bool whole_cpus = false;  // all processes

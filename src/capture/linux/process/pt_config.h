@@ -12,7 +12,7 @@
 namespace ptkit::capture {
 
 [[nodiscard]] trace_unit::generator::GeneratorConfig generator_config(const RecordOptions& options);
-// The same configuration as MSR values, with this processor and the clock as measured so far.
+// The configuration as MSR values, with this processor and the clock as measured so far.
 [[nodiscard]] trace::Configuration configuration(const RecordOptions& options,
                                                  const TscCalibration& calibration);
 [[nodiscard]] std::int64_t real_time_ns();  // CLOCK_REALTIME

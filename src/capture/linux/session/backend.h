@@ -1,4 +1,4 @@
-// What a recorder needs of a back end that programs the hardware trace units: ptkit's kernel driver or perf.
+// Interface of a back end that programs the hardware trace units: ptkit's kernel driver or perf.
 #pragma once
 
 #include <chrono>

@@ -82,7 +82,7 @@ HardwareRecorder::Session::Problem HardwareRecorder::Session::record(const sigse
   if (auto failure = begin()) return failure;
   auto failure = loop();
   if (!failure) failure = end();
-  // What is in the bundle by now is kept.
+  // A failure keeps the data that the bundle has by now.
   if (failure) warnings_.push_back(warn(WarningCode::RECORDING_FAILED, failure->detail));
   backend_->stop();
   apply_records(trace::kTscMax);
@@ -303,7 +303,7 @@ void HardwareRecorder::Session::apply_records(std::uint64_t before) {
   }
 }
 
-// What precedes is in the parts that were found, and in the code that was saved.
+// Earlier changes are in the parts that were found, and in the code that was saved.
 void HardwareRecorder::Session::apply_kernel_record(const SystemRecord& record) {
   using Kind = SystemRecord::Kind;
   if (record.kind == Kind::MODULE) save_kernel(record.tsc);

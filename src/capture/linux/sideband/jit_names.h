@@ -39,7 +39,7 @@ class JitNames {
   void look(std::uint64_t tsc, bool exact = false);
   void executed(trace::SpaceId space, std::vector<JitExecution> executions);
 
-  // What the bundle has of them. For the end of a recording.
+  // Names from these files for the bundle. For the end of a recording.
   [[nodiscard]] NameList read(CodeReader& reader, std::uint64_t tsc);
   [[nodiscard]] std::vector<trace::Warning> warnings() const;
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr DWORD kMostClosingMs = 4500;  // Windows ends a process 5 s after CTRL_CLOSE_EVENT
 
-// What the handler of control events, which Windows calls on a thread of its own, sets and waits for.
+// Objects that the handler of control events signals and waits for. Windows calls it on a thread of its own.
 struct Events {
   std::atomic<Requests*> requests{nullptr};
   std::atomic<HANDLE> finished{nullptr};

@@ -1,4 +1,4 @@
-// What this Windows is, and its clocks.
+// Name, processors and clocks of this Windows.
 #pragma once
 
 #include "capture/windows/session.h"

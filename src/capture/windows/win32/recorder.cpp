@@ -237,7 +237,7 @@ base::Result<Outcome> record(const capture::WindowsOptions& options, Requests& r
   capture::WindowsSession session(*device.value(), files, events, options, this_machine());
   if (auto failure = session.prepare()) return *failure;
   auto result = run(options, *device.value(), session, requests, listener, program_end);
-  // What was recorded until a failure stays; without a beginning there is nothing.
+  // The recording until a failure stays; without a beginning there is nothing.
   if (!result.ok() && !session.began()) remove_file(options.record.output);
   return result;
 }

@@ -17,7 +17,7 @@ class Listener {
   virtual void progress(std::uint64_t trace_bytes) = 0;
 };
 
-// What becomes of a started program when the recording ends before it.
+// Fate of a started program when the recording ends before it.
 enum class ProgramEnd : std::uint8_t {
   LEFT,    // it runs on. After a stop it has some seconds to end: Ctrl-C in its console reached it, too.
   AWAITED  // it is waited for. A stop asks it to end (Ctrl-Break), and ends it some seconds later.

@@ -1,4 +1,4 @@
-// What others ask of a recording that runs: any thread may ask, the recording's own thread waits.
+// Requests to a recording that runs: any thread may ask, the recording's own thread waits.
 #pragma once
 
 #include <windows.h>
@@ -25,7 +25,7 @@ class Requests {
   // Signalled by a request. That of stop and that of detach stay signalled.
   static constexpr std::size_t kHandles = 4;
   [[nodiscard]] std::array<HANDLE, kHandles> handles() const noexcept;
-  // What was asked for by the handle of this number, which was signalled.
+  // Event of the request with this number, the handle of which was signalled.
   [[nodiscard]] capture::LoopEvent event(std::size_t number) const noexcept;
   [[nodiscard]] HANDLE stop_handle() const noexcept { return stop_.get(); }
 

@@ -41,7 +41,7 @@ base::Bytes relocations_of(const ElfFile& file) {
   return file.bytes().subspan(static_cast<std::size_t>(*offset), static_cast<std::size_t>(size));
 }
 
-// What position-independent programs of 64 bits have in their relocations: pointers into the program.
+// Pointers into the program, from the relocations of position-independent programs of 64 bits.
 void read_pointers(const ElfFile& file, LoadedProgram& program) {
   constexpr std::size_t kEntry = sizeof(Elf64_Rela);
   if (!program.is_64_bit || file.header().e_type != ET_DYN) return;

@@ -62,7 +62,7 @@ bool is_code_type(unsigned type) noexcept {
   return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-// What chooses the function of an IFUNC.
+// Resolver function: it chooses the function of an IFUNC.
 struct Resolver {
   int rank = 0;
   std::string name;  // of the IFUNC

@@ -144,8 +144,8 @@ std::string code_of(const std::vector<Pages>& all) {
   return text.empty() ? "none" : text;
 }
 
-// What mappings have of a segment. A loader maps it whole, and nothing but anonymous code takes a part of it
-// away later.
+// Parts of a segment that mappings have. A loader maps it whole, and nothing but anonymous code takes a part
+// of it away later.
 struct Share {
   bool any = false;
   bool from_begin = false;

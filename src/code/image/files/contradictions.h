@@ -1,4 +1,4 @@
-// What a file's headers say against the file being the one that a recording mapped.
+// Contradictions between a file's headers and a recording's mappings, which are then of another file.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace ptkit::code::image {
 
 class PeFile;
 
-// What a file says of its slots.
+// Import slots by the data of a file.
 struct ImportSlots {
   struct Slot {
     std::string name;
@@ -52,7 +52,7 @@ class Imports {
                                                     std::uint64_t file_offset) const noexcept {
     return image::rva_of(segments_, region, file_offset);
   }
-  // The same without names of files: modules, also those before "!Ordinal23", are named "module-1".
+  // Without names of files: modules, also those before "!Ordinal23", are named "module-1".
   [[nodiscard]] Imports redacted() const;
 
   // The form in bundles (docs/bundle-format.md). Empty if there is no slot.

@@ -134,7 +134,7 @@ class Mapper {
   std::shared_ptr<const PeRelocations> relocations_;  // null: the bytes are those in memory
 };
 
-// What readers of PE files read.
+// Bytes in the layout that readers of PE files read.
 trace::TraceBuffer readable(const trace::TraceBuffer& contents, PeLayout layout) {
   return layout == PeLayout::FILE ? contents : trace::TraceBuffer::from_vector(as_file(contents.bytes()));
 }

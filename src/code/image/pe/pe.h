@@ -34,7 +34,7 @@ std::int32_t add_code(trace::TraceBundle& bundle, const std::string& name, const
 // A name of 32-bit code without what the calling convention adds: "_f" (cdecl), "_f@8" (stdcall), "@f@8"
 // (fastcall), "f@@8" (vectorcall). C++ names of Microsoft's compilers begin with "?" and stay.
 [[nodiscard]] std::string_view undecorated(std::string_view name) noexcept;
-// The same for a name in a table of exports or imports, where linkers leave out the "_" of cdecl: "_open" is
+// For a name in a table of exports or imports, where linkers leave out the "_" of cdecl: "_open" is
 // a name in C.
 [[nodiscard]] std::string_view undecorated_export(std::string_view name) noexcept;
 

@@ -155,7 +155,7 @@ PeFile::Pdb PeFile::pdb() const {
   return {};
 }
 
-// What a row of the debug directory refers to, by RVA (AddressOfRawData) or, if it is not mapped, by offset.
+// Bytes that a row of the debug directory refers to, by RVA (AddressOfRawData) or, if not mapped, by offset.
 base::Bytes PeFile::code_view(base::Bytes row) const noexcept {
   for (const base::Bytes data :
        {at_address(load_u32(row, 20), kRsdsBytes), at(load_u32(row, 24), kRsdsBytes)}) {

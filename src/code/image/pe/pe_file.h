@@ -50,7 +50,7 @@ class PeFile {
   // The bytes must outlive the object. BAD_FILE with a reason if this is no PE file for x86. A dump of memory
   // may be cut: sections have the bytes that are there.
   [[nodiscard]] static base::Result<PeFile> open(base::Bytes bytes, PeLayout layout = PeLayout::FILE);
-  // The same of a file of which the end may be missing.
+  // For a file of which the end may be missing.
   [[nodiscard]] static base::Result<PeFile> open_part(base::Bytes bytes);
 
   [[nodiscard]] base::Bytes bytes() const noexcept { return bytes_; }

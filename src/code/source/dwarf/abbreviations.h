@@ -1,5 +1,5 @@
-// What libdw is going to spend on abbreviations, which say what entries have. Internal to
-// src/code/source/dwarf.
+// Time and memory that libdw is going to spend on abbreviations, which list the attributes of entries.
+// Internal to src/code/source/dwarf.
 #pragma once
 
 #include <elfutils/libdw.h>

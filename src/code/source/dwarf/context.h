@@ -1,4 +1,4 @@
-// What the units of one file share. Internal to src/code/source/dwarf.
+// State that the units of one file share. Internal to src/code/source/dwarf.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -15,7 +15,7 @@
 
 namespace ptkit::code::dwarf {
 
-// What calls that are inlined have of their function.
+// Name and line that inlined calls have from their function.
 struct FunctionName {
   std::uint32_t name = code::source::kNone;  // number of a string
   std::uint32_t line = 0;                    // of its declaration

@@ -39,7 +39,7 @@ class InlineTree {
     for (; at != nullptr && at != &of; at = caller(*at)) inner = at;
     return inner;
   }
-  // The same as at(), and cuts [first, last] to addresses of this node.
+  // Also cuts [first, last] to addresses of this node.
   [[nodiscard]] const FunctionNode* at(std::uint64_t address, std::uint64_t& first,
                                        std::uint64_t& last) const noexcept {
     return node(spans_.at(address, first, last));
@@ -70,7 +70,7 @@ class Functions {
 
   // The function at an address, or null.
   [[nodiscard]] const InlineTree* at(std::uint64_t address, const LineTable& files, Context& context);
-  // The same, and cuts [first, last] to addresses of which it is the function.
+  // Also cuts [first, last] to addresses of which it is the function.
   [[nodiscard]] const InlineTree* at(std::uint64_t address, const LineTable& files, Context& context,
                                      std::uint64_t& first, std::uint64_t& last);
 

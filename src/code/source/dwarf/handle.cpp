@@ -107,7 +107,7 @@ bool Handle::add_alternate(const FindAlternate& find_alternate) {
 base::Bytes Handle::section(std::string_view name) const {
   for (const Section& section : elf_.sections()) {
     if (debug_name(section) != name) continue;
-    // What libdw has uncompressed.
+    // Bytes that libdw has uncompressed.
     const Elf_Data* const data = elf_rawdata(section.handle, nullptr);
     if (data == nullptr || data->d_buf == nullptr) return {};
     return {static_cast<const std::uint8_t*>(data->d_buf), data->d_size};

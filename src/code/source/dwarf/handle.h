@@ -33,7 +33,7 @@ class Handle {
   [[nodiscard]] std::uint64_t steps_of_bytes() const noexcept { return size_ / weight_; }
   // Whether reading it would take more memory or time than such a file should. Then get() is null.
   [[nodiscard]] bool is_refused() const noexcept { return dwarf_ == nullptr; }
-  // What libdw may still take, in bytes.
+  // Memory that libdw may still take, in bytes.
   [[nodiscard]] code::source::Budget& memory() noexcept { return memory_; }
 
  private:

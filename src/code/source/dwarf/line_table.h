@@ -22,7 +22,7 @@ class LineTable {
   LineTable(Dwarf_Die& unit, Context& context);
 
   [[nodiscard]] LineRow at(std::uint64_t address) const noexcept;
-  // The same, sought from row `near` on, which becomes the row that was found.
+  // Searches from row `near` on, which becomes the row that was found.
   [[nodiscard]] LineRow at(std::uint64_t address, std::size_t& near) const noexcept;
   // The number of a file, if the table has one with a path; else kNone.
   [[nodiscard]] std::uint32_t file(std::uint64_t number) const noexcept {

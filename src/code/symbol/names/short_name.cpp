@@ -244,7 +244,7 @@ class Shortener {
     return true;
   }
 
-  // What is in front of a space is a return type.
+  // Text in front of a space is a return type.
   bool space() {
     if (rest().starts_with(" [clone") || rest().starts_with(" [resolver]")) {
       copy(rest().size());

@@ -132,7 +132,7 @@ void ThreadStack::push_below(OpenFrame frame) {
   push(frame).off_cpu = off_cpu_.begin_at(segment_off_cpu_);
 }
 
-// What a frame that ends has by more groups.
+// Sets the shares that a frame that ends has by more groups.
 void ThreadStack::share_more(const OpenFrame& open, Frame& frame) {
   frame.cell = open.cell;
   const MoreGroups::Cell& cell = groups_->cell(open.cell);

@@ -158,7 +158,7 @@ class ThreadStack {
     return !stubs_.empty() && stubs_.back().size == frames_.size() ? &stubs_.back() : nullptr;
   }
   void enter_stub(const Stub& stub);
-  // The same stub, which the top frame leaves.
+  // Removes the stub, which the top frame leaves.
   [[nodiscard]] Stub leave_stub();
   void drop_stub() noexcept { stubs_.pop_back(); }
 
@@ -213,7 +213,7 @@ class ThreadStack {
     std::size_t size = 0;  // of frames_: it is above the last one of these
     bool begins = false;   // it began where the call begins
   };
-  // What was before the window, for frames that are open when it begins.
+  // Position and off-CPU time before the window, for frames that are open when it begins.
   struct Window {
     StreamPosition begin;
     OffCpuTime off_cpu;
@@ -227,7 +227,7 @@ class ThreadStack {
   [[nodiscard]] OpenFrame& innermost() noexcept {
     return has_inlined() ? inlined_.back().frame : frames_.back();
   }
-  // What a new frame has of the innermost one.
+  // Fields that a new frame gets from the innermost one.
   struct Below {
     std::uint64_t parent = 0;
     std::int32_t depth = 0;

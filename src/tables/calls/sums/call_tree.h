@@ -48,7 +48,7 @@ class CallTree final : public FrameSink {
   static void add(Node& to, const Frame& frame) noexcept;
   // The node that has the callees of an open frame.
   [[nodiscard]] NodeId open_node(std::uint64_t frame);
-  // The same of a frame that ends; kTop: it has none.
+  // Takes the node of a frame that ends; kTop: it has none.
   [[nodiscard]] NodeId take_open(std::uint64_t frame);
   // Merges a node, which no other node has, into the callees of another one.
   void merge(NodeId caller, NodeId node);

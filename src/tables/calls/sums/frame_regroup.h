@@ -40,7 +40,7 @@ class FrameRegroup {
     std::uint64_t caller = 0;
     bool has_caller = false;  // the outermost frame is known to return to the frame `caller`
   };
-  // What a function jumped to, and all that was executed from there on.
+  // Code that a function jumped to, and all that was executed from there on.
   struct Tail {
     StreamPosition begin;
     std::uint64_t instructions = 0;

@@ -40,7 +40,7 @@ struct Totals : FrameSums {
   void add_all(const Totals& others);
 };
 
-// What a row of the table of functions is made of. Finding quantiles changes the order of lengths.
+// Sums that a row of the table of functions is made of. Finding quantiles changes the order of lengths.
 struct RowTotals {
   Totals& totals;
   const Outermost& outermost;  // instead of those of `totals`

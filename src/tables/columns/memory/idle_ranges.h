@@ -30,7 +30,7 @@ class IdleRanges {
   [[nodiscard]] Range take_from_largest(std::size_t size) noexcept {
     return cut(by_size_.rbegin()->second, size);
   }
-  // The same of the range that has been idle longest.
+  // From the range that has been idle longest.
   [[nodiscard]] Range take_from_oldest(std::size_t size) noexcept {
     return cut(by_age_.begin()->second, size);
   }

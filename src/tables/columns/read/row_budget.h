@@ -49,7 +49,7 @@ class RowBudget {
   // come before the position moves: the rows of a segment are taken in several steps.
   [[nodiscard]] Answer report(Share& share, std::uint64_t rows, std::uint64_t side_bytes,
                               std::uint64_t position);
-  // The same for memory that is not made of rows only. `later_bytes`: what is needed besides, whatever
+  // For memory that is not made of rows only. `later_bytes`: what is needed besides, whatever
   // follows. Answers GO_ON or STOP.
   [[nodiscard]] Answer report_bytes(Share& share, std::uint64_t bytes, std::uint64_t later_bytes);
 

@@ -1,4 +1,4 @@
-// What earlier reads of a bundle found out about its streams.
+// Facts about a bundle's streams that earlier reads found out.
 #pragma once
 
 #include <array>

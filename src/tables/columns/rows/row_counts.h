@@ -7,7 +7,7 @@
 
 namespace ptkit::tables::columns {
 
-// What of a stream is before the next row.
+// Counts of a stream before the next row.
 struct RowCounts {
   std::uint64_t instructions = 0;
   std::uint64_t order = 0;  // events, errors and gaps

@@ -34,7 +34,7 @@ class RowFilter {
   // Whether a row is selected, but for its time. Of direct jumps that are to be tested, all.
   [[nodiscard]] bool selects(const packet::Packet& packet) const noexcept;
   [[nodiscard]] bool selects(const flow::Branch& branch) const noexcept;
-  // The same but for its addresses.
+  // Whether a branch is selected, but for its time and its addresses.
   [[nodiscard]] bool chooses(const flow::Branch& branch) const noexcept;
   [[nodiscard]] bool selects(const flow::Event& event) const noexcept;
   [[nodiscard]] bool selects(const flow::FlowError& error) const noexcept;

@@ -38,7 +38,7 @@ class RowSink final : public flow::FlowSink {
 
   // Continues at a position of the stream. Times come from `track`.
   void continue_at(const RowCounts& counts, time::TimeTrack* track) noexcept;
-  // The same. Branches are counted on, and limits that have a mark get no other one.
+  // Without counts of branches and limits: branches are counted on, and no limit gets a second mark.
   void go_on_at(std::uint64_t instructions, std::uint64_t order, time::TimeTrack* track) noexcept {
     continue_at({instructions, order, counts_.branches, counts_.limits}, track);
   }

@@ -9,7 +9,7 @@
 
 namespace ptkit::tables::columns {
 
-// What runs are decoded with.
+// Stream and clock model that runs are decoded with.
 void IndexedSource::prepare() {
   stream_ = input_.stream;
   stream_.data = input_.stream.data.in_parts();
@@ -70,7 +70,7 @@ bool IndexedSource::plan(double least) {
       if (!flow::index::Index::is_as_indexed(input_.stream.data, input_.of_stream, i)) return false;
     }
   }
-  // What comes after that is read only if rows are still asked for: mostly some of the next segment.
+  // Later segments are read only if rows are still asked for: mostly some of the next segment.
   for (std::size_t count = 1; all.last < segments.size(); count *= 2) {
     const std::size_t first = all.last;
     all.last = std::min(first + count, segments.size());
@@ -109,7 +109,7 @@ std::optional<time::TimeTrack> IndexedSource::track_at(std::size_t segment) cons
   return like_->from(input_.index->parts(input_.of_stream.segments[segment]).time);
 }
 
-// What is read of the stream for a run. Times are limited by packets behind it, up to a PSB+ with a time.
+// Bytes of the stream that a run reads. Times are limited by packets behind it, up to a PSB+ with a time.
 void IndexedSource::produce(const SegmentRun& run) const {
   constexpr std::uint64_t kBefore = 4096;
   const std::vector<flow::index::Segment>& segments = input_.of_stream.segments;
