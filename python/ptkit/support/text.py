@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from ptkit.support.arguments import LAST_ADDRESS
-
 __all__ = [
     "bracketed",
     "counted",
@@ -139,11 +137,11 @@ def number(text: str | bytes, base: int = 0) -> int | None:
         return None
     word = text if isinstance(text, str) else text.decode("latin-1")
     if base == 10 or (base == 0 and word[1:2] not in ("x", "X")):
-        value = int(word) if _DECIMAL.fullmatch(word) else LAST_ADDRESS + 1
+        value = int(word) if _DECIMAL.fullmatch(word) else None
     else:
         found = _HEXADECIMAL.fullmatch(word)
-        value = int(found[1], 16) if found else LAST_ADDRESS + 1
-    return value if value <= LAST_ADDRESS else None
+        value = int(found[1], 16) if found else None
+    return None if value is None or value.bit_length() > 64 else value
 
 
 def last_part(path: str) -> str:
