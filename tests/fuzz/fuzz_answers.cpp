@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto table = ptkit::code::bounds::UnwindTable::decode(parsed->unwind, request.file_bytes);
   if (!table && !parsed->unwind.empty()) std::abort();
   if (!parsed->imports.empty() && !ptkit::code::image::Imports::decode(parsed->imports)) std::abort();
-  for (const auto& one : parsed->places) {
+  for (const auto& one : parsed->spans) {
     if (one.offset >= request.file_bytes) std::abort();
   }
   for (const auto& one : parsed->functions) {
