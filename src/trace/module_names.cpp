@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <string>
 #include <system_error>
 
+#include "base/ascii.h"
 #include "base/paths.h"
 
 namespace ptkit::trace {
@@ -18,8 +18,7 @@ constexpr std::array<std::string_view, 6> kKernels = {"nt",       "ntoskrnl", "n
                                                       "ntkrnlpa", "ntkrpamp", "ntkrla57"};
 
 struct ModuleName {
-  explicit ModuleName(std::string_view path) : whole(base::last_part(path)) {
-    for (char& letter : whole) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  explicit ModuleName(std::string_view path) : whole(base::ascii_lower(base::last_part(path))) {
     stem = whole;
     for (const std::string_view end : kOfPrograms) has_extension = cut(end) || has_extension;
     cut(".pdb");

@@ -1,9 +1,9 @@
 #include "capture/windows/images.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "base/ascii.h"
 #include "code/bounds/table.h"
 #include "code/image/files/imports.h"
 #include "code/image/pe/pe.h"
@@ -20,10 +20,7 @@ constexpr std::uint64_t kKernelAddresses = std::uint64_t{1} << 63U;
 
 // Windows ignores case. Another size is another file of the name.
 std::string key_of(const WindowsRecord& record) {
-  std::string key = std::to_string(record.bytes) + ' ';
-  for (const char letter : record.path)
-    key += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return key;
+  return std::to_string(record.bytes) + ' ' + base::ascii_lower(record.path);
 }
 
 std::uint64_t pages(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }

@@ -1,10 +1,11 @@
 #include "flow/rows/text.h"
 
 #include <array>
-#include <cctype>
 #include <cinttypes>
 #include <cstdio>
 #include <string_view>
+
+#include "base/ascii.h"
 
 namespace ptkit::flow {
 namespace {
@@ -28,8 +29,7 @@ std::string name_text(EventKind kind) {
   };
   const auto number = static_cast<std::size_t>(kind);
   std::string text(number < kNames.size() ? kNames[number] : "");
-  for (char& letter : text)
-    letter = letter == '_' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  for (char& letter : text) letter = letter == '_' ? ' ' : base::ascii_lower(letter);
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/addresses.h"
+#include "base/ascii.h"
 #include "base/hexadecimal.h"
 #include "base/shortened.h"
 #include "code/image/elf/elf.h"
@@ -45,7 +46,7 @@ bool sniff_lldb(const std::string& path) {
 std::string plain_uuid(const std::string& uuid) {
   std::string plain;
   for (const char c : uuid) {
-    if (c != '-') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    if (c != '-') plain += base::ascii_lower(c);
   }
   return plain;
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/ascii.h"
 #include "base/hexadecimal.h"
 #include "ptkit/rtit_regs.h"
 
@@ -78,12 +79,10 @@ constexpr bool well_formed() {
 }
 static_assert(well_formed());
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool same(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (lower(a[i]) != lower(b[i])) return false;
+    if (base::ascii_lower(a[i]) != base::ascii_lower(b[i])) return false;
   }
   return true;
 }

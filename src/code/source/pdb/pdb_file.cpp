@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/memory_left.h"
 #include "code/source/pdb/names.h"
 #include "trace/file_cache.h"
@@ -30,11 +30,10 @@ bool is_pdb(base::Bytes file) noexcept {
   return std::string_view(reinterpret_cast<const char*>(file.data()), file.size()).starts_with(kBegin);
 }
 
-std::string pdb_id(std::string guid, std::uint64_t age) {
-  for (char& digit : guid) digit = static_cast<char>(std::tolower(static_cast<unsigned char>(digit)));
+std::string pdb_id(std::string_view guid, std::uint64_t age) {
   std::array<char, 16> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), age, 16).ptr;
-  std::string id = guid + '-' + std::string(text.data(), end);
+  std::string id = base::ascii_lower(guid) + '-' + std::string(text.data(), end);
   return is_pdb_id(id) ? id : std::string();
 }
 

@@ -22,7 +22,7 @@ namespace ptkit::code::pdb {
 
 // As ImageFile::build_id has the GUID and the age of a PDB: "0123456789abcdef0123456789abcdef-1". Empty: the
 // text is no GUID of 32 digits.
-[[nodiscard]] std::string pdb_id(std::string guid, std::uint64_t age);
+[[nodiscard]] std::string pdb_id(std::string_view guid, std::uint64_t age);
 // Whether a build-id is of this form.
 [[nodiscard]] bool is_pdb_id(std::string_view id) noexcept;
 

@@ -1,9 +1,9 @@
 #include "code/source/pdb/search.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/paths.h"
 #include "code/image/pe/pe.h"
 #include "trace/module_names.h"
@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::string_view kExtension = ".pdb";
 
-std::string in_case(std::string text, int (*change)(int)) {
-  for (char& letter : text) letter = static_cast<char>(change(static_cast<unsigned char>(letter)));
-  return text;
-}
-
 // Names that the PDB of a module may have on this machine: Windows ignores case.
 std::vector<std::string> names_for(const trace::ImageFile& file) {
   std::string_view stem = base::last_part(base::without_mark(file.path));
@@ -26,23 +21,23 @@ std::vector<std::string> names_for(const trace::ImageFile& file) {
   std::vector<std::string> names{code::image::pe_pdb_name(file.contents.bytes()),
                                  std::string(stem) + std::string(kExtension)};
   std::erase_if(names, [](const std::string& name) { return name.size() <= kExtension.size(); });
-  for (std::size_t i = names.size(); i-- > 0;) names.push_back(in_case(names[i], &std::tolower));
+  for (std::size_t i = names.size(); i-- > 0;) names.push_back(base::ascii_lower(names[i]));
   return names;
 }
 
 // The folders of an id on symbol servers: those of Microsoft write the age in lower case.
 std::vector<std::string> folders_for(const std::string& id) {
   const std::size_t dash = id.find('-');
-  const std::string guid = in_case(id.substr(0, dash), &std::toupper);
+  const std::string guid = base::ascii_upper(id.substr(0, dash));
   const std::string age = id.substr(dash + 1);
-  return {guid + in_case(age, &std::toupper), guid + age, in_case(guid, &std::tolower) + age};
+  return {guid + base::ascii_upper(age), guid + age, base::ascii_lower(guid) + age};
 }
 
 std::vector<std::string> candidates(const trace::ImageFile& file, const std::vector<std::string>& folders) {
   const std::vector<std::string> names = names_for(file);
   std::vector<std::string> paths;
   for (const std::string& folder : folders) {
-    if (in_case(folder, &std::tolower).ends_with(kExtension)) paths.push_back(folder);
+    if (base::ascii_lower(folder).ends_with(kExtension)) paths.push_back(folder);
     for (const std::string& name : names) {
       paths.emplace_back(folder).append("/").append(name);
       const std::string below = paths.back();
@@ -69,7 +64,7 @@ FoundPdb find_pdb(const trace::ImageFile& file, const std::vector<std::string>& 
       return found;
     }
     // Of PDBs that are given, one with another module's name is another module's.
-    const std::string name = in_case(std::string(base::last_part(path)), &std::tolower);
+    const std::string name = base::ascii_lower(base::last_part(path));
     if (std::ranges::find(names, name) == names.end()) continue;
     trace::Warning problem =
         id->problem ? *id->problem : warn(trace::WarningCode::PDB_DIFFERS, path, id->id, file.build_id);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
+
+#include "base/ascii.h"
 
 namespace ptkit::code::symbol {
 namespace {
@@ -28,7 +29,8 @@ constexpr std::array<std::string_view, 12> kOperators = {"<=>", "<<=", ">>=", "-
                                                          "<=",  ">=",  "->",  "()",  "<",  ">"};
 
 bool is_letter(char letter) noexcept {
-  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '$';
+  const char lower = base::ascii_lower(letter);
+  return (lower >= 'a' && lower <= 'z') || (letter >= '0' && letter <= '9') || letter == '_' || letter == '$';
 }
 
 // The end of what an opening bracket begins, behind the closing one; 0: nothing closes it.

@@ -1,22 +1,16 @@
 #include "code/symbol/names/similar_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <numeric>
 
+#include "base/ascii.h"
 #include "code/symbol/names/short_name.h"
 
 namespace ptkit::code::symbol {
 namespace {
 
 constexpr std::size_t kLeastContained = 3;  // letters of a name that may be contained in similar ones
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return lower;
-}
 
 std::size_t parts_of(std::string_view name) noexcept {
   std::size_t parts = 1;
@@ -37,7 +31,7 @@ std::string_view last_parts(std::string_view name, std::size_t parts) noexcept {
 }  // namespace
 
 SimilarNames::SimilarNames(std::string_view wanted, std::size_t limit)
-    : wanted_(lower_case(without_variant(short_name(wanted)))),
+    : wanted_(base::ascii_lower(without_variant(short_name(wanted)))),
       parts_(parts_of(wanted_)),
       limit_(limit),
       most_edits_(std::max<std::size_t>(1, wanted_.size() / 3)),
@@ -59,7 +53,7 @@ std::vector<std::string> SimilarNames::names() const {
 }
 
 std::optional<std::size_t> SimilarNames::rank(std::string_view short_form) {
-  const std::string lower = lower_case(short_form);
+  const std::string lower = base::ascii_lower(short_form);
   const std::string_view whole = without_variant(lower);
   const std::string_view last = last_parts(whole, parts_);
   std::size_t distance = edit_distance(whole);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/addresses.h"
+#include "base/ascii.h"
 #include "base/check_sum.h"
 #include "base/node_bytes.h"
 #include "code/insn/insn.h"
@@ -217,10 +218,7 @@ std::uint32_t SymbolFacts::import_at(std::uint64_t ip) {
 const SymbolFacts::ImportModule& SymbolFacts::module_of(std::string_view name) {
   if (const auto known = import_modules_.find(name); known != import_modules_.end()) return known->second;
   ImportModule module;
-  std::string lower(name);
-  for (char& letter : lower) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
+  const std::string lower = base::ascii_lower(name);
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(lower.data());
   module.hash = std::max(base::check_sum({bytes, lower.size()}), kUnknownModule + 1);
   const auto& files = image_.bundle().files;

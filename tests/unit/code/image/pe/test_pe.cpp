@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "base/ascii.h"
 #include "code/image/files/code_file.h"
 #include "code/image/files/segments.h"
 #include "code/image/pe/pe.h"
@@ -59,9 +60,7 @@ TEST(Pe, MapsAtGivenOrRecordedBase) {
   const std::string name = file.path().substr(file.path().find_last_of('/') + 1);
   trace::TraceBundle bundle;
   bundle.files.push_back({"C:\\Other\\other.dll", "", {}, {}});
-  std::string upper = "C:\\Windows\\" + name;
-  for (char& letter : upper) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  bundle.files.push_back({upper, "", {}, {}});
+  bundle.files.push_back({base::ascii_upper("C:\\Windows\\" + name), "", {}, {}});
   trace::CodeRegion other;
   other.address = 0x1000;
   other.size = 0x1000;
