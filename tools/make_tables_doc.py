@@ -143,7 +143,7 @@ FLAGS = (
     ("CallFlag", "Call flags", ("calls",)),
     ("StackAnomalyFlag", "Stack anomaly flags", ("stack_anomalies",)),
     ("FunctionFlag", "Function flags", ("functions", "call_tree", "callers")),
-    ("MomentFlag", "Moment flags", ("ptwrites", "at_times")),
+    ("StackFlag", "Stack flags", ("ptwrites", "at_times")),
 )
 
 

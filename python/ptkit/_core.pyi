@@ -374,6 +374,8 @@ class CallQuery:
     def moments(self, least: NDArray[np.uint64], most: NDArray[np.uint64]) -> _Columns: ...
     def names_python(self) -> bool: ...
 
+CALL_CELLS: tuple[str, ...]
+
 class CallNotes:
     def functions(
         self, columns: dict[str, NDArray[Any]], rows: int, *, by: str, tails_replaced: bool

@@ -189,17 +189,6 @@ class InsnClass(enum.IntEnum):
     FAR_JUMP = 9
     PTWRITE = 10
 
-class MomentFlag(enum.IntFlag):
-    IP_KNOWN = 1
-    FRAME_KNOWN = 2
-    ENTRY_KNOWN = 4
-    INNERMOST = 8
-    SYSCALL = 16
-    INTERRUPT = 32
-    TIME_KNOWN = 64
-    COVERED = 128
-    IMPORT = 256
-
 class PacketFlag(enum.IntFlag):
     IP_KNOWN = 1
     IP_BIT = 2
@@ -279,6 +268,17 @@ class StackAnomalyFlag(enum.IntFlag):
     EXPECTED_KNOWN = 4
     NO_CALL_BEFORE = 8
     TIME_KNOWN = 64
+
+class StackFlag(enum.IntFlag):
+    IP_KNOWN = 1
+    FRAME_KNOWN = 2
+    ENTRY_KNOWN = 4
+    INNERMOST = 8
+    SYSCALL = 16
+    INTERRUPT = 32
+    TIME_KNOWN = 64
+    COVERED = 128
+    IMPORT = 256
 
 class TimeSource(enum.IntEnum):
     NONE = 0

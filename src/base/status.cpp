@@ -8,7 +8,6 @@ std::string_view status_name(Status status) noexcept {
   case Status::name:                             \
     return #name;
 #include "base/status.def"
-#undef PT_STATUS
   }
   return "UNKNOWN";
 }
@@ -19,7 +18,6 @@ std::string_view status_sentence(Status status) noexcept {
   case Status::name:                             \
     return sentence;
 #include "base/status.def"
-#undef PT_STATUS
   }
   return "unknown status";
 }
@@ -30,7 +28,6 @@ std::string_view status_remedy(Status status) noexcept {
   case Status::name:                             \
     return remedy;
 #include "base/status.def"
-#undef PT_STATUS
   }
   return "";
 }

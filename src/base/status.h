@@ -13,7 +13,6 @@ namespace ptkit::base {
 enum class Status : std::uint8_t {
 #define PT_STATUS(name, value, sentence, remedy) name = value,
 #include "base/status.def"
-#undef PT_STATUS
 };
 
 [[nodiscard]] std::string_view status_name(Status status) noexcept;      // "NO_CODE"

@@ -84,26 +84,7 @@ class CallTable(CallLengths):
     """
 
     #: Columns that sums are made of.
-    SUMMED = (
-        "id",
-        "parent",
-        "entry_ip",
-        "how",
-        "flags",
-        "instructions",
-        "self_instructions",
-        "branches",
-        "tsc",
-        "tsc_error",
-        "end_tsc",
-        "end_tsc_error",
-        "untraced",
-        "untraced_error",
-        "switched",
-        "switched_error",
-        "lost",
-        "lost_error",
-    )
+    SUMMED = _core.CALL_CELLS
     _FUNCTION = "function"
     _LEVEL = "inline_level"  # of tables with inlined calls
     _notes: _core.CallNotes | None = None  # None: it was pickled

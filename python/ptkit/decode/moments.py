@@ -24,8 +24,8 @@ from ptkit.table.table import concatenate, from_core
 __all__ = ["overlapping", "read_ptwrites", "read_times"]
 
 _FRAME = ("frame", "entry_ip", "import_ip", "depth")
-_FRAME_FLAGS = _core.MomentFlag.FRAME_KNOWN | _core.MomentFlag.ENTRY_KNOWN | _core.MomentFlag.INNERMOST
-_FRAME_FLAGS |= _core.MomentFlag.SYSCALL | _core.MomentFlag.INTERRUPT | _core.MomentFlag.IMPORT
+_FRAME_FLAGS = _core.StackFlag.FRAME_KNOWN | _core.StackFlag.ENTRY_KNOWN | _core.StackFlag.INNERMOST
+_FRAME_FLAGS |= _core.StackFlag.SYSCALL | _core.StackFlag.INTERRUPT | _core.StackFlag.IMPORT
 _EVENT = ("ip", "payload", "payload2", "flags", "tsc", "tsc_error", "tsc_source", "offset", "instruction")
 # Columns of PTWRITEs that need no frames.
 _OWN = frozenset(
@@ -62,7 +62,7 @@ def read_ptwrites(plan: Plan) -> Table:
         flags = frames["flags"]
         if not plan.context.annotated:
             # Without code, other branches can come between the packet and the PTWRITE.
-            flags = np.where(events["ip_known"], flags, flags & ~np.uint16(_core.MomentFlag.INNERMOST))
+            flags = np.where(events["ip_known"], flags, flags & ~np.uint16(_core.StackFlag.INNERMOST))
         arrays["flags"] = arrays["flags"] | flags
     stored = {name: read_only(arrays[name]) for name in plan.stored}
     data = Columns(schema_of("ptwrites"), len(events), stored, events.data.runs, plan.context)
@@ -71,7 +71,7 @@ def read_ptwrites(plan: Plan) -> Table:
 
 
 def _values(events: Table) -> dict[str, NDArray[Any]]:
-    flag = _core.MomentFlag
+    flag = _core.StackFlag
     arrays = {name: np.array(events[name]) for name in _EVENT[4:]}
     arrays["ip"] = np.array(events["ip"])
     arrays["value"] = np.array(events["payload"])

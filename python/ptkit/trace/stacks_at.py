@@ -60,7 +60,7 @@ class StacksAt(ABC):
             `calls` of the same streams; see ``frame_known``), ``entry_ip`` (uint64, address of the enclosing
             function; see ``entry_known``), ``import_ip`` (uint64, address: of the branch through the import
             slot of an imported function; see ``is_import``), ``depth`` (int32, of that frame), ``flags``
-            (uint16, `ptkit.MomentFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks),
+            (uint16, `ptkit.StackFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks),
             ``tsc_source`` (uint8, `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that
             reports it), ``instruction`` (int64, instructions of the stream before it). On access
             ``function``, the name of the enclosing function.
@@ -185,7 +185,7 @@ class StacksAt(ABC):
             `calls` of the same streams; see ``frame_known``), ``entry_ip`` (uint64, address of its function;
             see ``entry_known``), ``import_ip`` (uint64, address: of the branch through the import slot of an
             imported function; see ``is_import``), ``depth`` (int32, of that frame), ``flags`` (uint16,
-            `ptkit.MomentFlag`),
+            `ptkit.StackFlag`),
             ``branch`` and ``end_branch`` (int64: so many branches of the stream certainly, and at most, came
             before the time), ``instruction`` and ``end_instruction`` (int64, the same of instructions),
             ``offset`` and ``end_offset`` (uint64, stream bytes: the packets of the last branch before and of

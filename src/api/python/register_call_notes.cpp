@@ -119,6 +119,10 @@ py::tuple name_functions(const FrameIndex& notes) {
 }  // namespace
 
 void register_call_notes(py::module_& module) {
+  py::list cells;
+#define PT_CALL_CELL(name) cells.append(#name);
+#include "tables/calls/sums/sums.def"
+  module.attr("CALL_CELLS") = py::tuple(cells);
   py::class_<FrameIndex, std::shared_ptr<FrameIndex>>(module, "CallNotes",
                                                       "What a table of calls does not say of its frames.")
       .def("functions", &sum_functions, py::arg("columns"), py::arg("rows"), py::kw_only(), py::arg("by"),

@@ -330,7 +330,7 @@ py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr
 py::tuple read_frames_at(const CallQuery& query, const std::vector<std::pair<Ticks, Ticks>>& places) {
   std::vector<std::unique_ptr<tables::calls::PositionProbe>> probes;
   for (const auto& [instructions, offsets] : places) {
-    std::vector<tables::calls::PositionProbe::Asked> asked;
+    std::vector<tables::calls::PositionProbe::Position> asked;
     for (py::ssize_t i = 0; i < instructions.size(); ++i)
       asked.push_back({instructions.at(i), offsets.at(i)});
     probes.push_back(std::make_unique<tables::calls::PositionProbe>(std::move(asked)));

@@ -114,7 +114,6 @@ void add_rows(py::module_& module) {
                          {
 #define PT_STATUS(name, value, sentence, remedy) {#name, value, sentence},
 #include "base/status.def"
-#undef PT_STATUS
                          });
   add_flag<tables::columns::ErrorFlag>(module, "ErrorFlag", "Bits of `flags` of errors",
                                        {
@@ -155,11 +154,11 @@ void add_calls(py::module_& module) {
 #define PT_FUNCTION_FLAG PT_BIT
 #include "tables/columns/kinds.def"
                                           });
-  add_flag<tables::columns::MomentFlag>(module, "MomentFlag", "Bits of `flags` of at_times and ptwrites",
-                                        {
-#define PT_MOMENT_FLAG PT_BIT
+  add_flag<tables::columns::StackFlag>(module, "StackFlag", "Bits of `flags` of at_times and ptwrites",
+                                       {
+#define PT_STACK_FLAG PT_BIT
 #include "tables/columns/kinds.def"
-                                        });
+                                       });
 }
 
 }  // namespace

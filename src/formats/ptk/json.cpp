@@ -11,7 +11,6 @@ namespace {
 constexpr std::uint64_t kLastStatus = std::max({
 #define PT_STATUS(name, value, sentence, remedy) std::uint64_t{value},
 #include "base/status.def"
-#undef PT_STATUS
 });
 
 // By SidebandKind.

@@ -11,18 +11,18 @@ using tables::columns::Column;
 
 namespace {
 
-constexpr unsigned kOfFrame = tables::columns::MOMENT_FRAME_KNOWN | tables::columns::MOMENT_ENTRY_KNOWN |
-                              tables::columns::MOMENT_SYSCALL | tables::columns::MOMENT_INTERRUPT |
-                              tables::columns::MOMENT_IMPORT;
+constexpr unsigned kOfFrame = tables::columns::STACK_FRAME_KNOWN | tables::columns::STACK_ENTRY_KNOWN |
+                              tables::columns::STACK_SYSCALL | tables::columns::STACK_INTERRUPT |
+                              tables::columns::STACK_IMPORT;
 
 // Flags of a frame.
 template <typename AnyFrame>
 [[nodiscard]] unsigned flags_of(const AnyFrame& frame) noexcept {
-  unsigned flags = tables::columns::MOMENT_FRAME_KNOWN;
-  if ((frame.flags & FRAME_ENTRY) != 0) flags |= tables::columns::MOMENT_ENTRY_KNOWN;
-  if (frame.function == kSyscallFunction) flags |= tables::columns::MOMENT_SYSCALL;
-  if (frame.function == kInterruptFunction) flags |= tables::columns::MOMENT_INTERRUPT;
-  if ((frame.flags & FRAME_IMPORT) != 0) flags |= tables::columns::MOMENT_IMPORT;
+  unsigned flags = tables::columns::STACK_FRAME_KNOWN;
+  if ((frame.flags & FRAME_ENTRY) != 0) flags |= tables::columns::STACK_ENTRY_KNOWN;
+  if (frame.function == kSyscallFunction) flags |= tables::columns::STACK_SYSCALL;
+  if (frame.function == kInterruptFunction) flags |= tables::columns::STACK_INTERRUPT;
+  if ((frame.flags & FRAME_IMPORT) != 0) flags |= tables::columns::STACK_IMPORT;
   return flags;
 }
 
@@ -32,7 +32,7 @@ void StackProbe::answer_with(const OpenFrame& frame, std::uint16_t flags) {
   Answer& answer = answers_.back();
   answer.id = frame.id;
   answer.depth = frame.depth;
-  answer.flags |= static_cast<std::uint16_t>(flags | tables::columns::MOMENT_FRAME_KNOWN);
+  answer.flags |= static_cast<std::uint16_t>(flags | tables::columns::STACK_FRAME_KNOWN);
   Waiting& waiting = waiting_[frame.id];
   waiting.parent = frame.parent;
   waiting.parent_known = (frame.flags & FRAME_PARENT) != 0;
@@ -64,7 +64,7 @@ void StackProbe::on_cancelled(std::uint64_t id) {
       --answer.depth;
     } else {
       answer.flags =
-          static_cast<std::uint16_t>(answer.flags & ~(kOfFrame | tables::columns::MOMENT_INNERMOST));
+          static_cast<std::uint16_t>(answer.flags & ~(kOfFrame | tables::columns::STACK_INNERMOST));
     }
   }
   if (!taken.parent_known) return;
@@ -75,7 +75,7 @@ void StackProbe::on_cancelled(std::uint64_t id) {
 void StackProbe::put_frame(Batch& batch, std::size_t row, std::uint64_t first_id) const noexcept {
   using enum Column;
   const Answer& answer = answers_[row];
-  const bool known = (answer.flags & tables::columns::MOMENT_FRAME_KNOWN) != 0;
+  const bool known = (answer.flags & tables::columns::STACK_FRAME_KNOWN) != 0;
   batch.put<at_times_frame>(row, known ? answer.id + first_id : 0);
   batch.put<at_times_entry_ip>(row, answer.entry_ip);
   batch.put<at_times_import_ip>(row, answer.import_ip);
@@ -86,7 +86,7 @@ void StackProbe::put_frame(Batch& batch, std::size_t row, std::uint64_t first_id
 void PositionProbe::before_row(const StreamPosition& row, StackMachine& machine, const Owner&) {
   if (const std::uint64_t id = machine.cancelled(); id != UINT64_MAX) on_cancelled(id);
   while (answers_.size() < positions_.size()) {
-    const Asked& position = positions_[answers_.size()];
+    const Position& position = positions_[answers_.size()];
     const bool is_before = position.instructions != row.instructions
                                ? position.instructions < row.instructions
                                : position.offset <= row.offset;
@@ -104,7 +104,7 @@ void PositionProbe::at_end(const StreamPosition&, StackMachine& machine, const O
 void PositionProbe::find(const StackMachine& machine) {
   const ThreadStack& stack = machine.current();
   answers_.emplace_back();
-  if (!stack.empty()) answer_with(stack.at(stack.size() - 1), tables::columns::MOMENT_INNERMOST);
+  if (!stack.empty()) answer_with(stack.at(stack.size() - 1), tables::columns::STACK_INNERMOST);
 }
 
 std::unique_ptr<Batch> PositionProbe::rows(std::uint64_t first_id) const {
@@ -183,7 +183,7 @@ void TimeProbe::answer(const StreamPosition& now, const StackMachine& machine, c
   if (before.owner.cpu == owner.cpu) moment.owner.cpu = owner.cpu;
   if (before.owner == owner) moment.owner = owner;
   if (!covered) return;
-  answers_.back().flags |= std::uint16_t{tables::columns::MOMENT_COVERED};
+  answers_.back().flags |= std::uint16_t{tables::columns::STACK_COVERED};
   const ThreadStack& stack = machine.current();
   if (before.stack != &stack) return;
   for (std::size_t i = stack.size(); i-- > 0;) {
@@ -191,8 +191,7 @@ void TimeProbe::answer(const StreamPosition& now, const StackMachine& machine, c
     if (frame.id >= before.frames) continue;
     const bool same = machine.frames() == before.frames && before.switches == switches_;
     const bool innermost = same && frame.id == before.top;
-    return answer_with(frame,
-                       innermost ? std::uint16_t{tables::columns::MOMENT_INNERMOST} : std::uint16_t{0});
+    return answer_with(frame, innermost ? std::uint16_t{tables::columns::STACK_INNERMOST} : std::uint16_t{0});
   }
 }
 

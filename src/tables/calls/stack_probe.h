@@ -35,7 +35,7 @@ class StackProbe : public FrameSink, public RowProbe {
     std::uint64_t entry_ip = 0;
     std::uint64_t import_ip = 0;
     std::int32_t depth = 0;
-    std::uint16_t flags = 0;  // tables::columns::MomentFlag
+    std::uint16_t flags = 0;  // tables::columns::StackFlag
   };
   // Sets the frame of the last answer.
   void answer_with(const OpenFrame& frame, std::uint16_t flags);
@@ -59,13 +59,13 @@ class StackProbe : public FrameSink, public RowProbe {
 // The frame at the top at positions between rows.
 class PositionProbe final : public StackProbe {
  public:
-  // Places ascend: each is after the rows with less than `instructions`, and after those with as many that
+  // Positions ascend: each is after the rows with less than `instructions`, and after those with as many that
   // packets before the stream offset `offset` decided.
-  struct Asked {
+  struct Position {
     std::uint64_t instructions = 0;
     std::uint64_t offset = 0;
   };
-  explicit PositionProbe(std::vector<Asked> positions) : positions_(std::move(positions)) {}
+  explicit PositionProbe(std::vector<Position> positions) : positions_(std::move(positions)) {}
 
   void before_row(const StreamPosition& row, StackMachine& machine, const Owner& owner) override;
   void at_end(const StreamPosition& end, StackMachine& machine, const Owner& owner) override;
@@ -75,7 +75,7 @@ class PositionProbe final : public StackProbe {
  private:
   void find(const StackMachine& machine);
 
-  std::vector<Asked> positions_;
+  std::vector<Position> positions_;
 };
 
 // The innermost frame that was certainly open at a time. A time lies between the last row that certainly

@@ -18,8 +18,8 @@ ColumnMask usual_columns(TableId table) noexcept {
 ColumnMask uniform_candidates(TableId table) noexcept {
   static constexpr std::array<std::string_view, 6> kNames{"tsc",          "tsc_error", "tsc_source",
                                                           "tsc_estimate", "mode",      "flags"};
-  // Of calls: mostly, no thread is away.
-  static constexpr std::array<std::string_view, 6> kAwayNames{
+  // Of calls: mostly, threads are on a CPU for all of a frame.
+  static constexpr std::array<std::string_view, 6> kOffCpuNames{
       "untraced", "untraced_error", "switched", "switched_error", "lost", "lost_error"};
   static const auto kMasks = [] {
     std::array<ColumnMask, kTableCount> masks{};
@@ -36,7 +36,7 @@ ColumnMask uniform_candidates(TableId table) noexcept {
     }
     const auto columns = columns_of(TableId::calls);
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (std::find(kAwayNames.begin(), kAwayNames.end(), columns[i].name) != kAwayNames.end())
+      if (std::find(kOffCpuNames.begin(), kOffCpuNames.end(), columns[i].name) != kOffCpuNames.end())
         masks[static_cast<std::size_t>(TableId::calls)] |= ColumnMask{1} << i;
     }
     return masks;

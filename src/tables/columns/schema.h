@@ -29,8 +29,8 @@ enum AnomalyFlag : std::uint8_t {
 #define PT_ANOMALY_FLAG(name, value) ANOMALY_##name = value,
 #include "tables/columns/kinds.def"
 };
-enum MomentFlag : std::uint16_t {
-#define PT_MOMENT_FLAG(name, value) MOMENT_##name = value,
+enum StackFlag : std::uint16_t {
+#define PT_STACK_FLAG(name, value) STACK_##name = value,
 #include "tables/columns/kinds.def"
 };
 enum FunctionFlag : std::uint16_t {
@@ -56,6 +56,8 @@ using CellTypes =
 template <typename T>
 [[nodiscard]] constexpr CellType cell_type() noexcept {
   return []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    static_assert((std::is_same_v<T, std::tuple_element_t<kIndex, CellTypes>> || ...),
+                  "a column has one of CellTypes");
     return static_cast<CellType>(
         ((std::is_same_v<T, std::tuple_element_t<kIndex, CellTypes>> ? kIndex : 0) + ...));
   }
@@ -112,7 +114,7 @@ namespace detail {
 }
 }  // namespace detail
 
-// The rows of one kind, in the order of schema.def: those of one table are contiguous.
+// The rows of one kind, in the order of schema.def.
 template <RowKind Kind>
 inline constexpr auto kRowsOf = [] {
   std::array<SchemaRow, detail::count_rows(Kind)> rows{};
@@ -139,6 +141,8 @@ inline constexpr auto kFirstOf = [] {
 // The rows of one kind of a table.
 template <RowKind Kind>
 [[nodiscard]] constexpr std::span<const SchemaRow> rows_of(TableId table) noexcept {
+  static_assert(std::ranges::is_sorted(kRowsOf<Kind>, {}, &SchemaRow::table),
+                "rows of schema.def are in the order of their tables");
   const std::uint16_t* const first = &detail::kFirstOf<Kind>[static_cast<std::size_t>(table)];
   return {kRowsOf<Kind>.data() + first[0], kRowsOf<Kind>.data() + first[1]};
 }

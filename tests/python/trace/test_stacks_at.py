@@ -11,7 +11,7 @@ import pytest
 from compiling import build
 
 import ptkit
-from ptkit import MomentFlag
+from ptkit import StackFlag
 
 MAIN, F, G = 0x1000, 0x1010, 0x1020
 # main: call f; jmp rax. f: ptwrite eax; call g; ret. g: ptwrite rcx; ret.
@@ -270,7 +270,7 @@ def test_engines_and_threads_say_the_same_of_times(
 
 def test_flags_have_names(trace: Any) -> None:
     found = trace.at_times([50.0], clock="percent")
-    assert ((found["flags"] & MomentFlag.COVERED) != 0).tolist() == found["covered"].tolist()
+    assert ((found["flags"] & StackFlag.COVERED) != 0).tolist() == found["covered"].tolist()
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ void FrameRegroup::note_tail(std::uint64_t id, const Frame& frame) {
   }
   tail.instructions += frame.instructions;
   tail.branches += frame.branches;
-  tail.away.add(frame.off_cpu);
+  tail.off_cpu.add(frame.off_cpu);
 }
 
 // A frame that jumped to another function ends there.
@@ -47,7 +47,7 @@ void FrameRegroup::end_at_jump(Frame& frame) const {
   if (!tail.any) return;
   frame.instructions -= tail.instructions;
   frame.branches -= tail.branches;
-  frame.off_cpu = frame.off_cpu.without(tail.away);
+  frame.off_cpu = frame.off_cpu.without(tail.off_cpu);
   frame.end = tail.begin;
   frame.flags &= static_cast<std::uint16_t>(~FRAME_END_TIME_KNOWN);
   if (tail.time_known) frame.flags |= FRAME_END_TIME_KNOWN;

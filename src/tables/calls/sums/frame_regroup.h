@@ -45,7 +45,7 @@ class FrameRegroup {
     StreamPosition begin;
     std::uint64_t instructions = 0;
     std::uint64_t branches = 0;
-    OffCpuTime away;
+    OffCpuTime off_cpu;
     bool time_known = false;
     bool any = false;
   };

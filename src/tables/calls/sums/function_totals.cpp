@@ -131,12 +131,12 @@ std::unique_ptr<tables::columns::Batch> rows_of_totals(
     batch->put<functions_p50>(row, totals.durations.quantile(50));
     batch->put<functions_p99>(row, totals.durations.quantile(99));
     batch->put<functions_max>(row, totals.durations.max());
-    batch->put<functions_untraced>(row, outermost.away.untraced.least);
-    batch->put<functions_untraced_error>(row, outermost.away.untraced.error());
-    batch->put<functions_switched>(row, outermost.away.switched.least);
-    batch->put<functions_switched_error>(row, outermost.away.switched.error());
-    batch->put<functions_lost>(row, outermost.away.lost.least);
-    batch->put<functions_lost_error>(row, outermost.away.lost.error());
+    batch->put<functions_untraced>(row, outermost.off_cpu.untraced.least);
+    batch->put<functions_untraced_error>(row, outermost.off_cpu.untraced.error());
+    batch->put<functions_switched>(row, outermost.off_cpu.switched.least);
+    batch->put<functions_switched_error>(row, outermost.off_cpu.switched.error());
+    batch->put<functions_lost>(row, outermost.off_cpu.lost.least);
+    batch->put<functions_lost_error>(row, outermost.off_cpu.lost.error());
   }
   batch->add_rows(order.size());
   return batch;

@@ -18,14 +18,14 @@
 namespace ptkit::tables::calls {
 
 struct Outermost : GroupSums {
-  OffCpuTime away;
+  OffCpuTime off_cpu;
 
   void add(const Frame& frame, const GroupShare& share) {
-    if (GroupSums::add(frame, share)) away.add(frame.off_cpu);
+    if (GroupSums::add(frame, share)) off_cpu.add(frame.off_cpu);
   }
   void add_all(const Outermost& others) {
     GroupSums::add_all(others);
-    away.add(others.away);
+    off_cpu.add(others.off_cpu);
   }
 };
 

@@ -146,7 +146,7 @@ def test_moments_in_imported_functions_have_their_names(image: Path, packets: An
     assert found["function"].tolist() == [NAME, NAME]
     assert found["import_ip"].tolist() == [LOAD + 0x1000, LOAD + 0x1013]
     assert found.named("entry_ip") == [None, None]
-    assert ((found["flags"] & ptkit.MomentFlag.IMPORT) != 0).all()
+    assert ((found["flags"] & ptkit.StackFlag.IMPORT) != 0).all()
 
 
 def test_verbs_name_imports(

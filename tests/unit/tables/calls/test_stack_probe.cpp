@@ -69,8 +69,8 @@ TEST(TimeProbe, FindsTheFrameBetweenTwoRows) {
   ASSERT_NE(rows, nullptr);
   EXPECT_EQ(cells<Column::at_times_entry_ip>(*rows), (std::vector<std::uint64_t>{0, kF, kG, kF, 0}));
   EXPECT_EQ(cells<Column::at_times_frame>(*rows), (std::vector<std::uint64_t>{0, 1001, 1002, 1001, 0}));
-  const std::uint64_t known = tables::columns::MOMENT_FRAME_KNOWN | tables::columns::MOMENT_ENTRY_KNOWN |
-                              tables::columns::MOMENT_INNERMOST | tables::columns::MOMENT_COVERED;
+  const std::uint64_t known = tables::columns::STACK_FRAME_KNOWN | tables::columns::STACK_ENTRY_KNOWN |
+                              tables::columns::STACK_INNERMOST | tables::columns::STACK_COVERED;
   EXPECT_EQ(cells<Column::at_times_flags>(*rows), (std::vector<std::uint64_t>{0, known, known, known, 0}));
   EXPECT_EQ(cells<Column::at_times_branch>(*rows), (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(cells<Column::at_times_end_branch>(*rows), (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
@@ -87,7 +87,7 @@ TEST(TimeProbe, FindsTheFrameThatIsOpenThroughout) {
   // f() is open from the first row to the third one, and g() above it for a part of that.
   EXPECT_EQ(cells<Column::at_times_entry_ip>(*rows), (std::vector<std::uint64_t>{kF, kF}));
   for (const auto flags : cells<Column::at_times_flags>(*rows))
-    EXPECT_EQ(flags & tables::columns::MOMENT_INNERMOST, 0U);
+    EXPECT_EQ(flags & tables::columns::STACK_INNERMOST, 0U);
   EXPECT_EQ(cells<Column::at_times_branch>(*rows), (std::vector<std::uint64_t>{1, 2}));
   EXPECT_EQ(cells<Column::at_times_end_branch>(*rows), (std::vector<std::uint64_t>{3, 3}));
 }
