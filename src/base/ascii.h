@@ -14,13 +14,13 @@ namespace ptkit::base {
   return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
 }
 
-[[nodiscard]] constexpr std::string ascii_lower(std::string_view text) {
+[[nodiscard]] inline std::string ascii_lower(std::string_view text) {
   std::string lower(text);
   for (char& letter : lower) letter = ascii_lower(letter);
   return lower;
 }
 
-[[nodiscard]] constexpr std::string ascii_upper(std::string_view text) {
+[[nodiscard]] inline std::string ascii_upper(std::string_view text) {
   std::string upper(text);
   for (char& letter : upper) letter = ascii_upper(letter);
   return upper;

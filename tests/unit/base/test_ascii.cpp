@@ -7,7 +7,6 @@ namespace {
 
 // What the compiler computes depends on no locale: in Turkish ones std::tolower('I') is 'I'.
 static_assert(ascii_lower('I') == 'i' && ascii_upper('i') == 'I');
-static_assert(ascii_lower("SMI: INIT") == "smi: init" && ascii_upper("smi: init") == "SMI: INIT");
 
 TEST(Ascii, ChangesLettersOfAsciiOnly) {
   for (int code = 0; code < 256; ++code) {
@@ -22,6 +21,7 @@ TEST(Ascii, ChangesLettersOfAsciiOnly) {
 TEST(Ascii, ChangesEachLetterOfTexts) {
   EXPECT_EQ(ascii_lower("C:\\WINDOWS\\\xc3\x96zil_[1].DLL"), "c:\\windows\\\xc3\x96zil_[1].dll");
   EXPECT_EQ(ascii_upper("3f2504e0-1a"), "3F2504E0-1A");
+  EXPECT_EQ(ascii_lower("SMI: INIT"), "smi: init");
   EXPECT_EQ(ascii_lower(""), "");
 }
 

@@ -1,5 +1,6 @@
 #include "code/symbol/names/generated_name.h"
 
+#include "base/ascii.h"
 #include "base/hexadecimal.h"
 
 namespace ptkit::code::symbol {
@@ -10,12 +11,9 @@ constexpr std::string_view kAfterModule = "!0x";
 }  // namespace
 
 std::string generated_name(std::string_view module, std::uint64_t rva) {
-  std::string digits = base::hexadecimal(rva).substr(2);
+  const std::string digits = base::hexadecimal(rva).substr(2);
   if (!module.empty()) return std::string(module).append(kAfterModule).append(digits);
-  for (char& digit : digits) {
-    if (digit >= 'a') digit = static_cast<char>(digit - 'a' + 'A');
-  }
-  return "sub_" + digits;
+  return "sub_" + base::ascii_upper(digits);
 }
 
 std::string address_in_module(std::string_view module, std::uint64_t offset) {

@@ -41,7 +41,7 @@ Size SizeReader::expression_in_level() {
   if (take("sr")) return unresolved_name();
   if (take("sp")) return expanded(expression());
   if (take("sZ")) return word + expression();
-  if (take("sP")) return word + expressions_of_pack();
+  if (take("sP")) return word + arguments_to_end();
   if (take("fp")) {
     if (take("T")) return word;
     qualifiers();
@@ -73,9 +73,8 @@ Size SizeReader::expression_in_level() {
     return object + with_arguments(unqualified_name());
   }
   if (take("u")) {
-    Size size = source_name();
-    while (!failed_ && !take("E")) size = checked(size + template_argument());
-    return size;
+    const Size size = source_name();
+    return checked(size + arguments_to_end());
   }
   if (take("tr")) return word;
   return expression_with_type();
@@ -111,15 +110,15 @@ Size SizeReader::unresolved_name() {
   const bool has_type = !is_decimal(peek());
   Size size = has_type ? type() : Size{};
   if (has_type && !is_nested) return size + with_arguments(unqualified_name());
-  while (is_decimal(peek())) size += with_arguments(unqualified_name()) + Size{kMark, 0};
+  while (is_decimal(peek())) {
+    size = checked(size + unqualified_name() + Size{kMark, 0});
+    if (is_nested) candidate(size);
+    if (peek() != 'I') continue;
+    size = checked(size + template_arguments());
+    if (is_nested) candidate(size);
+  }
   const bool ends_scope = peek() == 'E' && (is_nested || is_decimal(peek(1)));
   return ends_scope && take("E") ? size + with_arguments(unqualified_name()) : size;
-}
-
-Size SizeReader::expressions_of_pack() {
-  Size size;
-  while (!failed_ && !take("E")) size = checked(size + template_argument());
-  return size;
 }
 
 Size SizeReader::fold(int operands) {

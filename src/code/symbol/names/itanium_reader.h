@@ -36,7 +36,8 @@ struct Size {
   [[nodiscard]] Size times(std::uint64_t count) const noexcept {
     return {characters * count, parameters * count};
   }
-  [[nodiscard]] Size with_arguments(const Size& argument) const noexcept {
+  // Each parameter is this argument.
+  [[nodiscard]] Size resolved(const Size& argument) const noexcept {
     return Size{characters, 0} + argument.times(parameters);
   }
   [[nodiscard]] Size max(const Size& other) const noexcept {
@@ -113,7 +114,8 @@ class SizeReader {
 
   Size template_parameter();
   Size template_arguments(bool is_pack = false);
-  Size template_argument();
+  Size template_argument(bool is_in_pack = false);
+  Size arguments_to_end();
   Size substitution();
   // "_" is 0, "0_" is 1: digits to the base of 36.
   std::uint64_t sequence_number() noexcept;
@@ -130,8 +132,6 @@ class SizeReader {
   Size function_type();
   // Types of the return and of parameters.
   Size function_types();
-  // Of a lambda.
-  Size parameters() { return function_types(); }
 
   Size literal();
   // Expressions up to a mark.
@@ -142,7 +142,6 @@ class SizeReader {
   Size expression_with_type();
   // A name in a scope that depends on template arguments: a type or names, and a name.
   Size unresolved_name();
-  Size expressions_of_pack();
   Size with_arguments(const Size& size) { return peek() == 'I' ? size + template_arguments() : size; }
   Size fold(int operands);
   // An operator of one, two or three operands.

@@ -1,6 +1,6 @@
+// Names, and the encodings that have them.
 #include "code/symbol/names/itanium_size.h"
 
-// Names, and the encodings that have them.
 #include "code/symbol/names/itanium_reader.h"
 
 namespace ptkit::code::symbol::itanium {
@@ -44,13 +44,14 @@ Size SizeReader::encoding() {
 // arguments themselves for arguments of the encoding outside.
 Size SizeReader::function() {
   const Size own = name();
+  const Size argument = argument_;
   Size size = own;
   if (peek() != '\0' && peek() != 'E' && peek() != '.') {
     take("J");
     size += function_types();
   }
-  if (argument_.characters == 0) return size;
-  return size.with_arguments(argument_) + Size{0, own.parameters};
+  if (argument.characters == 0) return size;
+  return size.resolved(argument) + Size{0, own.parameters};
 }
 
 Size SizeReader::special_name() {
@@ -175,7 +176,7 @@ Size SizeReader::unqualified_name() {
     size = {longest_name_ + kMark, 0};
     if (inherits) type();
   } else if (take("Ul")) {
-    size = parameters() + Size{kWord, 0};
+    size = function_types() + Size{kWord, 0};
     need("E");
     compact_number();
     ++lambdas_;

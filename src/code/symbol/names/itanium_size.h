@@ -13,8 +13,8 @@ namespace ptkit::code::symbol {
 // or nested deeper than compilers write it, or it becomes more than kMostItaniumText.
 [[nodiscard]] std::optional<std::uint64_t> itanium_size(std::string_view raw_name) noexcept;
 
-// The C++ library demangles no name of more than 1,024 characters (2,048 components).
-inline constexpr std::size_t kLongestItaniumName = 8192;
+// The C++ library demangles no longer one: it has 2,048 components at most.
+inline constexpr std::size_t kLongestItaniumName = 1024;
 inline constexpr std::uint64_t kMostItaniumText = std::uint64_t{1} << 20U;
 
 }  // namespace ptkit::code::symbol

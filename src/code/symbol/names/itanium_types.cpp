@@ -16,19 +16,29 @@ Size SizeReader::template_arguments(bool is_pack) {
   Size size{kMark, 0};
   std::uint64_t count = 0;
   while (!failed_ && !take("E")) {
-    size = checked(size + template_argument());
+    size = checked(size + template_argument(is_pack));
     ++count;
   }
   if (is_pack) longest_pack_ = std::max(longest_pack_, count);
   return size;
 }
 
-Size SizeReader::template_argument() {
+Size SizeReader::arguments_to_end() {
+  Size size;
+  while (!failed_ && !take("E")) size = checked(size + template_argument());
+  return size;
+}
+
+// A parameter stands for an argument or for one element of a pack; such an element may be a pack, too.
+Size SizeReader::template_argument(bool is_in_pack) {
   const Level level(*this);
   if (failed_) return {};
   Size size;
-  // A parameter stands for one element of a pack.
-  if (peek() == 'I' || peek() == 'J') return template_arguments(true);
+  if (peek() == 'I' || peek() == 'J') {
+    size = template_arguments(true);
+    if (is_in_pack) argument_ = argument_.max(size);
+    return size;
+  }
   if (take("X")) {
     size = expression();
     need("E");
@@ -81,7 +91,7 @@ Size SizeReader::qualifiers() {
       size += expression() + Size{kWord, 0};
       need("E");
     } else if (take("Dw")) {
-      size += parameters() + Size{kWord, 0};
+      size += function_types() + Size{kWord, 0};
       need("E");
     } else {
       break;
@@ -205,8 +215,7 @@ Size SizeReader::other_type() {
 }
 
 Size SizeReader::expanded(const Size& pattern) noexcept {
-  return checked(pattern.parameters == 0 ? pattern
-                                         : pattern.times(std::max<std::uint64_t>(1, longest_pack_)));
+  return checked(pattern.parameters == 0 ? pattern : pattern.times(longest_pack_));
 }
 
 Size SizeReader::function_type() {

@@ -185,13 +185,13 @@ class SizeReader {
     if (take("__")) {
       const char code = take_letter();
       if (code == 'K') return simple_name();
-      return code >= 'A' && code <= 'Z' && code != 'E' && code != 'F' ? 0 : fail();
+      return is_upper(code) && code != 'E' && code != 'F' ? 0 : fail();
     }
     const bool is_second = take("_");
     const char code = take_letter();
     if (is_second)
       return std::string_view("0123456DEFGHIJKLMNOTUV").find(code) == std::string_view::npos ? fail() : 0;
-    return is_decimal(code) || (code >= 'A' && code <= 'Z') ? 0 : fail();
+    return is_decimal(code) || is_upper(code) ? 0 : fail();
   }
 
   // A template's instance, which has back references of its own.

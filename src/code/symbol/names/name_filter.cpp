@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "code/symbol/names/letters.h"
+
 namespace ptkit::code::symbol {
 namespace {
 
@@ -26,9 +28,7 @@ constexpr std::string_view kWords =
     "protected ptr64 public regcall returning RTTI scalar stdcall swift swiftasync thiscall typeof udt "
     "unaligned vbase vbtable vcall vectorcall vftable vtordisp vtordispex";
 
-bool is_word_letter(char letter) noexcept {
-  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || letter == '_';
-}
+bool is_word_letter(char letter) noexcept { return is_lower(letter) || is_upper(letter) || letter == '_'; }
 
 std::string_view longest_run(std::string_view text) noexcept {
   std::string_view longest;

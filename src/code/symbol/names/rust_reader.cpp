@@ -17,8 +17,8 @@ constexpr std::uint32_t kDamp = 700;
 constexpr std::uint32_t kLastLetter = 0x10'FFFF;
 
 std::optional<std::uint32_t> digit_of(char letter) noexcept {
-  if (letter >= 'a' && letter <= 'z') return static_cast<std::uint32_t>(letter - 'a');
-  if (letter >= '0' && letter <= '9') return static_cast<std::uint32_t>(letter - '0') + 26;
+  if (is_lower(letter)) return static_cast<std::uint32_t>(letter - 'a');
+  if (is_decimal(letter)) return static_cast<std::uint32_t>(letter - '0') + 26;
   return std::nullopt;
 }
 
@@ -80,8 +80,6 @@ std::optional<std::string> decode_punycode(std::string_view encoded) {
   return text;
 }
 
-bool is_digit(char letter) noexcept { return letter >= '0' && letter <= '9'; }
-
 }  // namespace
 
 char RustReader::next() {
@@ -103,11 +101,11 @@ std::uint64_t RustReader::base_62() {
   while (!failed_ && !eat('_')) {
     const char letter = next();
     unsigned digit = 0;
-    if (is_digit(letter)) {
+    if (is_decimal(letter)) {
       digit = static_cast<unsigned>(letter - '0');
     } else if (is_lower(letter)) {
       digit = static_cast<unsigned>(letter - 'a') + 10;
-    } else if (letter >= 'A' && letter <= 'Z') {
+    } else if (is_upper(letter)) {
       digit = static_cast<unsigned>(letter - 'A') + 36;
     } else {
       failed_ = true;
@@ -128,9 +126,10 @@ RustIdentifier RustReader::identifier() {
 std::string RustReader::plain_identifier() {
   const bool is_punycode = eat('u');
   std::size_t size = 0;
-  if (failed_ || at_ >= mangled_.size() || !is_digit(mangled_[at_])) failed_ = true;
+  if (failed_ || at_ >= mangled_.size() || !is_decimal(mangled_[at_])) failed_ = true;
   const bool is_empty = eat('0');
-  while (!failed_ && !is_empty && at_ < mangled_.size() && is_digit(mangled_[at_]) && size <= mangled_.size())
+  while (!failed_ && !is_empty && at_ < mangled_.size() && is_decimal(mangled_[at_]) &&
+         size <= mangled_.size())
     size = size * 10 + static_cast<std::size_t>(next() - '0');
   eat('_');
   if (failed_ || size > mangled_.size() - at_) {
@@ -149,7 +148,7 @@ std::string_view RustReader::hexadecimal(std::uint64_t& value) {
   const std::size_t begin = at_;
   while (!failed_ && !eat('_')) {
     const char digit = next();
-    if (!is_digit(digit) && (digit < 'a' || digit > 'f')) failed_ = true;
+    if (!is_decimal(digit) && (digit < 'a' || digit > 'f')) failed_ = true;
   }
   if (failed_) return {};
   const std::string_view digits = mangled_.substr(begin, at_ - 1 - begin);

@@ -26,7 +26,7 @@ class Parser : private RustReader {
 
   std::optional<std::string> run() {
     path(true);
-    if (!failed_ && at_ < mangled_.size() && mangled_[at_] >= 'A' && mangled_[at_] <= 'Z') {
+    if (!failed_ && at_ < mangled_.size() && is_upper(mangled_[at_])) {
       silent_ = true;  // the crate that a generic function is instantiated in
       path(false);
     }

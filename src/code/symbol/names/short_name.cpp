@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/ascii.h"
+#include "code/symbol/names/letters.h"
 
 namespace ptkit::code::symbol {
 namespace {
@@ -30,7 +31,7 @@ constexpr std::array<std::string_view, 12> kOperators = {"<=>", "<<=", ">>=", "-
 
 bool is_letter(char letter) noexcept {
   const char lower = base::ascii_lower(letter);
-  return (lower >= 'a' && lower <= 'z') || (letter >= '0' && letter <= '9') || letter == '_' || letter == '$';
+  return is_lower(lower) || is_decimal(letter) || letter == '_' || letter == '$';
 }
 
 // The end of what an opening bracket begins, behind the closing one; 0: nothing closes it.
@@ -207,9 +208,8 @@ class Shortener {
     // A qualifier in front of a local function: "f() const::{lambda()#1}".
     if (const std::size_t scope = rest().find(kScope); scope != std::string_view::npos) {
       const std::string_view qualifiers = rest().substr(0, scope);
-      const bool are_qualifiers = std::ranges::all_of(qualifiers, [](char letter) {
-        return letter == ' ' || letter == '&' || (letter >= 'a' && letter <= 'z');
-      });
+      const bool are_qualifiers = std::ranges::all_of(
+          qualifiers, [](char letter) { return letter == ' ' || letter == '&' || is_lower(letter); });
       if (are_qualifiers) {
         at_ += scope;
         ended_ = false;
