@@ -88,12 +88,12 @@ PT_INLINE_AVX512 __m512i hot_bits(const Block& block, const HotConstants& with) 
   return _mm512_mask_mov_epi8(both, block.cyc, with.cyc);
 }
 
-// The position within the block that `entry` encodes.
+// The offset within the block that `entry` encodes.
 PT_INLINE_AVX512 unsigned offset_of(__m512i entry) noexcept {
   return static_cast<unsigned>(_mm_cvtsi128_si32(_mm512_castsi512_si128(entry))) & 63;
 }
 
-// Stores the positions of the packets of a block that begins at `base`.
+// Stores the offsets of the packets of a block that begins at `base`.
 PT_INLINE_AVX512 void put_offsets(__m512i offsets, std::size_t base, std::uint16_t* to) noexcept {
   const __m512i first = _mm512_set1_epi16(static_cast<short>(base));
   const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(offsets));

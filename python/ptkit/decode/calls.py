@@ -239,7 +239,7 @@ def _sides(plan: Plan, found: Sequence[Any], window: Window | None, **how: Any) 
 
 
 def _sums(plan: Plan, table: str, *, window: Window | None, **how: Any) -> Sums:
-    """Sums over the frames that have the rows `what`: those that are kept, or those of a new pass."""
+    """Sums over the frames that have the rows `table`: those that are kept, or those of a new pass."""
     _check(plan)
     plan = replace(plan, time=True)  # rows do not depend on the columns that are asked for
     key = _key(plan, window=window, **how)

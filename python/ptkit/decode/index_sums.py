@@ -130,7 +130,7 @@ class IndexSums:
         return bool(self._heads())
 
     def sums(self, table: str) -> Sums | None:
-        """Sums over frames that have the rows `what`. None: there are none, or they are of another trace."""
+        """Sums over frames that have the rows `table`. None: there are none, or they are of another trace."""
         rows, sides = self._part(table), self.sides
         return None if rows is None or sides is None else Sums({table: rows}, sides)
 

@@ -61,7 +61,7 @@ class KeptSums:
         self._sums: dict[Hashable, Sums] = {}  # the last used one is the last
 
     def find(self, key: Hashable, table: str) -> Sums | None:
-        """Sums of these frames that have the rows `what`."""
+        """Sums of these frames that have the rows `table`."""
         with self._lock:
             found = self._sums.get(key)
             if found is None or table not in found.rows:

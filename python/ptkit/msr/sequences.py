@@ -41,7 +41,7 @@ def check(config: RtitConfig, found: Capabilities | None = None) -> list[Violati
 
 
 def with_single_range(config: RtitConfig, base: int, size: int) -> RtitConfig:
-    """Accesses that configure output to one range of memory.
+    """Return the configuration with output to one range of memory.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def with_topa(
     ring: bool = True,
     found: Capabilities | None = None,
 ) -> tuple[RtitConfig, list[Step]]:
-    """Accesses that configure output by tables of physical addresses (ToPA).
+    """Return the configuration with output by tables of physical addresses (ToPA), and their entries.
 
     Parameters
     ----------

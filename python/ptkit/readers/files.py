@@ -8,6 +8,7 @@ from itertools import islice
 from ptkit import _core
 from ptkit.errors import FormatError
 from ptkit.support.inputs import open_regular
+from ptkit.support.text import last_part
 
 __all__ = ["add_cpu_streams", "file_in", "number_in_name", "numbered_files"]
 
@@ -39,11 +40,11 @@ def numbered_files(folder: str, before: str, after: str = "") -> dict[int, str]:
 
 
 def file_in(folder: str, name: str) -> str | None:
-    """Return the path of a file that a recording names; None: the name leads out of the folder.
+    """Return the path in a folder of a file that a recording names; None: no file can have that name.
 
-    On Windows, a colon follows the letter of a drive.
+    On Windows, a colon follows the letter of a drive. Folders before the name are ignored.
     """
-    return None if ":" in name else os.path.join(folder, name)  # noqa: PTH118
+    return None if ":" in (last := last_part(name)) else os.path.join(folder, last)  # noqa: PTH118
 
 
 def add_cpu_streams(recording: _core.Bundle, path: str, files: dict[int, str]) -> list[tuple[int, str, int]]:

@@ -18,7 +18,7 @@ import numpy as np
 from ptkit import _core
 from ptkit.errors import FormatError
 from ptkit.readers.recording import Reader, Source, new_recording
-from ptkit.support.columns import Bytes, Numbers, hex_numbers
+from ptkit.support.columns import Bytes, Numbers, hex_numbers, is_one_of
 from ptkit.support.inputs import map_regular
 from ptkit.support.text import number
 
@@ -62,22 +62,10 @@ def _blocks(text: Bytes) -> tuple[Numbers, Numbers] | None:
     end, has_end = hex_numbers(text, second + 1, closing)
     prefixed = (text[opening + 2] == ord("x")) & (text[second + 2] == ord("x"))
     # Between blocks there is nothing but blanks.
-    blanks = sum(int(np.count_nonzero(text == blank)) for blank in _BLANKS) - 2 * len(begin)
+    blanks = int(np.count_nonzero(is_one_of(_BLANKS, text))) - 2 * len(begin)
     digits = int((middle - opening + closing - second).sum()) - 2 * len(begin)
     is_all = blanks + digits + _BLOCK_BYTES * len(begin) == len(text)
     return (begin, end) if is_all and (has_begin & has_end & prefixed).all() else None
-
-
-def _find(document: _Text, part: bytes, at: int) -> int:
-    """Return where a part is, or the end; bytes are searched faster than what is mapped."""
-    size = _HEAD_BYTES
-    while at < len(document):
-        found = bytes(document[at : at + size + len(part)]).find(part)
-        if found >= 0:
-            return at + found
-        at += size
-        size = min(size * 2, _STEP)
-    return len(document)
 
 
 class _Complete(Exception):
@@ -139,9 +127,9 @@ class _Document:
         try:
             while at < length:
                 if raw < at:
-                    raw = _find(document, _RAW, at)
+                    raw = document.find(_RAW, at) % (length + 1)
                 if block < at:
-                    block = _find(document, _BLOCK, at)
+                    block = document.find(_BLOCK, at) % (length + 1)
                 if min(raw, block) >= min(at + _STEP, length):
                     self._feed(document, at, at + _STEP)
                     at += _STEP

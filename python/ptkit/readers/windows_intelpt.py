@@ -15,7 +15,7 @@ from ptkit.errors import FormatError, PtkitError
 from ptkit.readers.files import add_cpu_streams, file_in, number_in_name, numbered_files
 from ptkit.readers.recording import Reader, Source, first_bytes, new_recording
 from ptkit.support.arguments import LAST_ADDRESS
-from ptkit.support.text import last_part, number
+from ptkit.support.text import number
 
 __all__ = ["WINDOWS_INTELPT"]
 
@@ -55,7 +55,7 @@ def _module_of(log: bytes) -> _Module:
 def _add_module(recording: _core.Bundle, module: _Module, folder: str) -> None:
     """Add the module; the user supplies its file, in the streams' folder or as an image."""
     _core.add_module(recording, module.name, module.base, module.size)
-    path = file_in(folder, last_part(module.name.decode(errors="surrogateescape")))
+    path = file_in(folder, module.name.decode(errors="surrogateescape"))
     if path is None or not os.path.isfile(path):  # noqa: PTH113
         _core.list_missing_file(recording, module.name)
         return

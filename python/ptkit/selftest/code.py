@@ -93,7 +93,7 @@ class Segment:
     address : int
         A multiple of 4096.
     content : bytes
-        Segments that are loaded.
+        Bytes that are loaded.
     size : int
         Bytes in memory; those after the content are zero.
     writable : bool

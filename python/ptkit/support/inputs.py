@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import stat
@@ -85,17 +86,17 @@ def read_regular(path: str) -> bytes:
 
 
 def map_regular(path: str) -> mmap.mmap | bytes:
-    """Map a whole regular file into memory, for reading; an empty one is read.
+    """Map a whole regular file into memory, for reading; one that cannot be mapped is read.
 
     Raises
     ------
     OpenError
-        As `open_regular`, and if its file system maps no files.
+        As `open_regular`.
     """
     with open_regular(path) as file:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the file is empty
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         try:
-            if os.fstat(file.fileno()).st_size:
-                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             return file.read()
         except OSError as error:
             raise _cannot_read(path, error) from None

@@ -1,6 +1,6 @@
 """Derived columns: made on access of the columns that a table has, never among its default columns.
 
-Each is one entry of `derived_of`. A reader that is asked for one of them reads subject it needs
+Each is one entry of `derived_of`. A reader that is asked for one of them reads the columns that it needs
 (`ptkit.decode.plan`), and a table offers those that it has the needs of.
 """
 

@@ -24,7 +24,7 @@ class Cell:
     title : str
         Text that is shown in addition where the pointer is.
     unit : str
-        Texts below the head of a column.
+        Text below the head of a column.
     is_text : bool
         Texts are on the left, numbers on the right.
     """

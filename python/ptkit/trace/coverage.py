@@ -280,9 +280,9 @@ class CoverageDecoder:
         return np.asarray(_core.edge_hash(*ends), np.int64) & (self._map_size - 1)
 
     def forget(self, first: int = 0, last: int = LAST_ADDRESS) -> None:
-        """Report that code at its address has changed.
+        """Report that code has changed at its addresses.
 
-        Code in it is decoded again, from the memory that the images were given as (files were
+        Code in [first, last] is decoded again, from the memory that the images were given as (files were
         read once) or by asking the callback again.
 
         Parameters

@@ -117,11 +117,11 @@ std::string system_text(const py::str& text) {
 }
 
 py::object make_warning(const std::string& code, const std::vector<py::str>& arguments,
-                        const py::str& place) {
+                        const py::str& subject) {
   const auto row = std::ranges::find(trace::kWarnings, code, &trace::WarningRow::name);
   if (row == std::end(trace::kWarnings) || trace::count_arguments(row->code) != arguments.size())
     throw std::invalid_argument(code + " has another name, or another number of arguments");
-  trace::Warning warning{.code = row->code, .subject = system_text(place)};
+  trace::Warning warning{.code = row->code, .subject = system_text(subject)};
   for (const py::str& argument : arguments) warning.arguments.push_back(system_text(argument));
   return python_warning(warning);
 }
@@ -287,8 +287,8 @@ void register_base(py::module_& module) {
                               py::str(std::string(base::status_remedy(status))));
       },
       py::arg("code"), "The sentence and the remedy of an error code.");
-  module.def("make_warning", &make_warning, py::arg("code"), py::arg("arguments"), py::arg("place"),
-             "A TraceWarning of docs/warnings.md; `place` stands before its sentence, and may be empty.");
+  module.def("make_warning", &make_warning, py::arg("code"), py::arg("arguments"), py::arg("subject"),
+             "A TraceWarning of docs/warnings.md; `subject` stands before its sentence, and may be empty.");
 }
 
 }  // namespace ptkit::api::python

@@ -327,9 +327,9 @@ py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr
 }
 
 // Frames at the top at positions of each stream: instructions and stream offsets before them.
-py::tuple read_frames_at(const CallQuery& query, const std::vector<std::pair<Ticks, Ticks>>& places) {
+py::tuple read_frames_at(const CallQuery& query, const std::vector<std::pair<Ticks, Ticks>>& positions) {
   std::vector<std::unique_ptr<tables::calls::PositionProbe>> probes;
-  for (const auto& [instructions, offsets] : places) {
+  for (const auto& [instructions, offsets] : positions) {
     std::vector<tables::calls::PositionProbe::Position> asked;
     for (py::ssize_t i = 0; i < instructions.size(); ++i)
       asked.push_back({instructions.at(i), offsets.at(i)});
@@ -433,7 +433,8 @@ void register_calls(py::module_& module) {
       .def(
           "sums", &read_sums, py::kw_only(), py::arg("tree"), py::arg("kept"), py::arg("noted") = false,
           "Sums over the frames, by all that they are summed up by, and the call stacks at segments' begins.")
-      .def("frames_at", &read_frames_at, py::arg("places"), "Frames at the top at places of each stream.")
+      .def("frames_at", &read_frames_at, py::arg("positions"),
+           "Frames at the top at positions of each stream.")
       .def("moments", &read_times, py::arg("least"), py::arg("most"), "What each stream did at times.")
       .def_property_readonly(
           "refused_bytes",

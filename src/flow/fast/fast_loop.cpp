@@ -208,7 +208,7 @@ void Pass<Rows, kSpans>::finish(const std::uint8_t* at, std::uint32_t base, std:
 //               |
 //               +-- any other packet, or a step that fails ---------------> PACKET --+
 //               +-- the rest of a TNT packet needs the Walker ------------> REST ----+--> finish()
-//               `-- limit of rows, instructions, spans, bytes, built paths -> FULL -+
+//               `-- limit of rows, instructions, spans, bytes, built paths --> FULL -+
 //
 // finish() stores the state for the simple decoder, which uses the next packet after PACKET and REST.
 template <typename Rows, Spans kSpans>

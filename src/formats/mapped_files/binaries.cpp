@@ -201,8 +201,8 @@ std::int32_t Binaries::add(const Wanted& wanted) {
     accepted_.insert(key);
     if (wanted.id.empty() && !code::image::mapped_parts(file.contents.bytes()).empty()) note_time(place);
   }
-  const auto [known, is_new] =
-      by_place_.try_emplace({wanted.path, wanted.id, place}, static_cast<std::int32_t>(bundle_.files.size()));
+  const auto [known, is_new] = by_location_.try_emplace({wanted.path, wanted.id, place},
+                                                        static_cast<std::int32_t>(bundle_.files.size()));
   if (is_new) bundle_.files.push_back(std::move(file));
   return known->second;
 }

@@ -108,7 +108,7 @@ class Binaries {
   std::map<std::string, trace::BuildId> build_ids_;  // by path
   std::map<Wanted, std::int32_t> found_;
   // By path, build-id and location: what different mappings have in common.
-  std::map<std::tuple<std::string, trace::BuildId, std::string>, std::int32_t> by_place_;
+  std::map<std::tuple<std::string, trace::BuildId, std::string>, std::int32_t> by_location_;
   std::map<std::int64_t, std::int32_t> maps_;                        // by pid
   using FileKey = std::tuple<std::string, std::string, FileNumber>;  // path, build-id, number
   std::map<FileKey, std::string> missing_;                           // reason

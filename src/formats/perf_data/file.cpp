@@ -229,9 +229,9 @@ std::vector<std::size_t> File::indexed_auxtrace() const {
 void File::walk_one(base::Bytes records, std::uint64_t offset, const std::string& path,
                     const std::vector<std::size_t>& auxtrace, const Each& each, const Missing& missing) {
   Unpacker unpacker;
-  std::uint64_t places = 0;  // number of damaged spans
+  std::uint64_t damages = 0;
   const auto say = [&](const trace::Warning& warning) {
-    if (++places == 1) warnings.push_back(warning.at(path));
+    if (++damages == 1) warnings.push_back(warning.at(path));
     missing();
   };
   const auto take = [&](const Record& record) {
@@ -252,7 +252,7 @@ void File::walk_one(base::Bytes records, std::uint64_t offset, const std::string
     }
     if (last) break;
   }
-  if (places > 1) warnings.push_back(warn(WarningCode::PERF_DAMAGE_REPEATED, places - 1).at(path));
+  if (damages > 1) warnings.push_back(warn(WarningCode::PERF_DAMAGE_REPEATED, damages - 1).at(path));
   if (const auto left = unpacker.left()) {
     warnings.push_back(left->at(path));
     missing();

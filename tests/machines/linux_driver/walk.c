@@ -3,10 +3,10 @@
  * All sequences of up to six requests, in each of which any step may fail.
  *
  * The walk is breadth first over what a session can be: its state, what the driver tells of its
- * traces, and the registers of the model. From each such state, which a shortest sequence leads to,
+ * traces, and the registers of the model. From each such node, which a shortest sequence leads to,
  * every request is made, and made again with a failure at its first step that can fail, its second
- * one, and so on until it has no more of them; close() likewise. Sequences that lead to the same state
- * go on in the same way, so only one of them goes on; that it is the same state each time is checked.
+ * one, and so on until it has no more of them; close() likewise. Sequences that lead to the same node
+ * go on in the same way, so only one of them goes on; that it is the same node each time is checked.
  * All sequences of a few requests without failures are run besides, whatever state they lead to.
  *
  * After each request the driver must be in the state that the table in session.c has, and after

@@ -23,7 +23,7 @@ std::vector<TimeQuery> queries_of(const SyntheticTrace& trace, std::uint64_t see
 }
 
 // Queries of rows in bulk: successive spans, each once.
-std::vector<TimeQuery> places_of(const SyntheticTrace& trace) {
+std::vector<TimeQuery> spans_of(const SyntheticTrace& trace) {
   std::vector<TimeQuery> queries;
   for (const Truth& branch : trace.branches) {
     if (queries.empty() || queries.back().offset != branch.offset)
@@ -86,8 +86,8 @@ TEST(TimeTrackBulk, EqualsOneByOneFromPointToPoint) {
     config.cyc = true;
     config.first_branch = seed % 4 == 0;
     const SyntheticTrace trace = synthesize(config);
-    ASSERT_GT(places_of(trace).size(), 1000u);
-    compare(trace, trace.clock, seed, places_of(trace));
+    ASSERT_GT(spans_of(trace).size(), 1000u);
+    compare(trace, trace.clock, seed, spans_of(trace));
     if (HasFailure()) FAIL() << "seed " << seed;
   }
 }

@@ -17,8 +17,8 @@ from ptkit.trace import Trace
 DESCRIPTION = """\
 Prints one line per branch: time, from, to, kind. A conditional branch that falls through has a line, too: its
 arrow is -- instead of =>, and its target is the next instruction. Errors and gaps stand in brackets among
-them, unless rows are selected by time, address, symbol, module, thread or process. With --order time, lines
-begin with stream and thread."""
+the lines, unless rows are selected by time, address, symbol, module, thread or process. With --order time,
+lines begin with stream and thread."""
 EXAMPLES = """examples:
   ptkit branches sort.ptk --limit 20
   ptkit branches sort.ptk --symbol malloc --taken

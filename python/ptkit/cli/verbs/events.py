@@ -22,7 +22,7 @@ DESCRIPTION = """\
 Prints one line per event: time, address, what happened, and the function. Events are asynchronous branches,
 changes of the address space and of the mode, PTWRITE, power events, and others (docs/tables.md). Those that
 repeat the state in PSB+ are left out, unless --status is given. Errors and gaps stand in brackets among
-them, unless rows are selected."""
+the lines, unless rows are selected."""
 EXAMPLES = """examples:
   ptkit events sort.ptk --limit 20
   ptkit events sort.ptk --kind PTWRITE --functions

@@ -22,7 +22,7 @@ from ptkit.trace import Trace
 
 DESCRIPTION = """\
 Prints one line per instruction, with the name of a direct branch's target after it and its own name at the
-end: [FILE]+RVA where there is no symbol. Events, errors and gaps stand in brackets among them. Events
+end: [FILE]+RVA where there is no symbol. Events, errors and gaps stand in brackets among the lines. Events
 that repeat the state in PSB+ are left out, unless --status is given. With a selection by time, address,
 symbol, module, thread or process only instructions are printed. With --order time, lines begin with stream,
 thread and time, and there are no events."""

@@ -20,7 +20,7 @@ from ptkit.table import Table
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
-Prints one line per packet: offset, name, payload. Errors and gaps stand in brackets among them."""
+Prints one line per packet: offset, name, payload. Errors and gaps stand in brackets among the lines."""
 EXAMPLES = """examples:
   ptkit packets sort.ptk --limit 20
   ptkit packets raw.pt --last-ip --tsc

@@ -54,7 +54,7 @@ class Code:
         modules : bool
             Where no symbol is known, the file and the RVA: ``"[sort]+0x4f30"``; see `locate`.
         lines : bool
-            The source line after it, where it is known: ``"main+0x1f (main.c:42)"``; see `lines`.
+            The source line after the name, where it is known: ``"main+0x1f (main.c:42)"``; see `lines`.
 
         Returns
         -------

@@ -56,7 +56,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   // `used`: bytes at the start that may have been written.
   void release(PoolRange range, std::size_t used) noexcept;
 
-  // For memory that several owners share. The last owner releases it. Such blocks are written here
+  // Takes memory that several owners share, and the last one releases. Such blocks are written here
   // and there: only other blocks get their memory.
   [[nodiscard]] std::shared_ptr<void> take(std::size_t bytes);
 

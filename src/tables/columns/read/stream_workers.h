@@ -16,7 +16,7 @@ namespace ptkit::tables::columns {
 
 // States of a reader, in the order of the readers:
 //
-//   reading ---> READ ---> its rows are in order in the table, and are copied there ---> its memory is free
+//   reading ---> READ ---> its rows are next in the table, and are copied there ---> its memory is free
 //
 // The copy is made by the thread that made the last reader before it READ, right after its own rows.
 // Meanwhile other threads read on. So little more than the table is in memory, unless streams are few and

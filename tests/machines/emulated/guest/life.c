@@ -1,6 +1,6 @@
 /*
- * Events that a recorder has to learn of while it records: a thread with a name, and a child that names itself, maps
- * code and runs it, makes memory executable, and ends as another program, with status 7.
+ * Events that a recorder has to learn of while it records: a thread with a name, and a child that names
+ * itself, maps code and runs it, makes memory executable, and ends as another program, with status 7.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void* toil(void* result) {
   return NULL;
 }
 
-/* The function's address where this file is mapped once more. */
+/* Calls work() where this file is mapped once more. */
 static unsigned int work_elsewhere(unsigned int number) {
   const uintptr_t offset = (uintptr_t)work - (uintptr_t)__ehdr_start;
   const int file = open("/proc/self/exe", O_RDONLY);

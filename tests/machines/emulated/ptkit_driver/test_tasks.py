@@ -189,7 +189,7 @@ def count_same(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> int:
 
 def count_pieces(found: Decoded, expected: Executed) -> tuple[int, int]:
     """Of how many pieces of what was executed it is made, in order, and how many instructions are of none."""
-    window = 5000  # instructions, that identify a position
+    window = 5000  # instructions that identify a position
     pieces = wrong = position = done = 0
     while done < len(found):
         known = found.ip[done : done + window]

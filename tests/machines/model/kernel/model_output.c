@@ -11,8 +11,9 @@
 
 static unsigned int model_lazy;
 module_param(model_lazy, uint, 0644);
-MODULE_PARM_DESC(model_lazy,
-		 "a full region is left 0: at once; 1: without following END; 2: with the next byte");
+MODULE_PARM_DESC(
+	model_lazy,
+	"a full region is left 0: at once; 1: without following END; 2: with the next byte");
 
 /* Never zero: zeros mark bytes that were not written. */
 static u8 next_value(struct model_unit *unit)
@@ -34,7 +35,7 @@ static u64 address_of(u64 entry)
 	return entry >> PT_TOPA_BASE_SHIFT << PT_TOPA_BASE_SHIFT;
 }
 
-static void set_slot(struct model_unit *unit, u64 index, u64 offset)
+static void set_position(struct model_unit *unit, u64 index, u64 offset)
 {
 	unit->mask_ptrs = offset << PT_OUTPUT_OFFSET_SHIFT | index << PT_OUTPUT_TABLE_OFFSET_SHIFT |
 			  PT_OUTPUT_MASK_LOWEST;
@@ -52,7 +53,7 @@ static void follow_end(struct model_unit *unit)
 	if (!(entry & BIT(PT_TOPA_END)))
 		return;
 	unit->base = address_of(entry);
-	set_slot(unit, 0, 0);
+	set_position(unit, 0, 0);
 }
 
 /* After the last byte of a region. */
@@ -70,7 +71,7 @@ static void next_region(struct model_unit *unit, u64 entry)
 		return;
 	}
 	if (READ_ONCE(model_lazy) < 2)
-		set_slot(unit, index + 1, 0);
+		set_position(unit, index + 1, 0);
 	if (!READ_ONCE(model_lazy))
 		follow_end(unit);
 }
@@ -84,7 +85,7 @@ static void leave_region(struct model_unit *unit)
 
 	if (!(entry & BIT(PT_TOPA_END)) &&
 	    unit->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT == region_bytes(entry))
-		set_slot(unit, index + 1, 0);
+		set_position(unit, index + 1, 0);
 	follow_end(unit);
 }
 

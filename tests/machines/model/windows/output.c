@@ -22,7 +22,7 @@ static uint64_t index_of(const struct model_registers* registers) {
   return field(registers->mask_ptrs, PT_OUTPUT_TABLE_OFFSET_SHIFT, PT_OUTPUT_TABLE_OFFSET_WIDTH);
 }
 
-static void set_slot(struct model_registers* registers, uint64_t index, uint64_t offset) {
+static void set_position(struct model_registers* registers, uint64_t index, uint64_t offset) {
   registers->mask_ptrs =
       offset << PT_OUTPUT_OFFSET_SHIFT | index << PT_OUTPUT_TABLE_OFFSET_SHIFT | PT_OUTPUT_MASK_LOWEST;
 }
@@ -49,7 +49,7 @@ static bool find_entry(struct model_unit* unit, uint64_t* entry) {
     }
     if (*entry & (PT_BIT(PT_TOPA_INT) | PT_BIT(PT_TOPA_STOP))) return fail(unit);
     registers->output_base = base;
-    set_slot(registers, 0, 0);
+    set_position(registers, 0, 0);
   }
   return fail(unit);
 }
@@ -70,7 +70,7 @@ static void leave_region(struct model_unit* unit, uint64_t entry) {
     unit->packet_en = false;
     return;
   }
-  set_slot(&unit->registers, index_of(&unit->registers) + 1, 0);
+  set_position(&unit->registers, index_of(&unit->registers) + 1, 0);
 }
 
 static void write_to_table(struct model_unit* unit, uint8_t byte) {

@@ -45,13 +45,13 @@ void NTAPI ExFreePoolWithTag(PVOID block, ULONG tag) {
 
 void NTAPI ExFreePool(PVOID block) { ExFreePoolWithTag(block, 0); }
 
-PMDL NTAPI IoAllocateMdl(PVOID block, ULONG bytes, BOOLEAN secondary, BOOLEAN charge, PIRP irp) {
+PMDL NTAPI IoAllocateMdl(PVOID address, ULONG bytes, BOOLEAN secondary, BOOLEAN charge, PIRP irp) {
   UNREFERENCED_PARAMETER(secondary);
   UNREFERENCED_PARAMETER(charge);
   UNREFERENCED_PARAMETER(irp);
   PMDL mdl = calloc(1, sizeof(*mdl) + sizeof(PFN_NUMBER) * (bytes / PAGE_SIZE + 2));
-  mdl->StartVa = PAGE_ALIGN(block);
-  mdl->ByteOffset = BYTE_OFFSET(block);
+  mdl->StartVa = PAGE_ALIGN(address);
+  mdl->ByteOffset = BYTE_OFFSET(address);
   mdl->ByteCount = bytes;
   return mdl;
 }

@@ -96,7 +96,6 @@ TEST_F(WindowsSessionTest, WritesWhatBothProcessorsTraced) {
   begin(session);
   EXPECT_EQ(device_.config.config.process, kPid);
   EXPECT_EQ(device_.config.config.target, std::uint32_t{PTKIT_TARGET_ALL});
-  EXPECT_EQ(device_.config.config.flags & PTKIT_TRACE_CHILDREN, 0U);
   const auto first = bytes_from(5000, 1);
   const auto second = bytes_from(300, 9);
   device_.write(0, first);
@@ -104,6 +103,7 @@ TEST_F(WindowsSessionTest, WritesWhatBothProcessorsTraced) {
   drain(session);
   EXPECT_EQ(device_.cpus[0].status.tail, first.size());
   const trace::TraceBundle bundle = end(session);
+  EXPECT_FALSE(warns(bundle, "cannot follow a process to its children"));
   ASSERT_EQ(bundle.streams.size(), 2U);
   EXPECT_EQ(data(bundle.streams[0]), first);
   EXPECT_EQ(data(bundle.streams[1]), second);

@@ -3,7 +3,6 @@
 
 #include <random>
 
-#include "flow/fast/path_cache.h"
 #include "unit/flow/fast/same_rows.h"
 #include "unit/support/traces/scene.h"
 
