@@ -145,7 +145,7 @@ def add_open_options(
         parser.add_argument(
             "path", metavar="FILE", type=trace_path, nargs="?", help=f"{help} (default: {without})"
         )
-    group = parser.add_argument_group("if the recording does not say it", ADDRESSES)
+    group = parser.add_argument_group("if the recording does not state it", ADDRESSES)
     group.add_argument(
         format_option, dest="format", metavar="FORMAT", help="format of FILE (default: found by its content)"
     )
@@ -177,8 +177,8 @@ def add_open_options(
         action="append",
         default=[],
         help="a program or library (ELF, PE), or a PE's dump from memory, that ran; with cr3=VALUE, in the "
-        "process of this CR3 alone. A dump is known by its contents; ,layout=memory and ,layout=file say it. "
-        "May be repeated",
+        "process of this CR3 alone. A dump is known by its contents; ,layout=memory and ,layout=file state "
+        "it. May be repeated",
     )
     group.add_argument(
         "--code",
@@ -231,7 +231,7 @@ def add_open_options(
         "--rtit-ctl",
         metavar="VALUE",
         type=number(),
-        help="IA32_RTIT_CTL as it was programmed (`ptkit msr explain RTIT_CTL VALUE` says what it means)",
+        help="IA32_RTIT_CTL as it was programmed (`ptkit msr explain RTIT_CTL VALUE` explains it)",
     )
     group.add_argument(
         "--tsc-ctc-ratio",

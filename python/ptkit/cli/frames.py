@@ -205,7 +205,7 @@ def frames_of_call(
                 return stream, _window(trace, kept, columns, here, counted=True)
         before += count
     there_are = f"they are 0 to {before - 1:,}" if before else "there are none"
-    raise ConfigError(f"no call has the number {number:,} here: {there_are}")
+    raise ConfigError(f"no call has the number {number:,}: {there_are}")
 
 
 def _window(

@@ -150,7 +150,7 @@ class CallTable(CallLengths):
         if rows is None:
             raise ConfigError(
                 f"functions(by={by!r}, tails={tails!r}): recursion shows in all frames, and this table has "
-                "some of them: ask trace.functions() with the same selection"
+                "some of them: use trace.functions() with the same selection"
             )
         names = function_columns(by) if columns is None else columns
         return self._sums("functions", rows, names)
@@ -252,7 +252,7 @@ class CallTable(CallLengths):
         if missing:
             raise ColumnError(
                 f"{table}: the calls lack columns {', '.join(missing)}: read them without columns=[...], or "
-                f"ask trace.{'functions' if table == 'functions' else 'call_tree'}()"
+                f"use trace.{'functions' if table == 'functions' else 'call_tree'}()"
             )
         assert self.data.runs is not None
         more = (self._LEVEL,) if self._LEVEL in self.data.arrays else ()

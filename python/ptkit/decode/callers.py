@@ -128,9 +128,7 @@ def _trie(tree: Table, functions: NDArray[np.intp], chosen: NDArray[np.intp], de
     shared[1:], others[1:] = chains.shared(contexts[1:], contexts[:-1])
     shared = np.minimum(shared, lengths)
     count = int((lengths - shared).sum())
-    require_memory(
-        f"{count:,} rows of callers", count * _ROW_BYTES, "ask for fewer levels of callers: depth="
-    )
+    require_memory(f"{count:,} rows of callers", count * _ROW_BYTES, "give fewer levels of callers: depth=")
     own = {one: np.asarray(tree[one])[contexts] for one in sum_columns("callers")}
     own |= {"time_known": np.asarray(tree["time_known"])[contexts].astype(np.int64)}
     own |= {"not_exact": np.asarray(~tree["count_exact"])[contexts].astype(np.int64)}

@@ -112,8 +112,8 @@ def call_query(
     return query
 
 
-_LESS = "ask for fewer streams or threads"
-_FEWER_FRAMES = "ask for fewer columns, streams or threads, or read parts: iter_calls()"
+_LESS = "select fewer streams or threads"
+_FEWER_FRAMES = "select fewer columns, streams or threads, or read parts: iter_calls()"
 
 
 def frames_too_large(plan: Plan, query: _core.CallQuery) -> OutOfMemoryError:

@@ -123,7 +123,7 @@ def read_times(plan: Plan, least: NDArray[np.uint64], most: NDArray[np.uint64]) 
         raise ConfigError("at_times: times are given; select streams, processors, threads and processes")
     rows = len(least) * len(plan.streams)
     memory.require_memory(
-        f"at_times: {rows:,} rows", 3 * rows * plan.row_bytes, "ask for fewer times, or one stream"
+        f"at_times: {rows:,} rows", 3 * rows * plan.row_bytes, "give fewer times, or one stream"
     )
     query = call_query(replace(plan, table="calls", stored=("tsc",), time=True, selection={}, raises=False))
     order = np.argsort(least, kind="stable")

@@ -24,7 +24,7 @@ from ptkit.table.table import concatenate, from_core
 if TYPE_CHECKING:
     _Tables = tuple[_core._Columns, _core._Columns | None, _core._Columns | None]
 
-_LESS = "ask for less: columns=[...], between(...) or touching(...), or read parts: iter_{}()"
+_LESS = "read less: columns=[...], between(...) or touching(...), or parts: iter_{}()"
 _MOST_ROWS = 2**48 - 1  # more than any memory holds
 #: Selects all edges, also those to imported functions, of which the target is not known.
 ALL_EDGES = {"half_edges": True}
@@ -225,7 +225,7 @@ def _part_budget(plan: Plan) -> _core.RowBudget:
 
 def _part_too_large(plan: Plan, rows: int) -> OutOfMemoryError:
     parts = f"{plan.table}: parts of {rows:,} rows"
-    return memory.too_large(parts, rows * plan.row_bytes, "ask for smaller parts: rows=...")
+    return memory.too_large(parts, rows * plan.row_bytes, "read smaller parts: rows=...")
 
 
 def _parts(plan: Plan, rows: int) -> Iterator[Table]:

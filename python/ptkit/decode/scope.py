@@ -160,7 +160,7 @@ def _known(argument: str, noun: str, wanted: Any, there_are: Mapping[int, str]) 
     missing = [one for one in found if one not in there_are]
     if missing and not there_are:
         raise ConfigError(
-            f"no {noun} {missing[0]}: the trace does not say of which {noun} it is; leave out {argument}"
+            f"no {noun} {missing[0]}: the trace does not state of which {noun} it is; leave out {argument}"
         )
     if missing:
         raise ConfigError(f"no {noun} {missing[0]} in this trace: it has {_nearest(missing[0], there_are)}")

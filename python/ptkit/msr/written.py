@@ -110,7 +110,9 @@ def check_registers(
     """
     given = _numbered(values)
     if _CTL not in given:
-        raise ConfigError("IA32_RTIT_CTL (0x570) is not among the registers: it says how the others are used")
+        raise ConfigError(
+            "IA32_RTIT_CTL (0x570) is not among the registers: it decides how the others are used"
+        )
     core = {name: given.get(one, _LOWEST_MASK if one == 0x561 else 0) for one, name in _MEMBERS.items()}
     addresses = [given.get(one, 0) for one in range(_FIRST_ADDR, _LAST_ADDR + 1)]
     names = names_by_number()

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["DRAIN_PERIOD", "lost_shares"]
 
-#: Seconds between two looks of the recorder (kPollInterval of src/capture/linux/session/session.cpp).
+#: Seconds between two looks of the recorder (kPollInterval of src/capture/linux/session/recorder.cpp).
 DRAIN_PERIOD = 0.020
 _WATERMARK = 4  # the recorder is woken up when a fourth of a buffer is written
 _ROUNDS = 3  # windows are repeated: what is left in a buffer at the end of one round meets the next

@@ -4,7 +4,7 @@ Provisional: `ptkit selftest` is the interface.
 """
 
 from ptkit.selftest.checks import BACKENDS
-from ptkit.selftest.outcome import FAILED, NOT_HERE, PASSED, Outcome
+from ptkit.selftest.outcome import FAILED, PASSED, UNAVAILABLE, Outcome
 from ptkit.selftest.report import ALL_PASSED, NOTHING_TESTED, SOME_FAILED, make_report, status_of
 from ptkit.selftest.session import Plan, Session, causes
 
@@ -13,9 +13,9 @@ __all__ = [
     "BACKENDS",
     "FAILED",
     "NOTHING_TESTED",
-    "NOT_HERE",
     "PASSED",
     "SOME_FAILED",
+    "UNAVAILABLE",
     "Outcome",
     "Plan",
     "Session",

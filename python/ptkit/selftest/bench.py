@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import ptkit
 from ptkit.selftest.compare import Rows
 from ptkit.selftest.logged import LoggedRecorder
-from ptkit.selftest.outcome import CheckFailed, NotHere
+from ptkit.selftest.outcome import CheckFailed, Unavailable
 from ptkit.selftest.programs import Program
 
 __all__ = ["Bench", "Taken", "Truths"]
@@ -145,7 +145,7 @@ class Bench:
 
         Raises
         ------
-        NotHere
+        Unavailable
             If the processor or the kernel cannot do what the options ask for.
         CheckFailed
             If recording fails, or the program does not end as it should.
@@ -173,7 +173,7 @@ class Bench:
                 warnings.simplefilter("ignore", ptkit.PtkitWarning)  # checks compare instructions instead
                 return Taken(program, recorder.trace, recorder.recording, self.cpu)
         except (ptkit.ConfigError, ptkit.UnsupportedError) as error:
-            raise NotHere(str(error)) from error
+            raise Unavailable(str(error)) from error
         except ptkit.PtkitError as error:
             raise CheckFailed(f"recording failed: {error}") from error
 

@@ -19,7 +19,7 @@ class Check:
     ----------
     name : str
     run : callable
-        Makes the check; returns what was compared, raises `CheckFailed` or `NotHere`.
+        Makes the check; returns what was compared, raises `CheckFailed` or `Unavailable`.
     suggests : str
         Where to look if it fails.
     follows : tuple of str
@@ -72,7 +72,7 @@ _PACKETS = (
     Check(
         "mtc",
         clocks.check_mtc,
-        "MTC or TMA packets do not count the crystal clock as CPUID 15H and MTCFreq say: record with"
+        "MTC or TMA packets do not count the crystal clock as CPUID 15H and MTCFreq state: record with"
         " --timing tsc, and look for errata of MTC and TMA",
         ("tsc",),
     ),
@@ -106,8 +106,8 @@ _PACKETS = (
     Check(
         "losses",
         output.check_losses,
-        "losses: trace is missing and no record says so (Linux' perf has such a bug with very small buffers:"
-        " docs/emulated-machine.md), or what was read is not what was written",
+        "losses: trace is missing and no record reports it (Linux' perf has such a bug with very small "
+        "buffers: docs/emulated-machine.md), or what was read is not what was written",
         ("instructions", "regions", "interrupts"),
     ),
     Check(

@@ -12,7 +12,7 @@ from ptkit.capture import probe
 from ptkit.selftest import programs
 from ptkit.selftest.bench import Bench, Taken
 from ptkit.selftest.compare import expect_all, expect_tail
-from ptkit.selftest.outcome import CheckFailed, NotHere
+from ptkit.selftest.outcome import CheckFailed, Unavailable
 from ptkit.support.text import counted
 
 __all__ = [
@@ -72,7 +72,7 @@ def compare_emulator(bench: Bench) -> str:
     """Run a program in QEMU."""
     emulator = next(one for one in probe() if one.name == "emulator")
     if not emulator.available:
-        raise NotHere(emulator.missing)
+        raise Unavailable(emulator.missing)
     program = programs.branches(bench.seed, _INSTRUCTIONS)
     return expect_all(bench.record_by("emulator", program).rows(), bench.executed(program))
 
@@ -128,7 +128,7 @@ def compare_kernel_alone(bench: Bench) -> str:
 
 def _expect_kernel_code() -> None:
     if not os.access(_KERNEL_CODE, os.R_OK):
-        raise NotHere(f"the kernel's code cannot be read ({_KERNEL_CODE}): run as root, without lockdown")
+        raise Unavailable(f"the kernel's code cannot be read ({_KERNEL_CODE}): run as root, without lockdown")
 
 
 def _kernel_rows(taken: Taken) -> str:

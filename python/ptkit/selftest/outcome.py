@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FAILED", "NOT_HERE", "PASSED", "CheckFailed", "NotHere", "Outcome"]
+__all__ = ["FAILED", "PASSED", "UNAVAILABLE", "CheckFailed", "Outcome", "Unavailable"]
 
-PASSED, FAILED, NOT_HERE = "passed", "FAILED", "not here"
+PASSED, FAILED, UNAVAILABLE = "passed", "FAILED", "unavailable"
 
 
 class CheckFailed(Exception):
     """The trace contradicts what was executed, or itself; the message says how."""
 
 
-class NotHere(Exception):
+class Unavailable(Exception):
     """The check cannot be made on this system; the message has the reason."""
 
 
@@ -28,7 +28,7 @@ class Outcome:
     backend : str
         The back end that recorded.
     result : str
-        `PASSED`, `FAILED` or `NOT_HERE`.
+        `PASSED`, `FAILED` or `UNAVAILABLE`.
     detail : str
         Amount compared, first difference, or reason why it was not done.
     suggests : str

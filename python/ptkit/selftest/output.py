@@ -8,7 +8,7 @@ from ptkit.selftest.bench import Bench, Taken
 from ptkit.selftest.compare import expect_all, expect_parts
 from ptkit.selftest.control_flow import long_program
 from ptkit.selftest.machine import interrupts, read_registers
-from ptkit.selftest.outcome import CheckFailed, NotHere
+from ptkit.selftest.outcome import CheckFailed, Unavailable
 from ptkit.selftest.programs import branches
 from ptkit.support.text import counted
 
@@ -74,7 +74,7 @@ def check_registers(bench: Bench) -> str:
     try:
         before = read_registers(bench.cpu)
     except OSError as error:
-        raise NotHere(
+        raise Unavailable(
             f"registers cannot be read ({error.strerror}): run as root, after `modprobe msr`"
         ) from None
     bench.record(branches(bench.seed, 1000))

@@ -8,7 +8,7 @@ from typing import Any
 
 import ptkit
 from ptkit.selftest.machine import describe_machine, without_names
-from ptkit.selftest.outcome import FAILED, NOT_HERE, PASSED
+from ptkit.selftest.outcome import FAILED, PASSED, UNAVAILABLE
 from ptkit.selftest.session import Session, causes
 
 __all__ = ["ALL_PASSED", "NOTHING_TESTED", "SOME_FAILED", "make_report", "status_of"]
@@ -44,6 +44,6 @@ def make_report(session: Session) -> dict[str, Any]:
         "checks": [asdict(outcome) for outcome in outcomes],
         "passed": counts[PASSED],
         "failed": counts[FAILED],
-        "not_here": counts[NOT_HERE],
+        "unavailable": counts[UNAVAILABLE],
         "causes": [f"{outcome.backend} {outcome.check}" for outcome in causes(outcomes)],
     }

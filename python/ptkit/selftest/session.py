@@ -14,7 +14,7 @@ from ptkit.errors import ConfigError, PtkitError
 from ptkit.selftest.bench import Bench, Truths
 from ptkit.selftest.checks import BACKENDS, CHECKS, Check
 from ptkit.selftest.machine import without_names
-from ptkit.selftest.outcome import FAILED, NOT_HERE, PASSED, CheckFailed, NotHere, Outcome
+from ptkit.selftest.outcome import FAILED, PASSED, UNAVAILABLE, CheckFailed, Outcome, Unavailable
 
 __all__ = ["Plan", "Session", "causes"]
 
@@ -132,7 +132,7 @@ class Session:
         if outcome.result == FAILED and self.rounds:
             seed = self.plan.seed + self.rounds
             outcome = replace(outcome, detail=f"{outcome.detail} (round {self.rounds + 1}, --seed {seed})")
-        if not self.rounds or outcome.result != NOT_HERE:
+        if not self.rounds or outcome.result != UNAVAILABLE:
             self.outcomes[key] = outcome
         if not self.rounds or outcome.result == FAILED:
             self.show(outcome)
@@ -163,17 +163,17 @@ def _expect_executable(folder: Path) -> None:
         )
 
 
-_UNKNOWN = Outcome("", "", NOT_HERE, "")
+_UNKNOWN = Outcome("", "", UNAVAILABLE, "")
 
 
 def _result_of(check: Check, backend: Backend, bench: Bench) -> tuple[str, str]:
     able = backend.recording([check.records])
     if not able.available:
-        return NOT_HERE, able.missing
+        return UNAVAILABLE, able.missing
     try:
         return PASSED, check.run(bench)
-    except NotHere as reason:
-        return NOT_HERE, str(reason)
+    except Unavailable as reason:
+        return UNAVAILABLE, str(reason)
     except CheckFailed as failure:
         return FAILED, str(failure)
     except (PtkitError, OSError) as error:

@@ -193,7 +193,7 @@ def _mtc_count(packets: Packets, ratio: tuple[int, int], period: int) -> str:
     share = float(np.median(there[long] / due[long])) if long.any() else 1.0
     if share > 1 - _MISSING_TOLERANCE:
         return ""
-    return f"MTC packets come at {share:.2f} of the rate that the TSC, CPUID 15H and MTCFreq {period} say"
+    return f"MTC packets come at {share:.2f} of the rate that the TSC, CPUID 15H and MTCFreq {period} give"
 
 
 def _cycles(packets: Packets, ratio: tuple[int, int], period: int, max_nonturbo: int) -> str:
@@ -207,7 +207,7 @@ def _cycles(packets: Packets, ratio: tuple[int, int], period: int, max_nonturbo:
         return ""
     return (
         f"CYC packets count {measured:.2f} core cycles for each TSC tick, and CBR packets"
-        f" ({int(np.median(rates))} of {max_nonturbo}) say {expected:.2f}"
+        f" ({int(np.median(rates))} of {max_nonturbo}) give {expected:.2f}"
     )
 
 

@@ -98,9 +98,9 @@ class Clocks:
         if self._sample is None:
             system = "CLOCK_MONOTONIC" if clock == "monotonic" else "CLOCK_REALTIME"
             raise ConfigError(
-                f"clock={clock!r}: the recording does not say how its clock relates to {system}; recordings "
-                'of ptkit record do. Or add the difference yourself, and give clock="ns": nanoseconds of the '
-                "recorder's clock, as in column time_ns"
+                f"clock={clock!r}: the recording does not state how its clock relates to {system}; "
+                "recordings of ptkit record do. Or add the difference yourself, and give "
+                'clock="ns": nanoseconds of the recorder\'s clock, as in column time_ns'
             )
         tsc, monotonic, realtime = self._sample
         return self._scale.ns(tsc) - (monotonic if clock == "monotonic" else realtime)

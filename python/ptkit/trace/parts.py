@@ -151,7 +151,7 @@ class Parts(ABC):
         "errors",
         memory=".",
         yields=".",
-        raises="""; errors are raised only if ``errors="raise"`` is said here.""",
+        raises="""; errors are raised only if ``errors="raise"`` is given.""",
     )
     def iter_errors(
         self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]

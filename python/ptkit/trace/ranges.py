@@ -290,7 +290,7 @@ def _near(name: str, modules: dict[str, None], memory: Sequence[str]) -> str:
     """The modules with near names, or the first ones, as the end of a message; `memory`: without a file."""
     if not modules:
         first = f"; it is in {', '.join(memory[:_LISTED])}" if memory else ""
-        return f": the trace does not say from which files its code is{first}"
+        return f": the trace does not state from which files its code is{first}"
     near = get_close_matches(last_part(name), modules)
     if near:
         return f"; did you mean {' or '.join(map(shortened, near))}?"

@@ -120,7 +120,7 @@ class Slice(Tables, Calls, Plots):
         self, query: Query, rows: int, *, inlines: bool = False, whole: bool = False
     ) -> Iterator[Table]:
         if whole:
-            raise ConfigError("whole_calls: a slice has no iter_calls() of whole calls; ask calls()")
+            raise ConfigError("whole_calls: a slice has no iter_calls() of whole calls; use calls()")
         return super()._frame_parts(query, rows, inlines=inlines)
 
     def _function_sums(

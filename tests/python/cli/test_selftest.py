@@ -33,7 +33,7 @@ def test_programs_are_the_same_in_each_run(capsys: pytest.CaptureFixture[str]) -
     assert main(["selftest", "--backend", "step"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["step", "programs", "passed"]
-    assert lines[-1].endswith("0 failed, 0 not here (1 round)") or "not here" in lines[1]
+    assert lines[-1].endswith("0 failed, 0 unavailable (1 round)") or "unavailable" in lines[1]
 
 
 @pytest.mark.skipif(TRACES, reason="this processor traces")
@@ -45,7 +45,7 @@ def test_exit_status_says_that_nothing_was_tested(tmp_path: Path, capsys: pytest
     document = json.loads(path.read_text())
     missing = [one for one in document["checks"] if one["backend"] != "step"]
     assert len(missing) > 20
-    assert all(one["result"] == "not here" and one["detail"] for one in missing)
+    assert all(one["result"] == "unavailable" and one["detail"] for one in missing)
     assert document["failed"] == 0
     assert str(tmp_path) not in path.read_text()
 

@@ -91,7 +91,7 @@ def test_switches_tell_which_threads_a_stream_has(loop: Any) -> None:
         ({"pid": 11}, r"no process 11 in this trace: it has 1, 2$"),
         ({"cpu": 7}, r"no processor 7 in this trace: it has 0, 1$"),
         ({"stream": 3}, r"no stream 3 in this trace: it has streams 0 to 2$"),
-        ({"module": "libc.so.6"}, r"no module 'libc.so.6' in this trace: .* does not say from which files"),
+        ({"module": "libc.so.6"}, r"no module 'libc.so.6' in this trace: .* does not state from which files"),
     ],
 )
 @pytest.mark.parametrize("table", TABLES)
@@ -116,7 +116,7 @@ def test_many_ids_are_cut_to_the_nearest(loop: Any) -> None:
 
 def test_a_trace_without_owners_says_so(loop_trace: Any) -> None:
     for query, noun in (({"tid": 1}, "thread"), ({"pid": 1}, "process"), ({"cpu": 0}, "processor")):
-        with pytest.raises(ptkit.ConfigError, match=f"the trace does not say of which {noun} it is"):
+        with pytest.raises(ptkit.ConfigError, match=f"the trace does not state of which {noun} it is"):
             loop_trace.branches(**query)
 
 

@@ -14,7 +14,7 @@ from ptkit import GapCause
 from ptkit.selftest import branch_records, control_flow, output, programs
 from ptkit.selftest.bench import Bench, Taken
 from ptkit.selftest.compare import Rows, expect_all, expect_parts, expect_tail
-from ptkit.selftest.outcome import CheckFailed, NotHere
+from ptkit.selftest.outcome import CheckFailed, Unavailable
 
 EXECUTED = np.array([0x400000 + 3 * n * n for n in range(40)], dtype=np.uint64)
 
@@ -175,7 +175,7 @@ def test_registers_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monke
         raise FileNotFoundError(2, "No such file or directory", "/dev/cpu/0/msr")
 
     monkeypatch.setattr(output, "read_registers", refuse)
-    with pytest.raises(NotHere, match="modprobe msr"):
+    with pytest.raises(Unavailable, match="modprobe msr"):
         output.check_registers(PlantedBench(tmp_path, EXECUTED, Rows(EXECUTED)))
 
 
@@ -272,7 +272,7 @@ def test_user_code_in_a_trace_of_the_kernel(tmp_path: Path) -> None:
 
 def test_kernel_code_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_flow, "_KERNEL_CODE", str(tmp_path / "none"))
-    with pytest.raises(NotHere, match="run as root, without lockdown"):
+    with pytest.raises(Unavailable, match="run as root, without lockdown"):
         control_flow.compare_kernel(KernelBench(tmp_path, [KERNEL_IP], []))
 
 

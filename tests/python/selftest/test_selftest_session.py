@@ -17,7 +17,7 @@ from ptkit.errors import ConfigError, OpenError
 from ptkit.selftest import machine, session
 from ptkit.selftest.bench import Bench
 from ptkit.selftest.checks import CHECKS, Check
-from ptkit.selftest.outcome import FAILED, NOT_HERE, PASSED, CheckFailed, NotHere, Outcome
+from ptkit.selftest.outcome import FAILED, PASSED, UNAVAILABLE, CheckFailed, Outcome, Unavailable
 from ptkit.selftest.report import ALL_PASSED, NOTHING_TESTED, SOME_FAILED, make_report, status_of
 from ptkit.selftest.session import Plan, Session, causes
 
@@ -53,10 +53,10 @@ def test_results(planted: Callable[..., Session]) -> None:
     made = planted(
         Check("good", lambda bench: "all of it", ""),
         Check("bad", raises(CheckFailed("other bytes")), "look at the output"),
-        Check("absent", raises(NotHere("no such packets")), ""),
+        Check("absent", raises(Unavailable("no such packets")), ""),
         Check("broken", raises(OpenError("no room")), ""),
     )
-    assert results(made) == {"good": PASSED, "bad": FAILED, "absent": NOT_HERE, "broken": FAILED}
+    assert results(made) == {"good": PASSED, "bad": FAILED, "absent": UNAVAILABLE, "broken": FAILED}
     assert made.outcomes["perf", "bad"].suggests == "look at the output"
     assert made.outcomes["perf", "good"].suggests == ""
     assert status_of(made) == SOME_FAILED
@@ -87,17 +87,17 @@ def test_a_round_again_with_another_seed(planted: Callable[..., Session]) -> Non
     )
     assert seeds == [1, 2, 3]
     assert made.outcomes["perf", "rare"].detail == "other bytes (round 3, --seed 3)"
-    assert calls == [1]  # what is not here is not tried again
+    assert calls == [1]  # what is unavailable is not tried again
     assert made.rounds == 3
 
 
 def _note(calls: list[int], bench: Bench) -> str:
     calls.append(bench.seed)
-    raise NotHere("no")
+    raise Unavailable("no")
 
 
 def test_nothing_tested(planted: Callable[..., Session]) -> None:
-    assert status_of(planted(Check("absent", raises(NotHere("no")), ""))) == NOTHING_TESTED
+    assert status_of(planted(Check("absent", raises(Unavailable("no")), ""))) == NOTHING_TESTED
     assert status_of(planted(Check("good", lambda bench: "", ""))) == ALL_PASSED
 
 
@@ -128,10 +128,10 @@ def test_each_check_suggests_something_and_follows_from_checks_before_it() -> No
             assert set(check.follows) <= {other.name for other in checks[:number]}
 
 
-def test_options_that_are_refused_are_not_here(tmp_path: Path) -> None:
+def test_options_that_are_refused_are_unavailable(tmp_path: Path) -> None:
     from ptkit.selftest.programs import filtered
 
-    with pytest.raises(NotHere, match="step"):
+    with pytest.raises(Unavailable, match="step"):
         Bench("step", 0, tmp_path).record(filtered(1), ring="64K")
 
 

@@ -122,7 +122,7 @@ def test_limits_of_the_process(limit: str, threads: int, streams: int) -> None:
         assert error == "OutOfMemoryError"
         assert re.fullmatch(
             rf"{name}: about [\d,]+ rows take about \d+\.\d [MG]iB, and \d+\.\d MiB are free \({limit}\); "
-            r"ask for less: columns=\[\.\.\.\], between\(\.\.\.\) or touching\(\.\.\.\), "
+            r"read less: columns=\[\.\.\.\], between\(\.\.\.\) or touching\(\.\.\.\), "
             rf"or read parts: iter_{name}\(\)",
             text,
         ), text
@@ -305,7 +305,7 @@ def test_parts_that_do_not_fit(dense_trace: Any, small: Any) -> None:
             next(dense_trace.iter_branches(rows=2_000_000, reuse=reuse))
         assert str(raised.value) == (
             "branches: parts of 2,000,000 rows take 74.4 MiB, and 14.0 MiB are free (MemAvailable); "
-            "ask for smaller parts: rows=..."
+            "read smaller parts: rows=..."
         )
 
 

@@ -165,7 +165,7 @@ def test_rows_that_do_not_fit_are_refused(trace: ptkit.Trace, monkeypatch: pytes
     assert len(trace.callers("fib", depth=1)) < 16
     monkeypatch.setattr("ptkit.decode.callers._ROW_BYTES", 1 << 20)
     monkeypatch.setattr("ptkit.support.memory.free", lambda: (10, "RLIMIT_AS"))
-    with pytest.raises(ptkit.OutOfMemoryError, match=r"rows of callers take .* ask for fewer levels"):
+    with pytest.raises(ptkit.OutOfMemoryError, match=r"rows of callers take .* give fewer levels"):
         trace.callers("fib")
     assert len(trace.callers("fib", depth=1)) < 16
 

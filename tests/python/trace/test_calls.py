@@ -271,11 +271,11 @@ def test_sums_over_selected_rows(trace: Any, calls: Any) -> None:
 
 def test_sums_that_lack_frames_name_the_remedy(trace: Any, calls: Any) -> None:
     for table in (trace.calls(symbol="fib"), calls[1:]):
-        with pytest.raises(ptkit.ConfigError, match=r"ask trace\.functions\(\)"):
+        with pytest.raises(ptkit.ConfigError, match=r"use trace\.functions\(\)"):
             table.functions("module")
     with pytest.raises(ptkit.ConfigError, match="frames lack their callers"):
         of(calls, "fib").tree()
-    with pytest.raises(ptkit.ColumnError, match=r"lack columns parent.*ask trace\.functions\(\)"):
+    with pytest.raises(ptkit.ColumnError, match=r"lack columns parent.*use trace\.functions\(\)"):
         trace.calls(columns=["id", "tsc"]).functions()
     with pytest.raises(ptkit.ConfigError, match="by='line'"):
         calls.functions("line")

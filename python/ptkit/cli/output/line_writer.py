@@ -134,7 +134,7 @@ class LineWriter:
         """A column of addresses with the names of what is there.
 
         `style` is ``"name"`` (``function+0x10``, or ``[file]+0x1010`` where there is no symbol, or nothing),
-        ``"place"`` (the address before it) or ``"json"`` (members).
+        ``"location"`` (the address before it) or ``"json"`` (members).
         """
         end = name.removesuffix("ip")
         known = self.known(name) if known is None else known

@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
     if options.anomalies:
         refuse_unused(options, _WAYS, "--anomalies")
     if options.slowest is not None:
-        refuse_unused(options, ("limit", "all"), "--slowest", ", which says how many")
+        refuse_unused(options, ("limit", "all"), "--slowest", ", which gives the number")
     if options.id is not None:
         given = [name for name in _OTHER_CALLS if name in options.given_options]
         if given:

@@ -41,7 +41,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.usage = "ptkit doctor [--json] [--plan [OPTIONS] [-a | -C CPUS | -p PID] -- PROGRAM ARGS]"
     common.add_json_option(parser)
     parser.add_argument(
-        "--plan", action="store_true", help="record a probe, and say which options a recording needs"
+        "--plan", action="store_true", help="record a probe, and report which options a recording needs"
     )
     _add_plan(parser.add_argument_group("only with --plan"))
     parser.add_argument(
@@ -143,7 +143,7 @@ def _list_backends(options: argparse.Namespace) -> int:
     from rich.table import Table
 
     table = Table(title="Recording")
-    for heading in ("back end", "here", "what it is, or what it lacks", "how to get it"):
+    for heading in ("back end", "available", "what it is, or what it lacks", "how to get it"):
         table.add_column(heading)
     for backend in backends:
         for one in (backend, *backend.others):

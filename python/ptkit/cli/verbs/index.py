@@ -34,7 +34,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the index, unless there is a good one."""
     if options.path == STANDARD_INPUT and options.output is None:
-        raise ConfigError("standard input has no path: say by -o FILE where to write the index")
+        raise ConfigError("standard input has no path: give -o FILE for the index")
     trace = common.open_trace(options, index=False)
     with decoding(trace, activity="indexing", passes=PASSES):
         made = trace.index(options.output)

@@ -124,7 +124,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         metavar="RECORDS",
         type=common.number(),
         default=0,
-        help="interrupt when room for so many records is left (default: none, the buffer is a ring)",
+        help="interrupt when space for so many records is left (default: none, the buffer is a ring)",
     )
     bts.add_argument(
         "--bits32", action="store_true", help="DS area and records of a 32-bit system: words of 4 bytes"

@@ -245,6 +245,6 @@ def _summary(recording: Recording, *, by_trigger: bool) -> str:
     elif recording.limited:
         parts.append("stopped by trigger" if by_trigger else "limit reached")
     backend = EMULATED_TIMES if recording.backend == EMULATOR else f"backend {recording.backend}"
-    why = "; `ptkit doctor` says what other back ends need" if recording.reason else ""
+    why = "; `ptkit doctor` reports what other back ends need" if recording.reason else ""
     earlier = "" if recording.earlier is None else f"; the earlier recording is {recording.earlier} now"
     return f"{recording.path}: {', '.join(parts)} ({backend}{why}){earlier}"

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     """Make the checks, print a line for each, and write the report."""
     if sys.platform == "win32":
         raise UnsupportedError(
-            "the checks record by Linux; `ptkit-capture doctor` says what this machine has on Windows"
+            "the checks record by Linux; `ptkit-capture doctor` reports what this machine has on Windows"
         )
     backends = BACKENDS if options.backend == _ALL else ("step", options.backend)
     backends = tuple(dict.fromkeys(backends))
@@ -148,7 +148,7 @@ def _summarize(session: Session, report: dict[str, Any]) -> None:
     outcomes = list(session.outcomes.values())
     roots = causes(outcomes)
     print_text("")
-    counts = f"{report['passed']} passed, {report['failed']} failed, {report['not_here']} not here"
+    counts = f"{report['passed']} passed, {report['failed']} failed, {report['unavailable']} unavailable"
     print_text(f"{counted(len(outcomes), 'check')}: {counts} ({counted(session.rounds, 'round')})")
     for outcome in roots:
         print_text(f"{outcome.backend} {outcome.check}: {outcome.suggests}")
@@ -157,4 +157,4 @@ def _summarize(session: Session, report: dict[str, Any]) -> None:
             others = ", ".join(outcome.follows)
             print_text(f"{outcome.backend} {outcome.check}: may follow from {others}; {outcome.suggests}")
     if status_of(session) == NOTHING_TESTED:
-        print_text("No tracing by the processor itself was checked: `ptkit doctor` says what is missing.")
+        print_text("No tracing by the processor itself was checked: `ptkit doctor` reports what is missing.")

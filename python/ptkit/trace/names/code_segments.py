@@ -32,7 +32,7 @@ def set_cs_base(bundle: _core.Bundle, cs_base: int, engine: str) -> None:
     given = f"cs_base={cs_base:#x}"
     if bundle.configuration["ip_payloads"] == LINEAR:
         raise ConfigError(
-            f"{given}: {bundle.source} says that IP payloads are linear addresses "
+            f"{given}: {bundle.source} states that IP payloads are linear addresses "
             "(CPUID.14H.0:ECX[31] is 1), which include the base of the code segment; leave cs_base out"
         )
     if all(stream["kind"] != "packets" for stream in bundle.streams):

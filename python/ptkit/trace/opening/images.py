@@ -221,7 +221,7 @@ class _GivenImages:
         else:
             raise FormatError(
                 f"{path}: is neither an ELF nor a PE file (starts with {magic.hex(' ') or 'nothing'}); "
-                "for raw code say where: (path, address)"
+                "for raw code give its address: (path, address)"
             )
 
 

@@ -80,7 +80,7 @@ def make(
         target = Path(path)
     elif save:
         if not (Path(source).is_file() or Path(source).is_dir()):  # memory, or a pipe
-            raise ConfigError(f"{source}: has no path; say where to write the index, or save=False")
+            raise ConfigError(f"{source}: has no path; give a path for the index, or save=False")
         target = path_beside(source)
     if save and target is not None and target.exists():
         try:

@@ -116,7 +116,7 @@ def test_bases_out_of_range_are_refused(bundle: Any, base: Any) -> None:
 def test_a_base_where_payloads_are_linear_is_refused(bundle: Any) -> None:
     path = bundle(32, "linear")
     with pytest.raises(
-        ptkit.ConfigError, match=r"^cs_base=0x1000: .*says that IP payloads are linear[^\n]*$"
+        ptkit.ConfigError, match=r"^cs_base=0x1000: .*states that IP payloads are linear[^\n]*$"
     ):
         open_quietly(path, cs_base=0x1000)
     assert open_quietly(path).info.ip_payloads == "linear"

@@ -246,7 +246,7 @@ def test_damaged_index_is_built_anew(indexed: Any, open_trace: Any, loop: Any) -
 
 def test_index_is_written_beside_the_trace(open_trace: Any, loop: Any, tmp_path: Path) -> None:
     trace = open_trace(loop.stream(300), images=loop.images())
-    with pytest.raises(ptkit.ConfigError, match="say where"):
+    with pytest.raises(ptkit.ConfigError, match="give a path for the index"):
         trace.index()
     assert trace.index(save=False).path is None
     path = tmp_path / "loop.pt"
