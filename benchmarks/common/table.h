@@ -47,7 +47,7 @@ class Session {
       reader->attach(memory);
       auto step = tables::columns::TableReader::Step::MORE;
       while (step == tables::columns::TableReader::Step::MORE) step = reader->step(part);
-      std::vector<tables::columns::Run> runs;
+      std::vector<tables::columns::OwnerRun> runs;
       const tables::columns::PartMemory rows = reader->end_part(part, runs);
       outcome.rows += rows.rows;
       outcome.errors += reader->error_rows();

@@ -2,20 +2,32 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 
 namespace ptkit::base {
 
 constexpr std::size_t kHugePage = std::size_t{1} << 21U;
 
+// Requests huge pages, if many are free, in memory that is aligned to one. Small pages are good enough if it
+// gives none.
+void prefer_huge_pages(void* memory, std::size_t bytes) noexcept;
+
+[[nodiscard]] constexpr std::align_val_t page_alignment(std::size_t bytes) noexcept {
+  constexpr std::size_t kLine = 64;
+  return std::align_val_t{bytes >= kHugePage ? kHugePage : kLine};
+}
+
 // Allocates memory that is aligned to a cache line. From kHugePage bytes on it is aligned to a huge page, and
 // uses huge pages if many are free: compaction for one takes longer than decoding a small trace. Throws
 // std::bad_alloc.
-[[nodiscard]] void* allocate_pages(std::size_t bytes);
-void free_pages(void* memory, std::size_t bytes) noexcept;
-
-// Requests huge pages, if many are free, in memory that is aligned to one. Small pages are good
-// enough if it gives none.
-void prefer_huge_pages(void* memory, std::size_t bytes) noexcept;
+[[nodiscard]] inline void* allocate_pages(std::size_t bytes) {
+  void* const memory = ::operator new(bytes, page_alignment(bytes));
+  if (bytes >= kHugePage) prefer_huge_pages(memory, bytes);
+  return memory;
+}
+inline void free_pages(void* memory, std::size_t bytes) noexcept {
+  ::operator delete(memory, page_alignment(bytes));
+}
 
 // An allocator for std::vector.
 template <typename T>

@@ -17,7 +17,25 @@ enum class MemoryLimit : std::uint8_t {
   COMMIT_LIMIT,     // Windows: pages that the system still promises, in memory or in the page file
 };
 // The name for messages: "cgroup", "RLIMIT_AS", "RLIMIT_DATA", "MemAvailable"...
-[[nodiscard]] std::string_view memory_limit_name(MemoryLimit limit) noexcept;
+[[nodiscard]] constexpr std::string_view memory_limit_name(MemoryLimit limit) noexcept {
+  switch (limit) {
+    case MemoryLimit::CGROUP:
+      return "cgroup";
+    case MemoryLimit::RLIMIT_AS:
+      return "RLIMIT_AS";
+    case MemoryLimit::RLIMIT_DATA:
+      return "RLIMIT_DATA";
+    case MemoryLimit::MEM_AVAILABLE:
+      return "MemAvailable";
+    case MemoryLimit::PHYSICAL_MEMORY:
+      return "physical memory";
+    case MemoryLimit::COMMIT_LIMIT:
+      return "commit limit";
+    case MemoryLimit::NONE:
+      break;
+  }
+  return "no limit";
+}
 
 struct MemoryBound {
   std::uint64_t bytes = UINT64_MAX;

@@ -13,30 +13,8 @@ inline constexpr std::size_t kOpcodeTables = 5;  // without NONE
 enum class Claim : std::uint8_t { OWNS, YIELDS };
 enum class SizeRule : std::uint8_t { FIXED, RUN, IP_BYTES, PAYLOAD_BYTES, CONTINUED, ITEM, ICNT_BIT };
 enum class PayloadKind : std::uint8_t {
-  EMPTY,
-  PAD,
-  PSB,
-  TNT_8,
-  TNT_64,
-  IP,
-  PIP,
-  VMCS,
-  MODE_EXEC,
-  MODE_TSX,
-  WORD,
-  TMA,
-  CYC,
-  CBR,
-  PTW,
-  IP_BIT,
-  MWAIT,
-  PWRE,
-  PWRX,
-  BBP,
-  BIP,
-  CFE,
-  EVD,
-  TRIG,
+#define PT_PAYLOAD(kind) kind,
+#include "packet/packets.def"
 };
 enum class BlockEffect : std::uint8_t { OPENS, KEEPS, CLOSES };
 enum class BulkCheck : std::uint8_t { HOT, PLAIN, PATTERN, STOP_BIT, ZERO_BITS, PAYLOAD_BYTES, DECODER };
@@ -61,8 +39,8 @@ struct EscapeRow {
 };
 
 inline constexpr std::array<PacketRow, kPacketKinds> kPacketRows{{
-#define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload, block, psb, bulk, ...)    \
-  {PacketKind::kind,     OpcodeTable::table, mask,           match, Claim::claim, least, SizeRule::size, \
+#define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload, block, psb, ovf, bulk, ...) \
+  {PacketKind::kind,     OpcodeTable::table, mask,           match, Claim::claim, least, SizeRule::size,   \
    PayloadKind::payload, BlockEffect::block, BulkCheck::bulk},
 #include "packet/packets.def"
 }};

@@ -14,8 +14,8 @@ struct Texts {
 };
 
 constexpr std::array<Texts, kPacketKinds> kTexts{{
-#define PT_PACKET(kind, name, table, mask, match, claim, least, size, shape, block, psb, bulk, text, \
-                  payload, payload2)                                                                 \
+#define PT_PACKET(kind, name, table, mask, match, claim, least, size, shape, block, psb, ovf, bulk, text, \
+                  payload, payload2)                                                                      \
   {#kind, name, text, payload, payload2},
 #include "packet/packets.def"
 }};

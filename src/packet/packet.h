@@ -64,4 +64,16 @@ struct Packet {
   return false;
 }
 
+// What a packet shows where a FUP has to follow an OVF, as packets.def documents it.
+enum class AfterOverflow : std::uint8_t { PASSES, ENABLED, NO_IP, IP_BIT, OTHER };
+[[nodiscard]] constexpr AfterOverflow after_overflow(PacketKind kind) noexcept {
+  switch (kind) {
+#define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload_kind, block, psb, ovf, ...) \
+  case PacketKind::kind:                                                                                  \
+    return AfterOverflow::ovf;
+#include "packet/packets.def"
+  }
+  return AfterOverflow::OTHER;
+}
+
 }  // namespace ptkit::packet

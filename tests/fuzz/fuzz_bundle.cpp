@@ -94,7 +94,7 @@ class Mutator {
         header.id = below(2) == 0 ? static_cast<std::uint32_t>(below(4)) : header.id ^ 1U << below(32);
         return;
       case 1:
-        header.place ^= std::uint64_t{1} << below(64);
+        header.position ^= std::uint64_t{1} << below(64);
         return;
       case 2:
         header.plain_size ^= std::uint64_t{1} << below(64);

@@ -3,7 +3,7 @@
 
 #include "code/image/elf/debug_sections.h"
 #include "code/image/elf/elf_file.h"
-#include "code/source/dwarf/line_cursor.h"
+#include "code/source/dwarf/debug_info.h"
 #include "code/source/dwarf/small_names.h"
 
 namespace {

@@ -5,11 +5,10 @@
 #include <string_view>
 
 #include "formats/perf_data/filter.h"
-#include "formats/perf_data/kernel_changes.h"
+#include "formats/perf_data/kernel.h"
 #include "formats/perf_data/overlap.h"
 #include "formats/perf_event/jit.h"
 #include "formats/perf_event/sample.h"
-#include "formats/perf_event/tracepoint.h"
 #include "formats/registry.h"
 #include "memory_file.h"
 

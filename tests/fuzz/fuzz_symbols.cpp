@@ -5,7 +5,7 @@
 
 #include "code/symbol/symbols.h"
 #include "formats/perf_event/jit.h"
-#include "formats/symbols/symbol_placement.h"
+#include "formats/symbols/symbol_list.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptkit;

@@ -34,14 +34,15 @@ int ptkit_read_caps(struct ptkit_caps *caps)
 
 	cpus_read_lock();
 	smp_call_function_single(cpumask_first(cpu_online_mask), read_here, caps, 1);
-	for_each_online_cpu(cpu) {
+	for_each_online_cpu(cpu)
+	{
 		smp_call_function_single(cpu, read_here, &one, 1);
 		pt_keep_common(caps, &one);
 	}
 	cpus_read_unlock();
 	if (caps->cpuid_7_ebx & BIT(PT_CPUID_7_EBX_PT))
 		return 0;
-	pr_err("no Intel Processor Trace here: CPUID 7H EBX is %#010x, bit %u is clear\n",
+	pr_err("no Intel Processor Trace: CPUID 7H EBX is %#010x, bit %u is clear\n",
 	       caps->cpuid_7_ebx, PT_CPUID_7_EBX_PT);
 	return -ENODEV;
 }

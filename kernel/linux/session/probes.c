@@ -59,11 +59,11 @@ static struct {
 	struct tracepoint *tracepoint; /* null: the kernel has none of that name */
 	unsigned int users; /* ptkit_probes_begin() without ptkit_probes_end() */
 } probes[] = {
-	{ .name = "sched_switch", .probe = on_switch },
-	{ .name = "sched_process_fork", .probe = on_fork },
-	{ .name = "sched_process_exec", .probe = on_exec },
-	{ .name = "sched_process_exit", .probe = on_exit },
-	{ .name = "sched_process_free", .probe = on_free },
+	{.name = "sched_switch", .probe = on_switch},
+	{.name = "sched_process_fork", .probe = on_fork},
+	{.name = "sched_process_exec", .probe = on_exec},
+	{.name = "sched_process_exit", .probe = on_exit},
+	{.name = "sched_process_free", .probe = on_free},
 };
 
 static DEFINE_MUTEX(probes_lock);
@@ -99,7 +99,7 @@ void ptkit_probes_init(void)
 	for (i = 0; i < ARRAY_SIZE(probes); i++)
 		available &= !!probes[i].tracepoint;
 	if (!available)
-		pr_notice("neither processes nor sideband here: the kernel lacks a tracepoint\n");
+		pr_notice("neither processes nor sideband: the kernel lacks a tracepoint\n");
 }
 
 bool ptkit_probes_available(void)

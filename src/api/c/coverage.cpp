@@ -5,16 +5,17 @@
 #include "api/c/failure.h"
 #include "code/image/files/code_file.h"
 
-using ptkit::api::c::Place;
+using ptkit::api::c::LoadLocation;
 using ptkit::base::Bytes;
 using ptkit::tables::coverage::Outcome;
 using ptkit::trace::TraceBundle;
 
 namespace {
 
-[[nodiscard]] std::vector<ptkit::trace::SpaceId> spaces_of(TraceBundle& bundle, const Place& place) {
-  return place.cr3 ? ptkit::code::image::spaces_with(bundle, *place.cr3)
-                   : std::vector{ptkit::trace::kAnySpace};
+[[nodiscard]] std::vector<ptkit::trace::SpaceId> spaces_of(TraceBundle& bundle,
+                                                           const LoadLocation& location) {
+  return location.cr3 ? ptkit::code::image::spaces_with(bundle, *location.cr3)
+                      : std::vector{ptkit::trace::kAnySpace};
 }
 
 [[nodiscard]] std::shared_ptr<const TraceBundle> bundle_of(const ptkit::api::c::Settings& settings) {
@@ -67,12 +68,12 @@ ptkit::code::image::ReadCallback ptkit_coverage::read_callback() {
   };
 }
 
-int ptkit_coverage::add_image(const std::string& path, const Place& place) {
+int ptkit_coverage::add_image(const std::string& path, const LoadLocation& location) {
   ptkit::code::image::Placement placement;
-  placement.load_address = place.address;
-  placement.layout = place.layout;
+  placement.load_address = location.address;
+  placement.layout = location.layout;
   Addition addition(code_);
-  const auto spaces = spaces_of(code_, place);
+  const auto spaces = spaces_of(code_, location);
   placement.space = spaces.front();
   const std::size_t before = code_.code.size();
   const auto added = ptkit::code::image::add_image(code_, path, placement);
@@ -82,13 +83,13 @@ int ptkit_coverage::add_image(const std::string& path, const Place& place) {
   return PTKIT_OK;
 }
 
-int ptkit_coverage::add_code(Bytes code, const Place& place) {
-  if (!place.address) return ptkit::api::c::fail_config("code: it needs an address");
-  if (place.layout) return ptkit::api::c::fail_config("code: it lies as it is; only images have a layout");
-  const std::uint64_t address = *place.address;
+int ptkit_coverage::add_code(Bytes code, const LoadLocation& location) {
+  if (!location.address) return ptkit::api::c::fail_config("code: it needs an address");
+  if (location.layout) return ptkit::api::c::fail_config("code: it lies as it is; only images have a layout");
+  const std::uint64_t address = *location.address;
   if (!code.empty() && address + (code.size() - 1) < address)
     return ptkit::api::c::fail_config("code: it does not fit between its address and the last one");
-  for (const ptkit::trace::SpaceId space : spaces_of(code_, place)) {
+  for (const ptkit::trace::SpaceId space : spaces_of(code_, location)) {
     ptkit::trace::CodeRegion region;
     region.space = space;
     region.address = address;

@@ -19,8 +19,8 @@ struct ptkit_coverage {
   ptkit_coverage& operator=(const ptkit_coverage&) = delete;
 
   // Each returns a status.
-  int add_image(const std::string& path, const ptkit::api::c::Place& place);
-  int add_code(ptkit::base::Bytes code, const ptkit::api::c::Place& place);
+  int add_image(const std::string& path, const ptkit::api::c::LoadLocation& location);
+  int add_code(ptkit::base::Bytes code, const ptkit::api::c::LoadLocation& location);
   int decode(std::span<const ptkit::base::Bytes> chunks, std::uint8_t* hits, std::uint8_t* virgin,
              ptkit_outcome* outcome);
   void forget(std::uint64_t first, std::uint64_t last);

@@ -54,7 +54,7 @@ int use(ptkit_coverage* coverage, const Work& work) noexcept {
           static_cast<std::int32_t>(row.error.code), 0};
 }
 
-// Copies as many rows as there is room for.
+// Copies as many rows as fit.
 template <typename Rows, typename Out, typename Convert>
 std::size_t copy(ptkit_coverage* coverage, const Rows& rows_of, Out* out, std::size_t most,
                  const Convert& convert) noexcept {
@@ -90,22 +90,22 @@ void ptkit_coverage_close(ptkit_coverage* coverage) { delete coverage; }
 
 int ptkit_coverage_add_image(ptkit_coverage* coverage, const char* path, uint64_t address) {
   if (path == nullptr) return fail_config("path is NULL");
-  ptkit::api::c::Place place;
-  if (address != PTKIT_AS_LINKED) place.address = address;
-  return use(coverage, [=] { return coverage->add_image(path, place); });
+  ptkit::api::c::LoadLocation location;
+  if (address != PTKIT_AS_LINKED) location.address = address;
+  return use(coverage, [=] { return coverage->add_image(path, location); });
 }
 
 int ptkit_coverage_add_code(ptkit_coverage* coverage, uint64_t address, const void* code, size_t size) {
   if (code == nullptr && size != 0) return fail_config("code is NULL");
   return use(coverage, [=] {
-    return coverage->add_code(bytes_of(code, size), ptkit::api::c::Place{.address = address});
+    return coverage->add_code(bytes_of(code, size), ptkit::api::c::LoadLocation{.address = address});
   });
 }
 
 int ptkit_coverage_add_image_at(ptkit_coverage* coverage, const char* path, const ptkit_place* place) {
   if (path == nullptr) return fail_config("path is NULL");
   return use(coverage, [=] {
-    const auto read = ptkit::api::c::read_place(place);
+    const auto read = ptkit::api::c::read_location(place);
     return read.ok() ? coverage->add_image(path, read.value()) : fail(read.failure());
   });
 }
@@ -114,7 +114,7 @@ int ptkit_coverage_add_code_at(ptkit_coverage* coverage, const void* code, size_
                                const ptkit_place* place) {
   if (code == nullptr && size != 0) return fail_config("code is NULL");
   return use(coverage, [=] {
-    const auto read = ptkit::api::c::read_place(place);
+    const auto read = ptkit::api::c::read_location(place);
     return read.ok() ? coverage->add_code(bytes_of(code, size), read.value()) : fail(read.failure());
   });
 }

@@ -33,7 +33,7 @@ template <typename Structure>
   const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
   if (given.size > sizeof known &&
       std::any_of(bytes + sizeof known, bytes + given.size, [](unsigned char byte) { return byte != 0; }))
-    return unsupported("a member behind the last one is not 0", name);
+    return unsupported("a member after the last one is not 0", name);
   if ((known.flags & ~known_flags) != 0) return unsupported("a flag is set", name);
   if (std::any_of(std::begin(known.reserved), std::end(known.reserved), [](auto one) { return one != 0; }))
     return unsupported("a reserved member is not 0", name);
@@ -111,8 +111,8 @@ base::Result<Settings> read_options(const ptkit_options* options) {
   return settings;
 }
 
-base::Result<Place> read_place(const ptkit_place* place) {
-  if (place == nullptr) return Place{};
+base::Result<LoadLocation> read_location(const ptkit_place* place) {
+  if (place == nullptr) return LoadLocation{};
   const auto part = known_part(*place, "place", kKnownPlaceFlags);
   if (!part.ok()) return part.failure();
   const ptkit_place& given = part.value();
@@ -120,7 +120,7 @@ base::Result<Place> read_place(const ptkit_place* place) {
     return base::bad_config("place.flags: PTKIT_LAYOUT_FILE and PTKIT_LAYOUT_MEMORY exclude each other");
   if (given.cr3 != 0 && (given.flags & PTKIT_CR3_KNOWN) == 0)
     return base::bad_config("place.cr3 is not 0: set PTKIT_CR3_KNOWN in place.flags, too");
-  Place found;
+  LoadLocation found;
   if (given.address != PTKIT_AS_LINKED) found.address = given.address;
   if ((given.flags & PTKIT_CR3_KNOWN) != 0) found.cr3 = given.cr3;
   if ((given.flags & PTKIT_LAYOUT_FILE) != 0) found.layout = code::image::PeLayout::FILE;

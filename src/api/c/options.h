@@ -22,14 +22,15 @@ struct Settings {
 // we do not know must be 0).
 [[nodiscard]] base::Result<Settings> read_options(const ptkit_options* options);
 
-struct Place {
+// Where an image or code is loaded.
+struct LoadLocation {
   std::optional<std::uint64_t> address{};  // empty: as linked
   std::optional<std::uint64_t> cr3{};      // empty: of all processes
   std::optional<code::image::PeLayout> layout{};
 };
 
 // `place` may be null, and has another length as options have.
-[[nodiscard]] base::Result<Place> read_place(const ptkit_place* place);
+[[nodiscard]] base::Result<LoadLocation> read_location(const ptkit_place* place);
 
 // Copies what fits into the caller's structure, which begins with its size; the rest of it becomes 0. Fails
 // if the size is impossible.

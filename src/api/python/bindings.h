@@ -79,7 +79,7 @@ struct IndexHandle {
 // Sets the address ranges that were programmed: ("filter" or "stop", first, last).
 using Ranges = std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>;
 void set_ranges(trace::Configuration& configuration, const Ranges& ranges);
-// Takes the room that a stream's bytes need, or raises an error.
+// Takes the memory that a stream's bytes need, or raises an error.
 void prepare_stream(const trace::Stream& stream);
 
 template <typename T>
@@ -98,7 +98,7 @@ T value_or_raise(base::Result<T> result) {
                                         const py::object& owner);
 // A read-only array of stride 0: all rows have this value.
 [[nodiscard]] py::array uniform_array(tables::columns::CellType type, std::uint64_t value, std::size_t rows);
-[[nodiscard]] py::dict runs_to_python(const std::vector<tables::columns::Run>& runs);
+[[nodiscard]] py::dict runs_to_python(const std::vector<tables::columns::OwnerRun>& runs);
 
 void register_arrow(py::module_& module);
 void register_base(py::module_& module);

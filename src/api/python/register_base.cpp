@@ -49,7 +49,7 @@ py::array owned_array(tables::columns::CellType type, tables::columns::ColumnMem
   return read_only_array(type, cells, rows, owner);
 }
 
-// Rows of a column that is kept as runs, until Python asks for its array.
+// Rows of a column that is kept as runs, until Python needs its array.
 struct RunColumn {
   tables::columns::CellRuns runs;
   std::size_t rows = 0;
@@ -76,7 +76,7 @@ py::array typed_uniform_array(std::uint64_t value, std::size_t rows) {
 }
 
 template <typename T, typename Get>
-py::array_t<T> run_column(const std::vector<tables::columns::Run>& runs, Get get) {
+py::array_t<T> run_column(const std::vector<tables::columns::OwnerRun>& runs, Get get) {
   py::array_t<T> array(static_cast<py::ssize_t>(runs.size()));
   auto* cells = array.mutable_data();
   for (std::size_t i = 0; i < runs.size(); ++i) cells[i] = get(runs[i]);
@@ -89,7 +89,7 @@ std::string memory_sentence() {
   const std::string free = std::to_string(least.bytes >> 20U) + " MiB are free (" +
                            std::string(base::memory_limit_name(least.limit)) + ")";
   return "out of memory: " + (least.limit == base::MemoryLimit::NONE ? "the system gives no more" : free) +
-         "; ask for fewer rows or columns, or read parts (iter_...)";
+         "; read fewer rows or columns, or parts (iter_...)";
 }
 
 // Names in a recording may hold ends of lines.
@@ -236,16 +236,16 @@ py::array uniform_array(tables::columns::CellType type, std::uint64_t value, std
   return typed_uniform_array<std::uint64_t>(value, rows);
 }
 
-py::dict runs_to_python(const std::vector<tables::columns::Run>& runs) {
-  using tables::columns::Run;
+py::dict runs_to_python(const std::vector<tables::columns::OwnerRun>& runs) {
+  using tables::columns::OwnerRun;
   py::dict out;
-  out["row"] = run_column<std::uint64_t>(runs, [](const Run& run) { return run.row; });
-  out["stream"] = run_column<std::uint32_t>(runs, [](const Run& run) { return run.stream; });
-  out["cpu"] = run_column<std::int32_t>(runs, [](const Run& run) { return run.cpu; });
-  out["pid"] = run_column<std::int32_t>(runs, [](const Run& run) { return run.pid; });
-  out["tid"] = run_column<std::int32_t>(runs, [](const Run& run) { return run.tid; });
-  out["space"] = run_column<std::uint32_t>(runs, [](const Run& run) { return run.space; });
-  out["flags"] = run_column<std::uint8_t>(runs, [](const Run& run) { return run.flags; });
+  out["row"] = run_column<std::uint64_t>(runs, [](const OwnerRun& run) { return run.row; });
+  out["stream"] = run_column<std::uint32_t>(runs, [](const OwnerRun& run) { return run.stream; });
+  out["cpu"] = run_column<std::int32_t>(runs, [](const OwnerRun& run) { return run.cpu; });
+  out["pid"] = run_column<std::int32_t>(runs, [](const OwnerRun& run) { return run.pid; });
+  out["tid"] = run_column<std::int32_t>(runs, [](const OwnerRun& run) { return run.tid; });
+  out["space"] = run_column<std::uint32_t>(runs, [](const OwnerRun& run) { return run.space; });
+  out["flags"] = run_column<std::uint8_t>(runs, [](const OwnerRun& run) { return run.flags; });
   return out;
 }
 

@@ -124,7 +124,7 @@ void register_call_notes(py::module_& module) {
 #include "tables/calls/sums/sums.def"
   module.attr("CALL_CELLS") = py::tuple(cells);
   py::class_<FrameIndex, std::shared_ptr<FrameIndex>>(module, "CallNotes",
-                                                      "What a table of calls does not say of its frames.")
+                                                      "Facts about frames that a table of calls lacks.")
       .def("functions", &sum_functions, py::arg("columns"), py::arg("rows"), py::kw_only(), py::arg("by"),
            py::arg("tails_replaced"), "Sums over the frames of each group. None: frames are missing.")
       .def("tree", &sum_tree, py::arg("columns"), py::arg("rows"),

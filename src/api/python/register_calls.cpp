@@ -11,9 +11,9 @@
 #include "tables/calls/call_workers.h"
 #include "tables/calls/frame_rows.h"
 #include "tables/calls/python_frames.h"
+#include "tables/calls/stack/frame.h"
 #include "tables/calls/stack_probe.h"
 #include "tables/calls/sums/call_sums.h"
-#include "tables/calls/sums/two_sinks.h"
 
 namespace ptkit::api::python {
 namespace {
@@ -275,7 +275,7 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
                                     with_sums ? py::object(sums.to_python()) : py::object(py::none())));
 }
 
-// ((sums, states), errors, gaps). `tree`: the tree is asked for. `kept`: other sums may be asked for later.
+// ((sums, states), errors, gaps). `tree`: the tree is wanted. `kept`: other sums may be wanted later.
 // `noted`: states of each stream for an index; else there are none.
 py::tuple read_sums(const CallQuery& query, bool tree, bool kept, bool noted) {
   const bool has_tree = kept && query.tails == tables::calls::Tails::NESTED;

@@ -47,7 +47,8 @@ py::object reference_version() {
 }  // namespace
 
 void register_engines(py::module_& module) {
-  module.def("isas", &available_isas, "Instruction sets that kernels can use here, the best first.");
+  module.def("isas", &available_isas,
+             "Instruction sets that kernels can use on this processor, the best first.");
   module.def("isa", &chosen_isa, "The one that they use: the best, or what PTKIT_FORCE_ISA names.");
   module.def("reference_version", &reference_version,
              "(version, (major, minor) that this was built with) of libipt, None without it.");

@@ -51,11 +51,11 @@ void add_packets(py::module_& module) {
                                "Type of a packet. Each member's __doc__ says what `payload` and `payload2` "
                                "hold; docs/tables.md has the table.",
                                {
-#define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload_kind, block, psb, bulk, text, \
-                  payload, payload2)                                                                        \
-  {#kind, static_cast<unsigned>(packet::PacketKind::kind),                                                  \
-   sizeof(payload2) > 1  ? text ". payload: " payload "; payload2: " payload2                               \
-   : sizeof(payload) > 1 ? text ". payload: " payload                                                       \
+#define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload_kind, block, psb, ovf, bulk, \
+                  text, payload, payload2)                                                                 \
+  {#kind, static_cast<unsigned>(packet::PacketKind::kind),                                                 \
+   sizeof(payload2) > 1  ? text ". payload: " payload "; payload2: " payload2                              \
+   : sizeof(payload) > 1 ? text ". payload: " payload                                                      \
                          : text},
 #include "packet/packets.def"
                                });

@@ -31,7 +31,7 @@ tables::text::Number number_by_name(std::string_view name) {
 
 tables::text::Style style_by_name(std::string_view name) {
   if (name == "name") return tables::text::Style::NAME;
-  if (name == "place") return tables::text::Style::LOCATION;
+  if (name == "location") return tables::text::Style::LOCATION;
   if (name == "json") return tables::text::Style::JSON;
   throw py::value_error("no style of addresses: " + std::string(name));
 }
@@ -159,7 +159,7 @@ class LineWriter {
   void write(const py::function& output, const std::vector<std::pair<std::size_t, py::bytes>>& notes,
              const Known& shown, bool strip) {
     if (!lines_.groups.empty() && lines_.groups.back().end == 0) throw py::value_error("a group has no end");
-    add(tables::text::NoField{}, std::nullopt, {});  // literals behind the last field
+    add(tables::text::NoField{}, std::nullopt, {});  // literals after the last field
     lines_.strip = strip;
     if (shown) lines_.shown = span(*shown);
     std::vector<tables::text::Note> between;

@@ -89,7 +89,7 @@ py::dict fields_of(const trace_unit::msr::RtitConfig& config) {
 
 std::vector<StepTuple> tuples_of(const trace_unit::msr::MsrProgram& steps) {
   std::vector<StepTuple> out;
-  for (const trace_unit::msr::Step& step : steps)
+  for (const trace_unit::msr::MsrStep& step : steps)
     out.emplace_back(name_of(step.access), step.address, step.value, step.words);
   return out;
 }
@@ -228,7 +228,7 @@ void register_perf(py::module_& module) {
         const trace_unit::msr::PerfTranslation made = trace_unit::msr::perf_of(config_of(fields));
         return py::make_tuple(trace_unit::msr::perf_text(made.event), made.event.config, made.lost);
       },
-      py::arg("fields"), "The event in perf's words, its config, and fields that perf cannot say.");
+      py::arg("fields"), "The event in perf's words, its config, and fields that perf cannot express.");
 }
 
 }  // namespace
@@ -254,7 +254,7 @@ void register_msr(py::module_& module) {
         return words;
       },
       "The words of this processor that concern tracing.");
-  module.def("msr_capabilities", &capability_words, py::arg("cpuid"), "What words of CPUID say.");
+  module.def("msr_capabilities", &capability_words, py::arg("cpuid"), "Capabilities in words of CPUID.");
   module.def("msr_values", &registers_of, py::arg("fields"), "Values of the registers.");
   module.def(
       "msr_fields", [](std::uint64_t ctl) { return fields_of(trace_unit::msr::config_of({.ctl = ctl})); },
@@ -280,7 +280,7 @@ void register_msr(py::module_& module) {
             next.has_value() ? trace_unit::msr::values_of(config_of(*next)) : values));
       },
       py::arg("sequence"), py::arg("fields"), py::arg("next"),
-      "Access, place, value and words of each step.");
+      "Access, address, value and words of each step.");
   register_outputs(module);
   register_bts(module);
   register_perf(module);

@@ -6,7 +6,7 @@
 #include "formats/common/files.h"
 #include "formats/common/missing_files.h"
 #include "formats/foreign/drakvuf_scan.h"
-#include "formats/mapped_files/add_files.h"
+#include "formats/mapped_files/binaries.h"
 #include "formats/registry.h"
 #include "trace/warning_codes.h"
 

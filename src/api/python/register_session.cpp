@@ -6,7 +6,7 @@
 #include "api/python/bindings.h"
 #include "api/python/text.h"
 #include "code/insn/insn.h"
-#include "tables/calls/code/tail_call_check.h"
+#include "tables/calls/code/symbol_facts.h"
 #include "time/track.h"
 
 namespace ptkit::api::python {
@@ -152,7 +152,7 @@ void register_session(py::module_& module) {
                              "16, 32 and 64: widths of the code that our decoders have met so far.")
       .def_property_readonly(
           "filter_signs", [](const Session& self) { return self.code_caches->filter_signs(); },
-          "Number of places so far that only an address filter explains, where none is known.")
+          "Number of locations so far that only an address filter explains, where none is known.")
       .def("has_code", [](const Session& self) { return !self.image->empty(); })
       .def_property_readonly("own_spaces", [](const Session& self) { return self.loads->spaces(); })
       .def_property_readonly("has_lists", [](const Session& self) { return !self.bundle->names.empty(); })

@@ -13,7 +13,7 @@
 #include "code/symbol/names/similar_names.h"
 #include "code/symbol/row_names.h"
 #include "formats/perf_event/jit.h"
-#include "formats/symbols/symbol_placement.h"
+#include "formats/symbols/symbol_list.h"
 #include "trace/module_names.h"
 
 namespace ptkit::api::python {

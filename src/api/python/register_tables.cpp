@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 struct Part {
   tables::columns::PartMemory memory;
   std::size_t rows = 0;
-  std::vector<tables::columns::Run> runs;  // of the last part
+  std::vector<tables::columns::OwnerRun> runs;  // of the last part
   py::dict given;
   bool runs_given = false;
   py::dict arrays{py::reinterpret_steal<py::dict>(nullptr)};  // in `memory`
@@ -89,10 +89,10 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   return reader;
 }
 
-bool same_runs(const std::vector<tables::columns::Run>& some,
-               const std::vector<tables::columns::Run>& others) {
+bool same_runs(const std::vector<tables::columns::OwnerRun>& some,
+               const std::vector<tables::columns::OwnerRun>& others) {
   return std::equal(some.begin(), some.end(), others.begin(), others.end(),
-                    [](const tables::columns::Run& one, const tables::columns::Run& other) {
+                    [](const tables::columns::OwnerRun& one, const tables::columns::OwnerRun& other) {
                       return one.row == other.row && one.same_owner(other);
                     });
 }
@@ -178,7 +178,7 @@ py::tuple fill(Reader& self, bool stop_on_error) {
   if (part.memory.memory == nullptr) throw std::runtime_error("make_part() comes first");
   self.reader->attach(part.memory);
   work(self, part.rows, stop_on_error);
-  std::vector<tables::columns::Run> runs;
+  std::vector<tables::columns::OwnerRun> runs;
   const tables::columns::PartMemory found = self.reader->end_part(part.rows, runs);
   if (!part.runs_given || !same_runs(runs, part.runs)) {
     part.given = runs_to_python(runs);

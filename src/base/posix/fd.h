@@ -1,8 +1,10 @@
 // Owns a file descriptor.
 #pragma once
 
+#include <sys/types.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,6 +32,17 @@ class Fd {
 };
 
 // Repeats pread() until `to` is full. Returns fewer bytes only at the end of the file or after an error.
-[[nodiscard]] std::size_t read_at(const Fd& file, std::uint64_t offset, std::span<std::uint8_t> to) noexcept;
+[[nodiscard]] inline std::size_t read_at(const Fd& file, std::uint64_t offset,
+                                         std::span<std::uint8_t> to) noexcept {
+  std::size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t got =
+        ::pread(file.get(), to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
 
 }  // namespace ptkit::base

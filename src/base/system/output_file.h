@@ -23,15 +23,16 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();  // removes a file without its name
 
-  // Appends. False: error() says why.
+  // Appends. False: error() has the reason.
   [[nodiscard]] bool write(Bytes bytes);
-  // Overwrites earlier bytes; write() appends as before. False: error() says why.
+  // Overwrites earlier bytes; write() appends as before. False: error() has the reason.
   [[nodiscard]] bool write_at(std::uint64_t offset, Bytes bytes);
-  // Drops bytes after `size`, or adds zeros up to there: write() continues there. False: error() says why.
+  // Drops bytes after `size`, or adds zeros up to there: write() continues there. False: error() has the
+  // reason.
   bool cut(std::uint64_t size);
   // Gives the file its name, and replaces an earlier file.
   [[nodiscard]] std::optional<Failure> name();
-  // After the last write(). False: error() says why.
+  // After the last write(). False: error() has the reason.
   [[nodiscard]] bool close(const std::optional<Owner>& owner);
   // The system's sentence for the last failure.
   [[nodiscard]] const std::string& error() const noexcept;

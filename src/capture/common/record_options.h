@@ -117,7 +117,7 @@ struct RecordOptions {
   // stream N, in order. The emulator also writes stream-N.branches: IP and exact time (u64 each) of each
   // branch.
   std::string truth_folder;
-  // For tests of the emulator: folder of stream-N.transfers (capture/linux/encode/transfer_log.h); empty:
+  // For tests of the emulator: folder of stream-N.transfers (capture/linux/encode/execution_log.h); empty:
   // none.
   std::string transfers_folder;
 

@@ -9,7 +9,7 @@ namespace ptkit::capture {
 
 static_assert(sizeof(ptkit_branch_mark) == DriverBranches::kRecordBytes);
 
-// The last branch is not later than the mark behind it. Between two stretches the driver's own code runs,
+// The last branch is not later than the mark after it. Between two stretches the driver's own code runs,
 // and its branches are not stored: a path of kernel code is interrupted, a path of user code is not.
 void DriverBranches::end_stretch(base::Bytes branches, std::uint64_t tsc, std::vector<BranchStretch>& out) {
   BranchStretch stretch = std::exchange(now_, {});

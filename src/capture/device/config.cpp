@@ -271,7 +271,8 @@ base::Failure config_error(int error, const ptkit_config& config) {
   }
   if (error == ENOMEM) {
     return unsupported(
-        "buffer: the kernel has not enough memory, or RLIMIT_MEMLOCK (ulimit -l) is too low; ask for less "
+        "buffer: the kernel has not enough memory, or RLIMIT_MEMLOCK (ulimit -l) is too low; use smaller "
+        "sizes "
         "(buffer, ring), or take the capability CAP_IPC_LOCK, too");
   }
   if (error == E2BIG)

@@ -93,7 +93,7 @@ void WindowsBuffer::write_threads(formats::PtkWriter& writer, const ThreadBetwee
   write_switches(writer, std::move(known));
 }
 
-// The driver marks only where it hands over. In between, the thread of the marks may have made room for
+// The driver marks only where it hands over. In between, the thread of the marks may have made space for
 // another one: by the marks alone, rows have no thread, and the process of both marks.
 void WindowsBuffer::write_branches(formats::PtkWriter& writer, base::Bytes bytes, const SpaceOf& space_of) {
   trace::Stream more = whole_;

@@ -31,8 +31,8 @@ class WindowsBuffer {
   // Begins the stream `number` of the bundle. `whole` has its process.
   void begin(formats::PtkWriter& writer, std::uint32_t number, trace::Stream whole);
 
-  // Writes the new trace to the bundle and gives its room back to the driver (PTKIT_WINDOWS_CONSUME). Buffers
-  // without wake-ups, such as rings, are not read while tracing is on.
+  // Writes the new trace to the bundle and gives its space back to the driver (PTKIT_WINDOWS_CONSUME).
+  // Buffers without wake-ups, such as rings, are not read while tracing is on.
   [[nodiscard]] Problem drain(formats::PtkWriter& writer, const SpaceOf& space_of);
   // Writes the new trace of buffers without wake-ups: a snapshot, or the end.
   [[nodiscard]] Problem collect(formats::PtkWriter& writer, const SpaceOf& space_of);

@@ -31,7 +31,7 @@ constexpr std::array<Description, 20> kDriverReasons{{
     {PTKIT_REASON_TABLES,
      "the page tables of the process' user code are unknown to the driver on this Windows; record whole "
      "processors (-a), or kernel code"},
-    {PTKIT_REASON_MEMORY, "the kernel has not enough memory; ask for smaller buffers (--buffer, --ring)"},
+    {PTKIT_REASON_MEMORY, "the kernel has not enough memory; use smaller buffers (--buffer, --ring)"},
     {PTKIT_REASON_FAULT, "an access to a register of the trace unit faulted; a hypervisor may own it"},
     {PTKIT_REASON_RIGHTS,
      "the privilege SeSystemProfilePrivilege is missing; run this as an administrator, elevated"},

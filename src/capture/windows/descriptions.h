@@ -1,4 +1,4 @@
-// Descriptions of the numbers that the driver reports.
+// Descriptions of numbers: those that the driver reports, and counts.
 #pragma once
 
 #include <cstdint>
@@ -24,5 +24,11 @@ struct Description {
 [[nodiscard]] std::string recording_text(const ptkit_windows_query& query);
 // The options that set a field of struct ptkit_windows_config, by its offset.
 [[nodiscard]] const char* field_text(std::uint32_t offset) noexcept;
+
+// "1 event", "2 events".
+[[nodiscard]] inline std::string counted(std::uint64_t count, const char* noun,
+                                         const char* plural_ending = "s") {
+  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : plural_ending);
+}
 
 }  // namespace ptkit::capture

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "capture/common/counted.h"
+#include "capture/windows/descriptions.h"
 
 namespace ptkit::capture {
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kBranchesWithoutThreads =
     "Branches have no thread: Windows calls no driver at a context switch. Their process is that of the "
-    "marks before and behind them, and branches of all processes are recorded.";
+    "marks before and after them, and branches of all processes are recorded.";
 constexpr const char* kBranchesOfSeveralThreads =
     "Branches have no time: they have a thread where ETW reports no other one between two hand-overs of the "
     "driver. Branches of all processes are recorded.";

@@ -21,7 +21,7 @@ class EventSession {
   };
 
   virtual ~EventSession() = default;
-  // When it returns, each context switch is logged. The failure says why that is not possible.
+  // When it returns, each context switch is logged. The failure has the reason why that is not possible.
   [[nodiscard]] virtual std::optional<base::Failure> start() = 0;
   // Events since the last call. Those of a CPU are in order of time.
   [[nodiscard]] virtual std::vector<KernelEvent> take() = 0;

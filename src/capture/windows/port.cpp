@@ -10,7 +10,7 @@ namespace ptkit::capture {
 base::Result<ptkit_windows_query> query_driver(WindowsPort& port) {
   ptkit_windows_query query{};
   if (const std::uint32_t error = exchange(port, PTKIT_WINDOWS_QUERY, query); error != 0)
-    return refused_by(port, "say what it can do", error);
+    return refused_by(port, "report its abilities", error);
   if (query.query.abi == PTKIT_ABI) return query;
   return unsupported("the driver speaks version " + std::to_string(query.query.abi) +
                      " of its interface, and this program version " + std::to_string(PTKIT_ABI) +

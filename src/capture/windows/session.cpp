@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "capture/common/counted.h"
 #include "capture/common/errors.h"
 #include "capture/device/config.h"
 #include "capture/windows/affinity.h"

@@ -1,4 +1,4 @@
-// One recording with the Windows driver. What Windows itself is asked for (processes, files, waiting) is the
+// One recording with the Windows driver. Calls of Windows itself (processes, files, waiting) are the
 // caller's: src/capture/windows/win32 on Windows, tests elsewhere.
 //
 //   prepare -> [the program is created, and is suspended] -> begin -> [it runs] -> drain ... -> stop ->
@@ -67,7 +67,7 @@ class WindowsSession {
   void flush() { writer_->flush(); }
   [[nodiscard]] std::uint64_t trace_bytes() const noexcept;
   [[nodiscard]] const ptkit_windows_query& query() const noexcept { return query_; }
-  // Sentences about what is missing or odd.
+  // Sentences about what is missing or doubtful.
   [[nodiscard]] std::vector<std::string> warnings() const;
   // All buffers have stopped for a reason that stays.
   [[nodiscard]] bool failed() const noexcept;

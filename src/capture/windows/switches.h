@@ -28,7 +28,7 @@ class WindowsSwitches {
   // Events were lost: what ran on any CPU since its last switch is not certain.
   void add_loss();
 
-  // The switches of a CPU since the last call. A switch to a thread of an unknown process, and those behind
+  // The switches of a CPU since the last call. A switch to a thread of an unknown process, and those after
   // it, are kept back until its process is known, unless `all`.
   [[nodiscard]] std::vector<trace::Switch> take(std::uint32_t cpu, bool all);
 

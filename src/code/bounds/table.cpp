@@ -24,9 +24,9 @@ void UnwindTable::collect_pads() {
   pads_.shrink_to_fit();
 }
 
-std::optional<Extent> UnwindTable::function_at(std::uint64_t offset) const noexcept {
+std::optional<FunctionSpan> UnwindTable::function_at(std::uint64_t offset) const noexcept {
   const auto found = range_at(functions_, offset);
-  return found == functions_.end() ? std::nullopt : std::optional(Extent{found->begin, found->end});
+  return found == functions_.end() ? std::nullopt : std::optional(FunctionSpan{found->begin, found->end});
 }
 
 bool UnwindTable::is_entry(std::uint64_t offset) const noexcept {

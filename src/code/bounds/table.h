@@ -16,11 +16,11 @@ class PeFile;
 
 namespace ptkit::code::bounds {
 
-// Bytes [begin, end) of a file.
-struct Extent {
+// A function: bytes [begin, end) of a file.
+struct FunctionSpan {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  [[nodiscard]] bool operator==(const Extent&) const = default;
+  [[nodiscard]] bool operator==(const FunctionSpan&) const = default;
 };
 
 // All offsets are in the file, as those of symbols (trace::SymbolEntry). Code beyond 4 GiB is left out.
@@ -36,7 +36,7 @@ class UnwindTable {
   [[nodiscard]] static UnwindTable of(const trace::ImageFile& file);
 
   // The function that contains a byte. Functions do not overlap. A PLT stub is a function.
-  [[nodiscard]] std::optional<Extent> function_at(std::uint64_t offset) const noexcept;
+  [[nodiscard]] std::optional<FunctionSpan> function_at(std::uint64_t offset) const noexcept;
   // Whether a function begins there: also by a jump, which then is a tail call. Parts that compilers move
   // out of a function (".cold"; chained entries of .pdata) have bounds of their own, but are no entries, as
   // far as they begin with a stack that is in use.
@@ -49,7 +49,7 @@ class UnwindTable {
 
   // The functions, sorted. Indices are valid as long as the table.
   [[nodiscard]] std::size_t size() const noexcept { return functions_.size(); }
-  [[nodiscard]] Extent function(std::size_t index) const noexcept {
+  [[nodiscard]] FunctionSpan function(std::size_t index) const noexcept {
     return {functions_[index].begin, functions_[index].end};
   }
   [[nodiscard]] std::size_t call_sites() const noexcept { return call_sites_.size(); }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "code/bounds/table.h"
-#include "code/image/elf/debug_symbols.h"
+#include "code/image/elf/elf.h"
 #include "code/image/files/segments.h"
 #include "code/source/dwarf/files/search.h"
 #include "code/source/dwarf/small_names.h"

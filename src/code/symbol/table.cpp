@@ -97,7 +97,7 @@ void Table::add_functions() {
   std::size_t next = 0;       // the first symbol at or after the function's begin
   std::uint64_t reached = 0;  // maximum end of those before it
   for (std::size_t i = 0; i < functions_.size(); ++i) {
-    const bounds::Extent function = functions_.function(i);
+    const bounds::FunctionSpan function = functions_.function(i);
     for (; next < symbols && entries_[next].file_offset < function.begin; ++next)
       reached = std::max(reached, end_of(entries_[next]));
     const std::uint64_t at = next < symbols ? entries_[next].file_offset : kMax;

@@ -1,5 +1,5 @@
 // Where a Walker gets decoded code from. The pool of caches implements this: it has the graph of the fast
-// path beside each cache, which nothing of this room knows.
+// path beside each cache, which nothing in this folder knows.
 #pragma once
 
 #include "flow/code/block_cache.h"

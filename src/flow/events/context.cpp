@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "flow/events/stream_traits.h"
 #include "ptkit/rtit_regs.h"
 #include "trace/branch_record.h"
 
 namespace ptkit::flow {
-
 namespace {
 
 constexpr std::size_t kSwitchesAhead = 64;  // switches that are searched for page tables that become active
@@ -184,6 +182,13 @@ void ContextTracker::follow_time(std::uint64_t offset, bool on) {
   const code::image::CodeView& view = walker_.view();
   if (switched || state_.tsc < view.valid_from() || state_.tsc >= view.valid_to()) look_up_code();
   if (switched) emit_row(offset);
+}
+
+bool changes_with_time(const trace::TraceBundle& bundle, const trace::Stream& stream) noexcept {
+  if (!stream.switches.empty() && !stream.switches_by_offset) return true;
+  return std::any_of(bundle.code.begin(), bundle.code.end(), [](const trace::CodeRegion& region) {
+    return region.tsc_from != trace::kTscMin || region.tsc_to != trace::kTscMax;
+  });
 }
 
 }  // namespace ptkit::flow

@@ -1,5 +1,5 @@
 // The running thread and its code. Address space and time select the view of memory, MODE.Exec selects the
-// execution mode.
+// execution mode. Whether a stream's code or thread depends on time.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include "flow/rows/sink.h"
 #include "flow/walk/walker.h"
 #include "time/track.h"
+#include "trace/bundle.h"
 
 namespace ptkit::flow {
 
@@ -73,5 +74,8 @@ class ContextTracker {
   std::uint64_t unchanged_end_ = 0;
   std::uint64_t unchanged_tsc_ = 0;
 };
+
+// True if the code or the running thread depends on time. Such a stream can only be decoded from its start.
+[[nodiscard]] bool changes_with_time(const trace::TraceBundle& bundle, const trace::Stream& stream) noexcept;
 
 }  // namespace ptkit::flow

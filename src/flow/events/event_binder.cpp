@@ -1,5 +1,7 @@
 #include "flow/events/event_binder.h"
 
+#include "packet/decoder.h"
+
 namespace ptkit::flow {
 
 using base::Status;
@@ -17,6 +19,24 @@ bool may_interrupt(EventKind kind) noexcept {
 }
 
 }  // namespace
+
+bool TntProbe::scan() const {
+  packet::PacketDecoder packets(stream_);
+  unsigned targets = 0;
+  base::Status status = packets.sync_forward(0);
+  while (status == base::Status::OK) {
+    packet::Packet packet;
+    status = packets.next(packet);
+    if (status == base::Status::END_OF_STREAM) break;
+    if (status != base::Status::OK) {
+      status = packets.sync_forward();
+      continue;
+    }
+    if (packet.kind == packet::PacketKind::TNT_8 || packet.kind == packet::PacketKind::TNT_64) return false;
+    if (packet.kind == packet::PacketKind::TIP && targets < kEnoughTargets) ++targets;
+  }
+  return targets >= kEnoughTargets;
+}
 
 void EventBinder::tnt(std::uint64_t bits, unsigned count) {
   state_.after_branch = true;

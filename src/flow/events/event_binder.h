@@ -5,13 +5,39 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/bytes.h"
 #include "flow/events/context.h"
 #include "flow/events/recovery.h"
-#include "flow/events/tnt_probe.h"
 #include "flow/walk/walker.h"
 #include "packet/errata.h"
+#include "packet/packet.h"
 
 namespace ptkit::flow {
+
+// Detects a stream without TNT packets (IA32_RTIT_CTL.DisTNT) if the configuration does not have the bit.
+class TntProbe {
+ public:
+  explicit TntProbe(base::Bytes stream) : stream_(stream) {}
+
+  // True if the stream has no TNT packet, but so many TIPs that the code must have conditional branches. The
+  // first call scans the stream.
+  [[nodiscard]] bool no_tnt() {
+    if (!scanned_) {
+      scanned_ = true;
+      no_tnt_ = scan();
+    }
+    return no_tnt_;
+  }
+
+ private:
+  static constexpr unsigned kEnoughTargets = 16;
+
+  [[nodiscard]] bool scan() const;
+
+  base::Bytes stream_;
+  bool scanned_ = false;
+  bool no_tnt_ = false;
+};
 
 struct BinderOptions {
   bool to_next_psb = false;   // after an error, skip packets up to the next PSB

@@ -262,8 +262,8 @@ void EventDecoder::on_tnt(const Packet& packet) {
 void EventDecoder::emit_bound(std::uint8_t bindings, const Packet* ip_packet) {
   while (std::optional<Event> event = pending_.take(bindings)) {
     // RSM and SIPI have no IP in the code that they leave.
-    const bool placed = event->kind != EventKind::RSM && event->kind != EventKind::SIPI;
-    if (placed && ip_packet != nullptr && ip_is_known(*ip_packet)) {
+    const bool has_ip = event->kind != EventKind::RSM && event->kind != EventKind::SIPI;
+    if (has_ip && ip_packet != nullptr && ip_is_known(*ip_packet)) {
       event->ip = ip_packet->ip;
       event->flags |= EV_IP_KNOWN;
     }

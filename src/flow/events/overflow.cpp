@@ -8,39 +8,36 @@ using base::Status;
 
 namespace {
 
+using packet::AfterOverflow;
 using packet::PacketKind;
 
 enum class NextFup : std::uint8_t { FUP, NO_FUP, CONTRADICTION };
-
-bool is_tnt(PacketKind kind) noexcept { return kind == PacketKind::TNT_8 || kind == PacketKind::TNT_64; }
-
-bool passes_by(PacketKind kind) noexcept {
-  switch (kind) {
-    case PacketKind::PAD:
-    case PacketKind::MNT:
-    case PacketKind::CBR:
-    case PacketKind::TSC:
-    case PacketKind::TMA:
-    case PacketKind::MTC:
-    case PacketKind::CYC:
-    case PacketKind::INVALID:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // Finds the packet that resolves the overflow, over timing packets. The position of `packets` is then after
 // the FUP.
 NextFup find_fup(packet::PacketDecoder& packets) noexcept {
   for (packet::Packet packet; packets.next(packet) == Status::OK;) {
     if (packet.kind == PacketKind::FUP) return NextFup::FUP;
-    if (passes_by(packet.kind)) continue;
-    const bool needs_packets_on = is_tnt(packet.kind) || packet.kind == PacketKind::TIP ||
-                                  packet.kind == PacketKind::TIP_PGD || packet.kind == PacketKind::PSBEND;
-    return needs_packets_on ? NextFup::CONTRADICTION : NextFup::NO_FUP;
+    const AfterOverflow shows = packet::after_overflow(packet.kind);
+    if (shows == AfterOverflow::PASSES) continue;
+    return shows == AfterOverflow::ENABLED ? NextFup::CONTRADICTION : NextFup::NO_FUP;
   }
   return NextFup::NO_FUP;
+}
+
+// Whether packets may be disabled at `packet`, and no FUP belongs to it.
+bool may_precede_fup(const packet::Packet& packet) noexcept {
+  switch (packet::after_overflow(packet.kind)) {
+    case AfterOverflow::PASSES:
+    case AfterOverflow::NO_IP:
+      return true;
+    case AfterOverflow::IP_BIT:
+      return (packet.flags & packet::Packet::IP_BIT) == 0;
+    case AfterOverflow::ENABLED:
+    case AfterOverflow::OTHER:
+      break;
+  }
+  return false;
 }
 
 // The FUP of the PSB+ at the position of `packets`.
@@ -122,21 +119,8 @@ bool EventDecoder::recover_skd010() {
         if (tx) return false;  // a second MODE.TSX: packets are disabled
         tx = make_tsx(packet);
         break;
-      case PacketKind::PIP:
-      case PacketKind::VMCS:
-      case PacketKind::MODE_EXEC:
-      case PacketKind::PWRE:
-      case PacketKind::PWRX:
-      case PacketKind::EVD:
-        break;
-      case PacketKind::EXSTOP:
-      case PacketKind::PTW:
-      case PacketKind::CFE:
-      case PacketKind::TRIG:
-        if ((packet.flags & Packet::IP_BIT) != 0) return false;
-        break;
       default:
-        if (!passes_by(packet.kind)) return false;
+        if (!may_precede_fup(packet)) return false;
         break;
     }
   }
@@ -151,7 +135,7 @@ bool EventDecoder::recover_apl11() {
       resume_after(lookahead.state(), packet, false, 0);
       return true;
     }
-    if (!passes_by(packet.kind)) return false;
+    if (packet::after_overflow(packet.kind) != AfterOverflow::PASSES) return false;
   }
   return false;
 }

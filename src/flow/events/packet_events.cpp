@@ -59,13 +59,13 @@ void EventDecoder::apply_simple(const Packet& packet) {
 
 // All rows of a PEBS block have the IP of the FUP at its end.
 void EventDecoder::emit_pebs(const Packet* ip_packet) {
-  const bool placed = pebs_waits_ && ip_packet != nullptr && (ip_packet->flags & Packet::IP_KNOWN) != 0;
+  const bool has_ip = pebs_waits_ && ip_packet != nullptr && (ip_packet->flags & Packet::IP_KNOWN) != 0;
   if (ip_packet != nullptr && !pebs_waits_) return;
   pebs_waits_ = false;
   std::vector<Event> rows;
   rows.swap(pebs_);
   for (Event& event : rows) {
-    if (placed) {
+    if (has_ip) {
       event.ip = ip_packet->ip;
       event.flags |= EV_IP_KNOWN;
     }

@@ -9,7 +9,7 @@
 
 #include "base/check_sum.h"
 #include "flow/decoder/state_bytes.h"
-#include "flow/events/stream_traits.h"
+#include "flow/events/context.h"
 #include "packet/scan.h"
 #include "time/survey.h"
 

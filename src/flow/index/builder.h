@@ -45,7 +45,7 @@ class StreamBuilder {
   };
   // A segment that was decoded from a predicted state.
   struct Speculative {
-    flow::Segment result;
+    flow::SegmentResult result;
     std::unique_ptr<time::TimeTrack> track;  // at its end; null as track_
     std::unique_ptr<SegmentSink> sink;
     std::uint64_t bytes_sum = 0;

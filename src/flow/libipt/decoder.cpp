@@ -55,8 +55,8 @@ code::insn::ExecMode mode_of(pt_exec_mode mode) noexcept {
   }
 }
 
-Step to_step(const pt_insn& from) noexcept {
-  Step step;
+ExecutedInsn to_step(const pt_insn& from) noexcept {
+  ExecutedInsn step;
   step.ip = from.ip;
   step.mode = mode_of(from.mode);
   if (from.speculative) step.flags = flow::IN_TX;
@@ -268,7 +268,7 @@ void ReferenceDecoder::take_instruction() {
   const bool given = insn.iclass != ptic_error && insn.size != 0;
   if (!given && (status == -pte_nomap || status == -pte_bad_insn)) rows_.arrive(insn.ip);
   if (given) {
-    const Step step = to_step(insn);
+    const ExecutedInsn step = to_step(insn);
     close_gap(step.ip);
     rows_.on_instruction(step, span_);
     if (consumes_trace(step.insn.cls)) {

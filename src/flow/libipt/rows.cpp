@@ -30,7 +30,7 @@ std::optional<BranchKind> branch_kind(const flow::BlockInsn& insn) noexcept {
   return flow::branch_kind(insn.cls, insn.kind);
 }
 
-void RowBuilder::on_instruction(const Step& step, flow::StreamSpan span) {
+void RowBuilder::on_instruction(const ExecutedInsn& step, flow::StreamSpan span) {
   resolve(step.ip);
   const bool joins = !insns_.empty() && block_.ip + block_.size == step.ip && block_.mode == step.mode &&
                      block_.flags == step.flags && insns_.size() < kMaxBlockInsns;

@@ -8,7 +8,7 @@
 
 namespace ptkit::flow::libipt {
 
-struct Step {
+struct ExecutedInsn {
   std::uint64_t ip = 0;
   flow::BlockInsn insn;
   code::insn::ExecMode mode = code::insn::ExecMode::BITS64;
@@ -21,7 +21,7 @@ class RowBuilder {
  public:
   explicit RowBuilder(flow::FlowSink& sink) noexcept : sink_(sink) {}
 
-  void on_instruction(const Step& step, flow::StreamSpan span);
+  void on_instruction(const ExecutedInsn& step, flow::StreamSpan span);
   void on_event(const flow::Event& event);
   // Control went to `ip`; the code there is not known.
   void arrive(std::uint64_t ip) {

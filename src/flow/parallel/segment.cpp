@@ -10,7 +10,7 @@ bool can_speculate(const trace::TraceBundle& bundle) noexcept {
   });
 }
 
-bool is_valid(const Segment& segment, const FlowState& actual, const time::TimeTrack* track) {
+bool is_valid(const SegmentResult& segment, const FlowState& actual, const time::TimeTrack* track) {
   if (!segment.usable || !equivalent(segment.begin, actual, segment.deps)) return false;
   if (track == nullptr) return true;
   // A PSB+ without a TSC has no state to compare.

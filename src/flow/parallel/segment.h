@@ -22,7 +22,7 @@ using MakeDecoder = std::function<std::unique_ptr<FlowDecoder>(FlowSink& sink, t
 inline constexpr std::uint64_t kNoPsb = ~std::uint64_t{0};
 
 // Result of a segment. Its rows are valid if is_valid().
-struct Segment {
+struct SegmentResult {
   bool usable = false;  // false: the segment has to be decoded again
   FlowState begin;
   FlowState end;
@@ -34,7 +34,8 @@ struct Segment {
 
 // True if the rows are valid: the decoder of the preceding segment ended in the state `actual`, with `track`
 // (null: code and thread do not depend on time).
-[[nodiscard]] bool is_valid(const Segment& segment, const FlowState& actual, const time::TimeTrack* track);
+[[nodiscard]] bool is_valid(const SegmentResult& segment, const FlowState& actual,
+                            const time::TimeTrack* track);
 
 // Decodes from the end of the first PSB+ after `psb` to the end of the first PSB+ after `next_psb` (kNoPsb:
 // to the end of the stream). The decoder warms up on the PSB interval before, from `psb` on, and emits no
@@ -53,7 +54,9 @@ class SegmentDecoder {
   [[nodiscard]] bool run();
   // Ends the segment at the next PSB+, because it has enough rows.
   void stop_at_next_psb() noexcept;
-  [[nodiscard]] const Segment& result() const noexcept { return result_; }  // valid once run() returned false
+  [[nodiscard]] const SegmentResult& result() const noexcept {
+    return result_;
+  }  // valid once run() returned false
   // The track at the segment's end, to go on from there.
   [[nodiscard]] std::unique_ptr<time::TimeTrack> take_track() noexcept { return std::move(track_); }
 
@@ -86,7 +89,7 @@ class SegmentDecoder {
   bool warming_up_ = true;
   std::unique_ptr<time::TimeTrack> track_;
   std::unique_ptr<FlowDecoder> decoder_;
-  Segment result_;
+  SegmentResult result_;
 };
 
 }  // namespace ptkit::flow

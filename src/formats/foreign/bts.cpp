@@ -1,7 +1,6 @@
 // A memory image of a BTS buffer, or of a debug store area with its buffer. Neither has a magic, so that it
 // is read only if the user names the format.
-#include "formats/common/bts_ring.h"
-#include "formats/common/ds_area.h"
+#include "formats/common/bts_buffer.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "trace/branch_records.h"

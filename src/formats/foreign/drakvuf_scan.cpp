@@ -16,7 +16,7 @@ class Scan {
  public:
   explicit Scan(base::Bytes stream) : stream_(stream) {}
 
-  Found run() {
+  ScanResult run() {
     packet::PacketDecoder decoder(stream_);
     bool more = sync(decoder);
     while (more) {
@@ -43,7 +43,7 @@ class Scan {
     }
   }
 
-  [[nodiscard]] const Found& found() const noexcept { return found_; }
+  [[nodiscard]] const ScanResult& found() const noexcept { return found_; }
 
  private:
   packet::PacketColumns columns() noexcept {
@@ -77,7 +77,7 @@ class Scan {
   }
 
   base::Bytes stream_;
-  Found found_;
+  ScanResult found_;
   std::array<std::uint64_t, kRows + packet::kPacketRowSlack> offsets_{};
   std::array<std::uint64_t, kRows + packet::kPacketRowSlack> payloads_{};
   std::array<std::uint8_t, kRows + packet::kPacketRowSlack> kinds_{};
@@ -86,7 +86,7 @@ class Scan {
 
 }  // namespace
 
-Found scan(base::Bytes stream) { return Scan(stream).run(); }
+ScanResult scan(base::Bytes stream) { return Scan(stream).run(); }
 
 bool has_annotation(base::Bytes bytes) {
   Scan scan(bytes);

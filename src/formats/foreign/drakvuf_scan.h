@@ -23,7 +23,7 @@ struct Paging {
   std::uint64_t cr3 = 0;
 };
 
-struct Found {
+struct ScanResult {
   std::vector<Annotation> annotations;  // by offset
   std::vector<Paging> pips;
   std::uint64_t no_data = 0;
@@ -31,7 +31,7 @@ struct Found {
 
 // Finds annotations and PIP packets by decoding. Where decoding fails, searches the bytes for annotations,
 // which have values that no CPU writes.
-[[nodiscard]] Found scan(base::Bytes stream);
+[[nodiscard]] ScanResult scan(base::Bytes stream);
 
 // Returns true if the bytes hold an annotation.
 [[nodiscard]] bool has_annotation(base::Bytes bytes);

@@ -106,7 +106,7 @@ class LldbLoader {
     const Member conversion = root["tscPerfZeroConversion"];
     if (!conversion.present()) {
       if (root["cpus"].present())
-        conversion.fail("is missing; a bundle with cpus needs it to place context switches");
+        conversion.fail("is missing; a bundle with cpus needs it to align context switches");
       return;
     }
     auto& clock = bundle_.configuration.clock;
@@ -163,7 +163,7 @@ class LldbLoader {
     }
     if (json_.failure()) return;
     const std::string name = module["file"].present() ? module["file"].text() : system_path;
-    const auto file = place(join(folder_, name), system_path, placement);
+    const auto file = add_module_file(join(folder_, name), system_path, placement);
     if (file < 0) return;
     const trace::ImageFile& image = bundle_.files[static_cast<std::size_t>(file)];
     const bool is_known = module["uuid"].present() && check_uuid(module["uuid"], image);
@@ -171,8 +171,8 @@ class LldbLoader {
   }
 
   // A missing module keeps its name, so that errors can name it.
-  std::int32_t place(const std::string& path, const std::string& system_path,
-                     const code::image::Placement& placement) {
+  std::int32_t add_module_file(const std::string& path, const std::string& system_path,
+                               const code::image::Placement& placement) {
     auto added = code::image::add_elf(bundle_, path, placement);
     if (added.ok()) return added.value();
     missing_.push_back({.path = system_path, .reason = added.failure().detail});
@@ -243,7 +243,7 @@ class LldbLoader {
     const std::string file = kernel["file"].text();
     if (json_.failure()) return;
     const std::string path = join(folder_, file);
-    if (place(path, file, placement) >= 0) note_outside(path, OutsideUse::CODE);
+    if (add_module_file(path, file, placement) >= 0) note_outside(path, OutsideUse::CODE);
   }
 
   trace::TraceBuffer member_file(const Member& member) {

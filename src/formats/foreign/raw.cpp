@@ -25,7 +25,7 @@ base::Result<trace::TraceBundle> read_raw_bytes(const std::string& path, const t
             " without a PSB packet in its first 64 KiB; ptkit opens .ptk, perf.data, raw PT "
             "streams and others (docs/formats.md)" +
             (is_unknown ? "; for a stream without a PSB: --no-sync, or sync=False" : "") +
-            (may_be_bts ? "; for a buffer of Branch Trace Store say the format bts or bts32" : "")};
+            (may_be_bts ? "; for a buffer of Branch Trace Store give the format bts or bts32" : "")};
   }
   trace::TraceBundle bundle;
   trace::Stream stream;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <tuple>
 
 #include "base/paths.h"
 #include "base/system/file_identity.h"
@@ -16,8 +15,15 @@
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats::perf {
-
 namespace {
+
+Mapping recorded_mapping(const FileMapping& from) {
+  return {.owner = from.owner,
+          .address = from.address,
+          .size = from.size,
+          .file_offset = from.file_offset,
+          .path = from.path};
+}
 
 std::string variable(const char* name, const std::string& otherwise) {
   const char* const value = std::getenv(name);
@@ -29,8 +35,8 @@ std::vector<std::string> in_cache(const std::string& folder, const trace::BuildI
   std::vector<std::string> paths;
   for (const std::string& id : build_id.candidates()) {
     if (folder.empty() || id.size() < 3) continue;
-    const std::string place = folder + "/.build-id/" + id.substr(0, 2) + "/" + id.substr(2);
-    for (const char* const name : {"/elf", "/vdso", ""}) paths.push_back(place + name);
+    const std::string path = folder + "/.build-id/" + id.substr(0, 2) + "/" + id.substr(2);
+    for (const char* const name : {"/elf", "/vdso", ""}) paths.push_back(path + name);
   }
   return paths;
 }
@@ -170,28 +176,28 @@ bool Binaries::accept(trace::TraceBuffer contents, const std::string& where, con
 
 std::int32_t Binaries::add(const Wanted& wanted) {
   trace::ImageFile file{wanted.path, wanted.id.text, {}, {}};
-  std::string place;
+  std::string location;
   Refusal refusal;
   const auto accept_any = [&](trace::TraceBuffer contents, const std::string& where) {
     file.contents = std::move(contents);
-    place = where;
+    location = where;
     return true;
   };
   const auto accept_checked = [&](trace::TraceBuffer contents, const std::string& where) {
-    place = where;
+    location = where;
     return accept(std::move(contents), where, wanted, file, refusal);
   };
   const auto is_found = [&] {
     if (is_foreign_) return false;
     if (accept_first(in_cache(debug_folder_, wanted.id), accept_any)) return true;
     if (accept_first(candidates(wanted.path, wanted.id), accept_checked)) return true;
-    place.clear();
+    location.clear();
     return wanted.path == "[vdso]" && !wanted.id.empty() &&
            accept(own_vdso(), "this system", wanted, file, refusal);
   };
   const FileKey key{wanted.path, wanted.id.text, wanted.number};
   if (!is_found()) {
-    place.clear();
+    location.clear();
     // perf does not save contents of memory.
     if (!is_foreign_ && !wanted.path.empty() && !is_memory(wanted.path))
       missing_.try_emplace(key, refusal.reason);
@@ -199,9 +205,9 @@ std::int32_t Binaries::add(const Wanted& wanted) {
       refused_.try_emplace(wanted.path, std::pair(key, refusal.contradiction));
   } else {
     accepted_.insert(key);
-    if (wanted.id.empty() && !code::image::mapped_parts(file.contents.bytes()).empty()) note_time(place);
+    if (wanted.id.empty() && !code::image::mapped_parts(file.contents.bytes()).empty()) note_time(location);
   }
-  const auto [known, is_new] = by_location_.try_emplace({wanted.path, wanted.id, place},
+  const auto [known, is_new] = by_location_.try_emplace({wanted.path, wanted.id, location},
                                                         static_cast<std::int32_t>(bundle_.files.size()));
   if (is_new) bundle_.files.push_back(std::move(file));
   return known->second;
@@ -211,10 +217,11 @@ void Binaries::recorded_at(const std::string& recording) {
   if (const auto file = base::file_identity(recording)) recorded_ns_ = file->time_ns;
 }
 
-void Binaries::note_time(const std::string& place) {
+void Binaries::note_time(const std::string& location) {
   constexpr std::int64_t kTolerance = 2'000'000'000;  // file systems round times
-  const auto here = base::file_identity(place);
-  if (here && here->time_ns > recorded_ns_ && here->time_ns - recorded_ns_ > kTolerance) newer_.insert(place);
+  const auto here = base::file_identity(location);
+  if (here && here->time_ns > recorded_ns_ && here->time_ns - recorded_ns_ > kTolerance)
+    newer_.insert(location);
 }
 
 trace::TraceBuffer Binaries::contents_of(const std::string& path) const {
@@ -270,6 +277,25 @@ void Binaries::warn_of_doubts() {
   for (const std::string& path : newer_) newer.add(path);
   if (!newer_.empty())
     bundle_.warnings.push_back(warn(trace::WarningCode::FILES_NEWER, newer_.size(), newer.text()));
+}
+
+void add_mapped_files(trace::TraceBundle& bundle, const MappedFileOptions& options,
+                      std::span<const FileMapping> mappings) {
+  Binaries binaries(bundle, options.own, {}, options.binaries);
+  if (!options.recorded_at.empty()) binaries.recorded_at(options.recorded_at);
+  for (const FileMapping& mapping : mappings) binaries.expect(recorded_mapping(mapping));
+  for (const FileMapping& mapping : mappings) {
+    trace::CodeRegion region;
+    region.space = mapping.space;
+    region.file = binaries.find(recorded_mapping(mapping));
+    region.address = mapping.address;
+    region.file_offset = mapping.file_offset;
+    region.size = mapping.size;
+    binaries.map_contents(region);
+    if (region.size == 0 || region.address + (region.size - 1) < region.address) continue;
+    bundle.code.push_back(std::move(region));
+  }
+  binaries.list_missing();
 }
 
 }  // namespace ptkit::formats::perf

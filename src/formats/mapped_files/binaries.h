@@ -1,16 +1,19 @@
 // Finds the files that a recording by perf mapped: at their paths, or by build-id in the caches of perf,
-// debuginfod and debug packages (tools/perf/util/build-id.c). For .cpp files of this folder only.
+// debuginfod and debug packages (tools/perf/util/build-id.c). Adds the code of mapped files, for readers
+// that know mappings and not their times.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "code/image/files/mapped_parts.h"
+#include "code/image/files/segments.h"
 #include "formats/common/missing_files.h"
 #include "formats/mapped_files/mappings.h"
 #include "trace/build_id.h"
@@ -83,7 +86,7 @@ class Binaries {
     [[nodiscard]] bool operator<(const Wanted& other) const;
   };
   [[nodiscard]] std::int32_t add(const Wanted& wanted);
-  void note_time(const std::string& place);
+  void note_time(const std::string& location);
   void warn_of_doubts();
   [[nodiscard]] std::vector<std::string> candidates(const std::string& path, const trace::BuildId& id) const;
   // Why the last candidate was refused, and what one of them contradicts.
@@ -118,5 +121,24 @@ class Binaries {
   std::map<std::int32_t, std::vector<code::image::FilePart>> parts_;  // by file index
   std::vector<OutsideFile> outside_;
 };
+
+struct FileMapping {
+  trace::SpaceId space = trace::kAnySpace;
+  std::uint64_t owner = 0;  // page tables: mappings of one owner are of one process
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;  // 0: up to the end of the file
+  std::uint64_t file_offset = 0;
+  std::string path;
+};
+
+struct MappedFileOptions {
+  std::string own;                      // the recording's folder
+  std::vector<std::string> binaries{};  // folders with copies of the files
+  std::string recorded_at{};            // the file that the recorder wrote last
+};
+
+// Later mappings of a space hide earlier ones. Lists files that are missing.
+void add_mapped_files(trace::TraceBundle& bundle, const MappedFileOptions& options,
+                      std::span<const FileMapping> mappings);
 
 }  // namespace ptkit::formats::perf

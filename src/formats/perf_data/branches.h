@@ -11,6 +11,7 @@
 #include "formats/perf_event/sideband.h"
 #include "trace/branch_record.h"
 #include "trace/branch_records.h"
+#include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
 
@@ -62,5 +63,10 @@ class SampledBranches {
 [[nodiscard]] std::vector<BranchStream> bts_streams(const std::vector<AuxStream>& aux_streams,
                                                     const std::vector<Running>& running,
                                                     const trace::Clock& clock, bool kernel);
+
+// Sets RECORD_CODE32 in records with a target below 4 GiB in a process that runs a 32-bit program: a 64-bit
+// kernel's records do not show 32-bit code, but the ELF class of the program does. The bundle must already
+// hold the context switches and the code of all spaces.
+void mark_32_bit_code(trace::TraceBundle& bundle);
 
 }  // namespace ptkit::formats::perf

@@ -43,10 +43,10 @@ std::string feature_name(unsigned number) {
 
 // `next`: offset of the next known record, or 0.
 trace::Warning warn_of_damage(const Walked& walked, std::uint64_t offset, std::uint64_t next) {
-  const std::uint64_t place = offset + walked.end;
-  if (!walked.damaged) return warn(WarningCode::PERF_RECORD_CUT, place);
-  if (next == 0) return warn(WarningCode::PERF_RECORD_DAMAGED, place);
-  return warn(WarningCode::PERF_RECORDS_DAMAGED, place, next);
+  const std::uint64_t position = offset + walked.end;
+  if (!walked.damaged) return warn(WarningCode::PERF_RECORD_CUT, position);
+  if (next == 0) return warn(WarningCode::PERF_RECORD_DAMAGED, position);
+  return warn(WarningCode::PERF_RECORDS_DAMAGED, position, next);
 }
 
 // Returns a COMPRESSED record with the zstd data as its body. COMPRESSED2 is padded.
@@ -115,7 +115,7 @@ std::optional<base::Failure> File::read_header() {
   std::uint64_t records_size = fields.u64();
   if (bytes_.size() < kHeaderBytes || size < kHeaderBytes) return bad_file(path_, "the header is cut");
   if (records_at_ > bytes_.size()) {
-    return bad_file(path_, "the header places the data section after the end of the file", 40);
+    return bad_file(path_, "the header says that the data section is after the end of the file", 40);
   }
   const std::uint64_t most = bytes_.size() - records_at_;
   if (records_size == 0 && most > 0) {
@@ -141,9 +141,9 @@ void File::read_attrs(std::uint64_t offset, std::uint64_t size, std::uint64_t en
     const base::Bytes one = all.subspan(at, static_cast<std::size_t>(entry));
     auto attr = parse_attr(one);
     if (!attr) continue;
-    Fields place(one, static_cast<std::size_t>(entry) - 16);
-    const std::uint64_t ids_at = place.u64();
-    const base::Bytes ids = section(ids_at, place.u64());
+    Fields ids_section(one, static_cast<std::size_t>(entry) - 16);
+    const std::uint64_t ids_at = ids_section.u64();
+    const base::Bytes ids = section(ids_at, ids_section.u64());
     // Id lists may overlap. Their sum is limited by the file's size.
     if (ids.size() / 8 > bytes_.size() / 8 - ids_) return add_warning(warn(WarningCode::PERF_IDS_INVALID));
     ids_ += ids.size() / 8;
@@ -161,9 +161,9 @@ void File::read_features(std::uint64_t offset, base::Bytes bitmap) {
     if (entry.empty()) return add_warning(warn(WarningCode::PERF_FEATURES_CUT));
     at += 16;
     Fields fields(entry);
-    const std::uint64_t place = fields.u64();
+    const std::uint64_t begin = fields.u64();
     const std::uint64_t size = fields.u64();
-    features_[number] = section(place, size);
+    features_[number] = section(begin, size);
     if (features_[number].size() != size) {
       missing += missing.empty() ? "" : ", ";
       missing += feature_name(number);
@@ -211,10 +211,10 @@ std::vector<std::size_t> File::indexed_auxtrace() const {
   std::vector<std::size_t> found;
   Fields fields(is_pipe_ ? base::Bytes{} : feature(FEATURE_AUXTRACE));
   for (std::uint64_t count = fields.u64(); count > 0 && fields.left() >= 16; --count) {
-    const std::uint64_t place = fields.u64();
+    const std::uint64_t offset = fields.u64();
     const std::uint64_t size = fields.u64();
-    if (place < records_at_ || place - records_at_ >= records_.size()) continue;
-    const auto at = static_cast<std::size_t>(place - records_at_);
+    if (offset < records_at_ || offset - records_at_ >= records_.size()) continue;
+    const auto at = static_cast<std::size_t>(offset - records_at_);
     Fields header(records_, at);
     const std::uint32_t type = header.u32();
     header.skip(2);

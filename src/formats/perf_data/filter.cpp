@@ -170,7 +170,7 @@ class Resolver {
   }
 
   // Ranges that are equal in all spaces that have some count for all.
-  [[nodiscard]] std::vector<trace::SpaceRange> places() {
+  [[nodiscard]] std::vector<trace::SpaceRange> all_ranges() {
     const bool is_one =
         std::ranges::all_of(spaces_, [&](const auto& one) { return one.second == spaces_.begin()->second; });
     std::vector<trace::SpaceRange> all = kernel_;
@@ -272,7 +272,7 @@ void apply_filter(std::string_view text, trace::TraceBundle& bundle) {
   // Text that cannot be read may have further filter ranges.
   if (!parsed.problem.empty()) resolver.refuse({.text = parsed.left}, parsed.problem);
   std::size_t count = 0;
-  for (const trace::SpaceRange& one : resolver.places()) {
+  for (const trace::SpaceRange& one : resolver.all_ranges()) {
     if (one.space == trace::kAnySpace && count < bundle.configuration.ranges.size()) {
       bundle.configuration.ranges[count++] = one.range;
     } else {

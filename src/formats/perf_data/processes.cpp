@@ -243,9 +243,9 @@ void Processes::check_untimed_overlap(const trace::CodeRegion& region) {
   if (next != untimed_.end() && next->first.first == region.space && next->first.second < one.end)
     is_ambiguous_ = differs(next->second);
   if (next != untimed_.begin()) {
-    const auto& [place, before] = *std::prev(next);
+    const auto& [key, before] = *std::prev(next);
     is_ambiguous_ =
-        is_ambiguous_ || (place.first == region.space && before.end > region.address && differs(before));
+        is_ambiguous_ || (key.first == region.space && before.end > region.address && differs(before));
   }
   untimed_.insert_or_assign({region.space, region.address}, one);
 }

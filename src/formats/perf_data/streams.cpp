@@ -186,9 +186,9 @@ void AuxStreams::add_losses(const Queue& queue, const AuxRecords& records,
     for (const std::uint64_t hole : chunk.holes)
       losses.push_back({at + std::min<std::uint64_t>(hole, chunk.bytes.size()), base::Status::NOT_TRACED, 0});
     const std::uint64_t limit = chunk.bytes.size() + (&chunk == &queue.chunks.back() ? 1 : 0);
-    for (auto place = losses_known.lower_bound({chunk.begin, base::Status::OK});
-         place != losses_known.end() && place->first - chunk.begin < limit; ++place) {
-      losses.push_back({at + (place->first - chunk.begin), place->second, 0});
+    for (auto loss = losses_known.lower_bound({chunk.begin, base::Status::OK});
+         loss != losses_known.end() && loss->first - chunk.begin < limit; ++loss) {
+      losses.push_back({at + (loss->first - chunk.begin), loss->second, 0});
     }
     at += chunk.bytes.size();
     end = chunk.begin + chunk.bytes.size();

@@ -47,8 +47,8 @@ std::optional<trace::Warning> Unpacker::unpack(const Record& packed,
       Record one = record;
       one.offset = packed.offset;
       if (one.type != SAMPLE) sideband_ += kRecordHeaderBytes + one.body.size();
-      const bool has_place = one.type != AUXTRACE && one.type != COMPRESSED && one.type != COMPRESSED2;
-      if (has_place) {
+      const bool may_be_packed = one.type != AUXTRACE && one.type != COMPRESSED && one.type != COMPRESSED2;
+      if (may_be_packed) {
         each(one);
       } else {
         ++nested_;

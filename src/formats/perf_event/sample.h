@@ -1,5 +1,6 @@
-// Parses SAMPLE records by sample_type of their event (include/uapi/linux/perf_event.h). For .cpp files of
-// this folder only.
+// SAMPLE records by sample_type of their event (include/uapi/linux/perf_event.h), and the layout of the
+// tracepoint sched:sched_switch, by HEADER_TRACING_DATA (tools/perf/util/trace-event-info.c). For .cpp files
+// of this folder only.
 #pragma once
 
 #include <optional>
@@ -22,5 +23,13 @@ struct Sample {
 
 // Returns nothing if the record is too short for its attributes.
 [[nodiscard]] std::optional<Sample> parse_sample(const Attr& attr, base::Bytes body);
+
+struct SchedSwitch {
+  std::uint64_t event = 0;  // tracepoint ID: Attr::config
+  std::size_t next_tid_at = 0;
+};
+
+// Returns nothing if the tracepoint was not recorded.
+[[nodiscard]] std::optional<SchedSwitch> find_sched_switch(base::Bytes tracing_data);
 
 }  // namespace ptkit::formats::perf

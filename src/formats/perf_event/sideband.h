@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/perf_event/record.h"
-#include "formats/perf_event/tracepoint.h"
+#include "formats/perf_event/sample.h"
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {

@@ -35,8 +35,8 @@ void AuxWriter::begin_chunk(Output& out, std::size_t number, const Queue& queue,
 std::vector<std::uint8_t> AuxWriter::index() const {
   std::vector<std::uint8_t> bytes;
   base::append_le(bytes, std::uint64_t{record_offsets_.size()});
-  for (const std::uint64_t place : record_offsets_) {
-    base::append_le(bytes, place);
+  for (const std::uint64_t offset : record_offsets_) {
+    base::append_le(bytes, offset);
     base::append_le(bytes, kRecordBytes);
   }
   return bytes;

@@ -177,12 +177,13 @@ bool PtWriter::write_chunk(Output& out, const AuxChunk& chunk, ForwardReader& re
 // After a loss packets cannot be decoded before the next PSB. perf would try, so these bytes become zeros.
 void PtWriter::put_trace(Output& out, std::size_t stream, std::size_t begin, base::Bytes bytes) const {
   const std::size_t end = begin + bytes.size();
-  const auto& places = packets_[stream].non_root;
+  const auto& offsets = packets_[stream].non_root;
   const auto& unsynced = unsynced_[stream];
-  if (places.empty() && unsynced.empty()) return out.put(bytes);
+  if (offsets.empty() && unsynced.empty()) return out.put(bytes);
   std::vector<std::uint8_t> copy(bytes.begin(), bytes.end());
-  for (auto place = std::ranges::lower_bound(places, begin); place != places.end() && *place < end; ++place)
-    copy[*place - begin] &= 0xfe;
+  for (auto offset = std::ranges::lower_bound(offsets, begin); offset != offsets.end() && *offset < end;
+       ++offset)
+    copy[*offset - begin] &= 0xfe;
   auto range = std::ranges::upper_bound(unsynced, begin, {}, &Unsynced::end);
   for (; range != unsynced.end() && range->begin < end; ++range) {
     for (std::size_t at = std::max(range->begin, begin); at < std::min(range->end, end); ++at)

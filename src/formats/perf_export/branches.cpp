@@ -107,11 +107,11 @@ void BtsWriter::split_run(std::size_t number, const Queue& owner, std::size_t be
   if (begin == end) return;
   const bool is_last = end == count_of(stream);
   AuxChunk chunk{.stream = number, .queue = queue_of(number, owner), .begin = begin, .end = begin};
-  const auto place_of = [](const trace::KnownLoss& one) { return one.offset / sizeof(BranchRecord); };
-  auto loss = std::ranges::lower_bound(stream.losses, begin, {}, place_of);
+  const auto record_of = [](const trace::KnownLoss& one) { return one.offset / sizeof(BranchRecord); };
+  auto loss = std::ranges::lower_bound(stream.losses, begin, {}, record_of);
   bool reported_loss = !begun_[chunk.queue];  // a queue's first record needs no loss before it
   for (; chunk.end < end || is_last; ++chunk.end) {
-    for (; loss != stream.losses.end() && (place_of(*loss) <= chunk.end || chunk.end == end); ++loss) {
+    for (; loss != stream.losses.end() && (record_of(*loss) <= chunk.end || chunk.end == end); ++loss) {
       add_loss(chunk, lost_flags(*loss), loss->lost_bytes);
       reported_loss = true;
     }

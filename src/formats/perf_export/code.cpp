@@ -259,8 +259,8 @@ void Code::name_code() {
 // ---- shared code
 
 bool Code::Shared::touches(std::uint64_t begin, std::uint64_t end) const {
-  const auto next = places.lower_bound(end);
-  return next != places.begin() && std::prev(next)->second > begin;
+  const auto next = ranges.lower_bound(end);
+  return next != ranges.begin() && std::prev(next)->second > begin;
 }
 
 // Returns an empty result if files of all spaces are mapped over this code: their order in time matters then.
@@ -271,12 +271,12 @@ Code::Shared Code::find_shared(const Regions& regions) const {
   for (const std::size_t i : all->second) {
     const trace::CodeRegion& region = bundle_.code[i];
     if (agrees_[i]) continue;
-    std::uint64_t& end = out.places[region.address];
+    std::uint64_t& end = out.ranges[region.address];
     end = std::max(end, region.address + size_of(region));
     if (region.tsc_from == trace::kTscMin) out.until = std::min(out.until, region.tsc_to);
   }
   std::uint64_t furthest = 0;
-  for (auto& [begin, end] : out.places) end = furthest = std::max(furthest, end);
+  for (auto& [begin, end] : out.ranges) end = furthest = std::max(furthest, end);
   const auto is_over_it = [&](std::size_t i) {
     const trace::CodeRegion& region = bundle_.code[i];
     return agrees_[i] && out.touches(region.address, region.address + size_of(region));
@@ -288,7 +288,7 @@ Code::Shared Code::find_shared(const Regions& regions) const {
 // instruction from one file.
 bool Code::shares(const ProcessImage& image, const Regions& regions) const {
   constexpr std::uint64_t kApart = 4096;
-  if (shared_.places.empty() || image.begin >= shared_.until) return false;
+  if (shared_.ranges.empty() || image.begin >= shared_.until) return false;
   const auto own = regions.find(image.space);
   if (image.space == trace::kAnySpace || own == regions.end()) return true;
   return std::ranges::none_of(own->second, [&](std::size_t i) {

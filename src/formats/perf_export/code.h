@@ -80,7 +80,7 @@ class Code {
       std::uint64_t tsc = 0;
       JitElf::Chunk chunk;
     };
-    std::map<std::uint64_t, std::uint64_t> places;  // begin -> greatest end of ranges that begin up to it
+    std::map<std::uint64_t, std::uint64_t> ranges;  // begin -> greatest end of ranges that begin up to it
     std::uint64_t until = trace::kTscMax;           // processes that begin later lack some of the code
     std::size_t file = 0;
     std::vector<Version> versions;  // by time

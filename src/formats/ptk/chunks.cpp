@@ -170,7 +170,7 @@ std::optional<base::Failure> check_sizes(const std::string& path, std::uint64_t 
     return refuse(base::Status::BAD_FILE,
                   ", more than " + std::to_string(kMostPlainPerFileByte) + " times the " +
                       std::to_string(file_bytes) +
-                      " bytes of the file; no recorder writes that: ask for the recording again");
+                      " bytes of the file; no recorder writes that: get the recording again");
   }
   if (needed > free.usable()) {
     return refuse(base::Status::UNSUPPORTED, ", which take " + std::to_string(needed) +

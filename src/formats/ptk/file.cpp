@@ -42,13 +42,13 @@ base::Result<ChunkFile> ChunkFile::create(const std::string& path, Naming naming
 
 bool ChunkFile::put(base::Bytes bytes) { return file_.write(bytes); }
 
-bool ChunkFile::put(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload) {
+bool ChunkFile::put(ChunkType type, std::uint32_t id, std::uint64_t position, base::Bytes payload) {
   IndexEntry entry;
   entry.offset = size_;
   ChunkHeader& header = entry.header;
   header.type = static_cast<std::uint32_t>(type);
   header.id = id;
-  header.place = place;
+  header.position = position;
   header.plain_size = payload.size();
   header.stored_size = payload.size();
   const std::size_t bound = kChunkHeaderBytes + padded(ZSTD_compressBound(payload.size()));
@@ -78,8 +78,8 @@ bool ChunkFile::put(ChunkType type, std::uint32_t id, std::uint64_t place, base:
   return true;
 }
 
-void ChunkFile::append(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload) {
-  if (!failure_ && !put(type, id, place, payload)) fail();
+void ChunkFile::append(ChunkType type, std::uint32_t id, std::uint64_t position, base::Bytes payload) {
+  if (!failure_ && !put(type, id, position, payload)) fail();
 }
 
 // Truncates the file after its last complete chunk.

@@ -29,7 +29,7 @@ class ChunkFile {
 
   // Writes a chunk at once. The first failure is kept: the file is truncated after its last complete chunk,
   // and later chunks are dropped.
-  void append(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload);
+  void append(ChunkType type, std::uint32_t id, std::uint64_t position, base::Bytes payload);
   // Writes index and trailer, and returns the file's size. After a failure the space that the truncation
   // freed is used for `failure_meta` (a META chunk) and the index. The failure is still returned.
   [[nodiscard]] base::Result<std::uint64_t> finish(const std::string& failure_meta);
@@ -46,7 +46,7 @@ class ChunkFile {
   };
 
   ChunkFile(std::string path, base::OutputFile file, const std::optional<base::Owner>& owner);
-  [[nodiscard]] bool put(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload);
+  [[nodiscard]] bool put(ChunkType type, std::uint32_t id, std::uint64_t position, base::Bytes payload);
   [[nodiscard]] bool put(base::Bytes bytes);
   [[nodiscard]] bool put_index();
   void fail();

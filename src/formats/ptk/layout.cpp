@@ -79,7 +79,7 @@ void append_header(std::vector<std::uint8_t>& out, const ChunkHeader& header) {
   base::append_le(out, header.type);
   base::append_le(out, header.flags);
   base::append_le(out, header.id);
-  base::append_le(out, header.place);
+  base::append_le(out, header.position);
   base::append_le(out, header.stored_size);
   base::append_le(out, header.plain_size);
   base::append_le(out, header.payload_check);
@@ -93,7 +93,7 @@ bool parse_header(base::Bytes bytes, ChunkHeader& out) noexcept {
   out.type = load_u32(at + 4);
   out.flags = load_u32(at + 8);
   out.id = load_u32(at + 12);
-  out.place = base::load_le<8>(at + 16);
+  out.position = base::load_le<8>(at + 16);
   out.stored_size = base::load_le<8>(at + 24);
   out.plain_size = base::load_le<8>(at + 32);
   out.payload_check = load_u32(at + 40);
@@ -105,7 +105,7 @@ void append_index_entry(std::vector<std::uint8_t>& out, const IndexEntry& entry)
   base::append_le(out, entry.header.flags);
   base::append_le(out, entry.header.id);
   base::append_le(out, entry.header.payload_check);
-  base::append_le(out, entry.header.place);
+  base::append_le(out, entry.header.position);
   base::append_le(out, entry.header.stored_size);
   base::append_le(out, entry.header.plain_size);
   base::append_le(out, entry.offset);
@@ -118,7 +118,7 @@ IndexEntry parse_index_entry(base::Bytes bytes) noexcept {
   entry.header.flags = load_u32(at + 4);
   entry.header.id = load_u32(at + 8);
   entry.header.payload_check = load_u32(at + 12);
-  entry.header.place = base::load_le<8>(at + 16);
+  entry.header.position = base::load_le<8>(at + 16);
   entry.header.stored_size = base::load_le<8>(at + 24);
   entry.header.plain_size = base::load_le<8>(at + 32);
   entry.offset = base::load_le<8>(at + 40);

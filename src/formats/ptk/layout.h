@@ -34,13 +34,13 @@ enum class ChunkType : std::uint32_t {
   STREAM = fourcc("STRM"),    // JSON object: id, name, cpu, pid, tid, space
   SPACE = fourcc("SPAC"),     // JSON object: id, pid, cr3 (absent: unknown)
   FILE = fourcc("FILE"),      // JSON object: id, path, build_id
-  DATA = fourcc("DATA"),      // trace bytes of stream `id`, from stream offset `place` on
+  DATA = fourcc("DATA"),      // trace bytes of stream `id`, from stream offset `position` on
   SIDEBAND = fourcc("SIDE"),  // JSON array of records
   CODE = fourcc("CODE"),      // code records, see CodeRecord
   SYMBOLS = fourcc("SYMB"),   // names of file `id`, see append_symbol
   UNWIND = fourcc("UNWD"),    // functions and landing pads of file `id`: code::bounds::UnwindTable
   IMPORTS = fourcc("IMPT"),   // import slots of file `id`: code::image::Imports
-  DEBUG = fourcc("DBUG"),     // code::image::debug_sections() of file `id`, from byte `place` on
+  DEBUG = fourcc("DBUG"),     // code::image::debug_sections() of file `id`, from byte `position` on
   INDEX = fourcc("INDX"),     // chunk headers of the whole file, without marks and checks
 };
 
@@ -48,21 +48,21 @@ enum ChunkFlag : std::uint32_t {
   ZSTD = 1,  // the payload is one zstd frame
 };
 
-// On disk: mark u32, type u32, flags u32, id u32, place u64, stored size u64, plain size u64, payload check
-// u32 (CRC-32C of the stored bytes), header check u32 (CRC-32C of the 44 bytes before it). The payload
+// On disk: mark u32, type u32, flags u32, id u32, position u64, stored size u64, plain size u64, payload
+// check u32 (CRC-32C of the stored bytes), header check u32 (CRC-32C of the 44 bytes before it). The payload
 // follows, padded with zeros to 8 bytes.
 struct ChunkHeader {
   std::uint32_t type = 0;
   std::uint32_t flags = 0;
   std::uint32_t id = 0;
-  std::uint64_t place = 0;
+  std::uint64_t position = 0;
   std::uint64_t stored_size = 0;
   std::uint64_t plain_size = 0;
   std::uint32_t payload_check = 0;
 };
 
-// An index entry: type, flags, id, payload check (u32 each), place, stored size, plain size, file offset of
-// the header (u64 each).
+// An index entry: type, flags, id, payload check (u32 each), position, stored size, plain size, file offset
+// of the header (u64 each).
 inline constexpr std::size_t kIndexEntryBytes = 48;
 struct IndexEntry {
   ChunkHeader header;

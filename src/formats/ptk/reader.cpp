@@ -186,7 +186,7 @@ class PtkReader {
     const std::string fault = there ? ptk::find_fault(entry.header, stored_) : "cannot be read";
     if (!fault.empty()) {
       add_warning(warn(WarningCode::CHUNK_DAMAGED, ptk::describe_fault(entry, fault)));
-      return parts_[entry.header.id].add_lost(entry.header.place, entry.header.plain_size);
+      return parts_[entry.header.id].add_lost(entry.header.position, entry.header.plain_size);
     }
     if (parts_[entry.header.id].add(entry)) return;
     add_warning(warn(WarningCode::CHUNK_REPEATED, entry.offset, entry.header.id));
@@ -254,7 +254,7 @@ class PtkReader {
   // Without one of its chunks, the debug information ends there.
   void add_debug(const IndexEntry& entry, base::Bytes bytes) {
     std::vector<std::uint8_t>& all = debug_[entry.header.id];
-    if (entry.header.place != all.size()) return warn_of_cut(entry);
+    if (entry.header.position != all.size()) return warn_of_cut(entry);
     all.insert(all.end(), bytes.begin(), bytes.end());
   }
 

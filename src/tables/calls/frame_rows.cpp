@@ -71,11 +71,11 @@ bool add_row(Batch& batch, const Anomaly& anomaly) noexcept {
   return true;
 }
 
-tables::columns::Run run_of(const Owner& owner, std::uint32_t stream) noexcept {
+tables::columns::OwnerRun run_of(const Owner& owner, std::uint32_t stream) noexcept {
   const auto id = [](std::int64_t value) {
     return value == trace::kNoId ? 0 : static_cast<std::int32_t>(value);
   };
-  tables::columns::Run run;
+  tables::columns::OwnerRun run;
   run.stream = stream;
   run.cpu = id(owner.cpu);
   run.pid = id(owner.pid);

@@ -22,7 +22,7 @@ void put_row(tables::columns::Batch& batch, std::size_t row, const Frame& frame,
              std::uint64_t first_id) noexcept;
 // Adds a row of a table of anomalies. False: out of memory.
 [[nodiscard]] bool add_row(tables::columns::Batch& batch, const Anomaly& anomaly) noexcept;
-[[nodiscard]] tables::columns::Run run_of(const Owner& owner, std::uint32_t stream) noexcept;
+[[nodiscard]] tables::columns::OwnerRun run_of(const Owner& owner, std::uint32_t stream) noexcept;
 
 // Whether a frame is selected: by its entry, and by its time, of which it has a part.
 class FrameFilter {

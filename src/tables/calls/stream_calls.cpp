@@ -43,7 +43,7 @@ constexpr tables::columns::ColumnMask mask_of() noexcept {
   return request;
 }
 
-[[nodiscard]] Owner owner_of(const tables::columns::Run& run) noexcept {
+[[nodiscard]] Owner owner_of(const tables::columns::OwnerRun& run) noexcept {
   Owner owner;
   if ((run.flags & tables::columns::CPU_KNOWN) != 0) owner.cpu = run.cpu;
   if ((run.flags & tables::columns::TID_KNOWN) != 0) {
@@ -245,7 +245,7 @@ void StreamCalls::feed(Batch& rows) {
     row_.owner = noted_;
     row_.kind = kind[row];
     if (row_.kind == tables::columns::MARK_GAP) row_.before = position_before(row);
-    calls::Step& step = row_.step;
+    BranchStep& step = row_.step;
     step.position = position_of(row);
     step.from_ip = from[row];
     step.to_ip = to[row];
@@ -275,7 +275,7 @@ void StreamCalls::pass() {
 }
 
 // The window begins and ends at its own times, unless the row before it has none.
-StreamPosition StreamCalls::position_of_limit(const calls::Step& limit, const StreamPosition& before) const {
+StreamPosition StreamCalls::position_of_limit(const BranchStep& limit, const StreamPosition& before) const {
   StreamPosition position = limit.position;
   if (window_->by != tables::columns::PhasesBy::TIME || !before.time_known) return position;
   position.tsc = limit.to_ip == 0 ? window_->begin : window_->end;

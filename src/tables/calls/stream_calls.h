@@ -77,8 +77,7 @@ class StreamCalls : private TaskSwitches::Taker {
   [[nodiscard]] bool has_memory();
   void pass();
   void give(const StreamRow& row) override;
-  [[nodiscard]] StreamPosition position_of_limit(const calls::Step& limit,
-                                                 const StreamPosition& before) const;
+  [[nodiscard]] StreamPosition position_of_limit(const BranchStep& limit, const StreamPosition& before) const;
   void show(const StreamRow& row);
   template <typename Fields>
   void fields_of_state(Fields& fields, std::uint64_t& branches);

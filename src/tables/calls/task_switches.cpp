@@ -33,7 +33,7 @@ namespace {
 
 // User code is executed from the row on, or was before it.
 [[nodiscard]] bool is_user_code(const StreamRow& row) noexcept {
-  const Step& step = row.step;
+  const BranchStep& step = row.step;
   if (row.kind == tables::columns::MARK_ENABLED || row.kind == tables::columns::MARK_STATUS)
     return !is_kernel(step.to_ip);
   if (!is_branch(row)) return false;
@@ -44,7 +44,7 @@ namespace {
 }  // namespace
 
 void give_row(const StreamRow& row, bool changes_owner, StackMachine& machine) {
-  const Step& step = row.step;
+  const BranchStep& step = row.step;
   if (machine.has_ended()) return;
   if (row.kind == tables::columns::MARK_LIMIT)
     return machine.on_limit(static_cast<std::size_t>(step.to_ip), step.position);
@@ -77,7 +77,7 @@ bool TaskSwitches::concerns(const StreamRow& row) const noexcept {
 }
 
 void TaskSwitches::pass(const StreamRow& row) {
-  const Step& step = row.step;
+  const BranchStep& step = row.step;
   const bool has_target = is_branch(row) ? step.to_known() : (step.flags & flow::TO_KNOWN) != 0;
   if (has_target) ip_ = step.to_ip;
   if (leaves_kernel(row)) ip_ = 0;

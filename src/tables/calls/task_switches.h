@@ -19,7 +19,7 @@ namespace ptkit::tables::calls {
 struct StreamRow {
   enum class Switch : std::uint8_t { NONE, RETURN, ENABLED };
 
-  Step step;
+  BranchStep step;
   StreamPosition before;  // gaps: the row before it
   Owner owner;
   std::uint8_t kind = 0;

@@ -168,7 +168,7 @@ void Batch::write_value(std::size_t index, std::size_t row, std::size_t count, s
   }
 }
 
-void Batch::begin_run(Run run) {
+void Batch::begin_run(OwnerRun run) {
   run.row = rows_;
   if (!runs_.empty() && runs_.back().row == rows_) runs_.pop_back();
   if (!runs_.empty() && runs_.back().same_owner(run)) return;
@@ -184,7 +184,7 @@ std::unique_ptr<Batch> Batch::split(std::size_t row) {
   written_ = std::max(written_, front_ + rows_);
   rows_ = row;
   const auto after =
-      std::partition_point(runs_.begin(), runs_.end(), [row](const Run& run) { return run.row < row; });
+      std::partition_point(runs_.begin(), runs_.end(), [row](const OwnerRun& run) { return run.row < row; });
   runs_.erase(after, runs_.end());
   return tail;
 }
@@ -203,7 +203,7 @@ bool Batch::store_unlike(const Batch& other) noexcept {
 void Batch::add_runs(const Batch& other, std::size_t first, std::size_t count) {
   const std::size_t base = rows_;
   const auto after = std::partition_point(other.runs_.begin(), other.runs_.end(),
-                                          [first](const Run& run) { return run.row <= first; });
+                                          [first](const OwnerRun& run) { return run.row <= first; });
   for (auto run = after == other.runs_.begin() ? after : std::prev(after);
        run != other.runs_.end() && (run->row <= first || run->row < first + count); ++run) {
     rows_ = base + (run->row > first ? static_cast<std::size_t>(run->row) - first : 0);
@@ -284,7 +284,7 @@ bool Batch::append(Batch&& other) {
 }
 
 std::size_t Batch::bytes() const noexcept {
-  std::size_t sum = runs_.size() * sizeof(Run) + cell_runs_.bytes();
+  std::size_t sum = runs_.size() * sizeof(OwnerRun) + cell_runs_.bytes();
   for_each_stored([&](std::size_t i) { sum += rows_ * size_of(i); });
   return sum;
 }
@@ -295,10 +295,10 @@ void Batch::drop_front(std::size_t count) {
   rows_ -= count;
   if (rows_ == 0) front_ = 0;
   if (keeps_runs()) cell_runs_.drop_front(count);
-  const auto after =
-      std::partition_point(runs_.begin(), runs_.end(), [count](const Run& run) { return run.row <= count; });
+  const auto after = std::partition_point(runs_.begin(), runs_.end(),
+                                          [count](const OwnerRun& run) { return run.row <= count; });
   if (after != runs_.begin()) runs_.erase(runs_.begin(), std::prev(after));
-  for (Run& run : runs_) run.row = run.row > count ? run.row - count : 0;
+  for (OwnerRun& run : runs_) run.row = run.row > count ? run.row - count : 0;
 }
 
 bool Batch::prepend(Batch& before) {
@@ -318,14 +318,14 @@ bool Batch::prepend(Batch& before) {
     front_ += count;
   });
   front_ -= count;
-  std::vector<Run> own;
+  std::vector<OwnerRun> own;
   std::swap(own, runs_);
   const std::size_t rows = rows_ + count;
-  for (const Run& run : before.runs_) {
+  for (const OwnerRun& run : before.runs_) {
     rows_ = static_cast<std::size_t>(run.row);
     begin_run(run);
   }
-  for (const Run& run : own) {
+  for (const OwnerRun& run : own) {
     rows_ = count + static_cast<std::size_t>(run.row);
     begin_run(run);
   }

@@ -18,7 +18,7 @@
 namespace ptkit::tables::columns {
 
 // From `row` on, rows belong to this stream, CPU, thread and address space.
-struct Run {
+struct OwnerRun {
   std::uint64_t row = 0;
   std::uint32_t stream = 0;
   std::int32_t cpu = 0;
@@ -27,7 +27,7 @@ struct Run {
   std::uint32_t space = 0;
   std::uint8_t flags = 0;  // RunFlag
 
-  [[nodiscard]] bool same_owner(const Run& other) const noexcept {
+  [[nodiscard]] bool same_owner(const OwnerRun& other) const noexcept {
     return stream == other.stream && cpu == other.cpu && pid == other.pid && tid == other.tid &&
            space == other.space && flags == other.flags;
   }
@@ -145,8 +145,8 @@ class Batch {
   [[nodiscard]] bool add_window(const Batch& window);
 
   // Starts a run at the next row. Replaces a run without rows, and drops a run that equals the previous one.
-  void begin_run(Run run);
-  [[nodiscard]] const std::vector<Run>& runs() const noexcept { return runs_; }
+  void begin_run(OwnerRun run);
+  [[nodiscard]] const std::vector<OwnerRun>& runs() const noexcept { return runs_; }
 
   // Moves the rows from `row` on into a new batch. Null: out of memory.
   [[nodiscard]] std::unique_ptr<Batch> split(std::size_t row);
@@ -233,7 +233,7 @@ class Batch {
   std::size_t expected_ = 0;
   std::array<ColumnBuffer, kMaxColumns> buffers_;
   std::shared_ptr<void> owner_;  // owner of attached memory
-  std::vector<Run> runs_;
+  std::vector<OwnerRun> runs_;
 };
 
 }  // namespace ptkit::tables::columns

@@ -20,7 +20,7 @@ constexpr std::uint64_t kAddresses32 = std::uint64_t{1} << 32U;
 
 std::uint32_t word_of(const BtsOptions& options) { return options.bits32 ? 4 : 8; }
 
-Step field_step(const BtsOptions& options, std::size_t field, std::uint64_t value, std::string words) {
+MsrStep field_step(const BtsOptions& options, std::size_t field, std::uint64_t value, std::string words) {
   if (options.bits32) words += "; 4 bytes";
   return {Access::MEMORY, options.area + word_of(options) * field, value, std::move(words)};
 }

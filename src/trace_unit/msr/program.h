@@ -20,16 +20,16 @@ enum class Access : std::uint8_t {
   APIC,     // a write of a register of the local APIC, by its offset
 };
 
-struct Step {
+struct MsrStep {
   Access access = Access::WRITE;
   std::uint64_t address = 0;  // number of a register, address in memory, or offset in the local APIC
   std::uint64_t value = 0;    // written value
   std::string words;
 
-  bool operator==(const Step&) const = default;
+  bool operator==(const MsrStep&) const = default;
 };
 
-using MsrProgram = std::vector<Step>;
+using MsrProgram = std::vector<MsrStep>;
 
 enum class Sequence : std::uint8_t { START, PAUSE, RESUME, STOP, SWITCH, INTERRUPT };
 

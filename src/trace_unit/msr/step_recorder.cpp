@@ -91,14 +91,14 @@ pt_ops StepRecorder::ops() noexcept {
   return {.write = &record_write, .read = &record_read, .barrier = &record_barrier, .ctx = this};
 }
 
-Step interrupt_entry() {
+MsrStep interrupt_entry() {
   return {
       Access::APIC, PT_APIC_LVT_PC, PT_APIC_LVT_NMI,
       "LVT performance counter: the PMI comes as an NMI (or name a vector), Mask is 0; x2APIC: MSR 0x834"};
 }
 
 void add_interrupt_end(MsrProgram& steps) {
-  Step entry = interrupt_entry();
+  MsrStep entry = interrupt_entry();
   entry.words = "LVT performance counter again: the processor set Mask when it delivered the PMI";
   steps.push_back(std::move(entry));
   steps.push_back({Access::APIC, PT_APIC_EOI, 0, "EOI; none if the PMI came as an NMI; x2APIC: MSR 0x80b"});

@@ -20,7 +20,7 @@ struct StepRecorder {
 };
 
 // The local APIC's entry for the interrupt of tracing: the last write before tracing starts.
-[[nodiscard]] Step interrupt_entry();
+[[nodiscard]] MsrStep interrupt_entry();
 // Steps at the end of an interrupt's handler: the entry, which the processor masked, and the EOI.
 void add_interrupt_end(MsrProgram& steps);
 

@@ -59,7 +59,7 @@ bool add_rows(tables::columns::Batch* batch, Hash& hash) {
     if ((batch->mask() >> i & 1) == 0) continue;
     hash.add({batch->data(i), batch->rows() * tables::columns::cell_size(all[i].type)});
   }
-  for (const tables::columns::Run& run : batch->runs()) {
+  for (const tables::columns::OwnerRun& run : batch->runs()) {
     if (run.row == batch->rows()) continue;
     base::FieldWriter fields;
     fields(run.row), fields(run.stream), fields(run.cpu), fields(run.pid), fields(run.tid), fields(run.space);

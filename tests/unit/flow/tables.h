@@ -23,7 +23,7 @@ inline constexpr std::array<TableId, 7> kFlowTables = {
 // The cells of all columns, and their owners.
 struct Transitions {
   std::vector<std::vector<std::uint8_t>> columns;
-  std::vector<tables::columns::Run> runs;
+  std::vector<tables::columns::OwnerRun> runs;
   std::size_t rows = 0;
 
   // Parts that follow each other, so that runs do not show where a part began.
@@ -44,7 +44,7 @@ struct Transitions {
       const std::uint8_t* const data = batch.data(i);
       columns[i].insert(columns[i].end(), data, data + batch.rows() * size);
     }
-    for (tables::columns::Run run : batch.runs()) {
+    for (tables::columns::OwnerRun run : batch.runs()) {
       if (run.row >= batch.rows()) continue;
       run.row += rows;
       if (runs.empty() || !runs.back().same_owner(run)) runs.push_back(run);
@@ -139,7 +139,7 @@ inline std::string difference(TableId table, const Transitions& a, const Transit
     return std::string(infos[i].name) + " of row " + std::to_string(at) + rows + ": " + cell(x, at) +
            " and " + cell(y, at);
   }
-  const auto same = [](const tables::columns::Run& x, const tables::columns::Run& y) {
+  const auto same = [](const tables::columns::OwnerRun& x, const tables::columns::OwnerRun& y) {
     return x.row == y.row && x.same_owner(y);
   };
   if (!std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), same)) return "runs" + rows;

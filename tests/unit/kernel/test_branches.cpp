@@ -15,7 +15,7 @@ namespace {
 
 using ptkit::tests::FakeUnit;
 
-static_assert(sizeof(ptkit_branch_mark) == sizeof(pt_bts_record), "a mark is in place of a record");
+static_assert(sizeof(ptkit_branch_mark) == sizeof(pt_bts_record), "a mark takes the slot of a record");
 
 constexpr std::uint64_t kBytes = 4096;
 constexpr std::uint64_t kRecord = sizeof(pt_bts_record);
@@ -204,7 +204,7 @@ TEST_P(Streams, WaitForTheReader) {
   EXPECT_EQ(trace_.stops, 1U);
   EXPECT_EQ(trace_.stopped_at[0], trace_.head);
   EXPECT_FALSE(run());
-  EXPECT_EQ(trace_.stops, 1U);  // the same place
+  EXPECT_EQ(trace_.stops, 1U);  // at the same position
   ASSERT_EQ(pt_trace_consume(&trace_, trace_.head), 0);
   EXPECT_TRUE(run());
 }

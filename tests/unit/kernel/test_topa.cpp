@@ -63,7 +63,7 @@ TEST(Build, LinksTablesByEnd) {
   EXPECT_EQ(tables.build(pages, kRing), PT_E_ROOM);
 }
 
-TEST(Build, PlacesIntAndStop) {
+TEST(Build, SetsIntAndStop) {
   Tables tables(1, 16);
   std::vector<pt_region> pages;
   for (std::uint64_t i = 0; i < 7; ++i) pages.push_back({0x100000 + 2 * i * kPage, kPage});

@@ -367,13 +367,13 @@ TEST(MemoryUse, IsFoundInTheLastPage) {
   pt_memory memory = {};
   memory.bytes = 2 * kPage;
   memory.last_page = page.data();
-  for (const std::uint64_t place : {0ULL, 1ULL, 2047ULL, 4088ULL, 4095ULL}) {
+  for (const std::uint64_t offset : {0ULL, 1ULL, 2047ULL, 4088ULL, 4095ULL}) {
     bytes.fill(0);
-    bytes.at(place) = 1;
+    bytes.at(offset) = 1;
     std::memcpy(page.data(), bytes.data(), kPage);
-    EXPECT_TRUE(pt_memory_used_from(&memory, 0)) << place;
-    EXPECT_TRUE(pt_memory_used_from(&memory, kPage + place)) << place;
-    EXPECT_FALSE(pt_memory_used_from(&memory, kPage + place + 1)) << place;
+    EXPECT_TRUE(pt_memory_used_from(&memory, 0)) << offset;
+    EXPECT_TRUE(pt_memory_used_from(&memory, kPage + offset)) << offset;
+    EXPECT_FALSE(pt_memory_used_from(&memory, kPage + offset + 1)) << offset;
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -97,6 +98,8 @@ class FilterProgram {
   void allow_without(std::uint32_t number, std::uint32_t argument_number, std::uint32_t bits) {
     add({if_equal(number, 0, 4), load(argument(argument_number)), if_any(bits, 0, 1), kKill, kAllow});
   }
+  // Fails the call with EACCES.
+  void refuse(std::uint32_t number) { add({if_equal(number, 0, 1), kRefuse}); }
   [[nodiscard]] bool install() {
     add({kKill});
     const sock_fprog filter{static_cast<unsigned short>(program_.size()), program_.data()};
@@ -105,6 +108,7 @@ class FilterProgram {
 
  private:
   static constexpr sock_filter kAllow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  static constexpr sock_filter kRefuse = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES);
   static constexpr sock_filter kKill = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 
   void add(std::initializer_list<sock_filter> instructions) { program_.insert(program_.end(), instructions); }
@@ -114,13 +118,16 @@ class FilterProgram {
 };
 
 // For a process that only computes. Any system call kills the process by SIGSYS, except those that read,
-// write or seek open descriptors, manage memory that is not executable, or end the process. Needs
-// no_new_privs. Returns false if the kernel has no seccomp filters.
+// write or seek open descriptors, manage memory that is not executable, or end the process; openat() fails.
+// Needs no_new_privs. Returns false if the kernel has no seccomp filters.
 bool install_syscall_filter() {
   FilterProgram program;
   for (const std::uint32_t number : kAllowed) program.allow(number);
   for (const std::uint32_t number : kAllowedWithoutExec)
     program.allow_without(number, kProtectionArgument, PROT_EXEC);
+  // The C library reads /proc/sys/vm/overcommit_memory before it gives back memory of a thread's heap, and
+  // keeps the memory if it cannot.
+  program.refuse(SYS_openat);
   return program.install();
 }
 

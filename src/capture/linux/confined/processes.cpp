@@ -15,7 +15,6 @@
 
 #include "base/posix/signals_blocked.h"
 #include "capture/linux/confined/fork_server.h"
-#include "capture/linux/confined/pipe.h"
 
 namespace ptkit::capture::confined {
 
@@ -29,9 +28,37 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kForkServerTimeout{5000};  // for an answer that the fork server sends at once
 
+struct PipeEnd {
+  std::string problem;  // why it was not read to its end; empty: it was
+  bool late = false;    // the problem is a timeout
+};
+
+// Appends all bytes to `out` until all writers have closed the pipe. Calls `meanwhile` every few
+// milliseconds.
+PipeEnd read_pipe(const Fd& pipe, const ConfinedProcesses::Limits& limits,
+                  const std::function<void()>& meanwhile, std::vector<std::uint8_t>& out) {
+  constexpr std::size_t kReadBytes = 65536;
+  constexpr int kTickMs = 10;
+  const Clock::time_point end = Clock::now() + limits.time;
+  std::array<std::uint8_t, kReadBytes> part{};
+  while (out.size() <= limits.answer_bytes) {
+    pollfd file{pipe.get(), POLLIN, 0};
+    static_cast<void>(::poll(&file, 1, kTickMs));
+    if (meanwhile) meanwhile();
+    if (Clock::now() >= end)
+      return {"the process gave no answer within " + std::to_string(limits.time.count()) + " ms", true};
+    if (file.revents == 0) continue;
+    const ssize_t got = ::read(pipe.get(), part.data(), part.size());
+    if (got == 0) return {};
+    if (got > 0) out.insert(out.end(), part.begin(), part.begin() + got);
+  }
+  return {"the process wrote more than " + std::to_string(limits.answer_bytes) + " bytes"};
+}
+
 std::string describe(const Outcome& outcome) {
   if (outcome.error != 0) return std::string("no process could be forked: ") + std::strerror(outcome.error);
-  if (WIFSIGNALED(outcome.status)) return killed_by(WTERMSIG(outcome.status));
+  if (WIFSIGNALED(outcome.status))
+    return "the process was killed by signal " + std::to_string(WTERMSIG(outcome.status));
   switch (WEXITSTATUS(outcome.status)) {
     case COMPLETE:
       return {};
@@ -117,10 +144,7 @@ ConfinedProcesses::Answer ConfinedProcesses::ask(base::Bytes request, const Fd& 
                                  : std::string("no request could be sent: ") + std::strerror(error);
       return answer;
     }
-    PipeEnd read = read_pipe(from, {limits.answer_bytes, limits.time}, meanwhile, [&](base::Bytes part) {
-      answer.bytes.insert(answer.bytes.end(), part.begin(), part.end());
-      return true;
-    });
+    PipeEnd read = read_pipe(from, limits, meanwhile, answer.bytes);
     from = Fd();  // the fork server kills a process without a reader of its answer
     answer.problem = std::move(read.problem);
     answer.late = read.late;

@@ -34,7 +34,7 @@ class DriverBuffer {
   // There will be no trace: the port is closed.
   void disable() noexcept { port_ = nullptr; }
 
-  // Writes new trace to the bundle and new sideband to `records`, and returns the room to the driver
+  // Writes new trace to the bundle and new sideband to `records`, and returns the space to the driver
   // (PTKIT_CONSUME). Buffers without wake-ups, such as rings, are not read while tracing is on: this function
   // reads their sideband only.
   [[nodiscard]] std::optional<base::Failure> drain(BundleOutput& output, std::vector<SystemRecord>& records);

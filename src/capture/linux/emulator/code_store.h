@@ -1,5 +1,4 @@
-// The executed code bytes of one address space, for the bundle. Adjacent bytes become one code region.
-// Changed bytes become another region with the time from which they are valid.
+// The executed code bytes of one process: by address for the bundle, and by block for forked children.
 #pragma once
 
 #include <array>
@@ -7,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +15,8 @@
 
 namespace ptkit::capture {
 
+// The code of one address space. Adjacent bytes become one code region. Changed bytes become another region
+// with the time from which they are valid.
 class CodeStore {
  public:
   explicit CodeStore(trace::SpaceId space) : space_(space) {}
@@ -55,6 +57,35 @@ class CodeStore {
   std::vector<std::uint64_t> dirty_pages_;
   std::map<std::uint64_t, Source> sources_;  // by begin
   std::vector<trace::CodeRegion> ready_;
+};
+
+// The code bytes of the blocks of one process. A forked child reads the bytes of inherited blocks here.
+class BlockBytes {
+ public:
+  struct Block {
+    std::uint64_t pc = 0;
+    std::vector<std::uint8_t> bytes;
+  };
+
+  // Begins with the first `inherited` blocks of `parent`.
+  BlockBytes(std::shared_ptr<const BlockBytes> parent, std::uint32_t inherited)
+      : parent_(std::move(parent)), inherited_(inherited) {}
+
+  void add(std::uint64_t pc, base::Bytes bytes);
+  // `number` is that of an added or inherited block.
+  [[nodiscard]] Block get(std::uint32_t number) const;
+
+ private:
+  struct Entry {
+    std::uint64_t pc = 0;
+    std::uint64_t begin = 0;  // in bytes_
+  };
+
+  std::shared_ptr<const BlockBytes> parent_;
+  std::uint32_t inherited_;
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint8_t> bytes_;
 };
 
 }  // namespace ptkit::capture

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "capture/linux/emulator/block_bytes.h"
 #include "capture/linux/emulator/code_store.h"
 #include "capture/linux/emulator/emulator_recording.h"
 #include "capture/linux/emulator/filter_triggers.h"

@@ -13,7 +13,6 @@
 #include <memory>
 
 #include "capture/common/errors.h"
-#include "capture/common/signal_mask.h"
 #include "capture/linux/emulator/plugin/program.h"
 
 namespace ptkit::capture {

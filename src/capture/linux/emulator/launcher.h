@@ -21,7 +21,7 @@ struct EmulatedProgram {
 };
 
 // Finds the program, the emulator and the plugin. Fails if one is missing, not permitted or cannot be
-// emulated; the failure says what to do.
+// emulated; the failure has the remedy.
 [[nodiscard]] base::Result<EmulatedProgram> find_emulated(const RecordOptions& options);
 // QEMU's version, such as "7.2.22"; empty if unknown. Takes some 20 ms.
 [[nodiscard]] std::string qemu_version(const std::string& qemu);

@@ -12,7 +12,6 @@
 
 #include "capture/linux/encode/execution_log.h"
 #include "capture/linux/encode/guest_code.h"
-#include "capture/linux/encode/transfer_log.h"
 #include "capture/linux/process/address_filter.h"
 #include "trace_unit/generator/packet_generator.h"
 

@@ -57,9 +57,9 @@ GuestBlock decode(std::uint64_t pc, base::Bytes bytes, std::vector<std::uint8_t>
 }  // namespace
 
 GuestCode::Position GuestCode::position_of(std::uint32_t block) noexcept {
-  const std::uint64_t position = std::uint64_t{block} + room(0);
+  const std::uint64_t position = std::uint64_t{block} + capacity(0);
   const auto chunk = static_cast<unsigned>(std::bit_width(position)) - 1 - kFirstChunkBits;
-  return {chunk, position - room(chunk)};
+  return {chunk, position - capacity(chunk)};
 }
 
 GuestCode::GuestCode(const GuestCode& parent, std::uint32_t blocks) : size_pools_(parent.size_pools_) {
@@ -67,7 +67,7 @@ GuestCode::GuestCode(const GuestCode& parent, std::uint32_t blocks) : size_pools
   if (count == 0) return;
   const Position last = position_of(count - 1);
   for (unsigned chunk = 0; chunk < last.chunk; ++chunk) chunks_[chunk] = parent.chunks_[chunk];
-  chunks_[last.chunk].reset(new GuestBlock[room(last.chunk)]);
+  chunks_[last.chunk].reset(new GuestBlock[capacity(last.chunk)]);
   std::copy_n(parent.chunks_[last.chunk].get(), last.index + 1, chunks_[last.chunk].get());
   size_.store(count, std::memory_order_release);
 }
@@ -87,7 +87,8 @@ const std::uint8_t* GuestCode::keep_sizes(std::span<const std::uint8_t> sizes) {
 std::uint32_t GuestCode::add(std::uint64_t pc, base::Bytes bytes, std::uint64_t valid_from) {
   const std::uint32_t number = size_.load(std::memory_order_relaxed);
   const Position position = position_of(number);
-  if (chunks_[position.chunk] == nullptr) chunks_[position.chunk].reset(new GuestBlock[room(position.chunk)]);
+  if (chunks_[position.chunk] == nullptr)
+    chunks_[position.chunk].reset(new GuestBlock[capacity(position.chunk)]);
   GuestBlock& block = chunks_[position.chunk].get()[position.index];
   block = decode(pc, bytes, sizes_read_);
   block.valid_from = valid_from;

@@ -70,7 +70,7 @@ class GuestCode {
     std::size_t index = 0;
   };
   [[nodiscard]] static Position position_of(std::uint32_t block) noexcept;
-  [[nodiscard]] static std::size_t room(unsigned chunk) noexcept {
+  [[nodiscard]] static std::size_t capacity(unsigned chunk) noexcept {
     return std::size_t{1} << (kFirstChunkBits + chunk);
   }
   [[nodiscard]] const std::uint8_t* keep_sizes(std::span<const std::uint8_t> sizes);

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/addresses.h"
-#include "capture/linux/files/file_extents.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::capture {

@@ -33,7 +33,7 @@ class FileParser {
 
   // `file` is a regular file that had at least request.file_bytes bytes. `path` is for warnings.
   [[nodiscard]] ParsedFile parse(ParseRequest request, const Fd& file, const std::string& path);
-  // Requests of symbols also ask for debug information from now on.
+  // Requests of symbols also want debug information from now on.
   void keep_debug_information(bool keep) noexcept { keeps_debug_ = keep; }
   // Sets a function that the waiting thread calls every few milliseconds while a confined process parses.
   void while_waiting(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }

@@ -11,14 +11,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/addresses.h"
 #include "base/paths.h"
 #include "base/posix/map_memory.h"
-#include "capture/linux/files/file_extents.h"
 
 namespace ptkit::capture {
 
@@ -221,6 +219,18 @@ std::string key_of(pid_t pid, const Mapping& mapping) {
   if (!known) return key;
   return key + std::to_string(info.st_dev) + ' ' + std::to_string(info.st_ino) + ' ' +
          std::to_string(info.st_mtim.tv_sec) + ' ' + std::to_string(info.st_mtim.tv_nsec);
+}
+
+std::optional<FileExtents::Extent> FileExtents::next() {
+  if (at_ >= to_) return {};
+  const off_t data = ::lseek(file_.get(), static_cast<off_t>(at_), SEEK_DATA);
+  if (data < 0 && errno == ENXIO) return {};  // only a hole up to the file's end
+  // File systems without SEEK_DATA read holes as zeros.
+  const std::uint64_t begin = data < 0 ? at_ : static_cast<std::uint64_t>(data);
+  if (begin >= to_) return {};
+  const off_t hole = data < 0 ? data : ::lseek(file_.get(), data, SEEK_HOLE);
+  at_ = hole > data ? std::min(to_, static_cast<std::uint64_t>(hole)) : to_;
+  return Extent{begin, at_};
 }
 
 trace::TraceBuffer read_whole(const Fd& file, std::uint64_t bytes, bool& shrunk) {

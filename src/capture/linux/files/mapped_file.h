@@ -1,4 +1,4 @@
-// Finds and opens files that processes have mapped.
+// Finds, opens and reads files that processes have mapped.
 //
 // A recorder often has more rights than the processes that it records, and it reads their code some time
 // after they mapped it. Meanwhile the owner of a process may have replaced the file by a link, a FIFO or a
@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "capture/linux/process/process.h"
@@ -57,6 +58,24 @@ using BuildIdOf = std::function<std::string(const Fd& file)>;
 // A key that differs between files that had the same path during the recording (compilers replace files).
 // Opens no file.
 [[nodiscard]] std::string key_of(pid_t pid, const Mapping& mapping);
+
+// The extents of a file (lseek() with SEEK_DATA, SEEK_HOLE). Holes may have any length and are skipped.
+class FileExtents {
+ public:
+  struct Extent {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+  // The extents in bytes [from, to).
+  FileExtents(const Fd& file, std::uint64_t from, std::uint64_t to) : file_(file), at_(from), to_(to) {}
+
+  [[nodiscard]] std::optional<Extent> next();
+
+ private:
+  const Fd& file_;
+  std::uint64_t at_;
+  std::uint64_t to_;
+};
 
 // Reads the first `bytes` bytes of a regular file that is open for reading. Holes take no memory. If the file
 // has shrunk, the missing bytes are zero and `shrunk` is set. Uses only the system calls lseek(), pread() and

@@ -45,7 +45,7 @@ struct FunctionSpan {
 };
 
 struct ParsedFile {
-  bool shrunk = false;  // the file has fewer bytes than the request says
+  bool shrunk = false;  // the file has fewer bytes than the request has
   std::string build_id;
   std::vector<trace::SymbolEntry> symbols;  // SYMBOLS, JIT_DUMP, JIT_MAP (of each function, in order)
   std::vector<std::uint8_t> unwind;         // SYMBOLS: as trace::ImageFile has it

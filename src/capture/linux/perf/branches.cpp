@@ -170,8 +170,8 @@ std::optional<PerfError> branch_error(const PerfPort& port, const PerfScope& sco
   const bool absent = error == ENOENT || error == EOPNOTSUPP || error == ENODEV;
   if (scope.recorded == Recorded::BTS) {
     if (!absent && error != EINVAL) return {};
-    return PerfError{"the kernel's intel_bts cannot do this here",
-                     "another event may hold the processor's debug store; the kernel's log may say more"};
+    return PerfError{"the kernel's intel_bts cannot do this",
+                     "another event may hold the processor's debug store; see the log of the kernel"};
   }
   if (absent) return no_lbr(port);
   if (error != EINVAL) return {};

@@ -1,6 +1,7 @@
 #include "capture/linux/perf/buffer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -12,11 +13,11 @@ namespace {
 
 using base::kPageBytes;
 constexpr std::uint64_t kGapFlags = PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION;
-// Bytes: four records of intel_bts. With less room the kernel starts no tracing, and need not write an AUX
+// Bytes: four records of intel_bts. With less space the kernel starts no tracing, and need not write an AUX
 // record.
-constexpr std::uint64_t kMinRoom = 96;
-// Bytes: an AUX record, and the LOST record that may precede it, with their sample_id and a byte of room.
-constexpr std::uint64_t kAuxRecordRoom = 128;
+constexpr std::uint64_t kMinFree = 96;
+// Bytes: an AUX record, and the LOST record that may precede it, with their sample_id and a byte more.
+constexpr std::uint64_t kAuxRecordSpace = 128;
 
 base::Failure impossible(int cpu, const char* what) {
   return {base::Status::UNSUPPORTED, 0,
@@ -34,6 +35,51 @@ std::uint64_t* counter(T& member) {  // __u64 and std::uint64_t are different ty
 }
 
 }  // namespace
+
+PerfRing::Spans PerfRing::spans(std::uint64_t from, std::uint64_t to) const noexcept {
+  const auto bytes = static_cast<std::size_t>(to - from);
+  const auto offset = static_cast<std::size_t>(from % memory_.size());
+  const base::Bytes first = memory_.subspan(offset, std::min(bytes, memory_.size() - offset));
+  return {first, memory_.first(bytes - first.size())};
+}
+
+std::vector<std::uint8_t> PerfRing::copy(std::uint64_t from, std::uint64_t to) const {
+  const Spans found = spans(from, to);
+  std::vector<std::uint8_t> out(found.first.begin(), found.first.end());
+  out.insert(out.end(), found.second.begin(), found.second.end());
+  return out;
+}
+
+// A seqlock (perf_event.h, perf_event_mmap_page): values read while `lock` changed are invalid.
+std::optional<trace::Clock> clock_of(const perf_event_mmap_page& page) noexcept {
+  constexpr int kTries = 1000;
+  constexpr unsigned kBits = 64;
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint32_t before = __atomic_load_n(&page.lock, __ATOMIC_ACQUIRE);
+    const bool known = page.cap_user_time_zero != 0;
+    trace::Clock clock;
+    clock.time_shift = page.time_shift;
+    clock.time_mult = page.time_mult;
+    clock.time_zero = page.time_zero;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (__atomic_load_n(&page.lock, __ATOMIC_RELAXED) != before || (before & 1U) != 0) continue;
+    if (!known || clock.time_mult == 0 || clock.time_shift >= kBits) return {};
+    clock.perf_time_known = true;
+    return clock;
+  }
+  return {};
+}
+
+std::vector<std::uint8_t> unrolled(base::Bytes memory, std::uint64_t position, bool& lapped) {
+  const auto offset = static_cast<std::size_t>(position % memory.size());
+  const base::Bytes after = memory.subspan(offset);
+  lapped = lapped || std::any_of(after.rbegin(), after.rend(), [](std::uint8_t byte) { return byte != 0; });
+  std::vector<std::uint8_t> out;
+  if (lapped) out.assign(after.begin(), after.end());
+  const base::Bytes before = memory.first(offset);
+  out.insert(out.end(), before.begin(), before.end());
+  return out;
+}
 
 std::optional<PerfBuffer> PerfBuffer::map(PerfPort& port, int event, int tid, int cpu, const Sizes& sizes,
                                           int& error) {
@@ -97,7 +143,7 @@ ParsedRecords PerfBuffer::read_records() {
   ParsedRecords parsed;
   const std::uint64_t head = records_.head();
   const std::uint64_t tail = records_.tail();
-  parsed.is_full = head - tail + kAuxRecordRoom > records_.size();
+  parsed.is_full = head - tail + kAuxRecordSpace > records_.size();
   if (!records_.holds(head)) {
     ++parsed.bad;
   } else if (head != tail) {
@@ -132,16 +178,16 @@ void PerfBuffer::add_unrecorded(std::uint64_t position) {
   recorded_to_ = position;
 }
 
-// The end of the AUX data that can be written now: data behind `recorded_to` have no AUX record yet.
+// The end of the AUX data that can be written now: data after `recorded_to` have no AUX record yet.
 std::uint64_t PerfBuffer::settled_end(std::uint64_t head, std::uint64_t recorded_to, bool lost) {
   const std::uint64_t awaited_to = std::exchange(awaited_to_, head);
   return lost || recorded_to >= head ? head : std::max(recorded_to, awaited_to);
 }
 
-// Whether the buffer has no room left and no AUX record reports that (TRUNCATED). The kernel then traces the
+// Whether the buffer has no space left and no AUX record reports that (TRUNCATED). The kernel then traces the
 // next thread not at all, and writes no record.
 bool PerfBuffer::fills_silently(std::uint64_t head) const {
-  if (ring_ || trace_.size() - (head - trace_.tail()) > kMinRoom) return false;
+  if (ring_ || trace_.size() - (head - trace_.tail()) > kMinFree) return false;
   const bool reported = std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) {
     return loss.position == head && loss.cause == base::Status::BUFFER_FULL;
   });
@@ -167,7 +213,7 @@ void PerfBuffer::find_untraced_threads(const ParsedRecords& parsed, bool fills_s
 }
 
 // Moves aux_tail, and computes the next state. A lost record may have been an AUX record with TRUNCATED.
-void PerfBuffer::release_room(std::uint64_t end, const ParsedRecords& parsed, bool fills_silently) {
+void PerfBuffer::release_space(std::uint64_t end, const ParsedRecords& parsed, bool fills_silently) {
   if (fills_silently) ++counts_.stops;
   last_drain_.had_trace = end != trace_.tail();
   trace_.release(end);
@@ -301,7 +347,7 @@ std::optional<base::Failure> PerfBuffer::drain_bts(BundleOutput& output, std::ui
   const std::uint64_t end = write_bts(output, head, parsed.lost != 0 || parsed.is_full, records);
   const bool full = fills && end == head;
   if (full) add_loss(output, base::Status::BUFFER_FULL);
-  release_room(end, parsed, full);
+  release_space(end, parsed, full);
   return {};
 }
 
@@ -320,7 +366,7 @@ std::optional<base::Failure> PerfBuffer::drain_trace(BundleOutput& output, std::
   const bool full = end == head && fills_silently(head);
   if (full) losses_.push_back({head, base::Status::BUFFER_FULL});
   write_trace(output, trace_.tail(), end);
-  release_room(end, parsed, full);
+  release_space(end, parsed, full);
   return {};
 }
 

@@ -1,26 +1,77 @@
 // One mmap of a perf event: its ring of records, its AUX area, and the stream that is written from them.
 #pragma once
 
+#include <linux/perf_event.h>
+
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "capture/common/snapshot_delta.h"
 #include "capture/linux/output/bundle_output.h"
 #include "capture/linux/perf/bts_buffer.h"
 #include "capture/linux/perf/port.h"
 #include "capture/linux/perf/records.h"
-#include "capture/linux/perf/ring.h"
 #include "formats/common/ring_holes.h"
 
 namespace ptkit::capture {
+
+// One of the kernel's rings in the memory of an event (include/uapi/linux/perf_event.h): that of records, or
+// the AUX area.
+//
+// A single-producer, single-consumer ring. The kernel writes `head`, user space writes `tail`; both count
+// bytes from the beginning and never wrap:
+//
+//   tail            head         tail + size
+//     |  unread data  |    free    |
+//
+// `head` is loaded with acquire order before data is read; `tail` is stored with release order after that.
+class PerfRing {
+ public:
+  PerfRing() = default;
+  PerfRing(base::Bytes memory, std::uint64_t* head, std::uint64_t* tail)
+      : memory_(memory), head_(head), tail_(tail) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return memory_.size(); }
+  [[nodiscard]] std::uint64_t head() const noexcept { return __atomic_load_n(head_, __ATOMIC_ACQUIRE); }
+  [[nodiscard]] std::uint64_t tail() const noexcept { return *tail_; }
+  // Whether `head` is plausible: [tail, head) fits the ring.
+  [[nodiscard]] bool holds(std::uint64_t head) const noexcept {
+    return head >= tail() && head - tail() <= size();
+  }
+  // Bytes [from, to) where they lie in memory: one span, or two if the ring wraps around in between.
+  struct Spans {
+    base::Bytes first;
+    base::Bytes second;
+  };
+  [[nodiscard]] Spans spans(std::uint64_t from, std::uint64_t to) const noexcept;
+  [[nodiscard]] std::vector<std::uint8_t> copy(std::uint64_t from, std::uint64_t to) const;
+  // Returns the space before `to` to the kernel.
+  void release(std::uint64_t to) noexcept { __atomic_store_n(tail_, to, __ATOMIC_RELEASE); }
+
+ private:
+  base::Bytes memory_;
+  std::uint64_t* head_ = nullptr;
+  std::uint64_t* tail_ = nullptr;
+};
+
+// The conversion of perf's time to TSC; nothing if the kernel's clock source is not the TSC.
+[[nodiscard]] std::optional<trace::Clock> clock_of(const perf_event_mmap_page& page) noexcept;
+
+// The contents of a stopped ring in overwrite mode, oldest byte first. `position`: of the next byte. Bytes
+// that were never written are zero, so a byte that is not zero after `position` sets `lapped`: the ring has
+// wrapped.
+[[nodiscard]] std::vector<std::uint8_t> unrolled(base::Bytes memory, std::uint64_t position, bool& lapped);
 
 // The protocol of the AUX area without overwrite mode (perf_aux_output_begin() and perf_aux_output_end() in
 // kernel/events/ring_buffer.c; PERF_RECORD_AUX in include/uapi/linux/perf_event.h):
 //
 //   aux_tail                    recorded_to_              aux_head          aux_tail + size
-//      |  data with AUX records      |  data without          |      room          |
+//      |  data with AUX records      |  data without          |      free          |
 //
 // The kernel writes the AUX record of data before it moves aux_head past the data, but a record can become
 // readable later: data_head moves when the outermost record is complete, and the interrupt of the trace unit
@@ -32,11 +83,11 @@ namespace ptkit::capture {
 //   PARTIAL           somewhere in the data   at begin, NOT_TRACED
 //   COLLISION         somewhere in the data   at begin, NOT_TRACED
 //
-// An event without room traces no more. The kernel disables the event (`pending_disable`) immediately, some
-// time later, at the thread's next switch out, or never. User space does not see which. So a buffer goes
+// An event without free space traces no more. The kernel disables the event (`pending_disable`) immediately,
+// some time later, at the thread's next switch out, or never. User space does not see which. So a buffer goes
 // through these states:
 //
-//                TRUNCATED, records lost, or room <= kMinRoom
+//                TRUNCATED, records lost, or free space <= kMinFree
 //   EVENTS ON ------------------------------------------------> MAYBE DISABLED  (may_be_disabled_)
 //       ^                                                             |
 //       |  PerfBackend::restart_if_full():                            |  drain() has written all data and
@@ -75,7 +126,7 @@ class PerfBuffer {
   void set_stream(std::uint32_t stream) noexcept { stream_ = stream; }
   [[nodiscard]] const trace::Clock& clock() const noexcept { return clock_; }
 
-  // Writes new AUX data to the bundle and new records to `records`, and returns the room to the kernel. In
+  // Writes new AUX data to the bundle and new records to `records`, and returns the space to the kernel. In
   // overwrite mode, reads records only.
   [[nodiscard]] std::optional<base::Failure> drain(BundleOutput& output, std::vector<SystemRecord>& records,
                                                    std::vector<FiredEvent>& fired);
@@ -84,7 +135,7 @@ class PerfBuffer {
   // Result of the last drain(); the states are drawn above.
   struct DrainResult {
     bool had_trace = false;
-    bool full = false;      // an event may be disabled, and the buffer has room now
+    bool full = false;      // an event may be disabled, and the buffer has space now
     bool was_full = false;  // `full` was set by this or an earlier drain()
   };
   [[nodiscard]] const DrainResult& last_drain() const noexcept { return last_drain_; }
@@ -122,7 +173,7 @@ class PerfBuffer {
   void add_hole(const AuxRecord& aux);
   [[nodiscard]] bool fills_silently(std::uint64_t head) const;
   [[nodiscard]] std::uint64_t settled_end(std::uint64_t head, std::uint64_t recorded_to, bool lost);
-  void release_room(std::uint64_t end, const ParsedRecords& parsed, bool fills_silently);
+  void release_space(std::uint64_t end, const ParsedRecords& parsed, bool fills_silently);
   void add_unrecorded(std::uint64_t position);
   void find_untraced_threads(const ParsedRecords& parsed, bool fills_silently);
   [[nodiscard]] bool is_plausible(const AuxRecord& aux) const noexcept;

@@ -88,8 +88,7 @@ PerfError open_error(const PerfPort& port, const PerfScope& scope, int error) {
       return {"the kernel has no memory for the events",
               "record fewer threads or processors (cpus), or give each thread its own buffer (per_thread)"};
     default:
-      return {std::string("the kernel does not open the event: ") + std::strerror(error),
-              "its log may say more"};
+      return {std::string("the kernel does not open the event: ") + std::strerror(error), "see its log"};
   }
 }
 
@@ -108,7 +107,7 @@ PerfError invalid_error(PerfPort& port, perf_event_attr attr, int tid, int cpu, 
   attr.config = 0;
   if (scope.recorded != Recorded::PACKETS || helps()) return open_error(port, scope, EINVAL);
   return {"the kernel refuses the event, whatever its settings are",
-          "it may be older than what this ptkit asks for; its log may say more"};
+          "it may be older than this ptkit needs; see its log"};
 }
 
 PerfError map_error(const PerfPort& port, std::uint64_t bytes, std::size_t count, int error) {
@@ -117,21 +116,23 @@ PerfError map_error(const PerfPort& port, std::uint64_t bytes, std::size_t count
   switch (error) {
     case EPERM: {
       const std::string limit = port.read("/proc/sys/kernel/perf_event_mlock_kb").value_or("unknown");
-      return {
-          "buffer: " + size + " are more than you may lock (kernel.perf_event_mlock_kb is " + limit + ")",
-          "ask for less (buffer, ring), raise that or `ulimit -l`, or run with the capability CAP_IPC_LOCK"};
+      return {"buffer: " + size + " are more than you may lock (kernel.perf_event_mlock_kb is " + limit + ")",
+              "use smaller sizes (buffer, ring), raise that or `ulimit -l`, or run with the capability "
+              "CAP_IPC_LOCK"};
     }
     case ENOMEM:
-      return {"buffer: there is not enough memory for " + size + free_text(port),
-              "ask for less (buffer, ring), or record fewer threads or processors (cpus; per_thread has a "
-              "buffer for each thread)" +
-                  map_limit(port, count)};
+      return {
+          "buffer: there is not enough memory for " + size + free_text(port),
+          "use smaller sizes (buffer, ring), or record fewer threads or processors (cpus; per_thread has a "
+          "buffer for each thread)" +
+              map_limit(port, count)};
     case EOPNOTSUPP:
-      return {"buffer: the kernel gives intel_pt no buffer of that kind",
-              "ask for less (buffer, ring): a processor without multi-entry ToPA needs a contiguous buffer"};
+      return {
+          "buffer: the kernel gives intel_pt no buffer of that kind",
+          "use smaller sizes (buffer, ring): a processor without multi-entry ToPA needs a contiguous buffer"};
     default:
       return {"buffer: the kernel does not map " + size + ": " + std::strerror(error),
-              "ask for less (buffer, ring)"};
+              "use smaller sizes (buffer, ring)"};
   }
 }
 

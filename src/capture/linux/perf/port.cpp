@@ -22,7 +22,7 @@ namespace {
 
 constexpr rlim_t kSpareFiles = 32;  // for code that is saved: maps, images, memory
 
-// How many files may be open: as many as the hard limit says while this lives, once it was asked for.
+// How many files may be open: as many as the hard limit permits while this lives, once it was needed.
 class FileLimit {
  public:
   FileLimit() { static_cast<void>(::getrlimit(RLIMIT_NOFILE, &before_)); }

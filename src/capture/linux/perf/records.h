@@ -43,7 +43,7 @@ struct ParsedRecords {
   std::vector<BranchChunk> stacks;                 // branch stacks of samples
   std::vector<formats::perf::Running> running;     // without `switches`: threads in and out
   std::uint64_t lost = 0;                          // LOST: records that the full ring dropped
-  bool is_full = false;                            // the ring had no room for an AUX record
+  bool is_full = false;                            // the ring had no space for an AUX record
   std::uint64_t throttled = 0;                     // THROTTLE and LOST_SAMPLES records
   std::uint64_t bad = 0;                           // malformed records
   std::map<std::uint32_t, std::uint64_t> unknown;  // record types of a newer kernel: counts

@@ -16,9 +16,24 @@ class RunningThread {
   void take(const formats::perf::Running& one) { pending_.push_back(one); }  // in the order of time
   // The only thread that ran from the `tsc` of the last query to this one; nothing: no thread is known, or
   // several ran.
-  [[nodiscard]] std::optional<formats::perf::Running> only_one_until(std::uint64_t tsc);
+  [[nodiscard]] std::optional<formats::perf::Running> only_one_until(std::uint64_t tsc) {
+    pass(tsc);
+    const auto only = several_ ? std::nullopt : last_;
+    last_ = current_;
+    several_ = false;
+    return only;
+  }
   // Frees the records up to `tsc`: no later query has an earlier time.
-  void pass(std::uint64_t tsc);
+  void pass(std::uint64_t tsc) {
+    for (; !pending_.empty() && pending_.front().tsc <= tsc; pending_.pop_front()) {
+      const formats::perf::Running& one = pending_.front();
+      current_.reset();
+      if (one.out || one.tid <= 0) continue;
+      current_ = one;
+      several_ = several_ || (last_ && last_->tid != one.tid);
+      last_ = one;
+    }
+  }
 
  private:
   std::deque<formats::perf::Running> pending_;

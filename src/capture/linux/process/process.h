@@ -1,8 +1,10 @@
 // Reads a process's mappings, threads, names and memory (/proc), and opens pidfds.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -62,5 +64,10 @@ struct ProcessIdentity {
 [[nodiscard]] Fd open_process(pid_t pid);
 // The exit status for a wait() status: the program's status, or 128 + signal.
 [[nodiscard]] int exit_status_of(int wait_status) noexcept;
+
+// The signals that a recorder resets to their defaults for the recorded program. An interpreter may ignore
+// SIGPIPE and SIGXFSZ. A shell makes a background recorder and its program ignore SIGINT, which the recorder
+// uses to end the program.
+inline constexpr std::array kDefaultSignals{SIGINT, SIGPIPE, SIGXFSZ};
 
 }  // namespace ptkit::capture

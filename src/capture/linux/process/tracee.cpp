@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "capture/common/signal_mask.h"
 #include "capture/linux/process/process.h"
 
 namespace ptkit::capture {

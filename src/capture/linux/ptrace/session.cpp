@@ -1,6 +1,7 @@
 #include "capture/linux/ptrace/session.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <thread>
 
 #include "capture/linux/process/pt_config.h"
 #include "trace/warning_codes.h"
@@ -21,6 +23,51 @@ constexpr std::uint64_t kFlushTicks = 4000000000;  // one or two seconds
 constexpr int kExitTimeoutMs = 5000;
 
 }  // namespace
+
+base::Result<RecordResult> StepRecorder::run() {
+  if (auto failure = check(options_)) return *failure;
+  auto writer =
+      formats::PtkWriter::create(options_.output, {.redact = options_.redact, .owner = options_.owner});
+  if (!writer.ok()) return writer.failure();
+  // The tracer is one thread that waits for its own children only (__WNOTHREAD). It blocks all signals: the
+  // caller's threads handle them.
+  sigset_t all;
+  sigset_t mask;
+  static_cast<void>(::sigfillset(&all));
+  static_cast<void>(::pthread_sigmask(SIG_SETMASK, &all, &mask));
+  // Constructed here, so that its processes are no children of the tracer thread.
+  FileParser parser;
+  parser.keep_debug_information(options_.with_debug);
+  std::optional<base::Result<RecordResult>> result;
+  std::thread tracer(
+      [&] { result.emplace(StepSession(*this, std::move(writer.value()), parser).run(&mask)); });
+  static_cast<void>(::pthread_sigmask(SIG_SETMASK, &mask, nullptr));
+  tracer.join();
+  return std::move(*result);
+}
+
+void StepRecorder::stop() noexcept {
+  stop_ = true;
+  // Ends the tracer's waitpid(). The tracer does not deliver this signal.
+  if (const int pid = wake_; pid > 0) static_cast<void>(::kill(pid, SIGSTOP));
+}
+
+ThreadEncoder::ThreadEncoder(const trace_unit::generator::GeneratorConfig& config, formats::PtkWriter& writer,
+                             std::uint32_t stream, ExecutionLog log)
+    : stream_(stream),
+      tracer_(config, [&writer, stream](base::Bytes bytes) { writer.data(stream, bytes); }),
+      log_(std::move(log)) {}
+
+void ThreadEncoder::retire(const code::insn::Insn& insn, std::uint64_t ip, std::uint64_t to,
+                           code::insn::ExecMode mode, code::insn::ExecMode next_mode) {
+  log_.add(ip);
+  tracer_.retire(insn, ip, to, mode, next_mode);
+}
+
+void ThreadEncoder::finish() {
+  tracer_.generator().flush();
+  log_.flush();
+}
 
 StepSession::StepSession(StepRecorder& recorder, formats::PtkWriter writer, FileParser& parser)
     : recorder_(recorder),

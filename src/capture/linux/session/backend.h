@@ -40,7 +40,10 @@ class HardwareBackend {
   // Allocates events and buffers; tracing stays off. `pid` 0: all processes.
   [[nodiscard]] virtual Problem configure(int pid, const std::vector<ResolvedFilter>& filters) = 0;
   // Opens the events of triggers, disabled. `pid` 0: in all processes.
-  [[nodiscard]] virtual Problem set_breakpoints(const std::vector<Breakpoint>& breakpoints, int pid);
+  [[nodiscard]] virtual Problem set_breakpoints(const std::vector<Breakpoint>& breakpoints, int /*pid*/) {
+    if (breakpoints.empty()) return {};
+    return base::Failure{base::Status::UNSUPPORTED, 0, "triggers: this back end has none"};
+  }
   [[nodiscard]] virtual Problem enable_breakpoints() { return {}; }
   // Triggers that fired since the last call, one entry for each event.
   [[nodiscard]] virtual std::vector<std::uint32_t> take_fired() { return {}; }

@@ -22,7 +22,7 @@ constexpr std::size_t kRows = 4096;
 constexpr std::size_t kMostAddresses = 100'000;
 constexpr std::size_t kMostNames = 5;
 
-// Addresses of the kernel at which packets say that code was executed, if no saved code has them.
+// Addresses of the kernel at which code was executed, by the packets, if no saved code has them.
 class Unsaved {
  public:
   Unsaved(const KernelCode& kernel, const packet::Errata& errata) : kernel_(kernel), errata_(errata) {}

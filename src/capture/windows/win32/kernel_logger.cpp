@@ -24,7 +24,7 @@ constexpr ULONG kFlushSeconds = 1;
 constexpr ULONG kCpuCycles = 3;  // Wnode.ClientContext: time stamps are those of the TSC
 constexpr DWORD kMostWaitMs = 10000;
 
-// The structure, and behind it the name that ETW copies there.
+// The structure, and after it the name that ETW copies there.
 struct Properties {
   EVENT_TRACE_PROPERTIES head{};
   std::array<wchar_t, kMostLetters> name{};
@@ -143,7 +143,7 @@ std::optional<base::Failure> KernelLogger::open() {
   from.Context = this;
   consumer_ = ::OpenTraceW(&from);
   if (consumer_ == INVALID_PROCESSTRACE_HANDLE) return refused(::GetLastError());
-  // Not every version of Windows says here which clock the session has.
+  // Not every version of Windows returns the clock of the session.
   const ULONG clock = from.LogfileHeader.ReservedFlags;
   if (clock != 0 && clock != kCpuCycles)
     return capture::unsupported("ETW's events have no times of the TSC on this Windows.");

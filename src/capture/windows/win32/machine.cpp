@@ -16,7 +16,7 @@ constexpr std::int64_t kEpoch = 116'444'736'000'000'000;  // 1970 in FILETIME, w
 
 using GetVersion = NTSTATUS(NTAPI*)(OSVERSIONINFOW*);
 
-// GetVersionEx() gives what a program's manifest says.
+// GetVersionEx() gives the version of a program's manifest.
 std::string windows_version() {
   const HMODULE ntdll = ::GetModuleHandleW(L"ntdll.dll");
   const auto get = reinterpret_cast<GetVersion>(

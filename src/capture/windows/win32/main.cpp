@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/common/counted.h"
+#include "capture/windows/descriptions.h"
 #include "capture/windows/options.h"
 #include "capture/windows/port.h"
 #include "capture/windows/win32/console.h"

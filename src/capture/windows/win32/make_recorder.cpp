@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "capture/common/errors.h"
-#include "capture/common/requests.h"
+#include "capture/common/recorder.h"
 #include "capture/windows/api_options.h"
 #include "capture/windows/win32/recorder.h"
 

@@ -20,7 +20,7 @@ class Listener {
 // Fate of a started program when the recording ends before it.
 enum class ProgramEnd : std::uint8_t {
   LEFT,    // it runs on. After a stop it has some seconds to end: Ctrl-C in its console reached it, too.
-  AWAITED  // it is waited for. A stop asks it to end (Ctrl-Break), and ends it some seconds later.
+  AWAITED  // it is waited for. A stop tells it to end (Ctrl-Break), and ends it some seconds later.
 };
 
 struct Outcome {

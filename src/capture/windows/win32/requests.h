@@ -1,4 +1,4 @@
-// Requests to a recording that runs: any thread may ask, the recording's own thread waits.
+// Requests to a recording that runs: any thread may make them, the recording's own thread waits.
 #pragma once
 
 #include <windows.h>
@@ -14,7 +14,7 @@ namespace ptkit::capture::win32 {
 
 class Requests {
  public:
-  // `snapshot_name`: of the event by which other processes ask for a snapshot; empty: it has none.
+  // `snapshot_name`: of the event by which other processes request a snapshot; empty: it has none.
   explicit Requests(const std::wstring& snapshot_name = {});
 
   void stop() noexcept { ::SetEvent(stop_.get()); }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "code/image/placement.h"
+#include "trace/bundle.h"
 
 namespace ptkit::code::image {
 
@@ -26,5 +27,9 @@ namespace ptkit::code::image {
 // Whether the file is a separate debug file: it has code sections without contents. Its file offsets differ
 // from those of the program's file.
 [[nodiscard]] bool is_debug_only(base::Bytes file);
+
+// The code symbols in .symtab of an ELF program, library or debug file. `file_offset` is the address that the
+// program was linked for: offsets in a debug file are not those of the program.
+[[nodiscard]] std::vector<trace::SymbolEntry> elf_debug_symbols(base::Bytes file);
 
 }  // namespace ptkit::code::image

@@ -4,11 +4,9 @@
 #include <string_view>
 #include <tuple>
 
-#include "code/image/elf/debug_symbols.h"
 #include "code/image/elf/elf.h"
 #include "code/image/elf/elf_file.h"
-#include "code/image/elf/elf_go.h"
-#include "code/image/elf/elf_ifuncs.h"
+#include "code/image/elf/elf_functions.h"
 #include "code/image/elf/elf_relocations.h"
 #include "code/image/ifunc_names.h"
 #include "code/image/name_budget.h"

@@ -1,4 +1,5 @@
-// The segments of ELF files and the sections of PE files: their relative virtual addresses (RVA).
+// The segments of ELF files and the sections of PE files: their relative virtual addresses (RVA), and the
+// parts of the file that are mapped into memory.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "trace/bundle.h"
 
 namespace ptkit::code::image {
@@ -34,5 +36,14 @@ struct FileSegment {
 [[nodiscard]] std::optional<std::uint64_t> rva_of(const std::vector<FileSegment>& segments,
                                                   const trace::CodeRegion& region,
                                                   std::uint64_t file_offset) noexcept;
+
+struct FilePart {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+// The file parts of the loadable segments of an ELF file, or of the sections of a PE file: in whole pages,
+// sorted, adjacent parts joined. Empty for other formats and other machines than x86.
+[[nodiscard]] std::vector<FilePart> mapped_parts(base::Bytes file);
 
 }  // namespace ptkit::code::image

@@ -12,7 +12,6 @@
 #include "code/source/dwarf/context.h"
 #include "code/source/dwarf/functions.h"
 #include "code/source/dwarf/handle.h"
-#include "code/source/dwarf/line_cursor.h"
 #include "code/source/dwarf/line_table.h"
 #include "code/source/dwarf/split_units.h"
 #include "code/source/dwarf/walker.h"
@@ -232,5 +231,15 @@ bool DebugInfo::begins_call(std::uint32_t number, std::uint64_t address) const {
 }
 bool DebugInfo::is_cut() const { return impl_->is_cut(); }
 std::string DebugInfo::missing_split() const { return impl_->missing_split(); }
+
+code::source::SourceLine LineCursor::at(std::uint64_t address) {
+  if (address < unit_.first || address > unit_.last) {
+    const LineTable* const before = unit_.lines;
+    unit_ = info_->lines_at(address);
+    if (unit_.lines != before) row_ = 0;
+  }
+  return unit_.lines == nullptr ? code::source::SourceLine{}
+                                : unit_.lines->line_of(unit_.lines->at(address, row_));
+}
 
 }  // namespace ptkit::code::dwarf

@@ -2,6 +2,7 @@
 // it; docs/source-lines.md says what bounds its time and memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -61,6 +62,20 @@ class DebugInfo final : public code::source::SourceInfo {
   class Impl;
   explicit DebugInfo(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
+};
+
+// The line of a near address is found without the lock of the file, too.
+class LineCursor final : public code::source::LineCursor {
+ public:
+  // `info` must outlive it.
+  explicit LineCursor(const DebugInfo& info) noexcept : info_(&info) {}
+
+  [[nodiscard]] code::source::SourceLine at(std::uint64_t address) override;
+
+ private:
+  const DebugInfo* info_;
+  DebugInfo::UnitLines unit_;
+  std::size_t row_ = 0;  // in its table
 };
 
 }  // namespace ptkit::code::dwarf

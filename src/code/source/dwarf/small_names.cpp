@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "code/image/elf/debug_symbols.h"
+#include "code/image/elf/elf.h"
 #include "code/image/elf/elf_file.h"
 
 namespace ptkit::code::dwarf {

@@ -8,7 +8,7 @@
 
 #include "code/source/budget.h"
 #include "code/source/pdb/module_files.h"
-#include "code/source/pdb/rows.h"
+#include "code/source/pdb/tables.h"
 
 namespace ptkit::code::pdb {
 

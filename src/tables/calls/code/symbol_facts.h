@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,7 +13,9 @@
 #include "code/image/image.h"
 #include "code/insn/insn.h"
 #include "code/symbol/symbols.h"
+#include "flow/rows/branch_choice.h"
 #include "tables/calls/code/code_facts.h"
+#include "tables/calls/code/edge_cache.h"
 #include "tables/calls/code/function_table.h"
 
 namespace ptkit::tables::calls {
@@ -67,6 +70,28 @@ class SymbolFacts final : public CodeFacts {
   std::unordered_map<std::uint64_t, CodeLocation>* known_ = nullptr;
   std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, std::uint32_t>> imports_;
   std::map<std::string, ImportModule, std::less<>> import_modules_;
+};
+
+// Finds direct jumps that are tail calls. Called once for each jump of a path of decoded code.
+class TailCallCheck final : public flow::JumpTest {
+ public:
+  // Both must outlive this.
+  TailCallCheck(const code::image::Image& image, const code::symbol::Symbols& symbols)
+      : facts_(image, symbols, functions_) {}
+
+  [[nodiscard]] bool has(const code::image::CodeView& view, std::uint64_t from,
+                         std::uint64_t to) const override {
+    const std::scoped_lock lock(mutex_);
+    static_cast<void>(facts_.follow(view.space(), view.valid_from()));
+    const CodeLocation source = facts_.at(from);
+    // Jumps from stubs are part of the call.
+    return source.is(CODE_STUB) || is_tail(source, facts_.at(to));
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards the members below
+  mutable FunctionTable functions_;
+  mutable SymbolFacts facts_;
 };
 
 }  // namespace ptkit::tables::calls

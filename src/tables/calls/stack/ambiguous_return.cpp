@@ -16,7 +16,7 @@ bool WaitingRows::add(const WaitingRow& row) {
 }
 
 // Looks at a branch that waits. False: the rows after it cannot be understood without a decision.
-bool WaitingRows::can_wait(const Step& step) {
+bool WaitingRows::can_wait(const BranchStep& step) {
   if (code_.may_differ_at(step.position)) return false;
   const bool leaves = step.kind == BranchKind::RETURN || step.kind == BranchKind::JUMP_INDIRECT ||
                       step.kind == BranchKind::CALL || step.kind == BranchKind::CALL_INDIRECT;

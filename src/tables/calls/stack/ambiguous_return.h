@@ -126,7 +126,7 @@ class AmbiguousReturn {
 // A row that waits, or the branch to one of several frames.
 struct WaitingRow {
   enum class Kind : std::uint8_t { BRANCH, ENABLED, DISABLED, LIMIT, LONGJMP, SWITCH };
-  Step step;
+  BranchStep step;
   Kind kind = Kind::BRANCH;
 };
 
@@ -151,7 +151,7 @@ class WaitingRows {
   [[nodiscard]] bool is_replaying() const noexcept { return replayed_ != 0; }
 
  private:
-  [[nodiscard]] bool can_wait(const Step& step);
+  [[nodiscard]] bool can_wait(const BranchStep& step);
 
   CurrentCode& code_;
   AmbiguousReturn<WaitingRow> choice_;

@@ -62,7 +62,7 @@ std::uint32_t CurrentStack::unknown_function() const {
 
 void CurrentStack::push(OpenFrame& frame, const StreamPosition& begin) {
   if (stack().size() >= kMostFrames) {
-    Step step;
+    BranchStep step;
     step.to_ip = frame.entry_ip;
     note(AnomalyKind::TOO_DEEP, step, begin);
     end_all(CallEnd::GAP, begin);
@@ -108,7 +108,7 @@ void CurrentStack::end_all(CallEnd how, const StreamPosition& end) {
   while (!stack().empty()) stack().pop(how, end);
 }
 
-void CurrentStack::note(AnomalyKind kind, const Step& step, const StreamPosition& position) {
+void CurrentStack::note(AnomalyKind kind, const BranchStep& step, const StreamPosition& position) {
   Anomaly anomaly;
   anomaly.position = position;
   anomaly.kind = kind;
@@ -144,7 +144,7 @@ std::size_t CurrentStack::frame_returning_to(std::uint64_t ip) noexcept {
   return kNoFrame;
 }
 
-bool CurrentStack::return_deeper(const Step& step, const StreamPosition& after) {
+bool CurrentStack::return_deeper(const BranchStep& step, const StreamPosition& after) {
   const std::size_t frame = frame_returning_to(step.to_ip);
   if (frame == kNoFrame) return false;
   note(AnomalyKind::SKIPPED_FRAMES, step, after);
@@ -155,7 +155,7 @@ bool CurrentStack::return_deeper(const Step& step, const StreamPosition& after) 
   return true;
 }
 
-void CurrentStack::return_to_unseen(const Step& step, const StreamPosition& after) {
+void CurrentStack::return_to_unseen(const BranchStep& step, const StreamPosition& after) {
   state_.has_unseen_stacks = true;
   OpenFrame caller = outermost_frame(CallKind::ROOT, facts_.at(step.to_ip));
   if (const auto continues = thread_->gap_frames.return_to(step.to_ip)) {

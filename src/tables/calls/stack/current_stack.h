@@ -6,13 +6,44 @@
 #include <cstdint>
 #include <memory>
 
+#include "flow/rows/rows.h"
 #include "tables/calls/code/code_facts.h"
 #include "tables/calls/code/edge_cache.h"
 #include "tables/calls/code/inline_facts.h"
-#include "tables/calls/stack/step.h"
+#include "tables/calls/stack/frame.h"
 #include "tables/calls/stack/thread.h"
 
 namespace ptkit::tables::calls {
+
+// A branch as call stacks see it, and counts of the rows before it.
+struct BranchStep {
+  StreamPosition position;
+  std::uint64_t from_ip = 0;
+  std::uint64_t to_ip = 0;
+  flow::BranchKind kind = flow::BranchKind::COND;
+  std::uint8_t flags = 0;  // flow::RowFlag
+  bool leaves = false;     // to code that is not traced: packets are disabled there
+
+  [[nodiscard]] bool from_known() const noexcept { return (flags & flow::FROM_KNOWN) != 0; }
+  [[nodiscard]] bool to_known() const noexcept { return (flags & flow::TO_KNOWN) != 0; }
+};
+
+[[nodiscard]] inline StreamPosition after_branch(StreamPosition position) noexcept {
+  ++position.instructions;
+  ++position.stream_instructions;
+  ++position.branches;
+  return position;
+}
+
+// Tail calls: the function that jumps stays below the other one, or ends.
+enum class Tails : std::uint8_t { NESTED, REPLACED };
+
+[[nodiscard]] constexpr bool is_far_transfer(flow::BranchKind kind) noexcept {
+  return kind == flow::BranchKind::FAR_JUMP || kind == flow::BranchKind::FAR_RETURN ||
+         kind == flow::BranchKind::IRET;
+}
+
+inline constexpr std::size_t kNoFrame = SIZE_MAX;
 
 // The code of one address space at one time.
 class CurrentCode {
@@ -128,12 +159,12 @@ class CurrentStack {
   // Returns of the top frame: to its caller, which is below it; to the caller of a frame below it (false:
   // there is none); to a caller that is not known to be open.
   void end_call(std::uint64_t to, const StreamPosition& after);
-  [[nodiscard]] bool return_deeper(const Step& step, const StreamPosition& after);
-  void return_to_unseen(const Step& step, const StreamPosition& after);
+  [[nodiscard]] bool return_deeper(const BranchStep& step, const StreamPosition& after);
+  void return_to_unseen(const BranchStep& step, const StreamPosition& after);
   // The innermost frame that returns to `ip`; kNoFrame: there is none.
   [[nodiscard]] std::size_t frame_returning_to(std::uint64_t ip) noexcept;
 
-  void note(AnomalyKind kind, const Step& step, const StreamPosition& position);
+  void note(AnomalyKind kind, const BranchStep& step, const StreamPosition& position);
 
  private:
   void push_first(std::uint64_t ip, const StreamPosition& position);

@@ -6,7 +6,7 @@
 
 namespace ptkit::tables::calls {
 
-void FarTransfers::on_leaf(const Step& step, const StreamPosition& after, CallKind how) {
+void FarTransfers::on_leaf(const BranchStep& step, const StreamPosition& after, CallKind how) {
   if (stack().empty()) return;
   OpenFrame frame;
   if (step.to_known()) {
@@ -24,7 +24,7 @@ void FarTransfers::on_leaf(const Step& step, const StreamPosition& after, CallKi
   current_.push(frame, after);
 }
 
-void FarTransfers::on_async(const Step& step, const StreamPosition& after) {
+void FarTransfers::on_async(const BranchStep& step, const StreamPosition& after) {
   if (!step.from_known() || stack().empty()) return;
   if (!step.to_known()) {
     current_.thread().off = Thread::Off::ASYNC;
@@ -39,12 +39,12 @@ void FarTransfers::on_async(const Step& step, const StreamPosition& after) {
   current_.push(frame, after);
 }
 
-void FarTransfers::on_abort(const Step& step, const StreamPosition& after) {
+void FarTransfers::on_abort(const BranchStep& step, const StreamPosition& after) {
   while (!stack().empty() && (stack().top().flags & FRAME_IN_TX) != 0) stack().pop(CallEnd::ABORT, after);
   if (step.to_known()) current_.ensure_frame(step.to_ip, after);
 }
 
-void FarTransfers::on_kernel_return(const Step& step, const StreamPosition& after) {
+void FarTransfers::on_kernel_return(const BranchStep& step, const StreamPosition& after) {
   if (stack().empty() || !step.to_known() || return_from_kernel(step, after)) return;
   if (step.to_ip >= base::kKernelHalf) return return_within_kernel(step, after);
   // To user code elsewhere: all frames of the kernel end.
@@ -70,7 +70,7 @@ void FarTransfers::on_kernel_return(const Step& step, const StreamPosition& afte
   current_.push(frame, after);
 }
 
-bool FarTransfers::return_from_kernel(const Step& step, const StreamPosition& after) {
+bool FarTransfers::return_from_kernel(const BranchStep& step, const StreamPosition& after) {
   for (std::size_t i = stack().size(); i-- > 0;) {
     if ((stack().at(i).open & OPEN_KERNEL) == 0 || !stack().at(i).returns_to(step.to_ip)) continue;
     stack().pop_to(i + 1, CallEnd::RETURN, after, true);
@@ -82,7 +82,7 @@ bool FarTransfers::return_from_kernel(const Step& step, const StreamPosition& af
 
 // An IRET to kernel code that no frame waits for: within a function, to serialize, or where the handler of a
 // fault has changed where code goes on (exception tables).
-void FarTransfers::return_within_kernel(const Step& step, const StreamPosition& after) {
+void FarTransfers::return_within_kernel(const BranchStep& step, const StreamPosition& after) {
   if (step.from_known() && edges_.at(step.from_ip, step.to_ip).is(EDGE_INNER)) return;
   std::size_t handler = stack().size();
   while (handler > 0 && (stack().at(handler - 1).open & OPEN_KERNEL) == 0) --handler;
@@ -99,7 +99,7 @@ void FarTransfers::return_within_kernel(const Step& step, const StreamPosition& 
 }
 
 // The kernel returns to the program that exec() has begun.
-void FarTransfers::end_program(const Step& step, const StreamPosition& after) {
+void FarTransfers::end_program(const BranchStep& step, const StreamPosition& after) {
   Thread& thread = current_.thread();
   stack().set_owner(*thread.executed);
   current_.end_thread(after);
@@ -108,13 +108,13 @@ void FarTransfers::end_program(const Step& step, const StreamPosition& after) {
   current_.ensure_frame(step.to_ip, after);
 }
 
-void FarTransfers::on_far_call(const Step& step, const StreamPosition& after) {
+void FarTransfers::on_far_call(const BranchStep& step, const StreamPosition& after) {
   const bool calls = step.to_known() && step.from_known() && facts_.is_far_call(step.from_ip);
   if (calls) return near_.on_call(step, after);
   on_leaf(step, after, CallKind::INTERRUPT);
 }
 
-void FarTransfers::on_far_return(const Step& step, const StreamPosition& after) {
+void FarTransfers::on_far_return(const BranchStep& step, const StreamPosition& after) {
   const auto in_kernel = [](std::uint64_t ip) { return ip >= base::kKernelHalf; };
   const bool leaves_kernel =
       !step.from_known() || !step.to_known() || in_kernel(step.from_ip) != in_kernel(step.to_ip);
@@ -124,7 +124,7 @@ void FarTransfers::on_far_return(const Step& step, const StreamPosition& after) 
   on_far_jump(step, after);
 }
 
-void FarTransfers::on_far_jump(const Step& step, const StreamPosition& after) {
+void FarTransfers::on_far_jump(const BranchStep& step, const StreamPosition& after) {
   if (stack().empty() || !step.to_known()) return;
   near_.enter_stub_as_function(after);
   if (stack().top().returns_to(step.to_ip)) return current_.end_call(step.to_ip, after);
@@ -134,7 +134,7 @@ void FarTransfers::on_far_jump(const Step& step, const StreamPosition& after) {
 
 // Goes on after a far transfer, or elsewhere in the function that made it: the frame that it entered has
 // ended.
-bool FarTransfers::go_back_far(const Step& step, const StreamPosition& after) {
+bool FarTransfers::go_back_far(const BranchStep& step, const StreamPosition& after) {
   constexpr std::size_t kMostAbove = 64;
   const CodeLocation code = facts_.at(step.to_ip);
   const std::size_t least = stack().size() - std::min(stack().size(), kMostAbove);
@@ -153,7 +153,7 @@ bool FarTransfers::go_back_far(const Step& step, const StreamPosition& after) {
   return false;
 }
 
-void FarTransfers::on_enabled(const Step& step, const StreamPosition& position) {
+void FarTransfers::on_enabled(const BranchStep& step, const StreamPosition& position) {
   if (!stack().empty()) {
     enter_user(step, position);
   } else if (current_.thread().begun && facts_.at(step.to_ip).is(CODE_ENTRY)) {
@@ -187,7 +187,7 @@ std::size_t FarTransfers::kernel_entry(std::uint64_t ip) noexcept {
   return found;
 }
 
-void FarTransfers::enter_user(const Step& step, const StreamPosition& position) {
+void FarTransfers::enter_user(const BranchStep& step, const StreamPosition& position) {
   const std::uint64_t ip = step.to_ip;
   const std::size_t kernel = current_.in_leaf() ? stack().size() - 1 : kernel_entry(ip);
   if (kernel != stack().size()) return return_from_leaf(kernel, step, position);
@@ -198,7 +198,8 @@ void FarTransfers::enter_user(const Step& step, const StreamPosition& position) 
 }
 
 // Ends the frame with the number `leaf`, of a system call or an interrupt, and those above it.
-void FarTransfers::return_from_leaf(std::size_t leaf, const Step& step, const StreamPosition& position) {
+void FarTransfers::return_from_leaf(std::size_t leaf, const BranchStep& step,
+                                    const StreamPosition& position) {
   const std::uint64_t ip = step.to_ip;
   const OpenFrame ended = stack().at(leaf);
   stack().pop_to(leaf, CallEnd::RETURN, position, true);
@@ -215,7 +216,7 @@ void FarTransfers::return_from_leaf(std::size_t leaf, const Step& step, const St
 }
 
 // A signal is delivered, unless control goes on within a function.
-void FarTransfers::enter_handler(const Interrupted& interrupted, const Step& step,
+void FarTransfers::enter_handler(const Interrupted& interrupted, const BranchStep& step,
                                  const StreamPosition& position) {
   const CodeLocation code = facts_.at(step.to_ip);
   if (code.is(CODE_KNOWN) && !code.is(CODE_ENTRY)) {
@@ -237,7 +238,7 @@ OpenFrame FarTransfers::signal_frame(std::uint64_t ip, std::uint64_t next_ip, st
 }
 
 // Ends the handler of the innermost signal that interrupted the code at `ip`.
-bool FarTransfers::end_signal(std::uint64_t ip, bool by_syscall, const Step& step,
+bool FarTransfers::end_signal(std::uint64_t ip, bool by_syscall, const BranchStep& step,
                               const StreamPosition& position) {
   if (!by_syscall || stack().empty()) return false;
   constexpr std::size_t kMostAbove = 16;
@@ -282,7 +283,7 @@ void FarTransfers::enter_from_untraced(std::uint64_t ip, const StreamPosition& p
 }
 
 // Code that is not traced has run, and goes on.
-void FarTransfers::go_on_at(const Step& step, const StreamPosition& position) {
+void FarTransfers::go_on_at(const BranchStep& step, const StreamPosition& position) {
   const std::uint64_t ip = step.to_ip;
   const bool may_switch = (stack().top().open & OPEN_SWITCH) != 0;
   if (may_switch && facts_.at(ip).function != stack().top().function)

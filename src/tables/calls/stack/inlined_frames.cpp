@@ -14,7 +14,7 @@ void InlinedFrames::begin_run(std::uint64_t ip, const StreamPosition& position) 
   run_.is_open = true;
 }
 
-void InlinedFrames::run_to_branch(const Step& step) {
+void InlinedFrames::run_to_branch(const BranchStep& step) {
   const bool is_executed = step.kind != BranchKind::ASYNC && step.kind != BranchKind::TX_ABORT;
   end_run(step.position, step.from_known() && is_executed ? step.from_ip : 0, is_executed);
   begin_run(step.to_ip, is_executed ? after_branch(step.position) : step.position);

@@ -17,7 +17,7 @@ class InlinedFrames {
   // branch. It begins at `ip`.
   void begin_run(std::uint64_t ip, const StreamPosition& position);
   // Ends the run at a branch, and begins the next one after it.
-  void run_to_branch(const Step& step);
+  void run_to_branch(const BranchStep& step);
   // The run may go on, perhaps in another thread.
   void pause_run(const StreamPosition& position);
   // Opens and closes frames where the run up to `end` enters and leaves inlined calls.

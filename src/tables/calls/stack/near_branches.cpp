@@ -30,7 +30,7 @@ namespace {
   return edge.is(CODE_KNOWN) && !edge.is(CODE_ENTRY);
 }
 
-void set_import(OpenFrame& frame, const Step& step, std::uint32_t function) noexcept {
+void set_import(OpenFrame& frame, const BranchStep& step, std::uint32_t function) noexcept {
   frame.function = function;
   frame.import_ip = step.from_ip;
   frame.entry_ip = 0;
@@ -41,25 +41,26 @@ void set_import(OpenFrame& frame, const Step& step, std::uint32_t function) noex
 }  // namespace
 
 // The imported function that an indirect branch leads to, where the trace has no code of it.
-std::uint32_t NearBranches::import_of(const Step& step) {
+std::uint32_t NearBranches::import_of(const BranchStep& step) {
   if (!step.from_known()) return kUnknownFunction;
   const bool is_traced = step.to_known() && !edges_.at(step.from_ip, step.to_ip).is(EDGE_NO_CODE);
   return is_traced ? kUnknownFunction : facts_.import_at(step.from_ip);
 }
 
-std::uint32_t NearBranches::import_of_call(const Step& step) {
+std::uint32_t NearBranches::import_of_call(const BranchStep& step) {
   return step.kind == flow::BranchKind::CALL_INDIRECT ? import_of(step) : kUnknownFunction;
 }
 
 // A jump through an import slot: by a stub, or by a function that the imported one returns for.
-void NearBranches::leave_by_import(const Step& step, std::uint32_t function, const StreamPosition& after) {
+void NearBranches::leave_by_import(const BranchStep& step, std::uint32_t function,
+                                   const StreamPosition& after) {
   const bool in_stub = stack().stub() != nullptr && !stack().stub()->is_own;
   enter_stub_as_function(after);
   if (!in_stub) push_tail(step, EdgeFacts{}, after);
   stack().set_import(step.from_ip, function);
 }
 
-void NearBranches::on_call(const Step& step, const StreamPosition& after) {
+void NearBranches::on_call(const BranchStep& step, const StreamPosition& after) {
   if (stack().empty()) return;
   OpenFrame frame;
   frame.how = CallKind::CALL;
@@ -76,7 +77,7 @@ void NearBranches::on_call(const Step& step, const StreamPosition& after) {
 }
 
 // A call of a known address. `frame` has the fields that do not depend on it.
-void NearBranches::call(const Step& step, OpenFrame& frame, const StreamPosition& after) {
+void NearBranches::call(const BranchStep& step, OpenFrame& frame, const StreamPosition& after) {
   const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
   if (edge.next == step.to_ip) return;  // reads its own address
   if (stack().stub() != nullptr && call_in_stub(edge, after)) return;
@@ -126,7 +127,7 @@ void NearBranches::enter_stub(const EdgeFacts& edge, Stub stub) {
   stack().enter_stub(stub);
 }
 
-void NearBranches::on_jump(const Step& step, const StreamPosition& after, bool indirect) {
+void NearBranches::on_jump(const BranchStep& step, const StreamPosition& after, bool indirect) {
   if (stack().empty()) return;
   if (const std::uint32_t import = indirect ? import_of(step) : kUnknownFunction; import != kUnknownFunction)
     return leave_by_import(step, import, after);
@@ -155,7 +156,7 @@ void NearBranches::on_jump(const Step& step, const StreamPosition& after, bool i
 }
 
 // The stub jumps to another stub, or to the function.
-void NearBranches::leave_stub(const Step& step, const StreamPosition& after) {
+void NearBranches::leave_stub(const BranchStep& step, const StreamPosition& after) {
   if (!step.to_known()) return enter_stub_as_function(after);
   const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
   Stub& stub = *stack().stub();
@@ -176,7 +177,7 @@ void NearBranches::lead_on(const EdgeFacts& edge, const StreamPosition& after) {
 void NearBranches::enter_function(const EdgeFacts& edge, const StreamPosition& after) {
   Stub stub = stack().leave_stub();
   if (stub.is_jump) {
-    Step step;
+    BranchStep step;
     step.from_ip = stub.frame.call_ip;
     step.to_ip = edge.to;
     step.flags = stub.step_flags;
@@ -200,7 +201,7 @@ void NearBranches::enter_stub_as_function(const StreamPosition& after) {
 }
 
 // A jump to the entry of another function.
-void NearBranches::tail(const Step& step, const EdgeFacts& edge, const StreamPosition& after,
+void NearBranches::tail(const BranchStep& step, const EdgeFacts& edge, const StreamPosition& after,
                         bool is_certain) {
   if (edge.is(CODE_RETURN)) {  // the return of the function that jumps
     current_.thread().returning = after.branches;
@@ -215,7 +216,7 @@ void NearBranches::tail(const Step& step, const EdgeFacts& edge, const StreamPos
   enter_stub(edge, stub);
 }
 
-void NearBranches::push_tail(const Step& step, const EdgeFacts& edge, const StreamPosition& after,
+void NearBranches::push_tail(const BranchStep& step, const EdgeFacts& edge, const StreamPosition& after,
                              bool is_certain) {
   const OpenFrame top = stack().top();
   OpenFrame frame;
@@ -250,7 +251,7 @@ void NearBranches::push_tail(const Step& step, const EdgeFacts& edge, const Stre
   current_.push(frame, after);
 }
 
-void NearBranches::on_return(const Step& step, const StreamPosition& after) {
+void NearBranches::on_return(const BranchStep& step, const StreamPosition& after) {
   if (stack().empty()) return;
   const bool in_stub = stack().stub() != nullptr;
   if (in_stub && return_of_stub(step, after)) return;
@@ -260,7 +261,7 @@ void NearBranches::on_return(const Step& step, const StreamPosition& after) {
   return_elsewhere(step, after, in_stub);
 }
 
-void NearBranches::return_elsewhere(const Step& step, const StreamPosition& after, bool in_stub) {
+void NearBranches::return_elsewhere(const BranchStep& step, const StreamPosition& after, bool in_stub) {
   if (leave_thunk(step, after)) return;
   // Unwinding ends with a RET. The address after a call that does not return may begin a landing pad.
   if (suspended_.go_below(step, after, true) || suspended_.leave_stack(step, after)) return;
@@ -283,7 +284,7 @@ void NearBranches::return_elsewhere(const Step& step, const StreamPosition& afte
 }
 
 // The top frame returns to a function that was called while packets were disabled.
-void NearBranches::resume_caller(const Step& step, const StreamPosition& after) {
+void NearBranches::resume_caller(const BranchStep& step, const StreamPosition& after) {
   stack().pop_chain(CallEnd::RETURN, after);
   OpenFrame frame = current_.frame_within(CallKind::RESUMED, facts_.at(step.to_ip));
   current_.push(frame, after);
@@ -291,13 +292,14 @@ void NearBranches::resume_caller(const Step& step, const StreamPosition& after) 
 
 // A function that the kernel was made to call returns to the interrupted address: Go's asyncPreempt(). Others
 // return to the code that calls sigreturn().
-void NearBranches::leave_handler(const Step& step, const StreamPosition& after) {
+void NearBranches::leave_handler(const BranchStep& step, const StreamPosition& after) {
   if (stack().chain().call_ip == step.to_ip) return stack().pop_chain(CallEnd::RETURN, after);
   stack().top().open |= std::uint16_t{OPEN_RESTORER};
 }
 
 // A return that no rule explains: the function at its target takes the position of the top frame.
-void NearBranches::go_on_elsewhere(const Step& step, const EdgeFacts& edge, const StreamPosition& after) {
+void NearBranches::go_on_elsewhere(const BranchStep& step, const EdgeFacts& edge,
+                                   const StreamPosition& after) {
   current_.note(AnomalyKind::RETURN_ELSEWHERE, step, after);
   stack().top().doubt();
   const bool stays = edge.is(EDGE_INNER) || (!edge.is(CODE_KNOWN) && !facts_.at(step.from_ip).is(CODE_KNOWN));
@@ -314,7 +316,7 @@ void NearBranches::go_on_elsewhere(const Step& step, const EdgeFacts& edge, cons
 }
 
 // To code that is not traced, which is no frame. A frame that it has called returns to it.
-void NearBranches::return_to_untraced(const Step& step, const StreamPosition& after) {
+void NearBranches::return_to_untraced(const BranchStep& step, const StreamPosition& after) {
   if ((stack().top().flags & FRAME_RETURN) != 0) {
     current_.note(AnomalyKind::RETURN_ELSEWHERE, step, after);
     stack().top().flags &= static_cast<std::uint16_t>(~FRAME_EXACT);
@@ -324,7 +326,7 @@ void NearBranches::return_to_untraced(const Step& step, const StreamPosition& af
 
 // The top frame has no known caller. Whether it has not returned, but jumped to an address that it pushed: no
 // call is before that, or the frame is that of a program's first code.
-bool NearBranches::is_pushed_target(const Step& step) {
+bool NearBranches::is_pushed_target(const BranchStep& step) {
   const unsigned first = stack().at(0).open;
   if ((first & OPEN_START) != 0) return true;
   const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
@@ -354,7 +356,7 @@ bool NearBranches::end_interrupted_thunk(const StreamPosition& after) {
 
 // A retpoline calls within itself, and returns to the target of an indirect branch. A return thunk does so,
 // and returns for its caller. The call has no frame of its own.
-bool NearBranches::leave_thunk(const Step& step, const StreamPosition& after) {
+bool NearBranches::leave_thunk(const BranchStep& step, const StreamPosition& after) {
   if ((stack().top().open & OPEN_INNER) == 0) return false;
   if (!stack().cancel() && !end_interrupted_thunk(after)) return false;
   const OpenFrame& thunk = stack().top();
@@ -386,7 +388,7 @@ bool NearBranches::leave_thunk(const Step& step, const StreamPosition& after) {
 
 // The top frame has begun to branch to where this return goes, by a call of its own code: it is a thunk, or
 // such a call.
-bool NearBranches::is_thunk(const Step& step, const StreamPosition& after) {
+bool NearBranches::is_thunk(const BranchStep& step, const StreamPosition& after) {
   constexpr std::uint64_t kMostInstructions = 8;
   const OpenFrame& top = stack().top();
   if ((top.open & OPEN_INNER) == 0) {
@@ -397,7 +399,7 @@ bool NearBranches::is_thunk(const Step& step, const StreamPosition& after) {
 }
 
 // A return in a stub. False: it is that of the function that has jumped to the stub, or it fits nothing.
-bool NearBranches::return_of_stub(const Step& step, const StreamPosition& after) {
+bool NearBranches::return_of_stub(const BranchStep& step, const StreamPosition& after) {
   Stub& stub = *stack().stub();
   if (stub.inner_ip == 0 || (!step.to_known() && !stub.is_jump)) {
     enter_stub_as_function(after);
@@ -420,7 +422,7 @@ bool NearBranches::return_of_stub(const Step& step, const StreamPosition& after)
 }
 
 // A return of a function that jumps by a retpoline of its own, or jumps to a thunk.
-bool NearBranches::jump_by_return(const Step& step, const StreamPosition& after) {
+bool NearBranches::jump_by_return(const BranchStep& step, const StreamPosition& after) {
   const EdgeFacts edge = edges_.at(step.from_ip, step.to_ip);
   const bool is_own = stack().stub()->is_own;
   const bool stays = edge.is(CODE_KNOWN) && !edge.is(CODE_ENTRY) && edge.function == stack().top().function;

@@ -4,7 +4,7 @@ namespace ptkit::tables::calls {
 
 using flow::BranchKind;
 
-void StackMachine::on_branch(const Step& step) {
+void StackMachine::on_branch(const BranchStep& step) {
   if (waiting_.is_open()) return wait({step, WaitingRow::Kind::BRANCH});
   const StreamPosition position = current_.local(step.position);
   stack().off_cpu().enable(position);
@@ -18,7 +18,7 @@ void StackMachine::on_branch(const Step& step) {
   apply_branch(step, position);
 }
 
-void StackMachine::apply_branch(const Step& step, const StreamPosition& position) {
+void StackMachine::apply_branch(const BranchStep& step, const StreamPosition& position) {
   switch (step.kind) {
     case BranchKind::CALL:
     case BranchKind::CALL_INDIRECT:
@@ -55,7 +55,7 @@ void StackMachine::apply_branch(const Step& step, const StreamPosition& position
 }
 
 void StackMachine::on_enabled(std::uint64_t ip, const StreamPosition& at) {
-  Step step;
+  BranchStep step;
   step.position = at;
   step.to_ip = ip;
   step.flags = flow::TO_KNOWN;
@@ -80,7 +80,7 @@ void StackMachine::on_status(std::uint64_t ip, const StreamPosition& at) {
 
 void StackMachine::on_disabled(const StreamPosition& position) {
   if (waiting_.is_open()) {
-    Step step;
+    BranchStep step;
     step.position = position;
     return wait({step, WaitingRow::Kind::DISABLED});
   }
@@ -108,7 +108,7 @@ void StackMachine::on_leave(const StreamPosition& position) {
 }
 
 // `step` returns from the function that switches, on the stack of `owner`.
-void StackMachine::on_task_switch(const Step& step, const Owner& owner) {
+void StackMachine::on_task_switch(const BranchStep& step, const Owner& owner) {
   decide_open();
   if (const std::size_t size = threads_.above_scheduler(); size > 1) {
     const bool ends = !threads_.is_left() && (stack().at(size - 2).open & OPEN_TASK_END) != 0;
@@ -150,7 +150,7 @@ void StackMachine::on_task_enabled(std::uint64_t ip, const StreamPosition& at, c
 
 void StackMachine::on_limit(std::size_t number, const StreamPosition& position) {
   if (waiting_.is_open()) {
-    Step step;
+    BranchStep step;
     step.position = position;
     step.to_ip = number;
     return wait({step, WaitingRow::Kind::LIMIT});

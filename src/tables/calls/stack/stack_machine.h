@@ -49,7 +49,7 @@ class StackMachine {
         far_(current_, suspended_, near_) {}
 
   // In the order of the stream.
-  void on_branch(const Step& step);
+  void on_branch(const BranchStep& step);
   // Packets are enabled at `ip`.
   void on_enabled(std::uint64_t ip, const StreamPosition& position);
   // Packets are enabled, and control flow is at `ip`. Nothing happened there.
@@ -64,7 +64,7 @@ class StackMachine {
   void on_leave(const StreamPosition& position);
   // The kernel switches to another thread, or back to the same one: by a return, or while packets were
   // disabled. They are enabled at `ip`.
-  void on_task_switch(const Step& step, const Owner& owner);
+  void on_task_switch(const BranchStep& step, const Owner& owner);
   void on_task_enabled(std::uint64_t ip, const StreamPosition& position, const Owner& owner);
   // The window of frames begins (0), or ends (1): then no row that follows counts.
   void on_limit(std::size_t number, const StreamPosition& position);
@@ -120,7 +120,7 @@ class StackMachine {
 
  private:
   [[nodiscard]] ThreadStack& stack() noexcept { return current_.stack(); }
-  void apply_branch(const Step& step, const StreamPosition& position);
+  void apply_branch(const BranchStep& step, const StreamPosition& position);
   void wait(const WaitingRow& row);
   void decide();
   void apply(const WaitingRow& row);

@@ -31,7 +31,7 @@ void SuspendedStacks::end_of(const ThreadKey& key, const StreamPosition& positio
   std::erase_if(state_.stacks, is_of);
 }
 
-void SuspendedStacks::switch_stack(const Step& step, const StreamPosition& after) {
+void SuspendedStacks::switch_stack(const BranchStep& step, const StreamPosition& after) {
   if (go_below(step, after, true)) return;  // unwinding loads the stack pointer, too
   const std::vector<std::size_t> waiting = waiting_at(step.to_ip);
   const bool returns = stack().top().returns_to(step.to_ip);
@@ -52,11 +52,11 @@ void SuspendedStacks::switch_stack(const Step& step, const StreamPosition& after
 }
 
 // A jump within a function that may switch stacks.
-bool SuspendedStacks::is_inner(const Step& step) {
+bool SuspendedStacks::is_inner(const BranchStep& step) {
   return step.from_known() && edges_.at(step.from_ip, step.to_ip).is(EDGE_INNER);
 }
 
-bool SuspendedStacks::leave_stack(const Step& step, const StreamPosition& after) {
+bool SuspendedStacks::leave_stack(const BranchStep& step, const StreamPosition& after) {
   if (!step.from_known() || step.to_ip >= base::kKernelHalf) return false;
   const OpenFrame& top = stack().top();
   const std::uint64_t entry = (top.flags & FRAME_ENTRY) != 0 ? top.entry_ip : step.from_ip;
@@ -87,14 +87,15 @@ bool SuspendedStacks::has_function_below(const CodeLocation& code) const noexcep
 
 // `step` leads to one of the candidates, the most likely one first. Its position is after the branch, with
 // counts of the thread.
-void SuspendedStacks::choose(std::vector<Candidate> candidates, const Step& step, WaitingRow::Kind kind) {
+void SuspendedStacks::choose(std::vector<Candidate> candidates, const BranchStep& step,
+                             WaitingRow::Kind kind) {
   waiting_.begin(std::move(candidates), {step, kind});
   if (waiting_.is_replaying()) static_cast<void>(decide());
 }
 
 // `same`: frames that are left of the stack in use if that goes on; kNoFrame: it does not.
 void SuspendedStacks::choose_stack(const std::vector<std::size_t>& waiting, std::size_t same,
-                                   const Step& step, const StreamPosition& after) {
+                                   const BranchStep& step, const StreamPosition& after) {
   std::vector<Candidate> candidates;
   candidates.reserve(waiting.size() + 2);
   for (const std::size_t one : waiting) {
@@ -106,19 +107,19 @@ void SuspendedStacks::choose_stack(const std::vector<std::size_t>& waiting, std:
   if (same != kNoFrame) candidates.emplace_back(stack(), same, Candidate::kSame);
   if (may_be_elsewhere()) candidates.push_back(Candidate::unknown(stack()));
   if (candidates.size() == 1) return go_on_with(waiting.front(), step, after);
-  Step cause = step;
+  BranchStep cause = step;
   cause.position = after;
   choose(std::move(candidates), cause, WaitingRow::Kind::SWITCH);
 }
 
 // The stack in use goes on, where it returns to or within its function.
-void SuspendedStacks::stay(const Step& step, const StreamPosition& after) {
+void SuspendedStacks::stay(const BranchStep& step, const StreamPosition& after) {
   if (stack().top().returns_to(step.to_ip)) return current_.end_call(step.to_ip, after);
   if (!is_inner(step)) static_cast<void>(current_.return_deeper(step, after));
 }
 
 // On a stack that is not known. It is a new one if a function begins there.
-void SuspendedStacks::go_on_anew(const Step& step, const StreamPosition& after) {
+void SuspendedStacks::go_on_anew(const BranchStep& step, const StreamPosition& after) {
   const bool begins = facts_.at(step.to_ip).is(CODE_ENTRY);
   if (!begins) {
     current_.note(AnomalyKind::UNDECIDED, step, after);
@@ -135,7 +136,7 @@ void SuspendedStacks::go_on_anew(const Step& step, const StreamPosition& after) 
   stack().doubt();
 }
 
-void SuspendedStacks::go_on_with(std::size_t number, const Step& step, const StreamPosition& after) {
+void SuspendedStacks::go_on_with(std::size_t number, const BranchStep& step, const StreamPosition& after) {
   if (number == Candidate::kUnknown) return go_on_anew(step, after);
   if (number == Candidate::kSame) return stay(step, after);
   const std::uint64_t resume_ip = stack().top().return_ip;
@@ -186,7 +187,7 @@ std::vector<std::size_t> SuspendedStacks::waiting_at(std::uint64_t ip) {
 }
 
 // Go's recover(): the scheduler's stack goes on within a function of the stack that has called it.
-bool SuspendedStacks::resume_suspended(const Step& step, const StreamPosition& after) {
+bool SuspendedStacks::resume_suspended(const BranchStep& step, const StreamPosition& after) {
   const CodeLocation code = facts_.at(step.to_ip);
   const auto called = [&](const SuspendedStack& one) {
     return one.key == current_.key() && one.thread->stack_number == current_.thread().resumed_by;
@@ -272,7 +273,7 @@ std::vector<WaitingRow> SuspendedStacks::decide() {
 }
 
 // Any of the stacks may have gone on.
-void SuspendedStacks::doubt_stacks(const std::vector<Candidate>& stacks, const Step& step,
+void SuspendedStacks::doubt_stacks(const std::vector<Candidate>& stacks, const BranchStep& step,
                                    const StreamPosition& after) {
   current_.note(AnomalyKind::UNDECIDED, step, after);
   for (const Candidate& one : stacks) {
@@ -285,7 +286,7 @@ void SuspendedStacks::doubt_stacks(const std::vector<Candidate>& stacks, const S
 }
 
 // longjmp() may have gone to any of the frames, and have ended those above them.
-void SuspendedStacks::doubt_marked(const std::vector<Candidate>& frames, const Step& step,
+void SuspendedStacks::doubt_marked(const std::vector<Candidate>& frames, const BranchStep& step,
                                    const StreamPosition& after) {
   current_.note(AnomalyKind::UNDECIDED, step, after);
   std::size_t outermost = stack().size();
@@ -302,7 +303,7 @@ void SuspendedStacks::doubt_marked(const std::vector<Candidate>& frames, const S
   stack().doubt(may_leave ? 0 : outermost);
 }
 
-bool SuspendedStacks::jump_to_mark(const Step& step, const StreamPosition& after) {
+bool SuspendedStacks::jump_to_mark(const BranchStep& step, const StreamPosition& after) {
   std::vector<Candidate> candidates = marked_frames(step.to_ip);
   if (candidates.empty()) return false;
   if (candidates.size() == 1) {
@@ -312,7 +313,7 @@ bool SuspendedStacks::jump_to_mark(const Step& step, const StreamPosition& after
     leave_to_mark(only, step, after, is_certain);
     return true;
   }
-  Step cause = step;
+  BranchStep cause = step;
   cause.position = after;
   choose(std::move(candidates), cause, WaitingRow::Kind::LONGJMP);
   return true;
@@ -341,7 +342,7 @@ std::vector<Candidate> SuspendedStacks::marked_frames(std::uint64_t ip) const {
   return candidates;
 }
 
-void SuspendedStacks::leave_to_mark(std::size_t number, const Step& step, StreamPosition after,
+void SuspendedStacks::leave_to_mark(std::size_t number, const BranchStep& step, StreamPosition after,
                                     bool is_certain) {
   const MarkedFrame marked = MarkedFrame::of(number);
   if (marked.suspended != 0) {
@@ -359,7 +360,7 @@ void SuspendedStacks::unwind_to(std::size_t size, CallEnd how, const StreamPosit
   if (stack().stub() != nullptr) stack().drop_stub();
 }
 
-bool SuspendedStacks::go_below(const Step& step, const StreamPosition& after, bool only_certain) {
+bool SuspendedStacks::go_below(const BranchStep& step, const StreamPosition& after, bool only_certain) {
   if (jump_to_mark(step, after)) return true;
   const CodeLocation code = facts_.at(step.to_ip);
   const bool is_pad = code.is(CODE_LANDING_PAD);

@@ -48,18 +48,18 @@ class SuspendedStacks {
   void end_of(const ThreadKey& key, const StreamPosition& position);
 
   // The function at the top continues at `step.to_ip`, on the stack that waits there, or on a new one.
-  void switch_stack(const Step& step, const StreamPosition& after);
+  void switch_stack(const BranchStep& step, const StreamPosition& after);
   // A function that is not known to switch stacks goes to an address that does not fit the top frame. False:
   // it stays on this stack.
-  [[nodiscard]] bool leave_stack(const Step& step, const StreamPosition& after);
+  [[nodiscard]] bool leave_stack(const BranchStep& step, const StreamPosition& after);
   // The function at the top calls a scheduler, on another stack. A stack that is left for good ends. Returns
   // the position on that stack.
   [[nodiscard]] StreamPosition enter_scheduler(bool for_good, const StreamPosition& after);
 
   // Control goes on within a frame below the top: after a call of setjmp(), or where an exception is caught.
-  [[nodiscard]] bool go_below(const Step& step, const StreamPosition& after, bool only_certain);
+  [[nodiscard]] bool go_below(const BranchStep& step, const StreamPosition& after, bool only_certain);
   // longjmp(): control goes on after a call of setjmp().
-  [[nodiscard]] bool jump_to_mark(const Step& step, const StreamPosition& after);
+  [[nodiscard]] bool jump_to_mark(const BranchStep& step, const StreamPosition& after);
 
   // Goes to the candidate that fits, or else to the most likely one. Returns the rows that have waited.
   [[nodiscard]] std::vector<WaitingRow> decide();
@@ -82,22 +82,24 @@ class SuspendedStacks {
   [[nodiscard]] bool may_be_elsewhere() const noexcept {
     return shares_stacks_ || current_.state().has_unseen_stacks;
   }
-  [[nodiscard]] bool is_inner(const Step& step);
+  [[nodiscard]] bool is_inner(const BranchStep& step);
   [[nodiscard]] bool has_function_below(const CodeLocation& code) const noexcept;
 
-  void choose(std::vector<Candidate> candidates, const Step& step, WaitingRow::Kind kind);
-  void choose_stack(const std::vector<std::size_t>& waiting, std::size_t same, const Step& step,
+  void choose(std::vector<Candidate> candidates, const BranchStep& step, WaitingRow::Kind kind);
+  void choose_stack(const std::vector<std::size_t>& waiting, std::size_t same, const BranchStep& step,
                     const StreamPosition& after);
-  void doubt_stacks(const std::vector<Candidate>& stacks, const Step& step, const StreamPosition& after);
-  void doubt_marked(const std::vector<Candidate>& frames, const Step& step, const StreamPosition& after);
+  void doubt_stacks(const std::vector<Candidate>& stacks, const BranchStep& step,
+                    const StreamPosition& after);
+  void doubt_marked(const std::vector<Candidate>& frames, const BranchStep& step,
+                    const StreamPosition& after);
 
   [[nodiscard]] bool is_waiting(const SuspendedStack& one, std::uint64_t ip,
                                 const CodeLocation& code) const noexcept;
   [[nodiscard]] std::vector<std::size_t> waiting_at(std::uint64_t ip);
-  void stay(const Step& step, const StreamPosition& after);
-  void go_on_anew(const Step& step, const StreamPosition& after);
-  void go_on_with(std::size_t number, const Step& step, const StreamPosition& after);
-  [[nodiscard]] bool resume_suspended(const Step& step, const StreamPosition& after);
+  void stay(const BranchStep& step, const StreamPosition& after);
+  void go_on_anew(const BranchStep& step, const StreamPosition& after);
+  void go_on_with(std::size_t number, const BranchStep& step, const StreamPosition& after);
+  [[nodiscard]] bool resume_suspended(const BranchStep& step, const StreamPosition& after);
   [[nodiscard]] StreamPosition take_suspended(std::size_t index, const StreamPosition& after,
                                               std::uint64_t resume_ip);
   [[nodiscard]] StreamPosition use_stack(std::unique_ptr<Thread> next, const StreamPosition& after,
@@ -105,7 +107,7 @@ class SuspendedStacks {
   void suspend(std::unique_ptr<Thread> thread, const StreamPosition& after, std::uint64_t resume_ip);
 
   [[nodiscard]] std::vector<Candidate> marked_frames(std::uint64_t ip) const;
-  void leave_to_mark(std::size_t number, const Step& step, StreamPosition after, bool is_certain);
+  void leave_to_mark(std::size_t number, const BranchStep& step, StreamPosition after, bool is_certain);
   void unwind_to(std::size_t size, CallEnd how, const StreamPosition& after, bool exact);
 
   CurrentStack& current_;

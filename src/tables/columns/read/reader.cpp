@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "flow/events/stream_traits.h"
+#include "flow/events/context.h"
 #include "tables/columns/sources/packet_source.h"
 #include "tables/columns/sources/phased_source.h"
 
@@ -361,7 +361,7 @@ void TableReader::attach(const PartMemory& part) {
   sink_.begin_part(part, part.rows - std::min(part.rows, kSlackRows));
 }
 
-PartMemory TableReader::end_part(std::size_t rows, std::vector<Run>& runs) {
+PartMemory TableReader::end_part(std::size_t rows, std::vector<OwnerRun>& runs) {
   // Rows that a segment's thread wrote stay in their memory.
   if (sink_.main()->owner() == nullptr || sink_.main()->owner() == part_.memory) sink_.attach_part();
   Batch& rest = *sink_.main();
@@ -379,7 +379,7 @@ PartMemory TableReader::end_part(std::size_t rows, std::vector<Run>& runs) {
     if (copies && part.rows != 0)
       std::memcpy(part_.columns[i], rest.data(i), part.rows * cell_size(infos[i].type));
   }
-  for (const Run& run : rest.runs()) {
+  for (const OwnerRun& run : rest.runs()) {
     if (run.row < part.rows) runs.push_back(run);
   }
   rest.drop_front(part.rows);

@@ -72,7 +72,7 @@ class TableReader {
   void attach(const PartMemory& part);
   // Ends the current part: returns up to `rows` rows, their memory, and the uniform columns. Further rows
   // begin the next part.
-  [[nodiscard]] PartMemory end_part(std::size_t rows, std::vector<Run>& runs);
+  [[nodiscard]] PartMemory end_part(std::size_t rows, std::vector<OwnerRun>& runs);
   // The number of rows of the whole table, as the index or earlier reads found. None: not known.
   [[nodiscard]] std::optional<std::size_t> known_rows() const noexcept;
   // The rows go to `window`, the last ones in the end: a pass writes up to kSlackRows rows too far. Before

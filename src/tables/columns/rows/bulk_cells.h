@@ -1,10 +1,15 @@
-// Cells of rows in bulk: which of them the fast path writes, and the others.
+// Cells of rows in bulk: which of them the fast path writes, and the others; rows of packets.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "flow/rows/bulk.h"
+#include "packet/scan.h"
 #include "tables/columns/batch.h"
 #include "tables/columns/rows/row_counts.h"
 #include "time/track.h"
@@ -49,5 +54,19 @@ void visit_times(time::TimeTrack& track, std::size_t count, const OffsetOf& offs
     for (std::size_t i = 0; i < some; ++i) visit(first + i, ranges[i]);
   }
 }
+
+// Rows of packets.
+class PacketRows {
+ public:
+  // Adds up to `most` rows of the packets from `state` on. The batch must have room for
+  // packet::kPacketRowSlack more. `track` may be null. Makes the same queries of it as rows one by one, in
+  // the same order.
+  [[nodiscard]] packet::FilledPackets fill(Batch& batch, base::Bytes stream, packet::DecoderState& state,
+                                           const packet::Errata& errata, std::size_t most,
+                                           time::TimeTrack* track);
+
+ private:
+  std::vector<std::uint64_t> offsets_;  // if there is no column of offsets
+};
 
 }  // namespace ptkit::tables::columns

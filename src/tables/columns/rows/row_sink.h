@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "flow/rows/sink.h"
+#include "tables/columns/rows/bulk_cells.h"
 #include "tables/columns/rows/bulk_writer.h"
-#include "tables/columns/rows/packet_rows.h"
 #include "tables/columns/rows/row_cells.h"
 #include "tables/columns/time_estimate.h"
 
@@ -157,7 +157,7 @@ class RowSink final : public flow::FlowSink {
   PacketRows packet_rows_;
   const trace::Stream* stream_ = nullptr;
   std::size_t next_switch_ = 0;
-  Run run_;
+  OwnerRun run_;
   bool rows_need_time_ = true;
   std::size_t limits_ = 0;  // that get marks
 };

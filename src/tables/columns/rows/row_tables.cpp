@@ -1,6 +1,9 @@
 #include "tables/columns/rows/row_tables.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "tables/columns/schema.h"
 
 namespace ptkit::tables::columns {
 namespace {
@@ -83,7 +86,7 @@ bool RowTables::room_for_side_row(Batch& batch) {
   return true;
 }
 
-void RowTables::begin_run(const Run& run) {
+void RowTables::begin_run(const OwnerRun& run) {
   for (Batch* batch : {main_.get(), errors_.table(), gaps_.table()}) {
     if (batch != nullptr && batch->table() != TableId::edges) batch->begin_run(run);
   }
@@ -157,6 +160,39 @@ bool RowTables::take_memory(Batch& rows) {
   if (there >= part_rows_ || there + rows.rows() < part_rows_) return false;
   const std::size_t missing = part_rows_ - there;
   return !(missing < there && main_->has_room(missing)) && rows.prepend(*main_);
+}
+
+ErrorRows::ErrorRows(TableId table) : rows_(std::make_unique<Batch>(table, usual_columns(table))) {}
+
+std::size_t ErrorRows::count_up_to(std::uint64_t last) const noexcept {
+  return static_cast<std::size_t>(std::ranges::upper_bound(positions_, last) - positions_.begin());
+}
+
+std::unique_ptr<Batch> ErrorRows::take(std::uint64_t last) {
+  if (rows_ == nullptr) return nullptr;
+  const std::size_t count = count_up_to(last);
+  auto rest = count == rows_->rows() ? rows_->successor() : rows_->split(count);
+  if (rest == nullptr) return nullptr;
+  std::swap(rest, rows_);
+  positions_.erase(positions_.begin(), positions_.begin() + static_cast<std::ptrdiff_t>(count));
+  rest->shrink();
+  return rest;
+}
+
+bool ErrorRows::take_from(ErrorRows& next, std::uint64_t last, std::uint64_t first, std::uint64_t here) {
+  const std::size_t count = next.count_up_to(last);
+  if (count == 0) return true;
+  if (!rows_->append_rows(*next.rows_, 0, count)) return false;
+  next.rows_->drop_front(count);
+  const auto end = next.positions_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::ranges::transform(next.positions_.begin(), end, std::back_inserter(positions_),
+                         [&](std::uint64_t position) { return position - first + here; });
+  next.positions_.erase(next.positions_.begin(), end);
+  return true;
+}
+
+std::size_t ErrorRows::bytes() const noexcept {
+  return rows_ == nullptr ? 0 : rows_->bytes() + positions_.size() * sizeof(positions_[0]);
 }
 
 }  // namespace ptkit::tables::columns

@@ -2,15 +2,42 @@
 // in memory of a part, and rows of another sink's tables can follow.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "tables/columns/batch.h"
 #include "tables/columns/part_memory.h"
 #include "tables/columns/request.h"
-#include "tables/columns/rows/error_rows.h"
 #include "tables/columns/rows/row_counts.h"
 
 namespace ptkit::tables::columns {
+
+// Errors or gaps beside the rows of the main table. Each remembers the row of the main table that comes next,
+// so that it leaves the sink together with that row.
+class ErrorRows {
+ public:
+  ErrorRows() = default;  // rows are not kept
+  explicit ErrorRows(TableId table);
+
+  [[nodiscard]] Batch* table() const noexcept { return rows_.get(); }  // null: rows are not kept
+  // The next row, which the caller adds, comes right before this row of the main table.
+  void add_position(std::uint64_t row) { positions_.push_back(row); }
+  // Whether there are rows before row `last` of the main table, or right before it.
+  [[nodiscard]] bool any_up_to(std::uint64_t last) const noexcept { return count_up_to(last) != 0; }
+  // Takes these rows. Null: rows are not kept, or out of memory.
+  [[nodiscard]] std::unique_ptr<Batch> take(std::uint64_t last);
+  // Moves these rows of `next`. Its row `first` of the main table is row `here` of this one. False: out of
+  // memory.
+  [[nodiscard]] bool take_from(ErrorRows& next, std::uint64_t last, std::uint64_t first, std::uint64_t here);
+  [[nodiscard]] std::size_t bytes() const noexcept;
+
+ private:
+  [[nodiscard]] std::size_t count_up_to(std::uint64_t last) const noexcept;
+
+  std::unique_ptr<Batch> rows_;
+  std::vector<std::uint64_t> positions_;  // ascending
+};
 
 class RowTables {
  public:
@@ -32,7 +59,7 @@ class RowTables {
   void run_out_of_memory() noexcept { out_of_memory_ = true; }
 
   // The following rows of all tables belong to this run.
-  void begin_run(const Run& run);
+  void begin_run(const OwnerRun& run);
   // The following rows of the main table have times.
   void expect_times();
 

@@ -276,7 +276,7 @@ def test_format_of_records_is_forced(tmp_path: Path) -> None:
     with pytest.raises(ptkit.FormatError):  # nothing tells what it is
         ptkit.open(path)
     path.write_bytes(bytes(96))
-    with pytest.raises(ptkit.FormatError, match="say the format bts or bts32"):
+    with pytest.raises(ptkit.FormatError, match="give the format bts or bts32"):
         ptkit.open(path)
 
 

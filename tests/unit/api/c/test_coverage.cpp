@@ -128,16 +128,16 @@ TEST(CCoverage, TakesCodeOfProcesses) {
   const Handle handle = open_handle();
   const std::vector<std::uint8_t> other{0x90, 0x74, 0xfd, 0x90};  // nop; jz 1000
   const test::TemporaryFile file(loop_elf());
-  ptkit_place place{};
-  place.size = sizeof place;
-  place.address = PTKIT_AS_LINKED;
-  place.cr3 = 0xA005;
-  place.flags = PTKIT_CR3_KNOWN;
-  ASSERT_EQ(ptkit_coverage_add_image_at(handle.get(), file.path().c_str(), &place), PTKIT_OK)
+  ptkit_place location{};
+  location.size = sizeof location;
+  location.address = PTKIT_AS_LINKED;
+  location.cr3 = 0xA005;
+  location.flags = PTKIT_CR3_KNOWN;
+  ASSERT_EQ(ptkit_coverage_add_image_at(handle.get(), file.path().c_str(), &location), PTKIT_OK)
       << ptkit_failure_message();
-  place.address = 0x1000;
-  place.cr3 = 0xB000;
-  ASSERT_EQ(ptkit_coverage_add_code_at(handle.get(), other.data(), other.size(), &place), PTKIT_OK);
+  location.address = 0x1000;
+  location.cr3 = 0xB000;
+  ASSERT_EQ(ptkit_coverage_add_code_at(handle.get(), other.data(), other.size(), &location), PTKIT_OK);
   for (const auto& [cr3, jump] :
        std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0xA000, 0x1000}, {0xB000, 0x1001}}) {
     Scene scene;
@@ -148,10 +148,10 @@ TEST(CCoverage, TakesCodeOfProcesses) {
   }
 }
 
-TEST(CCoverage, RefusesWrongPlaces) {
+TEST(CCoverage, RefusesWrongLocations) {
   const Handle handle = open_handle();
-  const auto status = [&](const ptkit_place& place) {
-    return ptkit_coverage_add_code_at(handle.get(), kLoop.data(), kLoop.size(), &place);
+  const auto status = [&](const ptkit_place& location) {
+    return ptkit_coverage_add_code_at(handle.get(), kLoop.data(), kLoop.size(), &location);
   };
   ptkit_place right{};
   right.size = sizeof right;

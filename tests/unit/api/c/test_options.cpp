@@ -53,7 +53,7 @@ TEST(COptions, SizesOfNewerHeaders) {
   options.members.back() = 1;
   EXPECT_EQ(open_status(options.known), PTKIT_UNSUPPORTED);
   EXPECT_STREQ(ptkit_failure_message(),
-               "options: a member behind the last one is not 0, which this libptkit does not know; take a "
+               "options: a member after the last one is not 0, which this libptkit does not know; take a "
                "newer one");
 }
 

@@ -28,7 +28,7 @@ ByteVector stripped() {
 std::string text_of(const UnwindTable& table) {
   std::string text;
   for (std::size_t i = 0; i < table.size(); ++i) {
-    const Extent one = table.function(i);
+    const FunctionSpan one = table.function(i);
     text += (i == 0 ? "" : ", ") + base::hexadecimal(one.begin).substr(2) + '-' +
             base::hexadecimal(one.end).substr(2);
     if (!table.is_entry(one.begin)) text += " part";
@@ -40,7 +40,7 @@ TEST(PeBounds, AreThoseOfTheExceptionDirectory) {
   const ByteVector bytes = stripped();
   const UnwindTable table(bytes);
   EXPECT_EQ(text_of(table), "410-430, 440-448");
-  EXPECT_EQ(table.function_at(0x42f), (Extent{0x410, 0x430}));
+  EXPECT_EQ(table.function_at(0x42f), (FunctionSpan{0x410, 0x430}));
   EXPECT_EQ(table.function_at(0x430), std::nullopt);
   EXPECT_TRUE(table.is_entry(0x440));
   EXPECT_FALSE(table.is_entry(0x441));

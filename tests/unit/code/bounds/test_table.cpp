@@ -112,11 +112,11 @@ TYPED_TEST(UnwindTableOf, HasFunctionBounds) {
   std::uint64_t code = 0;
   const UnwindTable table(file_of<TypeParam>(frames, code));
   ASSERT_EQ(table.size(), 3u);
-  EXPECT_EQ(table.function(0), (Extent{code, code + 0x20}));
-  EXPECT_EQ(table.function_at(code + 0x1f), (Extent{code, code + 0x20}));
+  EXPECT_EQ(table.function(0), (FunctionSpan{code, code + 0x20}));
+  EXPECT_EQ(table.function_at(code + 0x1f), (FunctionSpan{code, code + 0x20}));
   EXPECT_EQ(table.function_at(code + 0x20), std::nullopt);
-  EXPECT_EQ(table.function_at(code + 0x40), (Extent{code + 0x40, code + 0x50}));
-  EXPECT_EQ(table.function_at(code + 0x60), (Extent{code + 0x60, code + 0x70}));
+  EXPECT_EQ(table.function_at(code + 0x40), (FunctionSpan{code + 0x40, code + 0x50}));
+  EXPECT_EQ(table.function_at(code + 0x60), (FunctionSpan{code + 0x60, code + 0x70}));
   EXPECT_EQ(table.function_at(0), std::nullopt);
   EXPECT_TRUE(table.is_entry(code));
   EXPECT_FALSE(table.is_entry(code + 1));
@@ -134,8 +134,8 @@ TYPED_TEST(UnwindTableOf, EndsAFunctionWhereTheNextBegins) {
   std::uint64_t code = 0;
   const UnwindTable table(file_of<TypeParam>(frames, code));
   ASSERT_EQ(table.size(), 2u);
-  EXPECT_EQ(table.function(0), (Extent{code, code + 0x20}));
-  EXPECT_EQ(table.function(1), (Extent{code + 0x20, code + 0x60}));
+  EXPECT_EQ(table.function(0), (FunctionSpan{code, code + 0x20}));
+  EXPECT_EQ(table.function(1), (FunctionSpan{code + 0x20, code + 0x60}));
 }
 
 TYPED_TEST(UnwindTableOf, KnowsPartsByTheirStack) {
@@ -150,7 +150,7 @@ TYPED_TEST(UnwindTableOf, KnowsPartsByTheirStack) {
   EXPECT_TRUE(table.is_entry(code));
   EXPECT_FALSE(table.is_entry(code + 0x10));
   EXPECT_FALSE(table.is_entry(code + 0x20));
-  EXPECT_EQ(table.function_at(code + 0x18), (Extent{code + 0x10, code + 0x20}));
+  EXPECT_EQ(table.function_at(code + 0x18), (FunctionSpan{code + 0x10, code + 0x20}));
 }
 
 // The table of one function: begin, length, landing pad and action of each call site.
@@ -218,7 +218,7 @@ TYPED_TEST(UnwindTableOf, SplitsPltsIntoStubs) {
   std::uint64_t code = 0;
   const UnwindTable table(file_of<TypeParam>(frames, code, ByteVector(16), plt));
   ASSERT_EQ(table.size(), 4u);
-  const Extent second = table.function(2);
+  const FunctionSpan second = table.function(2);
   EXPECT_EQ(second.end - second.begin, 16u);
   EXPECT_EQ(table.rva_of(second.begin), kStubs + 16 - kCode);
   EXPECT_TRUE(table.is_entry(second.begin));
@@ -248,7 +248,7 @@ TEST(UnwindTable, ReadsFilesWithoutSectionHeaders) {
   const std::uint64_t code = maker.sections[0].offset;
   const UnwindTable table(maker.make());
   ASSERT_EQ(table.size(), 1u);
-  EXPECT_EQ(table.function(0), (Extent{code, code + 0x20}));
+  EXPECT_EQ(table.function(0), (FunctionSpan{code, code + 0x20}));
 }
 
 TEST(UnwindTable, IsEmptyForOtherFiles) {

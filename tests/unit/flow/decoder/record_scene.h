@@ -53,7 +53,7 @@ class RecordScene {
     while (decoder.run()) {
     }
     EXPECT_FALSE(decoder.run());
-    EXPECT_TRUE(rows.places_in_order);
+    EXPECT_TRUE(rows.spans_in_order);
     EXPECT_EQ(decoder.position(), stream.data.size());
     std::uint64_t end = 0;
     for (const Gap& gap : rows.gaps) {

@@ -161,7 +161,7 @@ TEST_F(NoPsb, AnyPartOfAStreamEnds) {
     Scene part(kProgram);
     part.configuration.sync = false;
     part.raw({scene.bytes().begin() + static_cast<std::ptrdiff_t>(skip), scene.bytes().end()});
-    EXPECT_TRUE(part.decode().places_in_order);
+    EXPECT_TRUE(part.decode().spans_in_order);
   }
 }
 

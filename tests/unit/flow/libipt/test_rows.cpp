@@ -11,8 +11,8 @@ using code::insn::InsnKind;
 using flow::BranchKind;
 using flow::EventKind;
 
-Step step(std::uint64_t ip, InsnClass cls, std::uint8_t size = 2) {
-  Step result;
+ExecutedInsn step(std::uint64_t ip, InsnClass cls, std::uint8_t size = 2) {
+  ExecutedInsn result;
   result.ip = ip;
   result.insn = {size, cls, InsnKind::OTHER};
   return result;
@@ -45,9 +45,9 @@ TEST(RowBuilder, JoinsNeighboursAndEndsAtBranches) {
 TEST(RowBuilder, SplitsAtTransactionsAndModes) {
   test::RecordingSink sink;
   RowBuilder rows(sink);
-  Step in_transaction = step(0x12, InsnClass::OTHER);
+  ExecutedInsn in_transaction = step(0x12, InsnClass::OTHER);
   in_transaction.flags = flow::IN_TX;
-  Step narrow = step(0x14, InsnClass::OTHER);
+  ExecutedInsn narrow = step(0x14, InsnClass::OTHER);
   narrow.mode = code::insn::ExecMode::BITS32;
   rows.on_instruction(step(0x10, InsnClass::OTHER), {});
   rows.on_instruction(in_transaction, {});
@@ -60,10 +60,10 @@ TEST(RowBuilder, SplitsAtTransactionsAndModes) {
 TEST(RowBuilder, FallThroughIsNotTaken) {
   test::RecordingSink sink;
   RowBuilder rows(sink);
-  Step last = step(0xfffffffe, InsnClass::COND_JUMP);
+  ExecutedInsn last = step(0xfffffffe, InsnClass::COND_JUMP);
   last.mode = code::insn::ExecMode::BITS32;
   rows.on_instruction(last, {});
-  Step first = step(0, InsnClass::COND_JUMP);
+  ExecutedInsn first = step(0, InsnClass::COND_JUMP);
   first.mode = code::insn::ExecMode::BITS32;
   rows.on_instruction(first, {});
   rows.on_instruction(step(0x40, InsnClass::OTHER), {});

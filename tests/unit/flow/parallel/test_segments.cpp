@@ -128,7 +128,7 @@ void check_cuts(const Recording& recording, Tally& tally, std::size_t most_cuts)
       SegmentDecoder speculative(make, recording.stream(), predicted_rows, psbs[i], next, predicted);
       while (speculative.run()) {
       }
-      const Segment& segment = speculative.result();
+      const SegmentResult& segment = speculative.result();
       if (!segment.usable || !equivalent(segment.begin, checkpoint, segment.deps)) return false;
       expect_tail(all, before, predicted_rows);
       EXPECT_EQ(segment.at_stream_end, !actual->stopped());
@@ -218,8 +218,8 @@ TEST_P(Segments, RefuseCheckpointsWithOffsetsAfterThem) {
   EXPECT_FALSE(reads(bad));
 }
 
-TEST(Segment, IsNotValidWithoutStateOfItsTimes) {
-  Segment segment;
+TEST(SegmentResult, IsNotValidWithoutStateOfItsTimes) {
+  SegmentResult segment;
   segment.usable = true;
   const time::TimeTrack track({}, {}, {});
   EXPECT_TRUE(is_valid(segment, segment.begin, nullptr));

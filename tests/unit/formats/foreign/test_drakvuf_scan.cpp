@@ -20,7 +20,7 @@ base::Bytes bytes_of(const std::string& text) {
 }
 
 // "CR3 a000 TID b": marks and their data.
-std::string marks_of(const Found& found) {
+std::string marks_of(const ScanResult& found) {
   std::string text;
   for (const Annotation& one : found.annotations) {
     char data[16];
@@ -40,7 +40,7 @@ TEST(DrakvufScan, FindsMarksAndPips) {
   stream.ptw(kTid, 11).add(Kind::PIP, 0x1'0000'a000).run(0x1000, 0x1001);
   stream.ptw(0x12345678, 1).run(0x1001, 0x1002);  // a PTWRITE of the guest
   const std::string text = stream.text();
-  const Found found = scan(bytes_of(text));
+  const ScanResult found = scan(bytes_of(text));
   EXPECT_EQ(marks_of(found), "CR3 a000 TID b");
   EXPECT_EQ(found.annotations[0].offset, first);
   ASSERT_EQ(found.pips.size(), 1U);
@@ -59,7 +59,7 @@ TEST(DrakvufScan, FindsMarksInUndecodableBytes) {
   stream.ptw(kTid, 33).raw("\x02\xff\x02\x32").psb().run(0x1000, 0x1001);
   stream.ptw(kNoData, 0);
   const std::string text = stream.text();
-  const Found found = scan(bytes_of(text));
+  const ScanResult found = scan(bytes_of(text));
   EXPECT_EQ(marks_of(found), "CR3 a000 TID b CR3 b000 TID 21 other 0");
   EXPECT_GT(after, damage);
   EXPECT_EQ(found.annotations[2].offset, after);
@@ -73,7 +73,7 @@ TEST(DrakvufScan, ResumesAtACutPsb) {
   stream.psb().run(0x1000, 0x1001).raw(std::string("\x02\x32\x01\x02")).psb();
   stream.ptw(kCr3, 0xd000).add(Kind::PIP, kThird);
   const std::string text = stream.run(0x1000, 0x1001).text();
-  const Found found = scan(bytes_of(text));
+  const ScanResult found = scan(bytes_of(text));
   EXPECT_EQ(marks_of(found), "CR3 d000");
   ASSERT_EQ(found.pips.size(), 1U);
   EXPECT_EQ(found.pips[0].cr3, kThird);

@@ -79,9 +79,9 @@ TEST_F(PerfDamage, ResumesAtIndexedAuxtraceRecords) {
   }
 }
 
-TEST_F(PerfDamage, CountsDamagedPlaces) {
+TEST_F(PerfDamage, CountsDamagedPositions) {
   Recording recording = four_cpus();
-  for (const std::size_t place : {0U, 2U, 4U}) recording.damage(recording.names[place]);
+  for (const std::size_t stream : {0U, 2U, 4U}) recording.damage(recording.names[stream]);
   const auto bundle = read(recording.file());
   EXPECT_EQ(bundle.streams.size(), 4U);
   EXPECT_TRUE(warns(bundle, WarningCode::PERF_RECORDS_DAMAGED, kRecordsAt + recording.names[0],
@@ -249,8 +249,8 @@ TEST_F(PerfDamage, LimitsOverlappingIdLists) {
   std::string file = test::perf_file({{}, {}}, records, {});
   EXPECT_FALSE(warns(read(file), WarningCode::PERF_IDS_INVALID));
   const std::size_t first = 104 + 16 + 112;  // offset of its id section
-  for (const std::size_t place : {first, first + 128})
-    file.replace(place, 16, Bytes().add(std::uint64_t{0}, std::uint64_t{file.size()}).str());
+  for (const std::size_t offset : {first, first + 128})
+    file.replace(offset, 16, Bytes().add(std::uint64_t{0}, std::uint64_t{file.size()}).str());
   const auto bundle = read(file);
   EXPECT_EQ(bundle.streams.size(), 1U);
   EXPECT_TRUE(warns(bundle, WarningCode::PERF_IDS_INVALID));

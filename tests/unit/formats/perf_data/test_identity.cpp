@@ -375,7 +375,7 @@ TEST_F(PerfIdentity, TakesNoCodeBesideAPartThatIsMappedOnceMore) {
     EXPECT_EQ(code(0x21000, 250), "code");
     EXPECT_FALSE(warns(*bundle_, WarningCode::CODE_MOVED));
   }
-  // Memory takes the place of what is mapped, at both addresses.
+  // Memory covers what is mapped, at both addresses.
   for (const std::uint64_t over : {kText + 0x1000, std::uint64_t{0x21000}}) {
     open_file(maps + test::mmap2({.tsc = 200}, over, 0x1000, 0, "//anon"));
     EXPECT_EQ(code(over, 250), "code");

@@ -35,15 +35,15 @@ std::vector<std::uint64_t> code_of(const trace::TraceBundle& bundle, std::int64_
   return out;
 }
 
-using Places = std::vector<std::uint64_t>;
+using Addresses = std::vector<std::uint64_t>;
 
 // perf synthesizes FORK and MMAP records of running processes.
 TEST_F(PerfProcesses, InheritsOnlyAtRealForks) {
   const auto bundle = of(
       test::mmap2(task(10, 0), 0x1000, 0x1000, 0, "/nowhere/a") + test::fork(task(20, 0), 10, 10, 1U << 13U) +
       test::mmap2(task(20, 0), 0x5000, 0x1000, 0, "/nowhere/b") + test::fork(task(30, 100), 10, 10));
-  EXPECT_EQ(code_of(bundle, 20, 50), Places{0x5000});
-  EXPECT_EQ(code_of(bundle, 30, 150), Places{0x1000});
+  EXPECT_EQ(code_of(bundle, 20, 50), Addresses{0x5000});
+  EXPECT_EQ(code_of(bundle, 30, 150), Addresses{0x1000});
 }
 
 // Covered mappings are not inherited, and do not return when the covering ones end.
@@ -59,8 +59,8 @@ TEST_F(PerfProcesses, LeavesOutCoveredMappingsAtFork) {
              test::mmap2(task(10, 70), 0x5800, 0x1000, 0, "/nowhere/end");
   const auto bundle =
       of(records + test::fork(task(20, 100), 10, 10) + test::comm(task(10, 200), "other", true));
-  EXPECT_EQ(code_of(bundle, 20, 150), (Places{0x1000, 0x1800, 0x2000, 0x4800, 0x5800}));
-  EXPECT_EQ(code_of(bundle, 10, 250), Places{});
+  EXPECT_EQ(code_of(bundle, 20, 150), (Addresses{0x1000, 0x1800, 0x2000, 0x4800, 0x5800}));
+  EXPECT_EQ(code_of(bundle, 10, 250), Addresses{});
   const auto inherited = std::ranges::find(bundle.code, 0x1000U, [&](const trace::CodeRegion& region) {
     return bundle.spaces.at(region.space).pid == 20 ? region.address : 0;
   });
@@ -82,7 +82,7 @@ TEST_F(PerfProcesses, LimitsInheritedMappings) {
 }
 
 // What files were mapped where one mapping of memory is now.
-TEST_F(PerfProcesses, LimitsInheritedPlacesOfFiles) {
+TEST_F(PerfProcesses, LimitsInheritedMappingsOfFiles) {
   std::string records;
   for (std::uint64_t i = 0; i < 1000; ++i)
     records += test::mmap2(task(10, 0), 0x2000 * (i + 1), 0x1000, 0, "/nowhere/a");

@@ -133,7 +133,7 @@ TEST_F(PerfData, KeepsTraceAfterTheLastAuxRecord) {
   EXPECT_EQ(text(bundle.streams.at(0)), all);
 }
 
-TEST_F(PerfData, PlacesLossesByAuxRecords) {
+TEST_F(PerfData, PutsLossesByAuxRecords) {
   const std::string part(16, '\x19');
   const std::string info = test::auxtrace_info();
   const auto bundle =
@@ -166,7 +166,7 @@ TEST_F(PerfData, CountsAReportedHoleOnce) {
 }
 
 // Flags as recorders on this kernel write them: test_perf.cpp of capture has the same of a live buffer.
-TEST_F(PerfData, PlacesPartialAuxRecordsBeforeTheChunk) {
+TEST_F(PerfData, PutsLossesOfPartialAuxRecordsBeforeTheChunk) {
   const std::string part(16, '\x19');
   const auto bundle = read(test::perf_file(
       test::auxtrace_info() + test::aux({.cpu = 1}, 0, 8, 0) + test::aux({.cpu = 1}, 8, 8, 4) +
@@ -226,7 +226,7 @@ TEST_F(PerfData, JoinsOverlappingSnapshots) {
 }
 
 // test_perf.cpp of capture has the same for a live ring. AUX records hold the offset of the next write.
-TEST_F(PerfData, PlacesHolesOfSnapshots) {
+TEST_F(PerfData, LocatesHolesOfSnapshots) {
   constexpr std::uint64_t kRing = 16384;
   constexpr std::uint64_t kPartial = 2 | 4;  // OVERWRITE, too
   std::string all;

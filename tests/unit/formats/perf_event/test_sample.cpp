@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "formats/perf_event/sample.h"
-#include "formats/perf_event/tracepoint.h"
 #include "formats/registry.h"
 #include "unit/support/makers/perf_sample.h"
 #include "unit/support/traces/perf_reading.h"

@@ -89,12 +89,12 @@ TEST_F(PerfWriteLimits, KeepsHostileNamesInTheFolder) {
   for (const auto& entry : fs::recursive_directory_iterator(path() + ".debug")) {
     if (entry.is_directory()) continue;
     ++files;
-    const fs::path place = entry.path().lexically_relative(path() + ".debug");
-    std::vector<std::string> parts(place.begin(), place.end());
-    ASSERT_EQ(parts.size(), 4U) << place;
+    const fs::path relative = entry.path().lexically_relative(path() + ".debug");
+    std::vector<std::string> parts(relative.begin(), relative.end());
+    ASSERT_EQ(parts.size(), 4U) << relative;
     EXPECT_EQ(parts[0], ".build-id");
     EXPECT_EQ(parts[1].size(), 2U);
-    EXPECT_EQ((parts[1] + parts[2]).find_first_not_of("0123456789abcdef"), std::string::npos) << place;
+    EXPECT_EQ((parts[1] + parts[2]).find_first_not_of("0123456789abcdef"), std::string::npos) << relative;
     EXPECT_EQ(parts[3], "elf");
   }
   EXPECT_EQ(files, 4U);

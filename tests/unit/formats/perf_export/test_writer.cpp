@@ -52,10 +52,10 @@ TEST_F(PerfWrite, WritesHeaderAndFeatures) {
     if (number == 18) {
       const auto* const index = from + base::load_le<8>(from + at);
       EXPECT_EQ(base::load_le<8>(index), 1U);
-      const std::uint64_t place = base::load_le<8>(index + 8);
-      EXPECT_EQ(base::load_le<4>(from + place), 71U);
+      const std::uint64_t offset = base::load_le<8>(index + 8);
+      EXPECT_EQ(base::load_le<4>(from + offset), 71U);
       EXPECT_EQ(base::load_le<8>(index + 16), 48U);
-      EXPECT_EQ(base::load_le<2>(from + place + 6), 48U);
+      EXPECT_EQ(base::load_le<2>(from + offset + 6), 48U);
     }
     at += 16;
   }

@@ -140,11 +140,11 @@ TEST_F(Ptk, SwitchOffsetsReplaceSwitchTimes) {
   trace::Stream stream;
   stream.data = test::buffer(std::string(100, '\0'));
   stream.switches = {{5, 100, 102, 1}, {9, 100, 103, 1}};
-  trace::Stream placed = stream;
-  placed.losses = {{60, base::Status::RING_WRAPPED, 10}};
-  placed.switches = {{5, 100, 102, 1, 16}, {7, 200, 201, 2, 59}, {9, 100, 103, 1, 60}};
+  trace::Stream aligned = stream;
+  aligned.losses = {{60, base::Status::RING_WRAPPED, 10}};
+  aligned.switches = {{5, 100, 102, 1, 16}, {7, 200, 201, 2, 59}, {9, 100, 103, 1, 60}};
   for (const bool whole : {true, false}) {
-    auto writer = PtkWriter::create(scratch_.at("placed"));
+    auto writer = PtkWriter::create(scratch_.at("aligned"));
     ASSERT_TRUE(writer.ok());
     writer.value().metadata("{}");
     writer.value().space(1, {100, 0, false});
@@ -153,13 +153,13 @@ TEST_F(Ptk, SwitchOffsetsReplaceSwitchTimes) {
     writer.value().data(0, stream.data.bytes().first(60));
     writer.value().loss(0, 10, base::Status::RING_WRAPPED);
     writer.value().data(0, stream.data.bytes().subspan(60));
-    if (whole) writer.value().switch_offsets(0, placed);
+    if (whole) writer.value().switch_offsets(0, aligned);
     ASSERT_TRUE(writer.value().finish().ok());
-    const auto read = open(scratch_.at("placed"), {});
+    const auto read = open(scratch_.at("aligned"), {});
     ASSERT_TRUE(read.ok());
     const trace::Stream& found = read.value().streams.at(0);
     EXPECT_EQ(found.switches_by_offset, whole);
-    const auto& expected = whole ? placed.switches : stream.switches;
+    const auto& expected = whole ? aligned.switches : stream.switches;
     ASSERT_EQ(found.switches.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_EQ(found.switches[i].offset, expected[i].offset);

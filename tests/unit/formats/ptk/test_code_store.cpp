@@ -54,7 +54,7 @@ TEST(SharedCode, UsesMarkedRegionsOnly) {
 
 TEST(EndedCode, EndsMappingsThatBeganBefore) {
   std::vector<trace::CodeRegion> code(5, region(1, 0x2000, 0, 16, true));
-  code[1].tsc_from = 50;  // in the same place after the end
+  code[1].tsc_from = 50;  // at the same addresses after the end
   code[2].space = 2;
   code[3].address = 0x1ff0;  // begins below
   code[4].address = 0x2fff;

@@ -110,7 +110,7 @@ TEST_F(DebugChunks, HostileContentsEnd) {
     EXPECT_LE(frames_of(reopened(written(debug.substr(0, size)))), 2u) << size;
 }
 
-TEST_F(DebugChunks, PlacesThatDoNotFollowAreSaid) {
+TEST_F(DebugChunks, PositionsThatDoNotFollowAreReported) {
   const std::string whole = written(debug_information());
   const std::string head = whole.substr(0, debug_chunks(whole).at(0).offset);
   const std::string bytes = test::with_chunk(head, ptk::ChunkType::DEBUG,

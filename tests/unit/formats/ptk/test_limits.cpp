@@ -28,7 +28,7 @@ TEST(PtkLimits, AllowFixedSizeForSmallFiles) {
   EXPECT_EQ(
       refusal(100, {chunk(ChunkType::CODE, 64 * kMiB), chunk(ChunkType::SYMBOLS, 1)}),
       "a.ptk: its code, names and records unpack to 67108865 bytes, more than 1000 times the 100 bytes of "
-      "the file; no recorder writes that: ask for the recording again");
+      "the file; no recorder writes that: get the recording again");
 }
 
 TEST(PtkLimits, GrowWithTheFile) {

@@ -65,12 +65,12 @@ class Collect : public FlowSink {
   std::vector<Gap> gaps;
   std::vector<std::uint64_t> ips;  // of all instructions
   std::string log;                 // all rows but contexts, in order
-  bool places_in_order = true;
+  bool spans_in_order = true;
 
  private:
   void check(const StreamSpan& span) {
     if (span.since > span.offset || span.since < last_.since || span.offset < last_.offset)
-      places_in_order = false;
+      spans_in_order = false;
     last_ = span;
   }
   StreamSpan last_;

@@ -88,7 +88,7 @@ class Scene {
     FlowDecoder decoder(stream, configuration, image, options, rows, track ? &*track : nullptr);
     while (decoder.run()) {
     }
-    EXPECT_TRUE(rows.places_in_order);
+    EXPECT_TRUE(rows.spans_in_order);
     EXPECT_EQ(decoder.position(), bytes_.size());
     return rows;
   }

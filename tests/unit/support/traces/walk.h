@@ -219,9 +219,9 @@ class ProgramMaker {
     CodeRegion& region = program_.regions[program_.functions[patch.function].module];
     const auto displacement = static_cast<std::uint32_t>(insn.target - insn.ip - insn.size);
     const std::size_t bytes = displacement_bytes(patch.function);
-    const std::size_t place = insn.ip - region.address + insn.size - bytes;
+    const std::size_t offset = insn.ip - region.address + insn.size - bytes;
     for (unsigned i = 0; i < bytes; ++i)
-      region.bytes[place + i] = static_cast<std::uint8_t>(displacement >> (8 * i));
+      region.bytes[offset + i] = static_cast<std::uint8_t>(displacement >> (8 * i));
   }
 
   [[nodiscard]] std::size_t displacement_bytes(std::uint32_t f) const {

@@ -154,8 +154,8 @@ class RandomMachine {
     for (unsigned n = 0; n < 4; ++n) {
       const bool stop = options_.trace_stops && n == 3;
       if (!stop && (!options_.ranges || chance(400))) continue;
-      // From some block to the function's end, which is no place to go straight on from: where a range is
-      // left that way, and then by a branch to what comes behind it, the trace does not tell which it was.
+      // From some block to the function's end, from which no code goes straight on: where a range is left
+      // that way, and then by a branch to what comes after it, the trace does not tell which it was.
       const std::uint64_t f = below(program.functions.size());
       const walk::Function& function = program.functions[f];
       const std::uint64_t first = function.blocks[below(2) != 0 ? 0 : below(function.blocks.size())];

@@ -115,9 +115,9 @@ class Program {
     machine.on_task_switch(step_of(flow::BranchKind::RETURN, from, to), owner);
     end_branch();
   }
-  [[nodiscard]] Step step_of(flow::BranchKind kind, std::uint64_t from,
-                             std::optional<std::uint64_t> to) const {
-    Step step;
+  [[nodiscard]] BranchStep step_of(flow::BranchKind kind, std::uint64_t from,
+                                   std::optional<std::uint64_t> to) const {
+    BranchStep step;
     step.position = position;
     step.from_ip = from;
     step.to_ip = to.value_or(0);

@@ -46,7 +46,7 @@ class Processor final : public TaskSwitches::Taker {
     program.end_branch();
   }
   void mark(tables::columns::MarkKind kind, std::uint64_t ip = 0) {
-    Step step;
+    BranchStep step;
     step.to_ip = ip;
     if (ip != 0) step.flags = flow::TO_KNOWN;
     put(step, kind);
@@ -114,7 +114,7 @@ class Processor final : public TaskSwitches::Taker {
  private:
   static constexpr std::uint64_t kInsns = 10;
 
-  void put(const Step& step, std::uint8_t kind) {
+  void put(const BranchStep& step, std::uint8_t kind) {
     StreamRow row;
     row.step = step;
     row.step.position = program.position;

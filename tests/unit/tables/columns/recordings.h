@@ -113,14 +113,14 @@ inline Table read_parts(TableReader& reader, std::size_t rows, std::size_t& else
     reader.attach(part);
     auto step = TableReader::Step::MORE;
     while (step == TableReader::Step::MORE) step = reader.step(rows);
-    std::vector<Run> runs;
+    std::vector<OwnerRun> runs;
     const PartMemory part_memory = reader.end_part(rows, runs);
     count = part_memory.rows;
     if (part_memory.memory != part.memory) ++elsewhere;
     Batch copy(request.table, stored_columns(request));
     EXPECT_TRUE(copy.attach(part_memory.columns, count, part_memory.memory));
     copy.adopt_uniform(part_memory.uniform, part_memory.values);
-    for (const Run& run : runs) {
+    for (const OwnerRun& run : runs) {
       copy.add_rows(run.row - copy.rows());
       copy.begin_run(run);
     }
@@ -186,12 +186,12 @@ inline void expect_equal(Batch* a, Batch* b) {
   }
   // The last run may have no rows.
   const auto runs_of = [](const Batch& batch) {
-    std::vector<Run> runs = batch.runs();
+    std::vector<OwnerRun> runs = batch.runs();
     if (!runs.empty() && runs.back().row == batch.rows()) runs.pop_back();
     return runs;
   };
-  const std::vector<Run> runs = runs_of(*a);
-  const std::vector<Run> others = runs_of(*b);
+  const std::vector<OwnerRun> runs = runs_of(*a);
+  const std::vector<OwnerRun> others = runs_of(*b);
   ASSERT_EQ(runs.size(), others.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     EXPECT_EQ(runs[i].row, others[i].row);

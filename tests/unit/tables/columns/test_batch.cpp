@@ -11,8 +11,8 @@ namespace {
 
 constexpr ColumnMask bit(Column column) { return ColumnMask{1} << index_of(column); }
 
-Run run_of(std::uint32_t stream) {
-  Run run;
+OwnerRun run_of(std::uint32_t stream) {
+  OwnerRun run;
   run.stream = stream;
   return run;
 }
@@ -36,7 +36,7 @@ Batch filled(std::size_t rows) {
 // The stream of every row, from the runs.
 std::vector<std::uint32_t> spread(const Batch& batch) {
   std::vector<std::uint32_t> streams(batch.rows());
-  for (const Run& run : batch.runs()) {
+  for (const OwnerRun& run : batch.runs()) {
     for (std::size_t row = run.row; row < batch.rows(); ++row) streams[row] = run.stream;
   }
   return streams;

@@ -69,7 +69,7 @@ bool same(const Step& a, const Step& b) {
 
 bool needs_no_packet(const Step& step) { return step.kind == StepKind::JUMP || step.kind == StepKind::CALL; }
 
-// Direct branches right before a loss cannot be placed: the interpreter stops where the packets stop.
+// Direct branches right before a loss have no known position: the interpreter stops where the packets stop.
 std::vector<Step> decidable(const std::vector<Step>& steps) {
   std::vector<Step> out;
   for (const Step& step : steps) {

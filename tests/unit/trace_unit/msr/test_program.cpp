@@ -12,7 +12,7 @@ namespace {
 
 std::string text(const MsrProgram& steps) {
   std::string out;
-  for (const Step& step : steps) {
+  for (const MsrStep& step : steps) {
     const std::string name = register_name(static_cast<std::uint32_t>(step.address));
     if (step.access == Access::READ) out += "read " + name;
     if (step.access == Access::WRITE) out += name + " = " + base::hexadecimal(step.value);
@@ -66,7 +66,7 @@ TEST(MsrProgramTest, SwitchDoesNotReadCtl) {
 TEST(MsrProgramTest, DescribesEachStep) {
   for (const auto sequence : {Sequence::START, Sequence::PAUSE, Sequence::RESUME, Sequence::STOP,
                               Sequence::SWITCH, Sequence::INTERRUPT}) {
-    for (const Step& step : program(sequence, values(), values())) EXPECT_FALSE(step.words.empty());
+    for (const MsrStep& step : program(sequence, values(), values())) EXPECT_FALSE(step.words.empty());
   }
   EXPECT_EQ(program(Sequence::START, values()).back().words,
             "tracing begins: TraceEn, User, CR3Filter, BranchEn, ADDR1_CFG 1");
@@ -143,7 +143,7 @@ TEST(OutputPlanTest, PlansAdjacentTopaTables) {
   const auto plan = plan_topa(0x800000, std::span(&region, 1), {.ring = true, .largest_size = 0}, {});
   ASSERT_TRUE(plan.ok());
   std::map<std::uint64_t, std::uint64_t> memory;
-  for (const Step& step : plan.value().memory) {
+  for (const MsrStep& step : plan.value().memory) {
     EXPECT_EQ(step.access, Access::MEMORY);
     memory[step.address] = step.value;
   }
@@ -155,7 +155,7 @@ TEST(OutputPlanTest, PlansAdjacentTopaTables) {
   EXPECT_EQ(plan.value().mask_ptrs, 0x7fU);
 }
 
-TEST(OutputPlanTest, PlacesInterruptsAsRequested) {
+TEST(OutputPlanTest, SetsInterruptsAsRequested) {
   const Region region{0x1000000, 1 << 20};
   for (const std::uint64_t bytes : {std::uint64_t{1} << 20, std::uint64_t{1} << 18, std::uint64_t{100'000}}) {
     const auto plan = plan_topa(0x800000, std::span(&region, 1), {.interrupt_bytes = bytes}, {});
@@ -163,7 +163,7 @@ TEST(OutputPlanTest, PlacesInterruptsAsRequested) {
     std::uint64_t since = 0;
     std::size_t interrupts = 0;
     EXPECT_EQ(plan.value().memory.back().access, Access::APIC);
-    for (const Step& word : plan.value().memory) {
+    for (const MsrStep& word : plan.value().memory) {
       if (word.access != Access::MEMORY || (word.value & 1) != 0) continue;  // END
       since += std::uint64_t{4096} << (word.value >> 6 & 15);
       if ((word.value & 4) == 0) continue;

@@ -1,6 +1,4 @@
 // The callbacks for every block that the guest executes.
-#include "capture/linux/emulator/plugin/blocks.h"
-
 #include <x86intrin.h>
 
 #include "capture/linux/emulator/plugin/thread.h"

@@ -1,5 +1,4 @@
-#include "capture/linux/emulator/plugin/guest_exec.h"
-
+// execve() of the guest.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

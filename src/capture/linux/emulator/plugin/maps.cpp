@@ -1,5 +1,4 @@
-#include "capture/linux/emulator/plugin/maps.h"
-
+// The mapped files of the guest's code.
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -97,7 +96,7 @@ void for_each_mapping(Take take) {
 }
 
 // Where the ELF header of a file was mapped last before its other mappings: RVAs of its code count from
-// there. Only the header: the pages behind it may be mapped again, as code, and names must not be found
+// there. Only the header: the pages after it may be mapped again, as code, and names must not be found
 // twice.
 class BeginOfFile {
  public:

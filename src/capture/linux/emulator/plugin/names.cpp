@@ -1,5 +1,4 @@
-#include "capture/linux/emulator/plugin/names.h"
-
+// Names of threads.
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// The emulator process: its shared memory, its log, and the plugin's settings.
+// The emulator process: its shared memory, its log, the plugin's settings, and execve().
 #pragma once
 
 #include <limits.h>
@@ -51,5 +51,21 @@ bool wait_for_recorder(const uint64_t* counter, uint64_t wanted, uint32_t* waiti
 [[nodiscard]] void* begin_record(LogKind kind, size_t bytes);
 void publish_record(const void* record);
 void note(NoteKind kind, const char* path, int error = 0);
+
+// ---- the mapped files of the guest's code (maps.cpp)
+
+// Logs the file mapping at `pc` if it was not logged. Called during translation.
+void log_mapping(uint64_t pc);
+// Mappings in [begin, end) may have changed: they are logged again.
+void invalidate_mappings(uint64_t begin, uint64_t end);
+
+// ---- execve() of the guest (guest_exec.cpp): the emulator itself would execute the new program natively
+
+// If the emulator can run the program, replaces this process by an emulator that runs it, and does not
+// return. Otherwise returns, and the emulator continues the system call: it fails with the guest's error, or
+// executes a program of another kind natively (with a note in the log).
+void exec_in_emulator(const char* path, char* const* argv, char* const* envp);
+// execveat(): `path` is relative to `folder`. If `path` is empty, `folder` is the program.
+void exec_in_emulator(int folder, const char* path, int flags, char* const* argv, char* const* envp);
 
 }  // namespace ptkit::capture::plugin

@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "capture/linux/emulator/plugin/names.h"
 #include "capture/linux/emulator/plugin/process.h"
 
 __attribute__((tls_model("initial-exec"),

@@ -1,4 +1,4 @@
-// The calling guest thread: its slot and its current line. Only that thread calls these functions.
+// The calling guest thread: its slot, its current line and its name. Only that thread calls these functions.
 #pragma once
 
 #include <stdint.h>
@@ -12,6 +12,11 @@ extern "C" {
 extern __attribute__((tls_model("initial-exec"),
                       visibility("hidden"))) constinit thread_local uint64_t ptkit_cursor;
 // NOLINTEND(bugprone-dynamic-static-initializers)
+
+// QEMU's generated code calls this for every block, or the second one if SharedMemoryHeader::block_times is
+// set (blocks.cpp).
+__attribute__((visibility("hidden"))) void ptkit_block(unsigned vcpu, void* number);
+__attribute__((visibility("hidden"))) void ptkit_timed_block(unsigned vcpu, void* number);
 }
 
 namespace ptkit::capture::plugin {
@@ -50,5 +55,13 @@ void mark(MarkKind kind, uint64_t v0 = 0, uint64_t v1 = 0, uint64_t v2 = 0, uint
 void leave_thread();
 // Called in the child after fork(): only this thread exists, and its slot is the parent's.
 void forget_thread();
+
+// ---- names of threads (names.cpp): pthread_setname_np(), prctl(). The emulator passes the system calls to
+// the kernel, so the kernel has the guest's names
+
+// Writes a NAME mark for the calling thread.
+void mark_own_name();
+// After a system call of the calling thread: writes a NAME mark if the call named a thread.
+void follow_names(int64_t number, int64_t result);
 
 }  // namespace ptkit::capture::plugin

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "capture/linux/driver/recorder.h"
+#include "capture/linux/driver/backend.h"
+#include "capture/linux/session/recorder.h"
 #include "fake_driver.h"
 #include "formats/registry.h"
 #include "unit/capture/common/unit_options.h"
@@ -19,6 +21,12 @@
 namespace ptkit::capture::test {
 
 using Bytes = std::vector<std::uint8_t>;
+
+inline std::unique_ptr<HardwareRecorder> driver_recorder(const RecordOptions& options, OpenDriver open,
+                                                         FakeKernel& kernel) {
+  return std::make_unique<HardwareRecorder>(
+      Backend::DRIVER, options, std::make_unique<DriverBackend>(std::move(open), perf_opener(kernel)()));
+}
 
 class DriverRecording : public ::testing::Test {
  protected:
@@ -39,7 +47,7 @@ class DriverRecording : public ::testing::Test {
       options_.seconds = std::chrono::milliseconds(30'000);
       device_.script.emplace_back([this](FakeDevice&) { recorder_->stop(); });
     }
-    recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_), perf_opener(kernel_));
+    recorder_ = driver_recorder(options_, opener(device_), kernel_);
     return recorder_->run();
   }
 
@@ -60,7 +68,7 @@ class DriverRecording : public ::testing::Test {
   RecordOptions options_;
   std::string path_ = "/tmp/ptkit-driver-" + std::to_string(::getpid()) + "-" +
                       ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
-  std::unique_ptr<DriverRecorder> recorder_;
+  std::unique_ptr<HardwareRecorder> recorder_;
 };
 
 }  // namespace ptkit::capture::test

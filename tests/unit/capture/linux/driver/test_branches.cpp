@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "capture/linux/driver/recorder.h"
 #include "formats/registry.h"
 #include "recording.h"
 #include "unit/capture/linux/perf/fake_perf.h"

@@ -294,7 +294,7 @@ TEST_F(DriverRecording, GivesInterruptedProgramTimeToExit) {
   reset_unit_options(options_);
   options_.seconds = std::chrono::milliseconds(20);
   options_.argv = {"/bin/sh", "-c", "trap 'sleep 0.5; exit 7' INT; while :; do sleep 0.1; done"};
-  recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_), perf_opener(kernel_));
+  recorder_ = driver_recorder(options_, opener(device_), kernel_);
   std::thread user([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5500));
     recorder_->stop();
@@ -409,7 +409,7 @@ TEST_F(DriverRecording, OpensSessionPerChosenCpu) {
     return std::unique_ptr<DriverPort>(std::make_unique<FakePort>(opened++ == 0 ? device_ : second));
   };
   second.script.emplace_back([](FakeDevice& device) { device.write(1, numbered(0, 70)); });
-  const auto result = DriverRecorder(options_, open, perf_opener(kernel_)).run();
+  const auto result = driver_recorder(options_, open, kernel_)->run();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_EQ(device_.config.target, static_cast<std::uint32_t>(PTKIT_TARGET_CPU));
   EXPECT_EQ(second.config.cpu, 1U);

@@ -9,10 +9,10 @@
 #include <memory>
 #include <thread>
 
-#include "capture/linux/driver/recorder.h"
 #include "capture/linux/process/tsc_clock.h"
 #include "fake_driver.h"
 #include "formats/registry.h"
+#include "recording.h"
 #include "unit/capture/linux/perf/fake_perf.h"
 #include "unit/support/warned.h"
 
@@ -48,7 +48,7 @@ class DriverThreads : public ::testing::Test {
       }
       return std::unique_ptr<DriverPort>(std::make_unique<FakePort>(device));
     };
-    recorder_ = std::make_unique<DriverRecorder>(options_, open, perf_opener(kernel_));
+    recorder_ = driver_recorder(options_, open, kernel_);
     return recorder_->run();
   }
 
@@ -76,7 +76,7 @@ class DriverThreads : public ::testing::Test {
   RecordOptions options_;
   std::string path_ = "/tmp/ptkit-threads-" + std::to_string(::getpid()) + "-" +
                       ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
-  std::unique_ptr<DriverRecorder> recorder_;
+  std::unique_ptr<HardwareRecorder> recorder_;
 };
 
 Bytes data_of(const trace::Stream& stream) {

@@ -12,7 +12,7 @@
 #include <map>
 #include <thread>
 
-#include "capture/linux/emulator/emulator.h"
+#include "capture/linux/emulator/recorder.h"
 #include "formats/registry.h"
 #include "unit/capture/common/ignored_signal.h"
 #include "unit/capture/linux/encode/fake_guest.h"

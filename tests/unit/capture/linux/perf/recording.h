@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <type_traits>
 
-#include "capture/linux/perf/recorder.h"
+#include "capture/linux/perf/backend.h"
+#include "capture/linux/session/recorder.h"
 #include "fake_perf.h"
 #include "formats/registry.h"
 #include "record_bodies.h"
@@ -35,7 +37,8 @@ class PerfRecording : public ::testing::Test {
       options_.seconds = std::chrono::milliseconds(30'000);
       kernel_.script.emplace_back([this](FakeKernel&) { recorder_->stop(); });
     }
-    recorder_ = std::make_unique<PerfRecorder>(options_, perf_opener(kernel_));
+    recorder_ = std::make_unique<HardwareRecorder>(Backend::PERF, options_,
+                                                   std::make_unique<PerfBackend>(perf_opener(kernel_)));
     return recorder_->run();
   }
 
@@ -55,7 +58,7 @@ class PerfRecording : public ::testing::Test {
   RecordOptions options_;
   std::string path_ = "/tmp/ptkit-perf-" + std::to_string(::getpid()) + "-" +
                       ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
-  std::unique_ptr<PerfRecorder> recorder_;
+  std::unique_ptr<HardwareRecorder> recorder_;
 };
 
 inline Bytes data_of(const trace::Stream& stream) {

@@ -381,7 +381,7 @@ TEST_F(PerfBts, ReportsOpenErrorsInOneLine) {
   const std::vector<std::pair<int, std::string>> cases{
       {EBUSY, "Branch Trace Store is in use, or excluded by what else is recorded"},
       {EACCES, "tracing programs needs kernel.perf_event_paranoid at most 1, and it is 2"},
-      {EOPNOTSUPP, "the kernel's intel_bts cannot do this here"},
+      {EOPNOTSUPP, "the kernel's intel_bts cannot do this"},
       {EMFILE, "ulimit -n"},
   };
   for (const auto& [error, words] : cases) {

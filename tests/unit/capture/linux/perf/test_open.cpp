@@ -166,7 +166,7 @@ TEST_F(PerfOpen, ShrinksManyBuffers) {
   options_.buffer = 4 << 20;
   EXPECT_NE(
       refused().find("buffer: there is not enough memory for 4096 KiB for each of 300 buffers (800 MiB are "
-                     "free); ask for less (buffer, ring), or record fewer threads"),
+                     "free); use smaller sizes (buffer, ring), or record fewer threads"),
       std::string::npos)
       << refused();
 }

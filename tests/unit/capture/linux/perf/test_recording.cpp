@@ -1007,7 +1007,7 @@ TEST_F(PerfErrors, AreOneLineWithRemedy) {
   }
   kernel_.open_error = nullptr;
   const std::vector<std::tuple<int, std::string>> mapped{
-      {EPERM, "more than you may lock (kernel.perf_event_mlock_kb is 516); ask for less"},
+      {EPERM, "more than you may lock (kernel.perf_event_mlock_kb is 516); use smaller sizes"},
       {ENOMEM, "not enough memory"},
       {EOPNOTSUPP, "no buffer of that kind"},
       {EINVAL, "does not map"},

@@ -13,7 +13,7 @@ using flow::BranchKind;
 void return_to_untraced(Program& program, std::uint64_t from, std::uint64_t to) {
   constexpr std::uint64_t kInsns = 10;
   program.go_on(kInsns - 1);
-  Step step = program.step_of(BranchKind::RETURN, from, to);
+  BranchStep step = program.step_of(BranchKind::RETURN, from, to);
   step.leaves = true;
   program.machine.on_branch(step);
   program.end_branch();

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "flow/events/stream_traits.h"
+#include "flow/events/context.h"
 #include "unit/tables/columns/recordings.h"
 
 namespace ptkit::tables::columns {

@@ -1,4 +1,4 @@
-#include "capture/linux/emulator/plugin/names.h"
+#include "capture/linux/emulator/plugin/thread.h"
 
 namespace ptkit::capture::plugin {
 

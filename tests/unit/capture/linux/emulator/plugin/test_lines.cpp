@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "capture/linux/emulator/plugin/blocks.h"
 #include "capture/linux/emulator/plugin/process.h"
 #include "capture/linux/emulator/plugin/thread.h"
 
