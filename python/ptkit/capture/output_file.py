@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from ptkit import _core
 from ptkit.capture.systems import platform
 from ptkit.errors import OpenError
 
-__all__ = ["OutputFile", "folder_warnings"]
+__all__ = ["OutputFile", "check_replaced", "folder_warnings", "is_recording"]
 
 # First bytes of recordings: a bundle, perf.data (file and pipe), a raw stream (PSB).
 _RECORDINGS = (b"\x89PTK\r\n\x1a\n", b"PERFILE2", b"\x02\x82" * 8)
@@ -41,20 +42,13 @@ class OutputFile:
         self._kept = False
         if refusal := _core.refused_output(path):
             raise OpenError(refusal)
-        if not self._is_regular():
-            return
-        head = _head(self._path)
-        if head and not head.startswith(_RECORDINGS) and not force:
-            raise OpenError(
-                f"{os.fsdecode(path)} is {_kind(head)}, not a recording: not overwritten; "
-                "give another name, or --force (force=True in Python) to replace it"
+        if not force:
+            check_replaced(
+                self._path, is_recording, "a recording", "--force (force=True in Python) to replace it"
             )
 
     def _is_regular(self) -> bool:
-        try:
-            return stat.S_ISREG(self._path.lstat().st_mode)
-        except OSError:
-            return False  # absent, or not to be looked at: writing it gives the error
+        return _is_regular(self._path)
 
     @property
     def _old(self) -> Path:
@@ -89,6 +83,44 @@ class OutputFile:
         if self._kept and not self._path.exists():
             self._old.replace(self._path)
         self._kept = False
+
+
+def is_recording(head: bytes) -> bool:
+    """Whether a file that begins so is a recording."""
+    return head.startswith(_RECORDINGS)
+
+
+def check_replaced(path: Path, is_known: Callable[[bytes], bool], subject: str, remedy: str) -> None:
+    """Refuse to replace a file of which the first bytes are not of what is written.
+
+    Parameters
+    ----------
+    path : Path
+        There need be no file. An empty one may be replaced.
+    is_known : callable
+        Whether a file that begins with these bytes may be replaced.
+    subject, remedy : str
+        What the file should be, and what to do instead, for the message.
+
+    Raises
+    ------
+    OpenError
+        If it may not be replaced.
+    """
+    if not _is_regular(path):
+        return
+    head = _head(path)
+    if head and not is_known(head):
+        raise OpenError(
+            f"{path} is {_kind(head)}, not {subject}: not overwritten; give another name, or {remedy}"
+        )
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False  # absent, or not to be looked at: writing it gives the error
 
 
 def folder_warnings(folder: str | os.PathLike[str]) -> list[str]:

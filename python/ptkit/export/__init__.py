@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from ptkit.export.options import ExportOption
 from ptkit.export.raw import stream_bytes
 from ptkit.export.registry import Exported, Exporter, export, exporters
 
-__all__ = ["Exported", "Exporter", "export", "exporters", "stream_bytes"]
+__all__ = ["ExportOption", "Exported", "Exporter", "export", "exporters", "stream_bytes"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptkit import _core
-from ptkit.errors import ConfigError, OpenError
+from ptkit.errors import ConfigError
 from ptkit.export.blocks import BlockTrace, modules_of
+from ptkit.export.files import check_folder, new_folder
 from ptkit.support.text import counted, module_name, shortened
 
 if TYPE_CHECKING:
@@ -88,37 +87,13 @@ def write_code(trace: BlockTrace, path: str, **query: Any) -> dict[str, Any]:
     target = Path(path)
     _check(target)
     regions, outside = _executed(trace, query)
-    try:
-        made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent or "."))
-    except OSError as error:
-        raise OpenError(f"{path}: cannot write: {error.strerror}") from None
-    try:
+    with new_folder(path) as made:
         total = _write(trace, made, regions)
         made.chmod(0o777 & ~_umask())
-        _put(made, target)
-    except OSError as error:
-        raise OpenError(f"{path}: cannot write: {error.strerror}") from None
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     notes = []
     if outside:
         notes.append(f"{counted(outside, 'block')} of code that the recording does not have are left out")
     return {"bytes": total, "files": (str(target / _INDEX),), "notes": notes}
-
-
-def _put(made: Path, target: Path) -> None:
-    """Give a folder its name; an earlier one is removed when the new one has it."""
-    if not target.exists():
-        made.rename(target)
-        return
-    earlier = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent or "."))
-    target.rename(earlier)
-    try:
-        made.rename(target)
-    except OSError:
-        earlier.rename(target)
-        raise
-    shutil.rmtree(earlier, ignore_errors=True)
 
 
 def _umask() -> int:
@@ -129,9 +104,7 @@ def _umask() -> int:
 
 def _check(target: Path) -> None:
     """Refuse to replace what is no export of code."""
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise ConfigError(f"{target}: is no folder; give the name of a new one")
-    if not target.exists() or not any(target.iterdir()):
+    if not check_folder(target):
         return
     try:
         index = json.loads((target / _INDEX).read_bytes())

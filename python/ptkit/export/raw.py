@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from ptkit import _core
 from ptkit.decode import Opened
 from ptkit.errors import ConfigError, UnsupportedError
+from ptkit.export.files import NewFile
 from ptkit.support.arguments import LAST_ADDRESS, integer
 from ptkit.support.text import shortened
 
@@ -39,10 +39,9 @@ def write_raw(trace: Opened, path: str, *, stream: int | None = None) -> dict[st
     chosen = _chosen(bundle, stream)
     facts = bundle.streams[chosen]
     data, size = _core.StreamBytes(bundle, chosen), facts["size"]
-    file = _core.NewFile(os.fsencode(path))
-    for begin in range(0, size, _CHUNK):
-        file.write(data.read(begin, begin + _CHUNK))
-    file.finish()
+    with NewFile(path) as file:
+        for begin in range(0, size, _CHUNK):
+            file.write(data.read(begin, begin + _CHUNK))
     notes = []
     if facts["losses"]:
         notes.append(f"the recorder lost bytes of this stream {facts['losses']:,} times, not in the file")

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ptkit.errors import ConfigError
-from ptkit.export.code import write_code
-from ptkit.export.drcov import write_drcov
-from ptkit.export.offsets import write_offsets
-from ptkit.export.perf_data import write_perf_data
-from ptkit.export.raw import write_raw
+from ptkit import _core
+from ptkit.errors import ConfigError, OpenError
+from ptkit.export.options import ExportOption, merged_options
 
-__all__ = ["Exported", "Exporter", "export", "exporters"]
+__all__ = [
+    "DEFAULT",
+    "Exported",
+    "Exporter",
+    "check_output",
+    "export",
+    "exporter_of",
+    "exporters",
+    "format_of",
+    "own_options",
+]
 
 GROUP = "ptkit.exporters"
+#: Format of a path without a suffix of another format.
+DEFAULT = "perf.data"
+#: Values of `Exporter.selects` of formats that take a full selection, and so parts of a trace.
+SELECTING = ("blocks", "rows")
+#: `Exporter.head` of formats whose files are recordings.
+RECORDING = b"recording"
 
 
 @dataclass(frozen=True)
@@ -57,13 +72,30 @@ class Exporter:
     description : str
         One line.
     write : callable
-        ``write(trace, path, **options)`` writes a `ptkit.Trace`; returns a dict with any of ``bytes``,
-        ``files`` and ``notes``. ``trace.opened`` (`ptkit.decode.OpenTrace`) has the core's objects.
+        ``write(trace, path, **options)`` writes a `ptkit.Trace`, or a part of one (`View`, `Slice`) with the
+        facts of the trace; returns a dict with any of ``bytes``, ``files`` and ``notes``. ``trace.opened``
+        (`ptkit.decode.OpenTrace`) has the core's objects.
     selects : str
-        Its options select ``"blocks"`` (those of `ptkit.decode.Query`), ``"stream"`` (the one that
-        ``stream`` is the index of), or nothing. `ptkit export` takes its options of a selection by this.
+        Its options select ``"rows"`` or ``"blocks"`` (those of `ptkit.decode.Query`), ``"stream"`` (the one
+        that ``stream`` is the index of), or nothing. `ptkit export` takes its options of a selection by this.
     switches : tuple of str
-        Options of `write` that are True or False: those of ``file_offsets`` and ``hits`` that it has.
+        Options of `write` that are True or False: those of ``file_offsets`` and ``hits`` that it has. They
+        may be among `options` as well.
+    options : tuple of ExportOption
+        Options of `write` besides the selection. `ptkit export` takes those that ptkit's own formats have,
+        too; Python takes all.
+    suffixes : tuple of str
+        Ends of paths that say this format: ``".speedscope.json"``.
+    head : bytes
+        Regular expression of the first bytes of its files: `ptkit export` replaces other files only by
+        ``--force``. Empty: it replaces any file.
+    is_folder : bool
+        It writes a folder. `write` itself refuses a folder with other files.
+    embeds : str
+        Facts besides code and times that its files have, such as "paths, command line"; shown by ``ptkit
+        export --list``.
+    command : callable, optional
+        Of an `Exported`: the command that opens it, which `ptkit export` prints.
     """
 
     name: str
@@ -71,22 +103,100 @@ class Exporter:
     write: Callable[..., dict[str, Any]]
     selects: str = ""
     switches: tuple[str, ...] = ()
+    options: tuple[ExportOption, ...] = ()
+    suffixes: tuple[str, ...] = ()
+    head: bytes = b""
+    is_folder: bool = False
+    embeds: str = ""
+    command: Callable[[Exported], str] | None = None
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """Options that it declares."""
+        return tuple(dict.fromkeys((*self.switches, *(option.name for option in self.options))))
 
 
+class _Writer:
+    """The writer of a module of this package, imported when it is first used."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def _function(self) -> Callable[..., dict[str, Any]]:
+        found: Callable[..., dict[str, Any]] = getattr(
+            import_module(f"ptkit.export.{self._module}"), self._name
+        )
+        return found
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._function())
+
+    def __call__(self, trace: object, path: str, **options: Any) -> dict[str, Any]:
+        return self._function()(trace, path, **options)
+
+
+def _perf_command(written: Exported) -> str:
+    folder = f"--buildid-dir {written.files[0]} " if written.files else ""
+    return f"perf {folder}script -i {written.path} --itrace=b"
+
+
+# One row for each format of ptkit's own.
 _OWN = (
-    Exporter("perf.data", "for Linux perf, and what reads its files", write_perf_data),
     Exporter(
-        "drcov", "executed basic blocks by module, for coverage tools of disassemblers", write_drcov, "blocks"
+        DEFAULT,
+        "for Linux perf, and what reads its files",
+        _Writer("perf_data", "write_perf_data"),
+        options=(
+            ExportOption(
+                "code",
+                "which code goes to OUT.debug (default: needed)",
+                "choice",
+                ("needed", "all", "none"),
+                flag="--with-code",
+            ),
+        ),
+        suffixes=(".perf.data",),
+        head=RECORDING,
+        embeds="paths, command line, names of threads and functions",
+        command=_perf_command,
+    ),
+    Exporter(
+        "drcov",
+        "executed basic blocks by module, for coverage tools of disassemblers",
+        _Writer("drcov", "write_drcov"),
+        "blocks",
+        suffixes=(".drcov",),
+        head=rb"DRCOV VERSION:",
+        embeds="paths",
     ),
     Exporter(
         "offsets",
         "executed basic blocks as lines of module+offset",
-        write_offsets,
+        _Writer("offsets", "write_offsets"),
         "blocks",
-        ("file_offsets", "hits"),
+        options=(
+            ExportOption("file_offsets", "offsets in files instead of RVAs", "flag"),
+            ExportOption("hits", "how often each was executed, after the offset", "flag"),
+        ),
+        head=rb"[^\r\n]+\+[0-9a-f]+( [0-9]+)?\n",
+        embeds="names of files",
     ),
-    Exporter("raw", "the packets of a stream as the processor wrote them", write_raw, "stream"),
-    Exporter("code", "the code that was executed, a file for each region and version", write_code, "blocks"),
+    Exporter(
+        "raw",
+        "the packets of a stream as the processor wrote them",
+        _Writer("raw", "write_raw"),
+        "stream",
+        head=RECORDING,
+    ),
+    Exporter(
+        "code",
+        "the code that was executed, a file for each region and version",
+        _Writer("code", "write_code"),
+        "blocks",
+        is_folder=True,
+        embeds="paths",
+    ),
 )
 
 
@@ -116,10 +226,95 @@ def exporters() -> dict[str, Exporter]:
     return found
 
 
-def _check_options(exporter: Exporter, options: dict[str, Any]) -> None:
+def own_options() -> list[ExportOption]:
+    """Options of ptkit's own formats, each once; the help of each names its formats."""
+    return merged_options((exporter.name, exporter.options) for exporter in _OWN)
+
+
+def exporter_of(known: Mapping[str, Exporter], format: str) -> Exporter:
+    """The exporter of a format.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such format.
+    """
+    if format not in known:
+        raise ConfigError(f"format={format!r} is not one of {', '.join(sorted(known))}")
+    return known[format]
+
+
+def format_of(known: Mapping[str, Exporter], path: str | os.PathLike[str]) -> str:
+    """The format that the suffix of a path says; `DEFAULT` if it says none.
+
+    Raises
+    ------
+    ConfigError
+        If several formats have the suffix.
+    """
+    name = Path(os.fspath(path)).name.lower()
+    fits = [
+        (len(suffix), exporter.name, suffix)
+        for exporter in known.values()
+        for suffix in exporter.suffixes
+        if name.endswith(suffix)
+    ]
+    longest = max(fits, default=(0, "", ""))[0]
+    names = sorted({name for length, name, _ in fits if length == longest})
+    if len(names) > 1:
+        suffix = next(suffix for length, _, suffix in fits if length == longest)
+        raise ConfigError(
+            f"{os.fspath(path)}: {suffix} is a suffix of the formats {', '.join(names)}; choose one: "
+            f"--format {names[0]} (format={names[0]!r} in Python)"
+        )
+    return names[0] if names else DEFAULT
+
+
+def check_output(exporter: Exporter, path: str | os.PathLike[str], *, force: bool) -> None:
+    """Refuse to replace what is no file of the format, unless `force` is true.
+
+    Raises
+    ------
+    OpenError
+        If `path` is not to be replaced.
+    """
+    from ptkit.capture.output_file import OutputFile, check_replaced  # only the command line needs it
+
+    where = os.fsencode(path)
+    if exporter.is_folder:
+        return  # the writer looks at what is in the folder
+    if exporter.head == RECORDING:
+        OutputFile(where, force=force)
+        return
+    if not exporter.head:
+        return
+    if refusal := _core.refused_output(where):
+        raise OpenError(refusal)
+    if not force:
+        head = re.compile(exporter.head)
+        check_replaced(
+            Path(os.fsdecode(where)),
+            lambda begin: head.match(begin) is not None,
+            f"a file of the format {exporter.name}",
+            "--force to replace it",
+        )
+
+
+def _signature(exporter: Exporter) -> inspect.Signature | None:
     try:
-        signature = inspect.signature(exporter.write)
+        return inspect.signature(exporter.write)
     except (TypeError, ValueError):  # of a callable that does not say what it takes
+        return None
+
+
+def _parameters(exporter: Exporter) -> Mapping[str, inspect.Parameter]:
+    signature = _signature(exporter)
+    return {} if signature is None else signature.parameters
+
+
+def _check_options(exporter: Exporter, options: dict[str, Any]) -> None:
+    signature = _signature(exporter)
+    if signature is None:
         return
     try:
         signature.bind(None, "", **options)
@@ -128,20 +323,43 @@ def _check_options(exporter: Exporter, options: dict[str, Any]) -> None:
         raise ConfigError(f"format {exporter.name!r}: {error}; its options: {names}") from None
 
 
-def export(trace: object, path: str | os.PathLike[str], *, format: str, **options: Any) -> Exported:
-    """Write a trace; see `ptkit.Trace.export`."""
+def export(
+    trace: object,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    is_part: bool = False,
+    redact: bool = False,
+    **options: Any,
+) -> Exported:
+    """Write a trace, or a part of one; see `ptkit.Trace.export`.
+
+    `redact`: the trace is redacted. Writers that take an argument of this name leave out facts that files of
+    this machine have, such as source.
+    """
     known = exporters()
-    if format not in known:
-        raise ConfigError(f"format={format!r} is not one of {', '.join(sorted(known))}")
     text = os.fspath(path)
     if not text or "\0" in text:
         raise ConfigError(f"path={path!r} is no path: it is empty or has a NUL")
     text = text.rstrip("/") or "/"  # shells append a slash to folders
+    exporter = exporter_of(known, format_of(known, text) if format is None else format)
     source = Path(getattr(trace, "source", ""))
     if source.exists() and Path(text).exists() and Path(text).samefile(source):
         raise ConfigError(f"{text}: is what is read; export to another file")
-    _check_options(known[format], options)
-    said = known[format].write(trace, text, **options)
+    if is_part and exporter.selects not in SELECTING:
+        names = ", ".join(sorted(one.name for one in known.values() if one.selects in SELECTING))
+        raise ConfigError(
+            f"format {exporter.name!r} writes whole recordings: export the trace, not a part of it, or "
+            f"choose one of {names}"
+        )
+    _check_options(exporter, options)
+    if redact and "redact" in _parameters(exporter):
+        options["redact"] = True
+    said = exporter.write(trace, text, **options)
     return Exported(
-        text, format, int(said.get("bytes", 0)), tuple(said.get("files", ())), tuple(said.get("notes", ()))
+        text,
+        exporter.name,
+        int(said.get("bytes", 0)),
+        tuple(said.get("files", ())),
+        tuple(said.get("notes", ())),
     )

@@ -12,6 +12,7 @@ from ptkit import export as _export
 from ptkit.decode import Query
 from ptkit.errors import OutOfMemoryError
 from ptkit.support.arguments import LAST_ADDRESS, integer
+from ptkit.trace.exporting import export_trace
 from ptkit.trace.opening import index as _index
 from ptkit.trace.opening.index import IndexInfo
 from ptkit.trace.saving import save
@@ -219,23 +220,33 @@ class Trace(WholeTrace):
         self._open.look()
         return info
 
-    def export(self, path: str | os.PathLike[str], format: str = "perf.data", **options: Any) -> Exported:
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        *,
+        redact: bool = False,
+        **options: Any,
+    ) -> Exported:
         """Write the recording in another tool's format.
 
         Parameters
         ----------
         path : path
             The file or folder to write; an earlier one is replaced when the new one is complete.
-        format : str
-            ``"perf.data"``, ``"drcov"``, ``"offsets"``, ``"raw"``, ``"code"``, or what another package has
-            added (`ptkit.export.exporters`).
+        format : str, optional
+            Name of the format: `ptkit.export.exporters` has all. None: the suffix of `path` says it
+            (``"calls.csv"``); ``"perf.data"`` for other paths.
+        redact : bool
+            Export a copy of the recording without what `ptkit.redact` leaves out: paths, command lines,
+            names of threads, source.
         **options
-            The format's own. perf.data: ``code``, which code goes to ``PATH.debug`` for
-            ``perf --buildid-dir``: ``"needed"`` (what no file of this machine has), ``"all"`` (for other
-            machines), or ``"none"``. drcov, offsets, code: which blocks, by ``pid``, ``time``, ``module`` and
-            so on of `ptkit.decode.Query`; offsets: ``file_offsets=True`` for offsets in files instead of
-            RVAs, ``hits=True`` for how often each was executed. raw: ``stream``, the index of the stream,
-            which may be left out where there is one alone.
+            The format's own, such as ``size=``, and for formats of blocks, calls and tables a selection:
+            ``pid``, ``time``, ``module`` and so on of `ptkit.decode.Query`. perf.data: ``code``, which code
+            goes to ``PATH.debug`` for ``perf --buildid-dir``: ``"needed"`` (what no file of this machine
+            has), ``"all"`` (for other machines), or ``"none"``. offsets: ``file_offsets=True`` for offsets in
+            files instead of RVAs, ``hits=True`` for how often each was executed. raw: ``stream``, the index
+            of the stream, which may be left out where there is one alone. docs/export.md has all.
 
         Returns
         -------
@@ -247,15 +258,16 @@ class Trace(WholeTrace):
         OpenError
             If it cannot be written; then nothing is.
         UnsupportedError
-            If the format cannot hold what is in the trace.
+            If the format cannot hold what is in the trace, or needs a package that is missing.
         ConfigError
-            If there is no such format or option, or `path` is what is read.
+            If there is no such format or option, several formats have the suffix of `path`, or `path` is what
+            is read.
 
         Notes
         -----
-        docs/export.md says what becomes of what.
+        docs/export.md says what becomes of what. `between`, `touching` and `slice` export, too.
         """
-        return _export.export(self, path, format=format, **options)
+        return export_trace(self, path, format, redact=redact, **options)
 
     def stream_bytes(self, stream: int | None = None, *, offset: int = 0, size: int | None = None) -> bytes:
         """Bytes of a stream as the processor wrote them; offsets of rows count in them.

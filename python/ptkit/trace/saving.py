@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["save"]
 
 
-def save(parts: OpenParts, path: str | os.PathLike[str]) -> int:
+def save(parts: OpenParts, path: str | os.PathLike[str], *, redact: bool = False) -> int:
     """Write the bundle of a trace; see `Trace.save`."""
     text = os.fspath(path)
     if not text or "\0" in text:
@@ -25,4 +25,4 @@ def save(parts: OpenParts, path: str | os.PathLike[str]) -> int:
         raise ConfigError(f"{text}: is what is read; save to another file")
     if parts.has_callback:
         raise UnsupportedError("code comes from image_callback, and is not in the recording: give images=")
-    return _core.save_bundle(parts.opened.bundle, os.fsencode(text))
+    return _core.save_bundle(parts.opened.bundle, os.fsencode(text), redact=redact)

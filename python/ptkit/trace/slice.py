@@ -18,6 +18,7 @@ from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
 from ptkit.table.derived import indirect_branches
 from ptkit.trace.calls import Calls
+from ptkit.trace.exporting import PartExport
 from ptkit.trace.parts import with_targets
 from ptkit.trace.plots import NO_TIMES, Plots, limits_of
 from ptkit.trace.tables import Tables
@@ -44,7 +45,7 @@ _OF_EDGES = ["from_ip", "to_ip", "kind", "flags", "space"]
 _EDGE = ("space", "from_ip", "to_ip", "kind", "flags")
 
 
-class Slice(Tables, Calls, Plots):
+class Slice(Tables, Calls, Plots, PartExport):
     """The tables of a trace between two events of one stream.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the rows of
@@ -69,11 +70,6 @@ class Slice(Tables, Calls, Plots):
         low, high = self._limits["order"]
         if low > high + 1:
             raise ConfigError("slice: the event of after= must not come after that of before=")
-
-    @property
-    def trace(self) -> WholeTrace:
-        """The trace that it is a part of."""
-        return self._trace
 
     def __repr__(self) -> str:
         low, high = self._limits["instruction"]

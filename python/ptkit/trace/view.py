@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ptkit import decode as _decode
 from ptkit.decode import Query
 from ptkit.trace.calls import Calls
+from ptkit.trace.exporting import PartExport
 from ptkit.trace.plots import Plots
 from ptkit.trace.tables import Tables
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ptkit.trace.whole import WholeTrace
 
 
-class View(Tables, Calls, Plots):
+class View(Tables, Calls, Plots, PartExport):
     """The tables of a trace between two times, or those that touch some code.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the
@@ -29,11 +30,6 @@ class View(Tables, Calls, Plots):
         self._bound = bound
         self._text = text
         trace.open_parts.plan("events", Query(), bound)  # says what is wrong with it now
-
-    @property
-    def trace(self) -> WholeTrace:
-        """The trace that it is a part of."""
-        return self._trace
 
     def __repr__(self) -> str:
         return f"<ptkit.View of {self._trace.source!r}, {self._text}>"

@@ -342,9 +342,9 @@ def test_its_own_source_is_refused(tmp_path: Path) -> None:
 def test_unknown_formats_and_options(tmp_path: Path) -> None:
     trace = bundle(tmp_path)
     with pytest.raises(
-        ptkit.ConfigError, match=r"format='csv' is not one of code, drcov, offsets, perf\.data, raw"
+        ptkit.ConfigError, match=r"format='svg' is not one of .*code, .*drcov, .*offsets, .*perf\.data, "
     ):
-        trace.export(tmp_path / "out", "csv")
+        trace.export(tmp_path / "out", "svg")
     with pytest.raises(
         ptkit.ConfigError, match=r"'perf\.data': got an unexpected.*'colour'; its options: code"
     ):
@@ -435,7 +435,7 @@ def test_export_verb_prints_perfs_command(tmp_path: Path, capsys: pytest.Capture
     assert f"perf --buildid-dir {out}.debug script -i {out} --itrace=b" in said.out
     assert "1 stream has data of unknown threads" in said.err
     assert main(["export", *source, "--format", "svg", "-o", str(out)]) == 2
-    assert "format='svg' is not one of code, drcov, offsets, perf.data, raw" in capsys.readouterr().err
+    assert f"format='svg' is not one of {', '.join(sorted(export.exporters()))}" in capsys.readouterr().err
 
 
 def add_package(folder: Path) -> None:
@@ -467,13 +467,14 @@ def test_other_verbs_do_not_import_exporters(
     assert main(["info", str(raw)]) == 0
     assert "other_lines" not in sys.modules
     assert main(["export", str(raw), "--format", "svg", "-o", str(tmp_path / "out")]) == 2
-    assert "format='svg' is not one of code, drcov, lines, offsets, perf.data, raw" in capsys.readouterr().err
+    assert "lines" in export.exporters()
+    assert f"format='svg' is not one of {', '.join(sorted(export.exporters()))}" in capsys.readouterr().err
 
 
 def test_packages_add_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_package(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    assert set(export.exporters()) == {"code", "drcov", "lines", "offsets", "perf.data", "raw"}
+    assert {"code", "drcov", "lines", "offsets", "perf.data", "raw"} <= set(export.exporters())
     written = bundle(tmp_path).export(tmp_path / "out.txt", "lines", ending=" ")
     assert (tmp_path / "out.txt").read_text().split()[0] == "0x1000"
     assert written.format == "lines"

@@ -8,16 +8,19 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
+from ptkit.capture.sizes import size_of
 from ptkit.cli import common, selection
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.terminal import print_text
 from ptkit.errors import ConfigError
-from ptkit.export import Exporter, exporters
+from ptkit.export import Exporter, ExportOption, exporters
+from ptkit.export.registry import SELECTING, check_output, exporter_of, format_of, own_options
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
-Writes a recording in a format that other tools read.
+Writes a recording in a format that other tools read. The suffix of OUT says the format where it is plain, as
+calls.csv; else it is perf.data. --list prints all formats, with their suffixes and options.
 
 perf.data: a file for Linux perf, or a folder as `perf record --kcore` writes it, if the recording has kernel
 code. Code that perf would not find on this machine goes to OUT.debug, which `perf --buildid-dir` takes;
@@ -32,6 +35,7 @@ own, [anon 0x10000000].
 raw: the bytes of a stream as the processor wrote them (--stream N where there are several). code: a folder
 with the code that was executed, a file for each region and version, and index.json."""
 EXAMPLES = """examples:
+  ptkit export --list
   ptkit export sort.ptk -o sort.data
   ptkit export sort.ptk --format perf.data --with-code all -o sort.data
   ptkit export sort.ptk --format drcov -o sort.drcov
@@ -44,82 +48,168 @@ then, where perf is installed:
   perf --buildid-dir sort.data.debug script -i sort.data --itrace=i0ns"""
 
 
+_MOST_BYTES = 2**63 - 1
+_OPTION = "option_"  # before names of options, which may be those of a selection
+
+
+class _List(argparse.Action):
+    """Lists formats: nothing else has to be given then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: Any) -> None:
+        setattr(namespace, self.dest, True)
+        for action in parser._actions:
+            action.required = False
+
+
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file or folder to write")
-    common.add_force_option(parser)
-    # Packages' own formats are not named here: their modules would be imported by each verb.
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite the output also if it is no file of the format"
+    )
+    # Formats of other packages are not named here: their modules would be imported by each verb.
     parser.add_argument(
         "--format",
         dest="to",
         metavar="FORMAT",
-        default="perf.data",
-        help="perf.data (default), drcov, offsets, raw, code, or a format that another package adds; a wrong "
-        "name lists all of them",
+        help="a format that --list prints (default: that of OUT's suffix, else perf.data)",
     )
     parser.add_argument(
-        "--with-code",
-        choices=("needed", "all", "none"),
-        help="perf.data: which code goes to OUT.debug (default: needed)",
+        "--list", action=_List, nargs=0, default=False, help="print all formats, and write nothing"
     )
     parser.add_argument(
-        "--file-offsets", action="store_true", help="offsets: offsets in files instead of RVAs"
+        "--redact",
+        action="store_true",
+        help="without paths, command lines, names of threads and source, as `ptkit redact`",
     )
-    parser.add_argument(
-        "--hits", action="store_true", help="offsets: how often each was executed, after the offset"
-    )
+    group = parser.add_argument_group("options of formats")
+    for option in own_options():
+        _add_option(group, option)
     group = parser.add_argument_group(
-        "which blocks (drcov, offsets, code); --stream: also of raw", "Repeated options add up."
+        "which rows or blocks, of formats that select them; --stream: also of raw", "Repeated options add up."
     )
     selection.add_choice_options(group)
     common.add_open_options(parser, decoding=False, format_option="--input-format")
     common.add_json_option(parser)
 
 
+def _add_option(group: argparse._ArgumentGroup, option: ExportOption) -> None:
+    """Add an option of formats; its default is None: it is not given."""
+    more: dict[str, Any] = {"dest": _OPTION + option.name, "help": option.help.replace("%", "%%")}
+    metavar = option.metavar or option.name.replace("_", "-").upper()
+    if option.kind == "flag":
+        group.add_argument(option.switch, action="store_true", default=None, **more)
+    elif option.kind == "choice":
+        group.add_argument(option.switch, choices=option.choices, **more)
+    elif option.kind == "names":
+        group.add_argument(option.switch, action="append", metavar=metavar, **more)
+    else:
+        types: dict[str, Any] = {"text": str, "integer": common.number(), "size": _size}
+        group.add_argument(option.switch, type=types[option.kind], metavar=metavar, **more)
+
+
+def _size(text: str) -> int:
+    """Read a number of bytes."""
+    try:
+        return size_of("size", text, 1, _MOST_BYTES)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("size=")) from None
+
+
 def run(options: argparse.Namespace) -> int:
     """Write the recording in the other format."""
-    if options.to == "perf.data":
-        common.check_output(options)
-    trace = common.open_trace(options)
     known = exporters()
-    exporter = known.get(options.to)
-    more = _more(trace, options, known)
-    is_decoded = exporter is not None and exporter.selects == "blocks"
-    with decoding(trace, activity="exporting") if is_decoded else nullcontext():
-        written = trace.export(options.output, options.to, **more)
+    if options.list:
+        _print_formats(known, as_json=options.json)
+        return 0
+    exporter = exporter_of(known, format_of(known, options.output) if options.to is None else options.to)
+    own = _own_options(options, exporter, known)
+    check_output(exporter, options.output, force=options.force)
+    trace = common.open_trace(options)
+    chosen = _selection(trace, options, exporter, known)
+    with decoding(trace, activity="exporting") if exporter.selects in SELECTING else nullcontext():
+        written = trace.export(options.output, exporter.name, redact=options.redact, **chosen | own)
     if options.json:
         print_document("export", asdict(written))
         return 0
     for note in written.notes:
         print_text(f"ptkit export: {note}", errors=True)
     print(f"{written.path}: {written.bytes:,} bytes")
-    if options.to == "perf.data":
-        folder = f"--buildid-dir {written.files[0]} " if written.files else ""
-        print(f"perf {folder}script -i {written.path} --itrace=b")
+    if exporter.command:
+        print(exporter.command(written))
     return 0
 
 
-def _more(trace: Trace, options: argparse.Namespace, known: Mapping[str, Exporter]) -> dict[str, Any]:
-    """Arguments of the format besides the path, as its exporter declares them."""
+def _own_options(
+    options: argparse.Namespace, exporter: Exporter, known: Mapping[str, Exporter]
+) -> dict[str, Any]:
+    """Options of the format that are given; one that it does not declare is refused."""
+    given = {}
+    for option in own_options():
+        value = getattr(options, _OPTION + option.name)
+        if value is None:
+            continue
+        if option.name not in exporter.option_names:
+            formats = [one.name for one in known.values() if option.name in one.option_names]
+            raise ConfigError(f"{option.switch} is for --format {', '.join(formats)}")
+        choices = next((one.choices for one in exporter.options if one.name == option.name), ())
+        if choices and value not in choices:
+            raise ConfigError(f"{option.switch} {value}: --format {exporter.name} takes {', '.join(choices)}")
+        given[option.name] = value
+    return given
+
+
+def _selection(
+    trace: Trace, options: argparse.Namespace, exporter: Exporter, known: Mapping[str, Exporter]
+) -> dict[str, Any]:
+    """The selection, as far as the format takes one."""
     chosen = selection.selection(trace, options)
-    exporter = known.get(options.to)
-    selects, switches = ("", ()) if exporter is None else (exporter.selects, exporter.switches)
-    for name in ("file_offsets", "hits"):
-        if getattr(options, name):
-            if name not in switches:
-                formats = [one.name for one in known.values() if name in one.switches]
-                raise ConfigError(f"--{name.replace('_', '-')} is for --format {', '.join(formats)}")
-            chosen[name] = True
-    if options.with_code is not None and selects:
-        raise ConfigError("--with-code is for --format perf.data")
-    if selects == "blocks":
+    if exporter.selects in SELECTING:
         return chosen
-    if selects == "stream":
-        return _one_stream(chosen, options.to)
+    if exporter.selects == "stream":
+        return _one_stream(chosen, exporter.name)
     if chosen:
-        formats = [one.name for one in known.values() if one.selects == "blocks"]
+        formats = [one.name for one in known.values() if one.selects in SELECTING]
         raise ConfigError(f"--{next(iter(chosen))} is for --format {', '.join(formats)}")
-    return {} if options.with_code is None else {"code": options.with_code}
+    return {}
+
+
+def _print_formats(known: Mapping[str, Exporter], *, as_json: bool) -> None:
+    """Print the formats by name: suffixes, options, and what their files have besides."""
+    rows = [known[name] for name in sorted(known)]
+    if as_json:
+        print_document("export list", {"formats": [_described(one) for one in rows]})
+        return
+    width = max(len(one.name) for one in rows)
+    for one in rows:
+        print_text(f"{one.name:{width}}  {one.description}")
+        switches = [_switch(one, name) for name in one.option_names]
+        facts = {
+            "suffixes": ", ".join(one.suffixes),
+            "selects": one.selects,
+            "options": ", ".join(switches),
+            "has besides code and times": one.embeds,
+        }
+        for subject, text in facts.items():
+            if text:
+                print_text(f"{'':{width}}  {subject}: {text}")
+
+
+def _described(one: Exporter) -> dict[str, Any]:
+    return {
+        "format": one.name,
+        "description": one.description,
+        "suffixes": list(one.suffixes),
+        "selects": one.selects or None,
+        "options": [_switch(one, name) for name in one.option_names],
+        "embeds": one.embeds or None,
+    }
+
+
+def _switch(exporter: Exporter, name: str) -> str:
+    """The word of the command line for an option of a format."""
+    found = [option.switch for option in exporter.options if option.name == name]
+    return found[0] if found else f"--{name.replace('_', '-')}"
 
 
 def _one_stream(chosen: dict[str, Any], format: str) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+"""Files and folders that appear under their name when they are complete, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ptkit import _core
+from ptkit.errors import ConfigError, OpenError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["NewFile", "check_folder", "new_folder"]
+
+
+class NewFile:
+    """A file that gets its name when the block ends, and is removed if an exception leaves the block.
+
+    Parameters
+    ----------
+    path : str
+        An earlier file is replaced at the end.
+
+    Attributes
+    ----------
+    bytes : int
+        How many were written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ptkit.export.files import NewFile
+    >>> with tempfile.TemporaryDirectory() as folder, NewFile(f"{folder}/out.txt") as file:
+    ...     file.write(b"first")
+    5
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: _core.NewFile | None = None
+        self.bytes = 0
+
+    def __enter__(self) -> Self:
+        self._file = _core.NewFile(os.fsencode(self._path))
+        return self
+
+    def write(self, data: Any) -> int:
+        """Append bytes; returns their number, as files of Python do."""
+        assert self._file is not None
+        size = memoryview(data).nbytes
+        if size:
+            self._file.write(data)
+        self.bytes += size
+        return size
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The frames of an exception may live long. Without this reference, the file is removed now.
+        file, self._file = self._file, None
+        if kind is None and file is not None:
+            file.finish()
+
+
+@contextmanager
+def new_folder(path: str) -> Iterator[Path]:
+    """Give an empty folder to fill, which gets its name when the block ends; an earlier one is removed then.
+
+    The caller has checked that an earlier one may be replaced. If an exception leaves the block, the new
+    folder is removed.
+
+    Raises
+    ------
+    OpenError
+        If it cannot be written.
+    """
+    target = Path(path)
+    try:
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise OpenError(f"{path}: cannot write: {error.strerror}") from None
+    try:
+        yield made
+        _put(made, target)
+    except OSError as error:
+        raise OpenError(f"{path}: cannot write: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def check_folder(target: Path) -> bool:
+    """Whether there is a folder with files, which may be replaced if it is an export of the same format.
+
+    Raises
+    ------
+    ConfigError
+        If there is something else.
+    """
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise ConfigError(f"{target}: is no folder; give the name of a new one")
+    return target.exists() and any(target.iterdir())
+
+
+def _put(made: Path, target: Path) -> None:
+    """Give a folder its name; an earlier one is removed when the new one has it."""
+    if not target.exists():
+        made.rename(target)
+        return
+    earlier = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    target.rename(earlier)
+    try:
+        made.rename(target)
+    except OSError:
+        earlier.rename(target)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
