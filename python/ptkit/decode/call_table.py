@@ -195,11 +195,11 @@ class CallTable(CallLengths):
 
     def function_names(self) -> list[str]:
         """Full name of each function, by the number in column ``function``."""
-        return list(self._function_rows().named("function_full"))
+        return list(self.function_rows().named("function_full"))
 
     def numbers_of(self, name: str, ranges: Sequence[Range]) -> NDArray[np.intp]:
         """Numbers of the function of a name, or of a pattern, that these calls are of: see `one_function`."""
-        functions = self._function_rows()
+        functions = self.function_rows()
         counts = np.bincount(self.data.arrays[self._FUNCTION], minlength=len(functions))
         return one_function(functions, counts, name, ranges)
 
@@ -207,7 +207,8 @@ class CallTable(CallLengths):
         """The calls of that function."""
         return self[np.isin(self.data.arrays[self._FUNCTION], self.numbers_of(name, ranges))]
 
-    def _function_rows(self) -> Table:
+    def function_rows(self) -> Table:
+        """A row of table ``functions`` for each number in column ``function``, without sums."""
         return from_core("functions", self._noted("compare").names(), context=self.data.context)
 
     def outermost(self, functions: NDArray[np.intp]) -> NDArray[np.intp]:

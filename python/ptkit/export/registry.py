@@ -13,7 +13,7 @@ from typing import Any
 
 from ptkit import _core
 from ptkit.errors import ConfigError, OpenError
-from ptkit.export.options import ExportOption, merged_options
+from ptkit.export.options import ExportOption, merged_options, table_options
 
 __all__ = [
     "DEFAULT",
@@ -141,6 +141,43 @@ def _perf_command(written: Exported) -> str:
     return f"perf {folder}script -i {written.path} --itrace=b"
 
 
+# Options of profiles.
+_NAMES = ExportOption(
+    "names",
+    "names of C++ and Rust without template arguments and parameters (short, the default), or with them",
+    "choice",
+    ("short", "full"),
+)
+_OF_CONTEXTS = (
+    _NAMES,
+    ExportOption(
+        "depth",
+        "contexts with more callers than N count as their caller at that depth (default: 1,000)",
+        "integer",
+        metavar="N",
+    ),
+    ExportOption(
+        "frames",
+        "frames of Python programs: as they are (native, the default), without CPython's evaluation of "
+        "Python code (python), or without trampolines (mixed)",
+        "choice",
+        ("native", "python", "mixed"),
+    ),
+    ExportOption("inlines", "inlined functions have frames of their own", "flag"),
+)
+
+def _duckdb_command(written: Exported) -> str:
+    return f"duckdb -c \"select count(*) from read_parquet('{written.path}/**/*.parquet')\""
+
+
+# A line of names of columns.
+_CSV = (
+    rb"(?:[a-z0-9]+(?:_[a-z0-9]+)+|address|branches|cause|cls|code|count|cpu|depth|file|function|how|id|"
+    rb"instructions?|ip|kind|least|line|lost|max|mode|module|most|node|offset|order|p50|p99|parent|payload2?|"
+    rb"pid|running|rva|size|source|space|stream|symbol|taken|tid|tsc)(?:,[a-z0-9_]+)*\n"
+)
+
+
 # One row for each format of ptkit's own.
 _OWN = (
     Exporter(
@@ -196,6 +233,46 @@ _OWN = (
         "blocks",
         is_folder=True,
         embeds="paths",
+    ),
+    Exporter(
+        "folded",
+        "a line for each calling context, for flame graphs and the Firefox Profiler",
+        _Writer("folded", "write_folded"),
+        "rows",
+        options=(
+            ExportOption(
+                "of",
+                "number of a line (default: instructions)",
+                "choice",
+                ("instructions", "time", "calls"),
+            ),
+            *_OF_CONTEXTS,
+        ),
+        suffixes=(".folded", ".collapsed"),
+        head=rb"[^\r\n]*( [0-9]+(\n|$)|;)",
+        embeds="names of functions and threads",
+    ),
+    Exporter(
+        "pprof",
+        "a profile for go tool pprof, and for go build -pgo",
+        _Writer("pprof", "write_pprof"),
+        "rows",
+        options=_OF_CONTEXTS,
+        suffixes=(".pb.gz", ".pprof", ".pgo"),
+        head=rb"\x1f\x8b\x08",
+        embeds="paths of programs and source files, names of functions and threads",
+        command=lambda written: f"go tool pprof -top -sample_index=instructions {written.path}",
+    ),
+    Exporter(
+        "callgrind",
+        "instructions by line and address, and calls, for KCachegrind and callgrind_annotate",
+        _Writer("callgrind", "write_callgrind"),
+        "rows",
+        options=(_NAMES,),
+        suffixes=(".callgrind",),
+        head=rb"# callgrind format\n",
+        embeds="paths of programs and source files, command line, names of functions and threads",
+        command=lambda written: f"callgrind_annotate --inclusive=yes {written.path}",
     ),
 )
 

@@ -1,0 +1,511 @@
+"""Calling contexts of a trace, with the call sites between them: what profiles are written of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.errors import ConfigError
+from ptkit.export.function_names import FunctionNames, function_names
+from ptkit.info import EMULATOR
+from ptkit.support.arguments import integer
+from ptkit.support.text import counted
+
+if TYPE_CHECKING:
+    from ptkit.decode import OpenTrace
+    from ptkit.decode.call_table import CallTable
+    from ptkit.info import TraceInfo
+    from ptkit.table import Table
+
+__all__ = [
+    "MOST_CALLERS",
+    "Contexts",
+    "FrameRows",
+    "ProfileTrace",
+    "contexts_of",
+    "has_real_times",
+    "is_emulated",
+    "rows_of",
+]
+
+#: Frames of which the call sites are told apart: their rows are in memory at once.
+_MOST_FRAMES = 4_000_000
+#: Callers of a context that has a row of its own, unless another number is asked for.
+MOST_CALLERS = 1000
+_MOST_DEPTH = 2**31 - 1
+_REFUSED = ("columns", "order", "offset", "kind", "taken")
+_OF_FUNCTIONS = ("flags", "entry_ip", "space", "code_tsc", "file", "import_ip", "inline_level")
+_OF_TREE = (
+    *("node", "parent", "depth", *_OF_FUNCTIONS),
+    *("count", "begin_unseen", "instructions", "self_instructions"),
+)
+_OF_CALLS = (
+    *("id", "parent", "depth", "entry_ip", "call_ip", "how", "flags", "instructions", "self_instructions"),
+    *("tsc", "tsc_error", "end_tsc", "continues"),
+)
+
+_Indices = NDArray[np.int64]
+
+
+class ProfileTrace(Protocol):
+    """A trace, or a part of one, as far as exporters of profiles use it."""
+
+    @property
+    def info(self) -> TraceInfo:
+        """Files and facts."""
+
+    @property
+    def opened(self) -> OpenTrace:
+        """The bundle, the session and the settings."""
+
+    def call_tree(self, **query: Any) -> Table:
+        """Sums over the frames of each calling context."""
+
+    def calls(self, **query: Any) -> CallTable:
+        """Every frame."""
+
+    def iter_blocks(self, *, rows: int | None = None, reuse: bool = False, **query: Any) -> Iterator[Table]:
+        """Rows of blocks in parts."""
+
+    def lines(self, ips: Any, *, space: Any = None, tsc: int | None = None) -> Any:
+        """Lines of source code."""
+
+    def inlines(self, ip: int, *, space: int | None = None, tsc: int | None = None) -> list[Any]:
+        """Functions that the code at an address belongs to."""
+
+    def locate(self, ips: Any, *, space: Any = None, tsc: int | None = None) -> Any:
+        """Files that addresses were mapped from."""
+
+    def mappings(self) -> Table:
+        """Where files lie in memory."""
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Calling contexts: a function, and the calls that lead to it. Callers come before what they call.
+
+    Attributes
+    ----------
+    functions : FunctionNames
+        Functions, by number.
+    function : numpy.ndarray of int64, shape (contexts,)
+        Number of the function.
+    parent : numpy.ndarray of int64, shape (contexts,)
+        Row of the caller; -1: none.
+    site : numpy.ndarray of uint64, shape (contexts,)
+        Address of the call instruction, or of what else entered the function.
+    site_space : numpy.ndarray of uint32, shape (contexts,)
+        Its address space.
+    site_known : numpy.ndarray of bool, shape (contexts,)
+        `site` is known.
+    count : numpy.ndarray of int64, shape (contexts,)
+        Frames of which the begin is in the trace, as `ptkit.Trace.functions` counts.
+    unseen : numpy.ndarray of int64, shape (contexts,)
+        Other frames.
+    own : numpy.ndarray of int64, shape (contexts,)
+        Instructions of its frames alone.
+    total : numpy.ndarray of int64, shape (contexts,)
+        Instructions of its frames and of those above them.
+    ns : numpy.ndarray of int64, shape (contexts,), or None
+        Nanoseconds of its frames alone, from begin to end, both at their earliest; None: not asked for.
+    notes : tuple of str
+        Sentences: losses, and what is not told apart.
+    """
+
+    functions: FunctionNames
+    function: _Indices
+    parent: _Indices
+    site: NDArray[np.uint64]
+    site_space: NDArray[np.uint32]
+    site_known: NDArray[np.bool_]
+    count: _Indices
+    unseen: _Indices
+    own: _Indices
+    total: _Indices
+    ns: _Indices | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.function)
+
+    def preorder(self) -> tuple[_Indices, _Indices]:
+        """Rows so that what a context calls follows it, and how many callers each of these rows has."""
+        order = np.argsort(self.parent, kind="stable")
+        first = np.searchsorted(self.parent[order], np.arange(-1, len(self) + 1))
+        rows = np.empty(len(self), np.int64)
+        depths = np.empty(len(self), np.int64)
+        waiting = [(0, 0, int(first[1]))] if len(self) else []  # depth, and a range of `order`
+        at = 0
+        children = order.tolist()
+        while waiting:
+            depth, begin, end = waiting.pop()
+            row = children[begin]
+            if begin + 1 < end:
+                waiting.append((depth, begin + 1, end))
+            rows[at], depths[at] = row, depth
+            at += 1
+            if first[row + 1] < first[row + 2]:
+                waiting.append((depth + 1, int(first[row + 1]), int(first[row + 2])))
+        return rows, depths
+
+
+def has_real_times(trace: ProfileTrace) -> bool:
+    """Whether the trace has times in nanoseconds, and they are not an emulator's."""
+    info = trace.info
+    has_clock = info.tsc_hz is not None or info.perf_time is not None
+    return info.first_tsc is not None and has_clock and not is_emulated(trace)
+
+
+def is_emulated(trace: ProfileTrace) -> bool:
+    """Whether the times of a trace are an emulator's."""
+    return bool(trace.info.recording.get("backend") == EMULATOR)
+
+
+@dataclass
+class FrameRows:
+    """Frames or contexts before they are summed up.
+
+    Attributes
+    ----------
+    parent : numpy.ndarray of int64, shape (rows,)
+        Row of the caller; -1: none.
+    depth : numpy.ndarray of int64, shape (rows,)
+        How many callers it has.
+    function, site, site_space, site_known
+        As in `Contexts`.
+    recursive : numpy.ndarray of bool, shape (rows,)
+        A caller is of the same function.
+    sums : dict of str to numpy.ndarray of int64, shape (rows,)
+        ``count``, ``unseen``, ``own``, ``total`` and ``ns`` of `Contexts`.
+    """
+
+    parent: _Indices
+    depth: _Indices
+    function: _Indices
+    site: NDArray[np.uint64]
+    site_space: NDArray[np.uint32]
+    site_known: NDArray[np.bool_]
+    recursive: NDArray[np.bool_]
+    sums: dict[str, _Indices]
+
+
+def contexts_of(
+    trace: ProfileTrace,
+    *,
+    names: str = "short",
+    sites: bool = True,
+    times: bool = False,
+    depth: int | None = None,
+    frames: str = "native",
+    inlines: bool = False,
+    most_frames: int = _MOST_FRAMES,
+    **query: Any,
+) -> Contexts:
+    """Sum up the frames of a trace by calling context.
+
+    Parameters
+    ----------
+    trace : Trace
+    names : str
+        ``"short"`` or ``"full"`` names of functions.
+    sites : bool
+        Calls from different addresses are different contexts.
+    times : bool
+        Sum up times as well.
+    depth : int, optional
+        Contexts with more callers count as that caller of theirs that has so many; None: 1,000.
+    frames, inlines, **query
+        As for `ptkit.Trace.call_tree`.
+    most_frames : int
+        Call sites and times need the rows of all frames in memory: of more frames than this they are left
+        out.
+
+    Raises
+    ------
+    ConfigError
+        If the query chooses columns, an order, or rows that frames have not; or times are asked for that
+        there are not.
+    """
+    most = MOST_CALLERS if depth is None else integer("depth", depth, 0, _MOST_DEPTH)
+    read = rows_of(
+        trace,
+        sites=sites,
+        times=times,
+        most_frames=most_frames,
+        **{**query, "frames": frames, "inlines": inlines},
+    )
+    rows, notes = read.rows, read.notes
+    deeper = int(np.count_nonzero(rows.depth > most))
+    made = _summed(rows, most)
+    if deeper:
+        notes.append(
+            f"{counted(deeper, 'call or context', 'calls or contexts')} with more than "
+            f"{counted(most, 'caller')}: counted for the caller at that depth"
+        )
+    return Contexts(
+        function_names(read.functions, names, [path for path, _ in trace.info.files]),
+        made.function,
+        made.parent,
+        made.site,
+        made.site_space,
+        made.site_known,
+        made.sums["count"],
+        made.sums["unseen"],
+        made.sums["own"],
+        made.sums["total"],
+        made.sums.get("ns"),
+        tuple(notes),
+    )
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """Rows of frames or contexts, and a row of each function.
+
+    Attributes
+    ----------
+    rows : FrameRows
+    functions : Table
+        A row for each number of a function.
+    notes : list of str
+        Losses, and what was left out.
+    """
+
+    rows: FrameRows
+    functions: Table
+    notes: list[str]
+
+
+def rows_of(
+    trace: ProfileTrace, *, sites: bool, times: bool, most_frames: int = _MOST_FRAMES, **query: Any
+) -> ReadRows:
+    """Read frames, where call sites or times are asked for and there are not too many; else contexts.
+
+    Parameters
+    ----------
+    trace : Trace
+    sites, times, most_frames, **query
+        As for `contexts_of`.
+
+    Raises
+    ------
+    ConfigError
+        As for `contexts_of`.
+    """
+    for name in _REFUSED:
+        if query.get(name) is not None:
+            raise ConfigError(f"{name} does not select calls: leave it out")
+    tree = trace.call_tree(**query, columns=list(_OF_TREE))
+    notes = _losses(tree)
+    count = int(tree["count"].sum() + tree["begin_unseen"].sum())
+    if (sites or times) and count <= most_frames:
+        calls = trace.calls(**query, columns=[*_OF_CALLS, "function"])
+        rows = _rows_of_calls(calls, sites)
+        unknown = _add_times(rows, calls) if times else 0
+        if unknown:
+            notes.append(f"{counted(unknown, 'call')} of unknown begin or end: no time")
+        return ReadRows(rows, calls.function_rows(), notes)
+    if sites or times:
+        left = " and ".join(word for word, has in (("call sites", sites), ("times", times)) if has)
+        notes.append(f"{count:,} calls: {left} of more than {most_frames:,} are left out; select fewer")
+    return ReadRows(*_rows_of_tree(tree), notes)
+
+
+def _losses(table: Table) -> list[str]:
+    errors = 0 if table.errors is None else len(table.errors)
+    gaps = 0 if table.gaps is None else len(table.gaps)
+    if not errors and not gaps:
+        return []
+    return [
+        f"{counted(errors, 'error')} and {counted(gaps, 'gap')}: instructions and calls may be missing; "
+        "`ptkit info --decode` shows where"
+    ]
+
+
+def _rows_of_tree(tree: Table) -> tuple[FrameRows, Table]:
+    """Contexts as the core sums them up: their call sites are not known."""
+    size = len(tree)
+    known = np.asarray(tree["parent_known"])
+    numbers = np.asarray(tree["node"]).astype(np.int64)
+    parent = np.where(known, np.asarray(tree["parent"]).astype(np.int64), -1)
+    if size:  # nodes are numbers of rows
+        at = np.empty(int(numbers.max()) + 1, np.int64)
+        at[numbers] = np.arange(size)
+        parent = np.where(parent >= 0, at[parent], -1)
+    first, function = _distinct_functions(tree)
+    depth = np.array(tree["depth"]).astype(np.int64)
+    sums = {
+        "count": np.array(tree["count"]),
+        "unseen": np.array(tree["begin_unseen"]),
+        "own": np.array(tree["self_instructions"]),
+        "total": np.array(tree["instructions"]),
+    }
+    rows = FrameRows(
+        parent,
+        depth,
+        function,
+        np.zeros(size, np.uint64),
+        np.zeros(size, np.uint32),
+        np.zeros(size, np.bool_),
+        _recursive(depth, function),
+        sums,
+    )
+    return rows, tree[first]
+
+
+def _recursive(depth: _Indices, function: _Indices) -> NDArray[np.bool_]:
+    """Whether a caller of each context is of the same function, of contexts in the order of a walk."""
+    found = np.zeros(len(depth), np.bool_)
+    below: Counter[int] = Counter()
+    stack: list[int] = []
+    for row, (callers, number) in enumerate(zip(depth.tolist(), function.tolist(), strict=True)):
+        while len(stack) > callers:
+            below[stack.pop()] -= 1
+        found[row] = below[number] > 0
+        below[number] += 1
+        stack.append(number)
+    return found
+
+
+def _distinct_functions(tree: Table) -> tuple[_Indices, _Indices]:
+    """A row of each function, and the number of the function of each row."""
+    texts = tree.named("function_full")
+    codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    name = np.array([codes[text] for text in texts], np.int64)
+    inlined = np.asarray(tree["is_inlined"])
+    offset = np.asarray(tree["entry_module_offset"]).astype(np.uint64)
+    has_offset = tree.known("entry_module_offset")
+    inside = np.asarray(tree["entry_symbol_offset"]).astype(np.uint64)
+    has_inside = tree.known("entry_symbol_offset")
+    # Frames may begin inside of a function.
+    begin = offset - np.where(has_inside, inside, np.uint64(0)) if has_inside is not None else offset
+    begin = np.where(inlined | (False if has_offset is None else ~has_offset), np.uint64(0), begin)
+    file = np.where(np.asarray(tree["file_known"]), np.asarray(tree["file"]), -1).astype(np.int64)
+    keys = np.stack([name, file, inlined.astype(np.int64), begin.view(np.int64)], axis=1)
+    _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return first.astype(np.int64), number.reshape(-1).astype(np.int64)
+
+
+def _rows_of_calls(calls: CallTable, sites: bool) -> FrameRows:
+    """Frames, each with its call site."""
+    size = len(calls)
+    ids = np.asarray(calls["id"])
+    order = np.argsort(ids, kind="stable")
+    parent = np.full(size, -1, np.int64)
+    known = np.flatnonzero(np.asarray(calls["parent_known"]))
+    if len(known):
+        wanted = np.asarray(calls["parent"])[known]
+        at = np.minimum(np.searchsorted(ids[order], wanted), size - 1)
+        found = order[at]
+        parent[known] = np.where(ids[found] == wanted, found, -1)
+    begun = np.asarray(calls["begin_seen"])
+    continued = np.asarray(calls["continues_known"])
+    sums = {
+        "count": (begun & ~continued).astype(np.int64),
+        "unseen": (~begun & ~continued).astype(np.int64),
+        "own": np.array(calls["self_instructions"]),
+        "total": np.array(calls["instructions"]),
+    }
+    return FrameRows(
+        parent,
+        _depths(parent),
+        np.array(calls["function"]).astype(np.int64),
+        np.array(calls["call_ip"]) if sites else np.zeros(size, np.uint64),
+        np.array(calls["space"]).astype(np.uint32) if sites else np.zeros(size, np.uint32),
+        (np.asarray(calls["call_known"]) & (parent >= 0)) if sites else np.zeros(size, np.bool_),
+        np.array(calls["recursive"]),
+        sums,
+    )
+
+
+def _depths(parent: _Indices) -> _Indices:
+    """Callers of each row: paths to the outermost one are halved in each round."""
+    depth = (parent >= 0).astype(np.int64)
+    up = parent.copy()
+    while True:
+        rows = np.flatnonzero(up >= 0)
+        if not len(rows):
+            return depth
+        above = up[rows]
+        depth[rows] += depth[above]
+        up[rows] = up[above]
+
+
+def _add_times(rows: FrameRows, calls: CallTable) -> int:
+    """Sum up the nanoseconds of frames alone; how many frames have no time."""
+    length_ns = calls.data.context.length_ns
+    if length_ns is None:
+        raise ConfigError("times: the trace has no times of which the clock is known; use instructions")
+    known = np.asarray(calls["time_known"]) & np.asarray(calls["end_time_known"])
+    begin, end = np.asarray(calls["tsc"]), np.asarray(calls["end_tsc"])
+    known &= end >= begin
+    ticks = np.where(known, end - begin, np.uint64(0)).astype(np.int64)
+    ns = np.asarray(length_ns(ticks)).astype(np.int64)
+    own = ns.copy()
+    below = np.flatnonzero(rows.parent >= 0)
+    np.subtract.at(own, rows.parent[below], ns[below])
+    rows.sums["ns"] = own
+    return int(len(known) - np.count_nonzero(known))
+
+
+def _summed(rows: FrameRows, most: int) -> FrameRows:
+    """Unite rows that have the same function, call site and caller."""
+    size = len(rows.parent)
+    kept = np.arange(size, dtype=np.int64)
+    if (deep := rows.depth > most).any():
+        kept = np.where(deep, rows.parent, kept)
+        while (rows.depth[kept] > most).any():
+            kept = kept[kept]
+    kinds = np.zeros(size, np.int64)
+    if size:
+        site = np.where(rows.site_known, rows.site, np.uint64(0)).view(np.int64)
+        space = np.where(rows.site_known, rows.site_space, 0).astype(np.int64)
+        keys = (rows.function, site, space, rows.site_known.astype(np.int64))
+        order = np.lexsort(keys)
+        new = np.zeros(size, np.int64)
+        for key in keys:
+            new[1:] |= key[order][1:] != key[order][:-1]
+        kinds[order] = np.cumsum(new)
+    span = int(kinds.max(initial=0)) + 1
+    context = np.full(size, -1, np.int64)
+    chosen: list[_Indices] = []
+    total = 0
+    by_depth = np.argsort(rows.depth, kind="stable")
+    ends = np.searchsorted(rows.depth[by_depth], np.arange(min(int(rows.depth.max(initial=0)), most) + 2))
+    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        here = by_depth[begin:end]
+        above = rows.parent[here]
+        caller = np.where(above >= 0, context[above], -1)
+        _, first, number = np.unique(
+            (caller + 1) * span + kinds[here], return_index=True, return_inverse=True
+        )
+        context[here] = total + number
+        chosen.append(here[first])
+        total += len(first)
+    of_rows = context[kept]
+    row = np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
+    above = rows.parent[row]
+    inner = kept == np.arange(size)
+    sums: dict[str, _Indices] = {}
+    for name, values in rows.sums.items():
+        sums[name] = np.zeros(total, np.int64)
+        # What deeper frames executed is in the total of their caller already.
+        chosen_rows = inner if name == "total" else slice(None)
+        np.add.at(sums[name], of_rows[chosen_rows], values[chosen_rows])
+    if "ns" in sums:
+        np.maximum(sums["ns"], 0, out=sums["ns"])
+    return FrameRows(
+        np.where(above >= 0, context[above], -1),
+        rows.depth[row],
+        rows.function[row],
+        rows.site[row],
+        rows.site_space[row],
+        rows.site_known[row],
+        rows.recursive[row],
+        sums,
+    )
