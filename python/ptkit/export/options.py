@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-__all__ = ["KINDS", "ExportOption", "merged_options"]
+__all__ = ["ALL", "KINDS", "TABLES", "ExportOption", "merged_options", "table_options"]
 
 #: Kinds of options: True or False, one of `choices`, a text, an integer, a number of bytes (``"80M"``), and
 #: a list of texts, for which the option is repeated.
 KINDS = ("flag", "choice", "text", "integer", "size", "names")
+#: Tables that formats of tables hold.
+TABLES = (
+    "branches",
+    "blocks",
+    "instructions",
+    "events",
+    "packets",
+    "errors",
+    "gaps",
+    "calls",
+    "edges",
+    "functions",
+    "call_tree",
+    "mappings",
+)
+#: All of them, in formats that hold several.
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -68,3 +85,23 @@ def _merged(uses: list[tuple[str, ExportOption]]) -> ExportOption:
     help = "; ".join(f"{', '.join(formats)}: {text}" for text, formats in texts.items())
     choices = dict.fromkeys(choice for _, option in uses for choice in option.choices)
     return replace(uses[0][1], help=help, choices=tuple(choices))
+
+
+def table_options(*, several: bool = False) -> tuple[ExportOption, ...]:
+    """Options of formats of tables; `several`: the format can hold all tables."""
+    table = "which table; all: each in a folder of its own" if several else "which table"
+    return (
+        ExportOption(
+            "table", f"{table} (default: branches)", "choice", (*TABLES, ALL) if several else TABLES
+        ),
+        ExportOption(
+            "columns",
+            "columns of docs/tables.md, separated by commas (default: all that are known)",
+            "names",
+            metavar="NAMES",
+        ),
+        ExportOption(
+            "names", "names of functions in the default columns (default: full)", "choice", ("full", "short")
+        ),
+        ExportOption("kind", "branches, edges or events of this kind, such as CALL", "names"),
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 from ptkit import _core
 from ptkit.errors import ConfigError, OpenError
-from ptkit.export.options import ExportOption, merged_options, table_options
+from ptkit.export.options import TABLES, ExportOption, merged_options, table_options
 
 __all__ = [
     "DEFAULT",
@@ -166,8 +166,11 @@ _OF_CONTEXTS = (
     ExportOption("inlines", "inlined functions have frames of their own", "flag"),
 )
 
+
 def _duckdb_command(written: Exported) -> str:
-    return f"duckdb -c \"select count(*) from read_parquet('{written.path}/**/*.parquet')\""
+    every = Path(written.path, TABLES[0])  # a dataset of all tables has a folder for each
+    folder = every if every.is_dir() else written.path
+    return f"duckdb -c \"select count(*) from read_parquet('{folder}/**/*.parquet')\""
 
 
 # A line of names of columns.
@@ -273,6 +276,37 @@ _OWN = (
         head=rb"# callgrind format\n",
         embeds="paths of programs and source files, command line, names of functions and threads",
         command=lambda written: f"callgrind_annotate --inclusive=yes {written.path}",
+    ),
+    Exporter(
+        "csv",
+        "a table as text, for spreadsheets and any program",
+        _Writer("csv_table", "write_csv"),
+        "rows",
+        options=table_options(),
+        suffixes=(".csv",),
+        head=_CSV,
+        embeds="names of functions; mappings: paths",
+    ),
+    Exporter(
+        "arrow",
+        "a table as a stream of Arrow (needs pyarrow)",
+        _Writer("arrow_tables", "write_arrow"),
+        "rows",
+        options=table_options(),
+        suffixes=(".arrow", ".arrows"),
+        head=rb"\xff\xff\xff\xff",
+        embeds="names of functions; mappings: paths",
+    ),
+    Exporter(
+        "parquet",
+        "tables as a dataset of Parquet, for DuckDB, pandas and Polars (needs pyarrow)",
+        _Writer("arrow_tables", "write_parquet"),
+        "rows",
+        options=table_options(several=True),
+        suffixes=(".parquet",),
+        is_folder=True,
+        embeds="names of functions; mappings: paths",
+        command=_duckdb_command,
     ),
 )
 

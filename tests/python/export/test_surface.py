@@ -80,7 +80,8 @@ def test_own_formats_declare_what_they_take() -> None:
     assert merged_options((one.name, one.options) for one in _OWN)
     for exporter in _OWN:
         parameters = inspect.signature(exporter.write).parameters
-        assert {one.name for one in exporter.options} <= set(parameters), exporter.name
+        taken = set(parameters) | set(ptkit.decode.Query.__annotations__)
+        assert {one.name for one in exporter.options} <= taken, exporter.name
         has_query = any(one.kind == one.VAR_KEYWORD for one in parameters.values())
         assert has_query == (exporter.selects in ("blocks", "rows")), exporter.name
         assert exporter.head or exporter.is_folder, exporter.name
