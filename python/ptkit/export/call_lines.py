@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ptkit.export.contexts import Contexts, ProfileTrace
+from ptkit.export.contexts import Contexts, ProfileTrace, has_source
 
 __all__ = ["CallLines", "FunctionLine"]
 
@@ -39,6 +39,7 @@ class CallLines:
 
     def __init__(self, trace: ProfileTrace, contexts: Contexts) -> None:
         self._trace = trace
+        self._has_source = has_source(trace)
         self._functions = contexts.functions
         self._chains: dict[tuple[int, int], list[Any]] = {}  # as `ptkit.Trace.inlines` has them
         self.functions = [self._begin(number) for number in range(len(contexts.functions))]
@@ -63,6 +64,8 @@ class CallLines:
         return FunctionLine(*self._line_in(number, chain))
 
     def _chain(self, ip: int, space: int) -> list[Any]:
+        if not self._has_source:
+            return []
         key = ip, space
         found = self._chains.get(key)
         if found is None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import ptkit
 from ptkit.export.call_edges import CallEdges, edges_of
-from ptkit.export.contexts import ProfileTrace
+from ptkit.export.contexts import ProfileTrace, has_source
 from ptkit.export.files import NewFile
 from ptkit.export.instruction_costs import Costs, costs_of, places_of
 from ptkit.support.text import counted, one_line
@@ -115,9 +115,11 @@ class _Profile:
     ) -> _Positions:
         ips = np.where(known, ips, np.uint64(0))
         places = places_of(self._trace, ips, spaces)
+        at = np.where(known, places.at, np.uint64(0))
+        if not has_source(self._trace):
+            return _Positions(at, [""] * len(ips), np.zeros(len(ips), np.int64))
         lines = self._trace.lines(ips, space=spaces)
         paths = [path if path and has else "" for path, has in zip(lines.file, known, strict=True)]
-        at = np.where(known, places.at, np.uint64(0))
         return _Positions(at, paths, np.where(known, lines.line, 0))
 
     def texts(self) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,12 +29,14 @@ __all__ = [
     "ProfileTrace",
     "contexts_of",
     "has_real_times",
+    "has_source",
     "is_emulated",
     "rows_of",
 ]
 
-#: Frames of which the call sites are told apart: their rows are in memory at once.
-_MOST_FRAMES = 4_000_000
+#: Frames of which call sites and times are known: their rows are in memory at once. Of more frames, both are
+#: left out.
+MOST_FRAMES = 4_000_000
 #: Callers of a context that has a row of its own, unless another number is asked for.
 MOST_CALLERS = 1000
 _MOST_DEPTH = 2**31 - 1
@@ -161,6 +163,14 @@ def has_real_times(trace: ProfileTrace) -> bool:
     return info.first_tsc is not None and has_clock and not is_emulated(trace)
 
 
+def has_source(trace: ProfileTrace) -> bool:
+    """Whether files and lines of source code are told: not of a redacted recording.
+
+    Debug files of this machine would say what was left out.
+    """
+    return not trace.info.recording.get("redacted")
+
+
 def is_emulated(trace: ProfileTrace) -> bool:
     """Whether the times of a trace are an emulator's."""
     return bool(trace.info.recording.get("backend") == EMULATOR)
@@ -181,7 +191,7 @@ class FrameRows:
     recursive : numpy.ndarray of bool, shape (rows,)
         A caller is of the same function.
     sums : dict of str to numpy.ndarray of int64, shape (rows,)
-        ``count``, ``unseen``, ``own``, ``total`` and ``ns`` of `Contexts`.
+        ``count``, ``unseen``, ``own``, ``total`` of `Contexts`, and ``ticks`` of frames alone.
     """
 
     parent: _Indices
@@ -203,7 +213,6 @@ def contexts_of(
     depth: int | None = None,
     frames: str = "native",
     inlines: bool = False,
-    most_frames: int = _MOST_FRAMES,
     **query: Any,
 ) -> Contexts:
     """Sum up the frames of a trace by calling context.
@@ -221,9 +230,6 @@ def contexts_of(
         Contexts with more callers count as that caller of theirs that has so many; None: 1,000.
     frames, inlines, **query
         As for `ptkit.Trace.call_tree`.
-    most_frames : int
-        Call sites and times need the rows of all frames in memory: of more frames than this they are left
-        out.
 
     Raises
     ------
@@ -236,7 +242,6 @@ def contexts_of(
         trace,
         sites=sites,
         times=times,
-        most_frames=most_frames,
         **{**query, "frames": frames, "inlines": inlines},
     )
     rows, notes = read.rows, read.notes
@@ -258,7 +263,7 @@ def contexts_of(
         made.sums["unseen"],
         made.sums["own"],
         made.sums["total"],
-        made.sums.get("ns"),
+        None if read.length_ns is None else read.length_ns(np.maximum(made.sums["ticks"], 0)),
         tuple(notes),
     )
 
@@ -274,22 +279,23 @@ class ReadRows:
         A row for each number of a function.
     notes : list of str
         Losses, and what was left out.
+    length_ns : callable or None
+        Ticks to nanoseconds; None: rows have no times.
     """
 
     rows: FrameRows
     functions: Table
     notes: list[str]
+    length_ns: Callable[[_Indices], _Indices] | None = None
 
 
-def rows_of(
-    trace: ProfileTrace, *, sites: bool, times: bool, most_frames: int = _MOST_FRAMES, **query: Any
-) -> ReadRows:
+def rows_of(trace: ProfileTrace, *, sites: bool, times: bool, **query: Any) -> ReadRows:
     """Read frames, where call sites or times are asked for and there are not too many; else contexts.
 
     Parameters
     ----------
     trace : Trace
-    sites, times, most_frames, **query
+    sites, times, **query
         As for `contexts_of`.
 
     Raises
@@ -303,16 +309,16 @@ def rows_of(
     tree = trace.call_tree(**query, columns=list(_OF_TREE))
     notes = _losses(tree)
     count = int(tree["count"].sum() + tree["begin_unseen"].sum())
-    if (sites or times) and count <= most_frames:
+    if (sites or times) and count <= MOST_FRAMES:
         calls = trace.calls(**query, columns=[*_OF_CALLS, "function"])
         rows = _rows_of_calls(calls, sites)
         unknown = _add_times(rows, calls) if times else 0
         if unknown:
             notes.append(f"{counted(unknown, 'call')} of unknown begin or end: no time")
-        return ReadRows(rows, calls.function_rows(), notes)
+        return ReadRows(rows, calls.function_rows(), notes, calls.data.context.length_ns if times else None)
     if sites or times:
         left = " and ".join(word for word, has in (("call sites", sites), ("times", times)) if has)
-        notes.append(f"{count:,} calls: {left} of more than {most_frames:,} are left out; select fewer")
+        notes.append(f"{count:,} calls: {left} of more than {MOST_FRAMES:,} are left out; select fewer")
     return ReadRows(*_rows_of_tree(tree), notes)
 
 
@@ -437,19 +443,17 @@ def _depths(parent: _Indices) -> _Indices:
 
 
 def _add_times(rows: FrameRows, calls: CallTable) -> int:
-    """Sum up the nanoseconds of frames alone; how many frames have no time."""
-    length_ns = calls.data.context.length_ns
-    if length_ns is None:
+    """Add the ticks of frames alone; how many frames have no time."""
+    if calls.data.context.length_ns is None:
         raise ConfigError("times: the trace has no times of which the clock is known; use instructions")
     known = np.asarray(calls["time_known"]) & np.asarray(calls["end_time_known"])
     begin, end = np.asarray(calls["tsc"]), np.asarray(calls["end_tsc"])
     known &= end >= begin
     ticks = np.where(known, end - begin, np.uint64(0)).astype(np.int64)
-    ns = np.asarray(length_ns(ticks)).astype(np.int64)
-    own = ns.copy()
+    own = ticks.copy()
     below = np.flatnonzero(rows.parent >= 0)
-    np.subtract.at(own, rows.parent[below], ns[below])
-    rows.sums["ns"] = own
+    np.subtract.at(own, rows.parent[below], ticks[below])
+    rows.sums["ticks"] = own
     return int(len(known) - np.count_nonzero(known))
 
 
@@ -497,8 +501,6 @@ def _summed(rows: FrameRows, most: int) -> FrameRows:
         # What deeper frames executed is in the total of their caller already.
         chosen_rows = inner if name == "total" else slice(None)
         np.add.at(sums[name], of_rows[chosen_rows], values[chosen_rows])
-    if "ns" in sums:
-        np.maximum(sums["ns"], 0, out=sums["ns"])
     return FrameRows(
         np.where(above >= 0, context[above], -1),
         rows.depth[row],

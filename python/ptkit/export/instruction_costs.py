@@ -177,7 +177,16 @@ def _owners(
             if number < 0 and (whole := _COLD.sub("", name)) != name:
                 number = by_name.get((file, whole), -1)
         owners.append(number)
-    return np.array(owners, np.int64)[row.reshape(-1)] if owners else np.zeros(len(ips), np.int64)
+    found = np.array(owners, np.int64)[row.reshape(-1)] if owners else np.zeros(len(ips), np.int64)
+    nameless = entries.symbol < 0
+    for file in np.unique(entries.file[nameless]).tolist():
+        # Without symbols, code is of the function that begins before it.
+        of_file = np.flatnonzero(nameless & (entries.file == file))
+        of_file = of_file[np.argsort(entries.at[of_file], kind="stable")]
+        rows = np.flatnonzero((places.symbol < 0) & (places.file == file))
+        before = np.searchsorted(entries.at[of_file], places.at[rows], "right") - 1
+        found[rows] = np.where(before >= 0, known[of_file[before]], -1)
+    return found
 
 
 def _given(
