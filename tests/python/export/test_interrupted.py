@@ -1,0 +1,102 @@
+"""Exports that do not come to their end: nothing is under the final name, nor beside it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ptkit
+from ptkit.export.registry import _OWN
+
+BASE = 0x1000  # of the program `loop`
+FORMATS = [one.name for one in _OWN]
+
+SCRIPT = """
+import sys, ptkit
+base, name, out = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+trace = ptkit.open("loop.pt", images=[("code.bin", base)], cpu="6/142/9")
+print("ready", flush=True)
+try:
+    trace.export(out, name)
+except ptkit.UnsupportedError as error:
+    print("unsupported", error)
+print("done", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory, loop: Any) -> Path:
+    """A folder with a recording of two million branches."""
+    folder = tmp_path_factory.mktemp("long")
+    (folder / "code.bin").write_bytes(loop.CODE)
+    (folder / "loop.pt").write_bytes(loop.stream(300_000))
+    return folder
+
+
+@pytest.fixture
+def out(long: Path, tmp_path: Path) -> Iterator[Path]:
+    """Where to write: in a folder of its own."""
+    yield tmp_path / "out"
+    assert not list(tmp_path.glob(".*"))
+
+
+def started(long: Path, name: str, out: Path, *, limit: str = "") -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", limit + SCRIPT, str(BASE), name, str(out)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(ptkit.__file__).parents[1])}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=long, env=environment
+    )
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_ctrl_c_leaves_nothing_of_any_format(name: str, long: Path, out: Path) -> None:
+    with started(long, name, out) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        deadline = time.monotonic() + 0.1  # formats of sums begin their file at the end
+        while not list(out.parent.glob(".*")) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        done, said = process.communicate(timeout=60)
+    if "done" in done:
+        pytest.skip(f"{name} was written, or cannot be, before the signal: {done!r}")
+    assert "KeyboardInterrupt" in said
+    assert list(out.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_full_disk_leaves_nothing_of_any_format(name: str, long: Path, out: Path) -> None:
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))\n"
+    with started(long, name, out, limit=limit) as process:
+        done, said = process.communicate(timeout=120)
+    if "unsupported" in done:
+        pytest.skip(done)
+    assert "OpenError" in said, said
+    assert "cannot write" in said.splitlines()[-1]
+    assert "done" not in done
+    assert list(out.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_earlier_export_stays_until_the_end(name: str, tmp_path: Path, loop_trace: Any) -> None:
+    first = tmp_path / "out"
+    try:
+        loop_trace.export(first, name)
+    except ptkit.UnsupportedError as error:
+        pytest.skip(str(error))
+
+    def contents() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+
+    before = contents()
+    assert before
+    loop_trace.export(first, name)
+    assert set(contents()) == set(before)
