@@ -134,4 +134,7 @@ def _redacted(trace: WholeTrace, path: str | os.PathLike[str]) -> Iterator[Whole
         timed = parts.timed
         parts.described = replace(parts.described, source=_REDACTED)
         parts.timed = lambda: replace(timed(), source=_REDACTED)
+        # Files and functions are selected by their own names.
+        whole = trace.open_parts.scope
+        parts.scope.module_ranges, parts.scope.symbol_ranges = whole.module_ranges, whole.symbol_ranges
         yield found

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,15 @@ import ptkit
 from ptkit.export.registry import _OWN
 
 BASE = 0x1000  # of the program `loop`
-FORMATS = [one.name for one in _OWN]
+WITH_PYARROW = ("arrow", "parquet")
+FORMATS = [one.name for one in _OWN if one.name not in WITH_PYARROW or find_spec("pyarrow")]
 
 SCRIPT = """
 import sys, ptkit
 base, name, out = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 trace = ptkit.open("loop.pt", images=[("code.bin", base)], cpu="6/142/9")
 print("ready", flush=True)
-try:
-    trace.export(out, name)
-except ptkit.UnsupportedError as error:
-    print("unsupported", error)
+trace.export(out, name)
 print("done", flush=True)
 """
 
@@ -56,7 +55,8 @@ def started(long: Path, name: str, out: Path, *, limit: str = "") -> subprocess.
     )
 
 
-@pytest.mark.parametrize("name", FORMATS)
+# The core writes perf.data as a whole: test_export.py interrupts it with a recording of 512 MB.
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "perf.data"])
 def test_ctrl_c_leaves_nothing_of_any_format(name: str, long: Path, out: Path) -> None:
     with started(long, name, out) as process:
         assert process.stdout is not None
@@ -66,10 +66,11 @@ def test_ctrl_c_leaves_nothing_of_any_format(name: str, long: Path, out: Path) -
             time.sleep(0.001)
         process.send_signal(signal.SIGINT)
         done, said = process.communicate(timeout=60)
-    if "done" in done:
-        pytest.skip(f"{name} was written, or cannot be, before the signal: {done!r}")
-    assert "KeyboardInterrupt" in said
-    assert list(out.parent.iterdir()) == []
+    if "done" in done:  # a small file was written before the signal
+        assert out.exists()
+    else:
+        assert "KeyboardInterrupt" in said
+        assert list(out.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -77,8 +78,6 @@ def test_a_full_disk_leaves_nothing_of_any_format(name: str, long: Path, out: Pa
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))\n"
     with started(long, name, out, limit=limit) as process:
         done, said = process.communicate(timeout=120)
-    if "unsupported" in done:
-        pytest.skip(done)
     assert "OpenError" in said, said
     assert "cannot write" in said.splitlines()[-1]
     assert "done" not in done
@@ -88,10 +87,7 @@ def test_a_full_disk_leaves_nothing_of_any_format(name: str, long: Path, out: Pa
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_earlier_export_stays_until_the_end(name: str, tmp_path: Path, loop_trace: Any) -> None:
     first = tmp_path / "out"
-    try:
-        loop_trace.export(first, name)
-    except ptkit.UnsupportedError as error:
-        pytest.skip(str(error))
+    loop_trace.export(first, name)
 
     def contents() -> dict[str, bytes]:
         return {str(path): path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}

@@ -33,7 +33,11 @@ often the instruction there was executed. Each block is there once. Memory witho
 own, [anon 0x10000000].
 
 raw: the bytes of a stream as the processor wrote them (--stream N where there are several). code: a folder
-with the code that was executed, a file for each region and version, and index.json."""
+with the code that was executed, a file for each region and version, and index.json.
+
+csv, arrow, parquet: the rows of a table (--table, default: branches) with threads, times and functions, for
+spreadsheets, DuckDB, pandas and Polars; parquet is a folder with a folder for each stream, or for each table
+(--table all). csv needs no package."""
 EXAMPLES = """examples:
   ptkit export --list
   ptkit export sort.ptk -o sort.data
@@ -43,6 +47,8 @@ EXAMPLES = """examples:
   ptkit export sort.ptk --format offsets --hits -o hits.txt
   ptkit export sort.ptk --format raw --stream 0 -o sort.pt
   ptkit export sort.ptk --format code -o sort.code
+  ptkit export sort.ptk --table calls -o calls.csv
+  ptkit export sort.ptk --kind CALL --time 10%-20% --redact -o calls.csv
 then, where perf is installed:
   perf script -i sort.data --itrace=b
   perf --buildid-dir sort.data.debug script -i sort.data --itrace=i0ns"""
