@@ -42,7 +42,13 @@ class CallLines:
         self._has_source = has_source(trace)
         self._functions = contexts.functions
         self._chains: dict[tuple[int, int], list[Any]] = {}  # as `ptkit.Trace.inlines` has them
-        self.functions = [self._begin(number) for number in range(len(contexts.functions))]
+        begins = [self._begin(number) for number in range(len(contexts.functions))]
+        # The first instruction of an inlined call may be of any line of the function.
+        called = [begins[one] for one in self._functions.called]
+        self.functions = [
+            of_called if of_called.path == own.path else own
+            for own, of_called in zip(begins, called, strict=True)
+        ]
 
     def call(self, caller: int, site: int, space: int) -> int:
         """Line of a function at which a call stands, 0 if it is not known.

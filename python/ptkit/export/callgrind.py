@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ptkit
+from ptkit.errors import ConfigError
 from ptkit.export.call_edges import CallEdges, edges_of
 from ptkit.export.contexts import ProfileTrace, has_source
 from ptkit.export.files import NewFile
@@ -36,18 +37,21 @@ def write_callgrind(trace: ProfileTrace, path: str, *, names: str = "short", **q
     names : str
         ``"short"`` or ``"full"`` names of functions.
     **query
-        As for `ptkit.Trace.call_tree`.
+        See `ptkit.decode.Query`.
 
     Raises
     ------
     ConfigError
-        If the query chooses columns, an order, or rows that frames have not.
+        If the query chooses columns, an order, rows that frames have not, or other frames.
 
     Notes
     -----
     The costs of a function alone sum up to its ``self_instructions`` in `ptkit.Trace.functions`, those of the
     calls of it to its ``instructions``. A function ``[root]`` calls what has no caller.
     """
+    for name in ("frames", "inlines", "whole_calls"):
+        if query.get(name) is not None:
+            raise ConfigError(f"{name}: costs are those of addresses; leave it out, or use format pprof")
     edges = edges_of(trace, names=names, **query)
     costs = costs_of(trace, edges.functions, edges.own, **query)
     notes = list(edges.notes)

@@ -213,6 +213,7 @@ def contexts_of(
     depth: int | None = None,
     frames: str = "native",
     inlines: bool = False,
+    marks_inlined: bool = True,
     **query: Any,
 ) -> Contexts:
     """Sum up the frames of a trace by calling context.
@@ -230,6 +231,8 @@ def contexts_of(
         Contexts with more callers count as that caller of theirs that has so many; None: 1,000.
     frames, inlines, **query
         As for `ptkit.Trace.call_tree`.
+    marks_inlined : bool
+        As for `function_names`.
 
     Raises
     ------
@@ -253,7 +256,9 @@ def contexts_of(
             f"{counted(most, 'caller')}: counted for the caller at that depth"
         )
     return Contexts(
-        function_names(read.functions, names, [path for path, _ in trace.info.files]),
+        function_names(
+            read.functions, names, [path for path, _ in trace.info.files], marks_inlined=marks_inlined
+        ),
         made.function,
         made.parent,
         made.site,

@@ -47,6 +47,8 @@ class FunctionNames:
         Names and code hold from this time on (TSC ticks).
     inlined : numpy.ndarray of bool, shape (functions,)
         Calls of the function that were inlined.
+    called : list of int
+        Of inlined calls of a function that is called, too, the number of the latter; else its own number.
     file : numpy.ndarray of int32, shape (functions,)
         Index of the file in ``trace.info.files``; -1: none.
     """
@@ -61,13 +63,16 @@ class FunctionNames:
     space: NDArray[np.uint32]
     tsc: NDArray[np.uint64]
     inlined: NDArray[np.bool_]
+    called: list[int]
     file: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.names)
 
 
-def function_names(rows: Table, names: str, paths: Sequence[str]) -> FunctionNames:
+def function_names(
+    rows: Table, names: str, paths: Sequence[str], *, marks_inlined: bool = True
+) -> FunctionNames:
     """Name the functions of a table of functions or contexts, each row another one.
 
     Parameters
@@ -78,6 +83,8 @@ def function_names(rows: Table, names: str, paths: Sequence[str]) -> FunctionNam
         ``"short"``: without parameters and the like, as far as that tells them apart. ``"full"``.
     paths : sequence of str
         Paths of the trace's files.
+    marks_inlined : bool
+        Inlined calls of a function have `` [inlined]`` behind its name; else they have its name.
 
     Notes
     -----
@@ -88,10 +95,6 @@ def function_names(rows: Table, names: str, paths: Sequence[str]) -> FunctionNam
     full: list[str] = [text or _UNKNOWN for text in rows.named("function_full")]
     shown = distinct_names(full) if names == "short" else {}
     inlined = np.array(rows["is_inlined"])
-    base = [
-        shown.get(text, text) + (" [inlined]" if inside else "")
-        for text, inside in zip(full, inlined.tolist(), strict=True)
-    ]
     modules = list(rows.named("module"))
     known = np.array(rows["entry_known"])
     offsets: list[Any] = np.asarray(rows["entry_module_offset"]).tolist()
@@ -100,8 +103,20 @@ def function_names(rows: Table, names: str, paths: Sequence[str]) -> FunctionNam
     ips = np.asarray(rows["entry_ip"]).tolist()
     places = [offset if has else ip for offset, has, ip in zip(offsets, placed, ips, strict=True)]
     file = np.where(np.asarray(rows["file_known"]), np.asarray(rows["file"]), -1).astype(np.int32)
+    called = _called(full, inlined.tolist(), file.tolist())
+    bare = [one_line(shown.get(text, text)) for text in full]
+    if marks_inlined:
+        marked = [text + " [inlined]" if inside else text for text, inside in zip(bare, inlined, strict=True)]
+        told = distinct(marked, modules, places)
+    else:
+        own = [row for row, one in enumerate(called) if row == one]
+        names_of_own = distinct(
+            [bare[row] for row in own], [modules[row] for row in own], [places[row] for row in own]
+        )
+        by_row = dict(zip(own, names_of_own, strict=True))
+        told = [by_row[one] for one in called]
     return FunctionNames(
-        distinct([one_line(text) for text in base], modules, places),
+        told,
         [one_line(text) for text in full],
         full,
         modules,
@@ -114,8 +129,21 @@ def function_names(rows: Table, names: str, paths: Sequence[str]) -> FunctionNam
         np.array(rows["space"]).astype(np.uint32),
         np.array(rows["code_tsc"]),
         inlined,
+        called,
         file,
     )
+
+
+def _called(full: Sequence[str], inlined: Sequence[bool], files: Sequence[int]) -> list[int]:
+    """Number of the function that inlined calls are of, if it is called, too."""
+    found: dict[tuple[str, int], int] = {}
+    for row, (name, inside, file) in enumerate(zip(full, inlined, files, strict=True)):
+        if not inside:
+            found.setdefault((name, file), row)
+    return [
+        found.setdefault((name, file), row) if inside else row
+        for row, (name, inside, file) in enumerate(zip(full, inlined, files, strict=True))
+    ]
 
 
 def distinct(names: Sequence[str], modules: Sequence[str | None], places: Sequence[int]) -> list[str]:

@@ -66,6 +66,7 @@ def write_pprof(
         depth=depth,
         frames=frames,
         inlines=inlines,
+        marks_inlined=False,
         **query,
     )
     profile = _Profile(trace, contexts)
