@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.export.contexts import ProfileTrace, rows_of
+from ptkit.export.frame_rows import ProfileTrace, rows_of
 from ptkit.export.function_names import FunctionNames, function_names
 
 __all__ = ["CallEdges", "edges_of"]
@@ -71,7 +71,7 @@ def edges_of(trace: ProfileTrace, *, names: str = "short", **query: Any) -> Call
     Raises
     ------
     ConfigError
-        As for `contexts_of`.
+        As for `rows_of`.
     """
     read = rows_of(trace, sites=True, times=False, **query)
     rows = read.rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ptkit.export.contexts import Contexts, ProfileTrace, has_source
+from ptkit.export.contexts import Contexts
+from ptkit.export.frame_rows import ProfileTrace, has_source
 
 __all__ = ["CallLines", "FunctionLine"]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import ptkit
 from ptkit.errors import ConfigError
 from ptkit.export.call_edges import CallEdges, edges_of
-from ptkit.export.contexts import ProfileTrace, has_source
 from ptkit.export.files import NewFile
+from ptkit.export.frame_rows import ProfileTrace, has_source
 from ptkit.export.instruction_costs import Costs, costs_of, places_of
 from ptkit.support.text import counted, one_line
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
-from ptkit.export.contexts import Contexts, ProfileTrace, contexts_of, is_emulated
+from ptkit.export.contexts import Contexts, contexts_of
 from ptkit.export.files import NewFile
+from ptkit.export.frame_rows import ProfileTrace, is_emulated
 from ptkit.info import EMULATED_TIMES
 
 __all__ = ["MEASURES", "write_folded"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.decode.line_counts import BLOCK_COLUMNS
-from ptkit.export.contexts import ProfileTrace
+from ptkit.export.frame_rows import ProfileTrace
 from ptkit.export.function_names import FunctionNames
 
 __all__ = ["Costs", "Places", "costs_of", "places_of"]

@@ -10,8 +10,9 @@ import numpy as np
 
 import ptkit
 from ptkit.export.call_lines import CallLines
-from ptkit.export.contexts import Contexts, ProfileTrace, contexts_of, has_real_times
+from ptkit.export.contexts import Contexts, contexts_of
 from ptkit.export.files import NewFile
+from ptkit.export.frame_rows import ProfileTrace, has_real_times
 from ptkit.export.protobuf import bytes_field, packed_field, varint, varint_field
 from ptkit.support.text import one_line
 

@@ -29,7 +29,7 @@ from small_elf import elf
 
 import ptkit
 from ptkit.cli import main
-from ptkit.export import contexts as contexts_module
+from ptkit.export import frame_rows
 from ptkit.export.contexts import contexts_of
 from ptkit.export.function_names import distinct
 from ptkit.export.protobuf import varint, varint_field
@@ -43,7 +43,9 @@ FORMATS = ["folded", "pprof", "callgrind"]
 def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ptkit.Trace:
     """A recording of a program with debug information, made by the emulator."""
     folder = tmp_path_factory.mktemp(request.param)
-    program = build(request.param, folder, "-g")
+    # Without libstdc++.so, of which a recording takes long to read the symbols.
+    more = ["-static"] if request.param in ("inlines", "unwind") else []
+    program = build(request.param, folder, "-g", *more)
     argv = [program, folder / "counts"] if request.param == "inlines" else [program]
     trace = ptkit.record(argv, output=folder / "out.ptk", backend="emulator", quiet=True)
     assert len(trace.errors) == 0
@@ -401,7 +403,7 @@ def test_many_calls_have_no_call_sites(tmp_path: Path, rounds: Path, monkeypatch
     trace = ptkit.record([rounds, "100"], output=tmp_path / "out.ptk", backend="emulator", quiet=True)
     with_sites = contexts_of(trace)
     trace.export(tmp_path / "with.callgrind")
-    monkeypatch.setattr(contexts_module, "MOST_FRAMES", 100)
+    monkeypatch.setattr(frame_rows, "MOST_FRAMES", 100)
     without = contexts_of(trace)
     assert "call sites of more than 100 are left out" in without.notes[0]
     assert not without.site_known.any()
