@@ -42,7 +42,7 @@ class CallEdges:
         Instructions of the calls and of what they called. Calls of a function that is open already have
         none: each instruction counts once for a function, as in `ptkit.Trace.functions`.
     notes : list of str
-        Losses, and what is not told apart.
+        Losses, and functions that are not distinguished.
     """
 
     functions: FunctionNames

@@ -15,7 +15,7 @@ from ptkit.errors import ConfigError
 from ptkit.export.call_edges import CallEdges, edges_of
 from ptkit.export.files import NewFile
 from ptkit.export.frame_rows import ProfileTrace, has_source
-from ptkit.export.instruction_costs import Costs, costs_of, places_of
+from ptkit.export.instruction_costs import Costs, costs_of, locations_of
 from ptkit.support.text import counted, one_line
 
 __all__ = ["write_callgrind"]
@@ -118,8 +118,8 @@ class _Profile:
         self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], known: NDArray[np.bool_]
     ) -> _Positions:
         ips = np.where(known, ips, np.uint64(0))
-        places = places_of(self._trace, ips, spaces)
-        at = np.where(known, places.at, np.uint64(0))
+        locations = locations_of(self._trace, ips, spaces)
+        at = np.where(known, locations.at, np.uint64(0))
         if not has_source(self._trace):
             return _Positions(at, [""] * len(ips), np.zeros(len(ips), np.int64))
         lines = self._trace.lines(ips, space=spaces)

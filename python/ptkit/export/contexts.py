@@ -51,7 +51,7 @@ class Contexts:
     ns : numpy.ndarray of int64, shape (contexts,), or None
         Nanoseconds of its frames alone, from begin to end, both at their earliest; None: not asked for.
     notes : tuple of str
-        Sentences: losses, and what is not told apart.
+        Sentences: losses, and functions that are not distinguished.
     """
 
     functions: FunctionNames

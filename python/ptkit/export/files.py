@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,11 +82,9 @@ def new_folder(path: str) -> Iterator[Path]:
         If it cannot be written.
     """
     target = Path(path)
-    try:
-        made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise OpenError(f"{path}: cannot write: {error.strerror}") from None
-    try:
+    made = _beside(target)
+    try:  # before the folder is there: an interrupt may come at once
+        made.mkdir(0o700)
         yield made
         _put(made, target)
     except OSError as error:
@@ -108,16 +106,24 @@ def check_folder(target: Path) -> bool:
     return target.exists() and any(target.iterdir())
 
 
+def _beside(target: Path) -> Path:
+    """A hidden name in the same folder that nothing has."""
+    return target.parent / f".{target.name}-{secrets.token_hex(8)}"
+
+
 def _put(made: Path, target: Path) -> None:
     """Give a folder its name; an earlier one is removed when the new one has it."""
     if not target.exists():
         made.rename(target)
         return
-    earlier = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    target.rename(earlier)
+    earlier = _beside(target)
     try:
+        target.rename(earlier)
         made.rename(target)
-    except OSError:
-        earlier.rename(target)
+    except BaseException:
+        if earlier.exists() and not target.exists():
+            earlier.rename(target)
         raise
-    shutil.rmtree(earlier, ignore_errors=True)
+    finally:
+        if target.exists():
+            shutil.rmtree(earlier, ignore_errors=True)

@@ -88,7 +88,7 @@ def has_real_times(trace: ProfileTrace) -> bool:
 
 
 def has_source(trace: ProfileTrace) -> bool:
-    """Whether files and lines of source code are told: not of a redacted recording.
+    """Whether files and lines of source code are shown: not of a redacted recording.
 
     Debug files of this machine would say what was left out.
     """

@@ -98,25 +98,25 @@ def function_names(
     modules = list(rows.named("module"))
     known = np.array(rows["entry_known"])
     offsets: list[Any] = np.asarray(rows["entry_module_offset"]).tolist()
-    is_placed = rows.known("entry_module_offset")
-    placed = [True] * len(offsets) if is_placed is None else is_placed.tolist()
+    relative_known = rows.known("entry_module_offset")
+    is_relative = [True] * len(offsets) if relative_known is None else relative_known.tolist()
     ips = np.asarray(rows["entry_ip"]).tolist()
-    places = [offset if has else ip for offset, has, ip in zip(offsets, placed, ips, strict=True)]
+    locations = [offset if has else ip for offset, has, ip in zip(offsets, is_relative, ips, strict=True)]
     file = np.where(np.asarray(rows["file_known"]), np.asarray(rows["file"]), -1).astype(np.int32)
     called = _called(full, inlined.tolist(), file.tolist())
     bare = [one_line(shown.get(text, text)) for text in full]
     if marks_inlined:
         marked = [text + " [inlined]" if inside else text for text, inside in zip(bare, inlined, strict=True)]
-        told = distinct(marked, modules, places)
+        texts = distinct(marked, modules, locations)
     else:
         own = [row for row, one in enumerate(called) if row == one]
         names_of_own = distinct(
-            [bare[row] for row in own], [modules[row] for row in own], [places[row] for row in own]
+            [bare[row] for row in own], [modules[row] for row in own], [locations[row] for row in own]
         )
         by_row = dict(zip(own, names_of_own, strict=True))
-        told = [by_row[one] for one in called]
+        texts = [by_row[one] for one in called]
     return FunctionNames(
-        told,
+        texts,
         [one_line(text) for text in full],
         full,
         modules,
@@ -146,21 +146,24 @@ def _called(full: Sequence[str], inlined: Sequence[bool], files: Sequence[int]) 
     ]
 
 
-def distinct(names: Sequence[str], modules: Sequence[str | None], places: Sequence[int]) -> list[str]:
+def distinct(names: Sequence[str], modules: Sequence[str | None], locations: Sequence[int]) -> list[str]:
     """Names of which no two are equal: modules are added where they are, then offsets, then numbers.
 
     Parameters
     ----------
     names : sequence of str
     modules : sequence of str or None
-    places : sequence of int
+    locations : sequence of int
         Offsets of the functions in their modules.
     """
-    rows = list(zip(names, modules, places, strict=True))
+    rows = list(zip(names, modules, locations, strict=True))
     forms = (
         [name for name, *_ in rows],
         [f"{name} ({one_line(module)})" if module else name for name, module, _ in rows],
-        [f"{name} ({one_line(module) + '+' if module else ''}{place:#x})" for name, module, place in rows],
+        [
+            f"{name} ({one_line(module) + '+' if module else ''}{location:#x})"
+            for name, module, location in rows
+        ],
     )
     found: list[str | None] = [None] * len(rows)
     taken: set[str] = set()

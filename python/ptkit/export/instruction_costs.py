@@ -15,7 +15,7 @@ from ptkit.decode.line_counts import BLOCK_COLUMNS
 from ptkit.export.frame_rows import ProfileTrace
 from ptkit.export.function_names import FunctionNames
 
-__all__ = ["Costs", "Places", "costs_of", "places_of"]
+__all__ = ["CodeLocations", "Costs", "costs_of", "locations_of"]
 
 _ROWS = 1 << 16
 _COLD = re.compile(r" \[clone \.cold(?:\.\d+)?\]$|\.cold(?:\.\d+)?$")
@@ -23,7 +23,7 @@ _Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Places:
+class CodeLocations:
     """Where addresses lie.
 
     Attributes
@@ -47,7 +47,7 @@ class Places:
     names: Sequence[str]
 
 
-def places_of(trace: ProfileTrace, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]) -> Places:
+def locations_of(trace: ProfileTrace, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]) -> CodeLocations:
     """Look up addresses, each in its address space."""
     session = trace.opened.session
     ips, spaces = np.ascontiguousarray(ips), np.ascontiguousarray(spaces)
@@ -56,7 +56,7 @@ def places_of(trace: ProfileTrace, ips: NDArray[np.uint64], spaces: NDArray[np.u
     in_file = (file >= 0) & (file < len(trace.info.files))
     at = np.where(in_file, rva, ips)
     begin = at - np.where(symbol >= 0, inside, np.uint64(0))
-    return Places(file.astype(np.int64), at, begin, symbol.astype(np.int64), names)
+    return CodeLocations(file.astype(np.int64), at, begin, symbol.astype(np.int64), names)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def costs_of(trace: ProfileTrace, functions: FunctionNames, own: _Indices, **que
     got = np.zeros(size, np.int64)
     np.add.at(got, owner[inside], taken[inside])
     row, function, amount = _given(
-        left, places_of(trace, ip, space).file, own - got, functions.file.astype(np.int64)
+        left, locations_of(trace, ip, space).file, own - got, functions.file.astype(np.int64)
     )
     shared = int(amount.sum())
     got += np.bincount(function, amount, size).astype(np.int64)
@@ -157,7 +157,7 @@ def _owners(
 ) -> _Indices:
     """Number of the function that has each address; -1: none."""
     known = np.flatnonzero(functions.entry_known & ~functions.inlined)
-    entries = places_of(trace, functions.entry[known], functions.space[known])
+    entries = locations_of(trace, functions.entry[known], functions.space[known])
     numbers: dict[tuple[int, int], int] = {}
     by_name: dict[tuple[int, str], int] = {}
     cells = (known, entries.file, entries.begin, entries.symbol)
@@ -165,15 +165,15 @@ def _owners(
         if symbol >= 0:
             numbers.setdefault((file, begin), number)
             by_name.setdefault((file, entries.names[symbol]), number)
-    places = places_of(trace, ips, spaces)
-    keys = np.stack([places.file, places.begin.view(np.int64), places.symbol], axis=1)
+    locations = locations_of(trace, ips, spaces)
+    keys = np.stack([locations.file, locations.begin.view(np.int64), locations.symbol], axis=1)
     distinct, row = np.unique(keys, axis=0, return_inverse=True)
     owners = []
     for file, begin, symbol in distinct.tolist():
         number = -1
         if symbol >= 0:
             number = numbers.get((file, begin % 2**64), -1)
-            name = places.names[symbol]
+            name = locations.names[symbol]
             if number < 0 and (whole := _COLD.sub("", name)) != name:
                 number = by_name.get((file, whole), -1)
         owners.append(number)
@@ -183,8 +183,8 @@ def _owners(
         # Without symbols, code is of the function that begins before it.
         of_file = np.flatnonzero(nameless & (entries.file == file))
         of_file = of_file[np.argsort(entries.at[of_file], kind="stable")]
-        rows = np.flatnonzero((places.symbol < 0) & (places.file == file))
-        before = np.searchsorted(entries.at[of_file], places.at[rows], "right") - 1
+        rows = np.flatnonzero((locations.symbol < 0) & (locations.file == file))
+        before = np.searchsorted(entries.at[of_file], locations.at[rows], "right") - 1
         found[rows] = np.where(before >= 0, known[of_file[before]], -1)
     return found
 

@@ -32,7 +32,7 @@ GROUP = "ptkit.exporters"
 DEFAULT = "perf.data"
 #: Values of `Exporter.selects` of formats that take a full selection, and so parts of a trace.
 SELECTING = ("blocks", "rows")
-#: `Exporter.head` of formats whose files are recordings.
+#: `Exporter.head` of formats that writes recordings.
 RECORDING = b"recording"
 
 

@@ -138,7 +138,7 @@ def test_input_output_and_status_pass_through(tmp_path: Path) -> None:
     assert lines[0] == "bad"
     assert lines[1].startswith(f"ptkit: {out}: ")
     assert " branches, 1 stream, " in lines[1]
-    assert " s (emulated: compare instructions, not durations; `ptkit doctor` says " in lines[1]
+    assert " s (emulated: compare instructions, not durations; `ptkit doctor` reports " in lines[1]
     assert "durations:     emulated: compare instructions, not durations" in str(ptkit.open(out).info)
     assert len(lines) == 2
     done = _run("--json", "-o", out, "--", "sh", "-c", "kill -TERM $$")

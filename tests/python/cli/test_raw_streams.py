@@ -103,7 +103,7 @@ def test_standard_input_as_a_bundle(loop: Any, tmp_path: Path) -> None:
     assert {one.name for one in tmp_path.iterdir()} == {"saved.ptk", "redacted.ptk", "raw.ptindex"}
     done = do("index", "-")
     assert done.returncode == 2
-    assert b"standard input has no path: say by -o FILE" in done.stderr
+    assert b"standard input has no path: give -o FILE" in done.stderr
     done = do("bench", "-")
     assert done.returncode == 2
     assert b"bench reads it several times: give a file" in done.stderr

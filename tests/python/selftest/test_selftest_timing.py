@@ -121,7 +121,7 @@ def test_cycles_against_the_core_bus_ratio() -> None:
     ]
     found = contradictions(packets(rows), CLOCK)
     assert found == [
-        "CYC packets count 2.00 core cycles for each TSC tick, and CBR packets (30 of 30) say 1.00"
+        "CYC packets count 2.00 core cycles for each TSC tick, and CBR packets (30 of 30) give 1.00"
     ]
 
 

@@ -123,7 +123,7 @@ def test_limits_of_the_process(limit: str, threads: int, streams: int) -> None:
         assert re.fullmatch(
             rf"{name}: about [\d,]+ rows take about \d+\.\d [MG]iB, and \d+\.\d MiB are free \({limit}\); "
             r"read less: columns=\[\.\.\.\], between\(\.\.\.\) or touching\(\.\.\.\), "
-            rf"or read parts: iter_{name}\(\)",
+            rf"or parts: iter_{name}\(\)",
             text,
         ), text
         assert peak < 100 * MIB, (name, peak / MIB)

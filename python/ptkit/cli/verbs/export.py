@@ -37,7 +37,11 @@ with the code that was executed, a file for each region and version, and index.j
 
 csv, arrow, parquet: the rows of a table (--table, default: branches) with threads, times and functions, for
 spreadsheets, DuckDB, pandas and Polars; parquet is a folder with a folder for each stream, or for each table
-(--table all). csv needs no package."""
+(--table all). csv needs no package.
+
+folded: a line for each calling context, for flame graphs and the Firefox Profiler. pprof: a profile for
+`go tool pprof` and `go build -pgo`. callgrind: instructions by line and address, and calls by call site, for
+KCachegrind and callgrind_annotate. All have exact counts."""
 EXAMPLES = """examples:
   ptkit export --list
   ptkit export sort.ptk -o sort.data
@@ -48,6 +52,9 @@ EXAMPLES = """examples:
   ptkit export sort.ptk --format raw --stream 0 -o sort.pt
   ptkit export sort.ptk --format code -o sort.code
   ptkit export sort.ptk --table calls -o calls.csv
+  ptkit export sort.ptk -o sort.folded
+  ptkit export sort.ptk -o sort.pb.gz
+  ptkit export sort.ptk -o sort.callgrind
   ptkit export sort.ptk --kind CALL --time 10%-20% --redact -o calls.csv
 then, where perf is installed:
   perf script -i sort.data --itrace=b
