@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.export.frame_rows import ProfileTrace, rows_of
+from ptkit.export.frame_rows import ProfileTrace, numbered, rows_of
 from ptkit.export.function_names import FunctionNames, function_names
 
 __all__ = ["CallEdges", "edges_of"]
@@ -82,16 +82,10 @@ def edges_of(trace: ProfileTrace, *, names: str = "short", **query: Any) -> Call
     site = np.where(rows.site_known, rows.site, np.uint64(0))
     space = np.where(rows.site_known, rows.site_space, np.uint32(0))
     keys = (rows.function, space.astype(np.int64), site.view(np.int64), caller)
-    order = np.lexsort(keys)
-    new = np.zeros(len(order), np.bool_)
-    new[:1] = True
-    for key in keys:
-        new[1:] |= key[order][1:] != key[order][:-1]
-    number = np.cumsum(new) - 1
-    first = order[new]
+    number, first = numbered(keys)
     count, total = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
-    np.add.at(count, number, rows.sums["count"][order])
-    np.add.at(total, number, np.where(rows.recursive, 0, rows.sums["total"])[order])
+    np.add.at(count, number, rows.sums["count"])
+    np.add.at(total, number, np.where(rows.recursive, 0, rows.sums["total"]))
     return CallEdges(
         functions,
         own,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from shlex import join
 from typing import Any
@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 import ptkit
 from ptkit.errors import ConfigError
 from ptkit.export.call_edges import CallEdges, edges_of
-from ptkit.export.files import NewFile
+from ptkit.export.files import NewFile, joined
 from ptkit.export.frame_rows import ProfileTrace, has_source
 from ptkit.export.instruction_costs import Costs, costs_of, locations_of
 from ptkit.support.text import counted, one_line
 
 __all__ = ["write_callgrind"]
 
-_CHUNK = 1 << 20
 _UNKNOWN = "???"  # as Callgrind calls files that it does not know
 _ROOT = "[root]"
 _Indices = NDArray[np.int64]
@@ -65,17 +64,10 @@ def write_callgrind(trace: ProfileTrace, path: str, *, names: str = "short", **q
             f"{counted(unseen, 'call site')} with calls that began before the trace, or in the middle of a "
             "function: written as 1 call, as the format has no calls without a begin"
         )
-    profile = _Profile(trace, edges, costs)
+    profile = _Profile(trace, edges, costs, notes)
     with NewFile(path) as file:
-        parts: list[bytes] = []
-        size = 0
-        for text in profile.texts():
-            parts.append(text.encode())
-            size += len(parts[-1])
-            if size >= _CHUNK:
-                file.write(b"".join(parts))
-                parts, size = [], 0
-        file.write(b"".join(parts))
+        for chunk in joined(text.encode() for text in profile.texts()):
+            file.write(chunk)
     return {"bytes": file.bytes, "notes": notes}
 
 
@@ -106,10 +98,11 @@ class _Positions:
 class _Profile:
     """The text of a profile."""
 
-    def __init__(self, trace: ProfileTrace, edges: CallEdges, costs: Costs) -> None:
+    def __init__(self, trace: ProfileTrace, edges: CallEdges, costs: Costs, notes: Sequence[str]) -> None:
         self._trace = trace
         self._edges = edges
         self._costs = costs
+        self._notes = notes
         self._objects, self._files, self._names = _Words(), _Words(), _Words()
         functions = edges.functions
         self._entries = self._positions(functions.entry, functions.space, functions.entry_known)
@@ -148,7 +141,8 @@ class _Profile:
         yield f"creator: ptkit-{ptkit.__version__}\n"
         if command:
             yield f"cmd: {one_line(join(command))}\n"
-        yield "desc: Counts: exact, of a branch trace\n"
+        yield "desc: Counts: of all executed instructions, by a branch trace\n"
+        yield from (f"desc: Note: {one_line(note)}\n" for note in self._notes)
         yield "positions: instr line\nevents: Ir\n"
         yield f"summary: {int(self._costs.count.sum())}\n"
 

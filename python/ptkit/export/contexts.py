@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.export.frame_rows import FrameRows, ProfileTrace, rows_of
+from ptkit.export.frame_rows import FrameRows, ProfileTrace, numbered, rows_of
 from ptkit.export.function_names import FunctionNames, function_names
 from ptkit.support.arguments import integer
 from ptkit.support.text import counted
@@ -168,16 +168,9 @@ def _summed(rows: FrameRows, most: int) -> FrameRows:
         kept = np.where(deep, rows.parent, kept)
         while (rows.depth[kept] > most).any():
             kept = kept[kept]
-    kinds = np.zeros(size, np.int64)
-    if size:
-        site = np.where(rows.site_known, rows.site, np.uint64(0)).view(np.int64)
-        space = np.where(rows.site_known, rows.site_space, 0).astype(np.int64)
-        keys = (rows.function, site, space, rows.site_known.astype(np.int64))
-        order = np.lexsort(keys)
-        new = np.zeros(size, np.int64)
-        for key in keys:
-            new[1:] |= key[order][1:] != key[order][:-1]
-        kinds[order] = np.cumsum(new)
+    site = np.where(rows.site_known, rows.site, np.uint64(0))
+    space = np.where(rows.site_known, rows.site_space, np.uint32(0))
+    kinds, _ = numbered((rows.function, site, space, rows.site_known))
     span = int(kinds.max(initial=0)) + 1
     context = np.full(size, -1, np.int64)
     chosen: list[_Indices] = []

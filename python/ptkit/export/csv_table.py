@@ -63,7 +63,7 @@ def write_csv(
     path : str
         A file; an earlier one is replaced when the new one is complete.
     table : str
-        ``"branches"``, ``"calls"``, ``"functions"``, ...: `ptkit.export.tables.TABLES`.
+        ``"branches"``, ``"calls"``, ``"functions"``, ...: `ptkit.export.options.TABLES`.
     columns : sequence of str, optional
         Columns of docs/tables.md; by default all that the trace knows.
     names : str, optional

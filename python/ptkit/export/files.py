@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,9 @@ from ptkit.errors import ConfigError, OpenError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["NewFile", "check_folder", "new_folder"]
+__all__ = ["NewFile", "check_folder", "joined", "new_folder"]
+
+_CHUNK = 1 << 20
 
 
 class NewFile:
@@ -67,6 +69,20 @@ class NewFile:
         file, self._file = self._file, None
         if kind is None and file is not None:
             file.finish()
+
+
+def joined(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Join small parts to chunks of a MiB."""
+    waiting: list[bytes] = []
+    size = 0
+    for part in parts:
+        waiting.append(part)
+        size += len(part)
+        if size >= _CHUNK:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
 
 
 @contextmanager

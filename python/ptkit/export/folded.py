@@ -8,7 +8,7 @@ from typing import Any
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
 from ptkit.export.contexts import Contexts, contexts_of
-from ptkit.export.files import NewFile
+from ptkit.export.files import NewFile, joined
 from ptkit.export.frame_rows import ProfileTrace, is_emulated
 from ptkit.info import EMULATED_TIMES
 
@@ -16,7 +16,6 @@ __all__ = ["MEASURES", "write_folded"]
 
 #: Numbers that lines can have; the first one is the default.
 MEASURES = ("instructions", "time", "calls")
-_CHUNK = 1 << 20
 
 
 def write_folded(
@@ -75,12 +74,12 @@ def write_folded(
         if is_emulated(trace):
             notes.append(EMULATED_TIMES)
     with NewFile(path) as file:
-        for chunk in _chunks(contexts, of):
+        for chunk in joined(_lines(contexts, of)):
             file.write(chunk)
     return {"bytes": file.bytes, "notes": notes}
 
 
-def _chunks(contexts: Contexts, of: str) -> Iterator[bytes]:
+def _lines(contexts: Contexts, of: str) -> Iterator[bytes]:
     """Lines, callers before what they call."""
     measured = {"instructions": contexts.own, "time": contexts.ns, "calls": contexts.count}[of]
     assert measured is not None
@@ -89,16 +88,8 @@ def _chunks(contexts: Contexts, of: str) -> Iterator[bytes]:
     functions = contexts.function.tolist()
     rows, depths = contexts.preorder()
     stack: list[bytes] = []
-    lines: list[bytes] = []
-    size = 0
     for row, depth in zip(rows.tolist(), depths.tolist(), strict=True):
         del stack[depth:]
         stack.append(names[functions[row]])
         if values[row]:
-            lines.append(b"%b %d\n" % (b";".join(stack), values[row]))
-            size += len(lines[-1])
-            if size >= _CHUNK:
-                yield b"".join(lines)
-                lines, size = [], 0
-    if lines:
-        yield b"".join(lines)
+            yield b"%b %d\n" % (b";".join(stack), values[row])

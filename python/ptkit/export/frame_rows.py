@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +27,7 @@ __all__ = [
     "has_real_times",
     "has_source",
     "is_emulated",
+    "numbered",
     "rows_of",
 ]
 
@@ -185,15 +186,34 @@ def rows_of(trace: ProfileTrace, *, sites: bool, times: bool, **query: Any) -> R
     return ReadRows(*_rows_of_tree(tree), notes)
 
 
-def _losses(table: Table) -> list[str]:
-    errors = 0 if table.errors is None else len(table.errors)
-    gaps = 0 if table.gaps is None else len(table.gaps)
-    if not errors and not gaps:
-        return []
-    return [
-        f"{counted(errors, 'error')} and {counted(gaps, 'gap')}: instructions and calls may be missing; "
-        "`ptkit info --decode` shows where"
-    ]
+def _losses(tree: Table) -> list[str]:
+    """Sentences on counts that may be wrong."""
+    errors = 0 if tree.errors is None else len(tree.errors)
+    gaps = 0 if tree.gaps is None else len(tree.gaps)
+    notes = []
+    if errors or gaps:
+        notes.append(
+            f"{counted(errors, 'error')} and {counted(gaps, 'gap')}: instructions and calls may be missing; "
+            "`ptkit info --decode` shows where"
+        )
+    if undecided := int(np.count_nonzero(~np.asarray(tree["count_exact"]))):
+        notes.append(
+            f"{counted(undecided, 'calling context')} with undecided frames (count_exact is False): their "
+            "numbers may be wrong"
+        )
+    return notes
+
+
+def numbered(keys: Sequence[NDArray[Any]]) -> tuple[_Indices, _Indices]:
+    """Number rows so that those with equal keys have one number; also the first row of each number."""
+    order = np.lexsort(keys)
+    new = np.zeros(len(order), np.bool_)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(new) - 1
+    return number, order[new]
 
 
 def _rows_of_tree(tree: Table) -> tuple[FrameRows, Table]:

@@ -84,11 +84,11 @@ def function_names(
     paths : sequence of str
         Paths of the trace's files.
     marks_inlined : bool
-        Inlined calls of a function have `` [inlined]`` behind its name; else they have its name.
+        Inlined calls of a function have `` [inlined]`` after its name; else they have its name.
 
     Notes
     -----
-    Functions with equal names, such as static ones, get their module behind the name, and where that is
+    Functions with equal names, such as static ones, get their module after the name, and where that is
     equal, too, their offset in it.
     """
     check_choice("names", names, ("short", "full"))

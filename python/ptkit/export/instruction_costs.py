@@ -33,7 +33,7 @@ class CodeLocations:
     at : numpy.ndarray of uint64, shape (n,)
         RVA in a file; the address elsewhere.
     begin : numpy.ndarray of uint64, shape (n,)
-        The same of the first byte of the symbol.
+        RVA or address of the first byte of the symbol.
     symbol : numpy.ndarray of int64, shape (n,)
         Index of the name of the symbol in `names`; -1: none is known.
     names : sequence of str
@@ -119,9 +119,9 @@ def costs_of(trace: ProfileTrace, functions: FunctionNames, own: _Indices, **que
     first = np.searchsorted(owner, np.arange(size))
     base = np.append(before, count.sum())[first] if len(before) else np.zeros(size, np.int64)
     inside = owner >= 0
-    room = np.zeros(len(owner), np.int64)
-    room[inside] = own[owner[inside]] - (before[inside] - base[owner[inside]])
-    taken = np.clip(np.minimum(count, room), 0, None)
+    free = np.zeros(len(owner), np.int64)
+    free[inside] = own[owner[inside]] - (before[inside] - base[owner[inside]])
+    taken = np.clip(np.minimum(count, free), 0, None)
     left = count - taken
     got = np.zeros(size, np.int64)
     np.add.at(got, owner[inside], taken[inside])

@@ -11,14 +11,13 @@ import numpy as np
 import ptkit
 from ptkit.export.call_lines import CallLines
 from ptkit.export.contexts import Contexts, contexts_of
-from ptkit.export.files import NewFile
+from ptkit.export.files import NewFile, joined
 from ptkit.export.frame_rows import ProfileTrace, has_real_times
 from ptkit.export.protobuf import bytes_field, packed_field, varint, varint_field
 from ptkit.support.text import one_line
 
 __all__ = ["write_pprof"]
 
-_CHUNK = 1 << 20
 _GZIP = 31  # zlib's number for a window of 32 KiB with gzip's header
 # Numbers of the fields of profile.proto.
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = range(1, 7)
@@ -73,7 +72,7 @@ def write_pprof(
     profile = _Profile(trace, contexts)
     packer = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
     with NewFile(path) as file:
-        for chunk in profile.chunks():
+        for chunk in joined(profile.parts()):
             file.write(packer.compress(chunk))
         file.write(packer.flush())
     return {"bytes": file.bytes, "notes": list(contexts.notes)}
@@ -169,8 +168,8 @@ class _Profile:
         self._locations: dict[tuple[int, int, int], int] = {}  # function, address, space
         self._located: list[bytes] = []  # fields of the profile
 
-    def chunks(self) -> Iterator[bytes]:
-        """Bytes of the profile before compression."""
+    def parts(self) -> Iterator[bytes]:
+        """Fields of the profile."""
         strings = self._strings
         types = [("instructions", "count"), ("calls", "count")]
         values = [self._contexts.own, self._contexts.count]
@@ -179,22 +178,19 @@ class _Profile:
             values.append(self._contexts.ns)
         types.append(("samples", "count"))
         values.append(self._contexts.own)
-        parts = [
-            bytes_field(
+        for name, unit in types:
+            yield bytes_field(
                 _SAMPLE_TYPE, varint_field(1, strings.number(name)) + varint_field(2, strings.number(unit))
             )
-            for name, unit in types
-        ]
-        parts.extend(self._mappings.fields(self._trace.info.files, strings))
-        parts.extend(self._functions())
-        parts.append(varint_field(_DEFAULT, strings.number("instructions")))
-        parts.append(
-            varint_field(_COMMENT, strings.number(f"ptkit {ptkit.__version__}: exact counts, no samples"))
-        )
-        yield b"".join(parts)
+        yield from self._mappings.fields(self._trace.info.files, strings)
+        yield from self._functions()
+        yield varint_field(_DEFAULT, strings.number("instructions"))
+        about = f"ptkit {ptkit.__version__}: counts of all executed instructions, no samples"
+        for comment in (about, *self._contexts.notes):
+            yield varint_field(_COMMENT, strings.number(comment))
         yield from self._samples([one.tolist() for one in values])
-        yield b"".join(self._located)
-        yield b"".join(strings.fields())
+        yield from self._located
+        yield from strings.fields()
 
     def _functions(self) -> Iterator[bytes]:
         functions, strings = self._contexts.functions, self._strings
@@ -217,8 +213,6 @@ class _Profile:
         sites, spaces = contexts.site.tolist(), contexts.site_space.tolist()
         rows, depths = contexts.preorder()
         callers: list[bytes] = []  # locations of the callers of each open context, as a sample has them
-        parts: list[bytes] = []
-        size = 0
         entries = [varint(self._entry(number)) for number in range(len(contexts.functions))]
         columns = list(zip(*values, strict=True))
         for row, depth in zip(rows.tolist(), depths.tolist(), strict=True):
@@ -235,12 +229,7 @@ class _Profile:
             measured = columns[row]
             if any(measured):
                 sample = bytes_field(1, entries[functions[row]] + above)
-                parts.append(bytes_field(_SAMPLE, sample + packed_field(2, map(varint, measured))))
-                size += len(parts[-1])
-                if size >= _CHUNK:
-                    yield b"".join(parts)
-                    parts, size = [], 0
-        yield b"".join(parts)
+                yield bytes_field(_SAMPLE, sample + packed_field(2, map(varint, measured)))
 
     def _entry(self, function: int) -> int:
         """Number of the location of a function's begin."""

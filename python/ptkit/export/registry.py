@@ -32,7 +32,7 @@ GROUP = "ptkit.exporters"
 DEFAULT = "perf.data"
 #: Values of `Exporter.selects` of formats that take a full selection, and so parts of a trace.
 SELECTING = ("blocks", "rows")
-#: `Exporter.head` of formats that writes recordings.
+#: `Exporter.head` of formats that are recordings.
 RECORDING = b"recording"
 
 
@@ -85,10 +85,10 @@ class Exporter:
         Options of `write` besides the selection. `ptkit export` takes those that ptkit's own formats have,
         too; Python takes all.
     suffixes : tuple of str
-        Ends of paths that say this format: ``".speedscope.json"``.
-    head : bytes
-        Regular expression of the first bytes of its files: `ptkit export` replaces other files only by
-        ``--force``. Empty: it replaces any file.
+        Ends of paths that say this format: ``".pb.gz"``.
+    head : bytes or callable
+        Regular expression of the first bytes of its files, or whether given ones are: `ptkit export` replaces
+        other files only by ``--force``. Empty: it replaces any file.
     is_folder : bool
         It writes a folder. `write` itself refuses a folder with other files.
     embeds : str
@@ -105,7 +105,7 @@ class Exporter:
     switches: tuple[str, ...] = ()
     options: tuple[ExportOption, ...] = ()
     suffixes: tuple[str, ...] = ()
-    head: bytes = b""
+    head: bytes | Callable[[bytes], bool] = b""
     is_folder: bool = False
     embeds: str = ""
     command: Callable[[Exported], str] | None = None
@@ -173,12 +173,15 @@ def _duckdb_command(written: Exported) -> str:
     return f"duckdb -c \"select count(*) from read_parquet('{folder}/**/*.parquet')\""
 
 
-# A line of names of columns.
-_CSV = (
-    rb"(?:[a-z0-9]+(?:_[a-z0-9]+)+|address|branches|cause|cls|code|count|cpu|depth|file|function|how|id|"
-    rb"instructions?|ip|kind|least|line|lost|max|mode|module|most|node|offset|order|p50|p99|parent|payload2?|"
-    rb"pid|running|rva|size|source|space|stream|symbol|taken|tid|tsc)(?:,[a-z0-9_]+)*\n"
-)
+def _is_csv(begin: bytes) -> bool:
+    """Whether a file begins with a line of names of columns, of which the end may be cut."""
+    from ptkit.support.schema import tables
+    from ptkit.table.derived import derived_of
+
+    columns = {name for table, schema in tables().items() for name in (*schema.columns, *derived_of(table))}
+    line, end, _ = begin.decode("ascii", "replace").partition("\n")
+    names = line.split(",")
+    return all(name in columns for name in (names if end else names[:-1] or names))
 
 
 # One row for each format of ptkit's own.
@@ -284,7 +287,7 @@ _OWN = (
         "rows",
         options=table_options(),
         suffixes=(".csv",),
-        head=_CSV,
+        head=_is_csv,
         embeds="names of functions; mappings: paths",
     ),
     Exporter(
@@ -402,30 +405,19 @@ def check_output(exporter: Exporter, path: str | os.PathLike[str], *, force: boo
     if refusal := _core.refused_output(where):
         raise OpenError(refusal)
     if not force:
-        head = re.compile(exporter.head)
+        head = exporter.head
         check_replaced(
             Path(os.fsdecode(where)),
-            lambda begin: head.match(begin) is not None,
+            head if callable(head) else lambda begin: re.match(head, begin) is not None,
             f"a file of the format {exporter.name}",
             "--force to replace it",
         )
 
 
-def _signature(exporter: Exporter) -> inspect.Signature | None:
-    try:
-        return inspect.signature(exporter.write)
-    except (TypeError, ValueError):  # of a callable that does not say what it takes
-        return None
-
-
-def _parameters(exporter: Exporter) -> Mapping[str, inspect.Parameter]:
-    signature = _signature(exporter)
-    return {} if signature is None else signature.parameters
-
-
 def _check_options(exporter: Exporter, options: dict[str, Any]) -> None:
-    signature = _signature(exporter)
-    if signature is None:
+    try:
+        signature = inspect.signature(exporter.write)
+    except (TypeError, ValueError):  # of a callable that does not say what it takes
         return
     try:
         signature.bind(None, "", **options)
@@ -440,14 +432,9 @@ def export(
     *,
     format: str | None = None,
     is_part: bool = False,
-    redact: bool = False,
     **options: Any,
 ) -> Exported:
-    """Write a trace, or a part of one; see `ptkit.Trace.export`.
-
-    `redact`: the trace is redacted. Writers that take an argument of this name leave out facts that files of
-    this machine have, such as source.
-    """
+    """Write a trace, or a part of one; see `ptkit.Trace.export`."""
     known = exporters()
     text = os.fspath(path)
     if not text or "\0" in text:
@@ -464,8 +451,6 @@ def export(
             f"choose one of {names}"
         )
     _check_options(exporter, options)
-    if redact and "redact" in _parameters(exporter):
-        options["redact"] = True
     said = exporter.write(trace, text, **options)
     return Exported(
         text,

@@ -14,8 +14,6 @@ from ptkit.table import Table
 from ptkit.table.derived import derived_of, full_name, symbol_column
 
 __all__ = [
-    "ALL",
-    "TABLES",
     "Losses",
     "chosen_columns",
     "chosen_tables",
@@ -78,7 +76,10 @@ def chosen_columns(
         if names is not None:
             raise ConfigError("names: columns are chosen; choose symbol or symbol_full among them")
         found = [one.strip() for text in _texts(columns) for one in text.split(",")]
-        return tuple(dict.fromkeys(one for one in found if one)) or _no_columns()
+        chosen = tuple(dict.fromkeys(one for one in found if one))
+        if not chosen:
+            raise ConfigError("columns: none is given; leave it out for all")
+        return chosen
     schema = schema_of(table)
     offered = {name for name, one in derived_of(table).items() if one.offered(trace.open_parts.context)}
     shown = [*schema.names("run")]
@@ -109,10 +110,6 @@ def _texts(columns: Sequence[str]) -> list[str]:
     if not all(isinstance(one, str) for one in texts):
         raise ConfigError(f"columns={columns!r}: give names of columns")
     return texts
-
-
-def _no_columns() -> tuple[str, ...]:
-    raise ConfigError("columns: none is given; leave it out for all")
 
 
 def _form(name: str, names: str | None) -> str:

@@ -104,7 +104,7 @@ class PartExport:
         with _redacted(self._trace, path) as trace:
             part = copy(self)
             part._trace = trace
-            return _export.export(_PartTrace(part), path, format=format, is_part=True, redact=True, **options)
+            return _export.export(_PartTrace(part), path, format=format, is_part=True, **options)
 
 
 def export_trace(
@@ -114,7 +114,7 @@ def export_trace(
     if not flag("redact", redact):
         return _export.export(trace, path, format=format, **options)
     with _redacted(trace, path) as copied:
-        return _export.export(copied, path, format=format, redact=True, **options)
+        return _export.export(copied, path, format=format, **options)
 
 
 @contextmanager

@@ -241,7 +241,7 @@ class Trace(WholeTrace):
             Export a copy of the recording without what `ptkit.redact` leaves out: paths, command lines,
             names of threads, source.
         **options
-            The format's own, such as ``size=``, and for formats of blocks, calls and tables a selection:
+            The format's own, such as ``table=``, and for formats of blocks, calls and tables a selection:
             ``pid``, ``time``, ``module`` and so on of `ptkit.decode.Query`. perf.data: ``code``, which code
             goes to ``PATH.debug`` for ``perf --buildid-dir``: ``"needed"`` (what no file of this machine
             has), ``"all"`` (for other machines), or ``"none"``. offsets: ``file_offsets=True`` for offsets in

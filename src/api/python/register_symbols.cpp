@@ -4,10 +4,10 @@
 
 #include "api/python/bindings.h"
 #include "api/python/text.h"
+#include "code/image/generated_name.h"
 #include "code/source/pdb/pdb_file.h"
 #include "code/symbol/anon_memory.h"
 #include "code/symbol/names/demangle.h"
-#include "code/symbol/names/generated_name.h"
 #include "code/symbol/names/microsoft.h"
 #include "code/symbol/names/short_name.h"
 #include "code/symbol/names/similar_names.h"
@@ -442,9 +442,9 @@ void register_symbols(py::module_& module) {
   module.def("has_microsoft_demangler", &code::symbol::has_microsoft_demangler,
              "Whether names such as ?f@@YAXXZ are demangled.");
   module.def("demangled", &demangled, py::arg("name"), "A name as the core shows it.");
-  module.def("generated_name", &named_by_module<code::symbol::generated_name>, py::arg("module"),
+  module.def("generated_name", &named_by_module<code::image::generated_name>, py::arg("module"),
              py::arg("rva"), "The name of a function without one.");
-  module.def("address_in_module", &named_by_module<code::symbol::address_in_module>, py::arg("module"),
+  module.def("address_in_module", &named_by_module<code::image::address_in_module>, py::arg("module"),
              py::arg("offset"), "The name of an address without a function.");
   module.def("short_names", &short_names, py::arg("names"),
              "The short form of each name: without template arguments, parameters and return type.");

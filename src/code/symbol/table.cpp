@@ -6,8 +6,8 @@
 #include "base/paths.h"
 #include "base/system/name_pattern.h"
 #include "code/image/files/code_file.h"
+#include "code/image/generated_name.h"
 #include "code/symbol/names/demangle.h"
-#include "code/symbol/names/generated_name.h"
 #include "code/symbol/names/name_filter.h"
 #include "code/symbol/names/short_name.h"
 
@@ -149,7 +149,7 @@ Table::Extent Table::extent(std::size_t index) const noexcept {
 
 std::vector<std::size_t> Table::named(std::string_view name, Form form) const {
   std::vector<std::size_t> found;
-  const bool is_generated = may_be_generated(name);
+  const bool is_generated = image::may_be_generated(name);
   const NameFilter filter = NameFilter::of_name(name);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (has_name(i) ? !filter.admits(entries_[i].name) : !is_generated) continue;
@@ -188,7 +188,7 @@ std::string_view Table::name(std::size_t index) const {
 }
 
 std::string Table::generated_name(std::uint64_t offset) const {
-  return code::symbol::generated_name(module_, functions_.rva_of(offset).value_or(offset));
+  return code::image::generated_name(module_, functions_.rva_of(offset).value_or(offset));
 }
 
 std::string_view without_arguments(std::string_view name) noexcept {

@@ -4,8 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "code/image/generated_name.h"
 #include "code/symbol/anon_memory.h"
-#include "code/symbol/names/generated_name.h"
 #include "code/symbol/names/short_name.h"
 #include "tables/text/escape.h"
 
@@ -73,7 +73,7 @@ std::string location_in_module(const Code& code, const CodeView& view, std::uint
   const bool is_named = code.names == Names::SYMBOL;
   if (is_named && !code::symbol::is_file(code.image, found.number)) return {};
   std::string name = for_terminal(module_name(code, found.number));
-  if (is_named) return code::symbol::address_in_module(name, found.offset);
+  if (is_named) return code::image::address_in_module(name, found.offset);
   return with_offset(std::move(name), found.offset);
 }
 

@@ -41,7 +41,7 @@ spreadsheets, DuckDB, pandas and Polars; parquet is a folder with a folder for e
 
 folded: a line for each calling context, for flame graphs and the Firefox Profiler. pprof: a profile for
 `go tool pprof` and `go build -pgo`. callgrind: instructions by line and address, and calls by call site, for
-KCachegrind and callgrind_annotate. All have exact counts."""
+KCachegrind and callgrind_annotate. They count all executed instructions; notes say what may be missing."""
 EXAMPLES = """examples:
   ptkit export --list
   ptkit export sort.ptk -o sort.data

@@ -4,13 +4,13 @@
 #include <string_view>
 #include <tuple>
 
+#include "code/image/generated_name.h"
 #include "code/image/go_table.h"
 #include "code/image/name_budget.h"
 #include "code/image/pe/pe.h"
 #include "code/image/pe/pe_file.h"
 #include "code/image/pe/pe_functions.h"
 #include "code/image/section_ends.h"
-#include "code/symbol/names/generated_name.h"
 
 namespace ptkit::code::image {
 namespace {
@@ -149,7 +149,7 @@ class SymbolReader {
     for (const PeFunction& one : functions_) {
       const auto offset = file_.offset_of(one.begin);
       if (!offset || std::ranges::binary_search(named, *offset)) continue;
-      if (!add(symbol::generated_name({}, one.begin), one.begin, Rank::GENERATED)) return;
+      if (!add(generated_name({}, one.begin), one.begin, Rank::GENERATED)) return;
     }
   }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace ptkit::code::symbol {
+namespace ptkit::code::image {
 
 // A function of which only the first byte is known: "libc.so.6!0x26110", the module and the RVA, as several
 // modules of one process have functions at equal RVAs. Without a module "sub_26110", as IDA prints it:
@@ -18,4 +18,4 @@ namespace ptkit::code::symbol {
 // already.
 [[nodiscard]] std::string address_in_module(std::string_view module, std::uint64_t offset);
 
-}  // namespace ptkit::code::symbol
+}  // namespace ptkit::code::image

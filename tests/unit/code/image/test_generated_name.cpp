@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "code/symbol/names/generated_name.h"
+#include "code/image/generated_name.h"
 
-namespace ptkit::code::symbol {
+namespace ptkit::code::image {
 namespace {
 
 TEST(GeneratedName, HasModuleAndRva) {
@@ -19,4 +19,4 @@ TEST(GeneratedName, OfAnAddressHasBracketsOnce) {
 }
 
 }  // namespace
-}  // namespace ptkit::code::symbol
+}  // namespace ptkit::code::image

@@ -1,9 +1,9 @@
-#include "code/symbol/names/generated_name.h"
+#include "code/image/generated_name.h"
 
 #include "base/ascii.h"
 #include "base/hexadecimal.h"
 
-namespace ptkit::code::symbol {
+namespace ptkit::code::image {
 namespace {
 
 constexpr std::string_view kAfterModule = "!0x";
@@ -26,4 +26,4 @@ bool may_be_generated(std::string_view name) noexcept {
   return name.find(kAfterModule) != std::string_view::npos;
 }
 
-}  // namespace ptkit::code::symbol
+}  // namespace ptkit::code::image
