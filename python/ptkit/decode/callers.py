@@ -12,6 +12,7 @@ from ptkit.decode.call_names import called_functions
 from ptkit.decode.call_table import sum_columns
 from ptkit.decode.caller_chains import Chains, most_shared_with_ancestors
 from ptkit.decode.scope import Range
+from ptkit.support.groups import numbered
 from ptkit.support.memory import require_memory
 from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
@@ -47,7 +48,7 @@ def callers_of(tree: Table, name: str, ranges: Sequence[Range], depth: int | Non
     """
     masks = {one: schema_of("call_tree").columns[one].mask for one in _OF_CONTEXT}
     kinds = np.asarray(tree["flags"]) & ~np.uint16(sum(masks.values()))
-    first, functions = _numbered(tree, kinds)
+    functions, first = numbered([kinds, *(np.asarray(tree[one]) for one in _FUNCTION)])
     frames = np.bincount(functions, tree["count"] + tree["begin_unseen"], minlength=len(first))
     numbers = called_functions(tree[first], frames.astype(np.int64), name, ranges)
     trie = _trie(tree, functions, np.flatnonzero(np.isin(functions, numbers)), depth)
@@ -82,19 +83,6 @@ class _Trie(NamedTuple):
     depths: NDArray[np.int64]
     contexts: NDArray[np.int64]  # a row of the tree that the caller is of
     sums: dict[str, NDArray[Any]]
-
-
-def _numbered(tree: Table, kinds: NDArray[np.uint16]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """A row of each function, and the number of the function of each row."""
-    columns = [kinds, *(np.asarray(tree[one]) for one in _FUNCTION)]
-    order = np.lexsort(columns[::-1])
-    is_first = np.zeros(len(tree), np.bool_)
-    is_first[:1] = True
-    for column in columns:
-        is_first[1:] |= column[order][1:] != column[order][:-1]
-    functions = np.empty(len(tree), np.intp)
-    functions[order] = np.cumsum(is_first) - 1
-    return order[is_first], functions
 
 
 def _ends(tree: Table) -> NDArray[np.int64]:

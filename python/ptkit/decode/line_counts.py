@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.decode.plan import Plan
 from ptkit.decode.read import iterate, read
+from ptkit.support.groups import numbered
 from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
 
@@ -140,12 +141,7 @@ def _lines(plan: Plan, code: _Instructions) -> tuple[_Indices, NDArray[np.int32]
     symbols, _, _ = _core.name_symbols(plan.session, code.ip, code.space, None, None, False, False)
     unknown = sources < 0
     keys = (files, sources, np.where(unknown, 0, lines), np.where(unknown, symbols, -1))
-    order = np.lexsort(keys)
-    is_new = np.zeros(len(order), np.bool_)
-    for key in keys:
-        is_new[1:] |= key[order][1:] != key[order][:-1]
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.cumsum(is_new)
+    numbers, _ = numbered(keys[::-1])
     return numbers, files, symbols
 
 

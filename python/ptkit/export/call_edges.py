@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.export.frame_rows import ProfileTrace, numbered, rows_of
+from ptkit.export.frame_rows import ProfileTrace, rows_of
 from ptkit.export.function_names import FunctionNames, function_names
+from ptkit.support.groups import numbered
 
 __all__ = ["CallEdges", "edges_of"]
 
@@ -81,8 +82,7 @@ def edges_of(trace: ProfileTrace, *, names: str = "short", **query: Any) -> Call
     caller = np.where(rows.parent >= 0, rows.function[rows.parent], -1)
     site = np.where(rows.site_known, rows.site, np.uint64(0))
     space = np.where(rows.site_known, rows.site_space, np.uint32(0))
-    keys = (rows.function, space.astype(np.int64), site.view(np.int64), caller)
-    number, first = numbered(keys)
+    number, first = numbered((caller, site, space, rows.function))
     count, total = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
     np.add.at(count, number, rows.sums["count"])
     np.add.at(total, number, np.where(rows.recursive, 0, rows.sums["total"]))

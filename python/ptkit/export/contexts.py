@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.export.frame_rows import FrameRows, ProfileTrace, numbered, rows_of
+from ptkit.export.frame_rows import FrameRows, ProfileTrace, rows_of
 from ptkit.export.function_names import FunctionNames, function_names
 from ptkit.support.arguments import integer
+from ptkit.support.groups import numbered
 from ptkit.support.text import counted
 
 __all__ = ["MOST_CALLERS", "Contexts", "contexts_of"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ptkit.errors import ConfigError
 from ptkit.info import EMULATOR
+from ptkit.support.groups import numbered
 from ptkit.support.text import counted
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ __all__ = [
     "has_real_times",
     "has_source",
     "is_emulated",
-    "numbered",
     "rows_of",
 ]
 
@@ -204,18 +204,6 @@ def _losses(tree: Table) -> list[str]:
     return notes
 
 
-def numbered(keys: Sequence[NDArray[Any]]) -> tuple[_Indices, _Indices]:
-    """Number rows so that those with equal keys have one number; also the first row of each number."""
-    order = np.lexsort(keys)
-    new = np.zeros(len(order), np.bool_)
-    new[:1] = True
-    for key in keys:
-        new[1:] |= key[order][1:] != key[order][:-1]
-    number = np.empty(len(order), np.int64)
-    number[order] = np.cumsum(new) - 1
-    return number, order[new]
-
-
 def _rows_of_tree(tree: Table) -> tuple[FrameRows, Table]:
     """Contexts as the core sums them up: their call sites are not known."""
     size = len(tree)
@@ -261,7 +249,7 @@ def _recursive(depth: _Indices, function: _Indices) -> NDArray[np.bool_]:
     return found
 
 
-def _distinct_functions(tree: Table) -> tuple[_Indices, _Indices]:
+def _distinct_functions(tree: Table) -> tuple[NDArray[np.intp], _Indices]:
     """A row of each function, and the number of the function of each row."""
     texts = tree.named("function_full")
     codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
@@ -275,9 +263,8 @@ def _distinct_functions(tree: Table) -> tuple[_Indices, _Indices]:
     begin = offset - np.where(has_inside, inside, np.uint64(0)) if has_inside is not None else offset
     begin = np.where(inlined | (False if has_offset is None else ~has_offset), np.uint64(0), begin)
     file = np.where(np.asarray(tree["file_known"]), np.asarray(tree["file"]), -1).astype(np.int64)
-    keys = np.stack([name, file, inlined.astype(np.int64), begin.view(np.int64)], axis=1)
-    _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return first.astype(np.int64), number.reshape(-1).astype(np.int64)
+    number, first = numbered((name, file, inlined, begin))
+    return first, number
 
 
 def _rows_of_calls(calls: CallTable, sites: bool) -> FrameRows:
