@@ -226,6 +226,12 @@ struct TraceBundle {
   std::vector<Sideband> sideband;        // sorted by time
   std::string metadata;                  // a JSON object: command line, machine, times, ...; may be empty
   std::vector<trace::Warning> warnings;  // whole sentences: what is odd, and what follows
+
+  // The file with this number; null: none, as of code that no file has.
+  [[nodiscard]] const ImageFile* file(std::int32_t number) const noexcept {
+    const bool exists = number >= 0 && static_cast<std::size_t>(number) < files.size();
+    return exists ? &files[static_cast<std::size_t>(number)] : nullptr;
+  }
 };
 
 }  // namespace ptkit::trace

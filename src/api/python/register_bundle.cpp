@@ -260,7 +260,8 @@ py::list code(const TraceBundle& bundle) {
 py::list names(const TraceBundle& bundle) {
   py::list rows;
   for (const auto& range : bundle.names) {
-    const bool is_module = bundle.files[static_cast<std::size_t>(range.file)].symbols.empty();
+    const trace::ImageFile* const file = bundle.file(range.file);
+    const bool is_module = file != nullptr && file->symbols.empty();
     rows.append(py::make_tuple(range.address, range.size, range.space, range.file, is_module));
   }
   return rows;

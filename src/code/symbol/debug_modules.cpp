@@ -50,9 +50,10 @@ DebugModules::DebugModules(std::shared_ptr<const trace::TraceBundle> bundle, dwa
 DebugModules::~DebugModules() = default;
 
 DebugModules::Module* DebugModules::module_of(std::int32_t file) const {
-  if (file < 0 || static_cast<std::size_t>(file) >= bundle_->files.size()) return nullptr;
+  const trace::ImageFile* const image = bundle_->file(file);
+  if (image == nullptr) return nullptr;
   Module& module = modules_[static_cast<std::size_t>(file)];
-  std::call_once(module.once, [&] { find_files(module, bundle_->files[static_cast<std::size_t>(file)]); });
+  std::call_once(module.once, [&] { find_files(module, *image); });
   return &module;
 }
 

@@ -23,7 +23,7 @@ LoadAddresses::LoadAddresses(std::shared_ptr<const trace::TraceBundle> bundle)
     : bundle_(std::move(bundle)), files_(std::make_unique<File[]>(bundle_->files.size())) {
   std::vector<std::uint64_t> lowest(bundle_->files.size(), std::numeric_limits<std::uint64_t>::max());
   for (const trace::CodeRegion& region : bundle_->code) {
-    if (region.file < 0) continue;
+    if (bundle_->file(region.file) == nullptr) continue;
     const auto index = static_cast<std::size_t>(region.file);
     if (region.file_offset == 0) files_[index].begins.emplace_back(region.space, region.address);
     lowest[index] = std::min(lowest[index], region.file_offset);
@@ -45,6 +45,7 @@ const std::vector<code::image::FileSegment>& LoadAddresses::segments_of(File& fi
 std::optional<std::uint64_t> LoadAddresses::known_rva(std::int32_t region_index,
                                                       std::uint64_t address) const {
   const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(region_index)];
+  if (bundle_->file(region.file) == nullptr) return std::nullopt;
   const std::uint64_t offset = region.file_offset + (address - region.address);
   File& file = files_[static_cast<std::size_t>(region.file)];
   if (const auto rva =
@@ -60,7 +61,8 @@ std::uint64_t LoadAddresses::rva(std::int32_t region_index, std::uint64_t addres
   if (const auto known = known_rva(region_index, address)) return *known;
   const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(region_index)];
   const std::uint64_t offset = region.file_offset + (address - region.address);
-  return offset - files_[static_cast<std::size_t>(region.file)].linked_at;
+  const bool has_file = bundle_->file(region.file) != nullptr;
+  return has_file ? offset - files_[static_cast<std::size_t>(region.file)].linked_at : offset;
 }
 
 std::vector<trace::SpaceId> LoadAddresses::spaces() const {
@@ -82,9 +84,8 @@ std::vector<Mapping> LoadAddresses::mappings() const {
                    region.tsc_to});
   }
   for (const trace::NameRange& range : bundle_->names) {
-    const bool is_module = range.file >= 0 && static_cast<std::size_t>(range.file) < bundle_->files.size() &&
-                           bundle_->files[static_cast<std::size_t>(range.file)].symbols.empty();
-    if (is_module && range.size != 0)
+    const trace::ImageFile* const file = bundle_->file(range.file);
+    if (file != nullptr && file->symbols.empty() && range.size != 0)
       all.push_back(
           {range.address, range.size, range.file, 0, 0, range.space, trace::kTscMin, trace::kTscMax});
   }

@@ -308,7 +308,8 @@ class Symbols::Impl {
 
   // Whether regions are the file's segments. Of a bundle, they are the regions that were executed.
   [[nodiscard]] bool is_whole(std::int32_t file) const {
-    return bundle_->files[static_cast<std::size_t>(file)].contents.size() != 0;
+    const trace::ImageFile* const image = bundle_->file(file);
+    return image != nullptr && image->contents.size() != 0;
   }
 
   [[nodiscard]] bool has_pdb(std::int32_t file) const { return debug_ != nullptr && debug_->has_pdb(file); }
@@ -378,8 +379,7 @@ class Symbols::Impl {
       if (!span) return std::nullopt;
       return CodeSpans::Span{region.file, span->file_offset, size, i};
     }
-    const bool is_known =
-        region.bytes.size() != 0 || region.shared || (region.file >= 0 && is_whole(region.file));
+    const bool is_known = region.bytes.size() != 0 || region.shared || is_whole(region.file);
     if (!is_known) return std::nullopt;
     return CodeSpans::Span{0, region.address, size, i};
   }

@@ -83,8 +83,8 @@ void put(base::FieldWriter& fields, const trace::TraceBundle& bundle, const trac
   fields(region.tsc_to);
   fields(region.file_offset);
   fields(region.bytes.size());
-  const bool has_file = region.file >= 0 && static_cast<std::size_t>(region.file) < bundle.files.size();
-  const std::string id = has_file ? bundle.files[static_cast<std::size_t>(region.file)].build_id : "";
+  const trace::ImageFile* const file = bundle.file(region.file);
+  const std::string id = file != nullptr ? file->build_id : "";
   put(fields, id);
   fields(id.empty() ? base::check_sum(region.bytes.bytes()) : sample_of(region.bytes.bytes()));
 }

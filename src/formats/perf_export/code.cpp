@@ -110,9 +110,10 @@ void Code::find_file(std::size_t number) {
 // code.
 void Code::compare_with_files() {
   for (const trace::CodeRegion& region : bundle_.code) {
-    if (region.file < 0 || is_kernel(region)) continue;
+    const trace::ImageFile* const image = bundle_.file(region.file);
+    if (image == nullptr || is_kernel(region)) continue;
     CodeFile& file = files_[static_cast<std::size_t>(region.file)];
-    const bool own = bundle_.files[static_cast<std::size_t>(region.file)].contents.size() != 0;
+    const bool own = image->contents.size() != 0;
     if (file.contents.size() == 0 || own || !file.build_id.empty() || agrees(region)) continue;
     file.contents = {};
     file.is_written = wanted_ != PerfCode::NONE;

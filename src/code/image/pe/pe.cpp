@@ -66,14 +66,15 @@ struct Module {
 // The recorded base and size of a module of this name.
 std::optional<Module> recorded_module(const trace::TraceBundle& bundle, const std::string& path) {
   const auto is_it = [&](std::int32_t file) {
-    return file >= 0 && trace::is_same_module(bundle.files[static_cast<std::size_t>(file)].path, path);
+    const trace::ImageFile* const image = bundle.file(file);
+    return image != nullptr && trace::is_same_module(image->path, path);
   };
   for (const trace::CodeRegion& region : bundle.code) {
     if (region.bytes.size() == 0 && is_it(region.file))
       return Module{region.address - region.file_offset, region.file_offset == 0 ? region.size : 0};
   }
   for (const trace::NameRange& range : bundle.names) {
-    if (is_it(range.file) && bundle.files[static_cast<std::size_t>(range.file)].symbols.empty())
+    if (is_it(range.file) && bundle.file(range.file)->symbols.empty())
       return Module{range.address, range.size};
   }
   return std::nullopt;

@@ -49,6 +49,13 @@ TEST(LoadAddresses, WithoutBothTheRvaIsTheOffset) {
   EXPECT_EQ(LoadAddresses(bundle).rva(0, 0x7000'5010), 0x3010u);
 }
 
+TEST(LoadAddresses, SurvivesRegionsOfNoFile) {
+  const auto bundle = bundle_of({{0x7000'5000, 0x1000, 2, 0x3000}, {0x6000'0000, 0x1000, -2, 0x1000}});
+  const LoadAddresses loads(bundle);
+  EXPECT_EQ(loads.rva(0, 0x7000'5010), 0x3010u);
+  EXPECT_EQ(loads.rva(1, 0x6000'0010), 0x1010u);
+}
+
 TEST(LoadAddresses, OffsetsOfTheKernelAreAddresses) {
   constexpr std::uint64_t kText = 0xffff'ffff'8100'0000;
   const auto bundle =

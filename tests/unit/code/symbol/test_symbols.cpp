@@ -296,7 +296,7 @@ TEST(SymbolsFind, SurvivesInconsistentBundles) {
                           ~std::uint64_t{0} - 0xfff);
   bundle->code.push_back(bundle->code[0]);
   bundle->code[1].address = 0x5000;
-  bundle->code[1].file = 17;  // no such file
+  bundle->code[1].file = 1;  // no such file
   const Symbols symbols(bundle);
   EXPECT_EQ(name_at(symbols, ~std::uint64_t{0}), "huge");
   EXPECT_EQ(name_at(symbols, 0x5000), "-");
