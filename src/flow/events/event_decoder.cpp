@@ -176,45 +176,6 @@ void EventDecoder::apply_alone(const Packet& packet) {
   }
 }
 
-void EventDecoder::apply_rare(const Packet& packet) {
-  switch (packet.kind) {
-    case PacketKind::TIP_PGE:
-      return on_tip_pge(packet);
-    case PacketKind::TIP_PGD:
-      return on_tip_pgd(packet);
-    case PacketKind::FUP:
-      return on_fup(packet);
-    case PacketKind::PSB:
-      return on_psb(packet);
-    case PacketKind::PSBEND:
-      return;  // PSBEND of a header that an OVF ended already
-    case PacketKind::OVF:
-      return on_ovf(packet);
-    case PacketKind::MODE_EXEC:
-      return on_mode_exec(packet);
-    case PacketKind::MODE_TSX:
-      return on_mode_tsx(packet);
-    case PacketKind::PIP:
-      return on_pip(packet);
-    case PacketKind::VMCS:
-      return on_vmcs(packet);
-    case PacketKind::PTW:
-      return on_ptw(packet);
-    case PacketKind::EXSTOP:
-      return on_exstop(packet);
-    case PacketKind::PWRX:
-      return on_pwrx(packet);
-    case PacketKind::TRIG:
-      return on_trig(packet);
-    case PacketKind::CFE:
-      return on_cfe(packet);
-    case PacketKind::EVD:
-      return on_evd(packet);
-    default:
-      return apply_simple(packet);
-  }
-}
-
 // Notes timing packets that give a time.
 void EventDecoder::watch_time(PacketKind kind) noexcept {
   if (!ticks_.on) return;

@@ -77,8 +77,6 @@ class EventDecoder {
   void begin(const Packet& packet, bool tnt);
   void end(const Packet& packet, bool tnt);
   void apply_alone(const Packet& packet);
-  void apply_rare(const Packet& packet);
-  void apply_simple(const Packet& packet);
 
   // Branches (event_decoder.cpp)
   void on_tnt(const Packet& packet);
@@ -102,15 +100,15 @@ class EventDecoder {
   void emit_header_mode(Event event);
   [[nodiscard]] bool pge_follows() const;
 
-  // State and events by single packets (packet_events.cpp)
+  // Packets that are no TNT or TIP, and events by single packets (packet_events.cpp)
+  void apply_rare(const Packet& packet);
   void on_mode_exec(const Packet& packet);
   void on_mode_tsx(const Packet& packet);
   void on_pip(const Packet& packet);
   void on_vmcs(const Packet& packet);
-  void on_ptw(const Packet& packet);
   void on_exstop(const Packet& packet);
-  void on_pwrx(const Packet& packet);
   void on_trig(const Packet& packet);
+  void report(const Packet& packet, const Event& event);
   void emit_pebs(const Packet* ip_packet);
 
   // Event trace (event_trace.cpp)

@@ -1,4 +1,4 @@
-// Events of one packet, with the FUP or TIP that may give their IP.
+// Which events a packet makes, with the FUP or TIP that may give their IP.
 #include <utility>
 
 #include "flow/events/event_decoder.h"
@@ -15,11 +15,40 @@ bool announces_fup(const packet::Packet& packet) noexcept {
 
 }  // namespace
 
-void EventDecoder::apply_simple(const Packet& packet) {
+// The event of a packet, with the IP of the FUP that the packet announces.
+void EventDecoder::report(const Packet& packet, const Event& event) {
+  if (announces_fup(packet)) return wait(AT_FUP_BOUND, event);
+  emit(event);
+}
+
+// Other packets report nothing.
+void EventDecoder::apply_rare(const Packet& packet) {
   Event event;
   event.payload = packet.payload;
   event.payload2 = packet.payload2;
   switch (packet.kind) {
+    case PacketKind::TIP_PGE:
+      return on_tip_pge(packet);
+    case PacketKind::TIP_PGD:
+      return on_tip_pgd(packet);
+    case PacketKind::FUP:
+      return on_fup(packet);
+    case PacketKind::PSB:
+      return on_psb(packet);
+    case PacketKind::OVF:
+      return on_ovf(packet);
+    case PacketKind::MODE_EXEC:
+      return on_mode_exec(packet);
+    case PacketKind::MODE_TSX:
+      return on_mode_tsx(packet);
+    case PacketKind::PIP:
+      return on_pip(packet);
+    case PacketKind::VMCS:
+      return on_vmcs(packet);
+    case PacketKind::CFE:
+      return on_cfe(packet);
+    case PacketKind::EVD:
+      return on_evd(packet);
     case PacketKind::CBR:
       watch_time(packet.kind);
       event.kind = EventKind::CBR;
@@ -29,6 +58,12 @@ void EventDecoder::apply_simple(const Packet& packet) {
       return emit(event);
     case PacketKind::TRACE_STOP:
       return emit(make(EventKind::STOP));
+    case PacketKind::PTW:
+      event.kind = EventKind::PTWRITE;
+      event.payload2 = packet.payload2 == 0 ? 4 : 8;
+      return report(packet, event);
+    case PacketKind::EXSTOP:
+      return on_exstop(packet);
     case PacketKind::MWAIT:
       // The processor sleeps at the EXSTOP that follows.
       event.kind = EventKind::MWAIT;
@@ -37,6 +72,10 @@ void EventDecoder::apply_simple(const Packet& packet) {
       event.kind = EventKind::PWRE;
       if ((packet.flags & Packet::HW) != 0) event.flags |= EV_HW;
       return wait(AT_PWRX, event);
+    case PacketKind::PWRX:
+      emit_bound(AT_PWRX, nullptr);
+      event.kind = EventKind::PWRX;
+      return emit(event);
     case PacketKind::BBP:
       emit_pebs(nullptr);
       event.kind = EventKind::PEBS_BEGIN;
@@ -52,7 +91,9 @@ void EventDecoder::apply_simple(const Packet& packet) {
       pebs_waits_ = announces_fup(packet);
       if (!pebs_waits_) emit_pebs(nullptr);
       return;
-    default:
+    case PacketKind::TRIG:
+      return on_trig(packet);
+    default:  // such as the PSBEND of a header that an OVF ended already
       return;
   }
 }
@@ -130,32 +171,10 @@ void EventDecoder::on_vmcs(const Packet& packet) {
   emit(event);
 }
 
-void EventDecoder::on_ptw(const Packet& packet) {
-  Event event = make(EventKind::PTWRITE);
-  event.payload = packet.payload;
-  event.payload2 = packet.payload2 == 0 ? 4 : 8;
-  if (announces_fup(packet)) return wait(AT_FUP_BOUND, event);
-  emit(event);
-}
-
 void EventDecoder::on_exstop(const Packet& packet) {
-  std::optional<Event> mwait = pending_.take(AT_EXSTOP);
-  const Event event = make(EventKind::EXSTOP);
-  if (announces_fup(packet)) {
-    // Both have the IP of the FUP.
-    if (mwait) wait(AT_FUP_BOUND, *mwait);
-    return wait(AT_FUP_BOUND, event);
-  }
-  if (mwait) emit(*mwait);
-  emit(event);
-}
-
-void EventDecoder::on_pwrx(const Packet& packet) {
-  emit_bound(AT_PWRX, nullptr);
-  Event event = make(EventKind::PWRX);
-  event.payload = packet.payload;
-  event.payload2 = packet.payload2;
-  emit(event);
+  // An MWAIT has the IP of the same FUP.
+  if (const std::optional<Event> mwait = pending_.take(AT_EXSTOP)) report(packet, *mwait);
+  report(packet, make(EventKind::EXSTOP));
 }
 
 void EventDecoder::on_trig(const Packet& packet) {
@@ -164,13 +183,10 @@ void EventDecoder::on_trig(const Packet& packet) {
   event.payload2 = packet.payload2;
   if ((packet.flags & Packet::MULT) != 0) event.flags |= EV_MULT;
   if ((packet.flags & Packet::ICNT) != 0) event.flags |= EV_ICNT_KNOWN;
-  if (announces_fup(packet)) {
-    // A FUP follows only if ICNT is 0.
-    if ((packet.flags & Packet::ICNT) == 0 || packet.payload2 != 0)
-      return binder_.contradiction(Status::BAD_PACKET);
-    return wait(AT_FUP_BOUND, event);
-  }
-  emit(event);
+  // A FUP follows only if ICNT is 0.
+  if (announces_fup(packet) && ((packet.flags & Packet::ICNT) == 0 || packet.payload2 != 0))
+    return binder_.contradiction(Status::BAD_PACKET);
+  report(packet, event);
 }
 
 }  // namespace ptkit::flow
