@@ -19,6 +19,7 @@ from ptkit.decode.opened import Opened, OpenTrace, Settings
 from ptkit.decode.plan import Plan, plan_of
 from ptkit.decode.query import Query
 from ptkit.decode.read import ALL_EDGES, iterate, read, whole_edges
+from ptkit.decode.runs import Runs, read_runs
 from ptkit.decode.scope import Range, Scope
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Plan",
     "Query",
     "Range",
+    "Runs",
     "Scope",
     "Settings",
     "Window",
@@ -45,6 +47,7 @@ __all__ = [
     "read_functions",
     "read_lines",
     "read_ptwrites",
+    "read_runs",
     "read_times",
     "read_tree",
     "sorted_by_time",

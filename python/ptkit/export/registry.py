@@ -166,6 +166,12 @@ _OF_CONTEXTS = (
     ExportOption("inlines", "inlined functions have frames of their own", "flag"),
 )
 
+_OF_PROGRAMS = (
+    ExportOption(
+        "build_id", "of several programs, the one with a build-id that begins so", "text", metavar="HEX"
+    ),
+)
+
 
 def _duckdb_command(written: Exported) -> str:
     every = Path(written.path, TABLES[0])  # a dataset of all tables has a folder for each
@@ -279,6 +285,51 @@ _OWN = (
         head=rb"# callgrind format\n",
         embeds="paths of programs and source files, command line, names of functions and threads",
         command=lambda written: f"callgrind_annotate --inclusive=yes {written.path}",
+    ),
+    Exporter(
+        "autofdo",
+        "counts of code for create_gcov (gcc -fauto-profile) and create_llvm_prof",
+        _Writer("feedback", "write_autofdo"),
+        "rows",
+        options=_OF_PROGRAMS,
+        suffixes=(".afdo.txt",),
+        head=rb"[0-9]+\n[0-9a-f]+-[0-9a-f]+:[0-9]+\n",
+        command=lambda written: (
+            f"create_gcov --binary=PROGRAM --profile={written.path} --profiler=text --gcov=program.afdo "
+            "--gcov_version=1"
+        ),
+    ),
+    Exporter(
+        "llvm",
+        "counts of code for llvm-profgen (clang -fprofile-sample-use)",
+        _Writer("feedback", "write_llvm"),
+        "rows",
+        options=_OF_PROGRAMS,
+        suffixes=(".profgen.txt",),
+        head=rb"[0-9]+\n[0-9a-f]+-[0-9a-f]+:[0-9]+\n",
+        command=lambda written: (
+            f"llvm-profgen --binary=PROGRAM --unsymbolized-profile={written.path} --use-offset=0 "
+            "--output=program.prof"
+        ),
+    ),
+    Exporter(
+        "bolt",
+        "branches and fall-throughs for perf2bolt --pa",
+        _Writer("feedback", "write_bolt"),
+        "rows",
+        options=_OF_PROGRAMS,
+        suffixes=(".preagg", ".bolt.txt"),
+        head=rb"[BFfTR] ([0-9a-f]|X:)",
+        command=lambda written: f"perf2bolt PROGRAM --pa -p {written.path} -o program.fdata",
+    ),
+    Exporter(
+        "bolt-traces",
+        "branches with the code that follows, for perf2bolt --pa of LLVM 21 and later",
+        _Writer("feedback", "write_bolt_traces"),
+        "rows",
+        options=_OF_PROGRAMS,
+        head=rb"[BFfTR] ([0-9a-f]|X:)",
+        command=lambda written: f"perf2bolt PROGRAM --pa -p {written.path} -o program.fdata",
     ),
     Exporter(
         "csv",

@@ -443,6 +443,11 @@ class Calls(ABC):
         """
         return self._frames(query, "native")
 
+    def _runs(self, query: Query) -> _decode.Runs:
+        """Runs of code between taken branches."""
+        plan = self._plan("calls", query)
+        return _decode.read_runs(plan, window=self._window(plan))
+
     # Methods that a part of a stream overrides.
 
     def _window(self, plan: _decode.Plan) -> _decode.Window | None:
