@@ -103,7 +103,7 @@ def write_bolt(trace: RunTrace, path: str, *, build_id: str | None = None, **que
     falls = _summed((outer[rows], runs.begin[rows], runs.end[rows]), (runs.count[rows],))
 
     def lines() -> Iterator[bytes]:
-        for is_own, origin, has_begin, begin, count, mispredicted in _rows(branches):
+        for is_own, origin, has_begin, begin, count, mispredicted in _rows(branches, 2):
             yield f"B {_at(is_own, origin)} {_at(has_begin, begin)} {count} {mispredicted}\n".encode()
         for is_outer, begin, end, count in _rows(falls):
             yield b"%b %x %x %d\n" % (b"f" if is_outer else b"F", begin, end, count)
@@ -146,7 +146,7 @@ def write_bolt_traces(
         for returns, is_own, origin, begin, end, count in _rows(traces):
             yield f"{'R' if returns else 'T'} {_at(is_own, origin)} {begin:x} {end:x} {count}\n".encode()
         yield from _lines(b"F %x %x %d\n", falls)
-        for is_own, origin, has_begin, begin, count, mispredicted in _rows(branches):
+        for is_own, origin, has_begin, begin, count, mispredicted in _rows(branches, 2):
             yield f"B {_at(is_own, origin)} {_at(has_begin, begin)} {count} {mispredicted}\n".encode()
 
     notes = [*runs.notes, *_clip_notes(traces, falls, branches[:-1])]
@@ -184,13 +184,11 @@ def _branches(runs: ModuleRuns, *, external: bool = False) -> _Columns:
     return _summed((origin[rows], runs.begin[rows]), (runs.count[rows],))
 
 
-def _rows(columns: _Columns) -> Iterator[tuple[Any, ...]]:
-    """Rows of columns, of which counts (uint64) are no more than readers take."""
-    clipped = (
-        np.minimum(column, np.uint64(MOST)) if index >= len(columns) - 1 else column
-        for index, column in enumerate(columns)
-    )
-    return zip(*(column.tolist() for column in clipped), strict=True)
+def _rows(columns: _Columns, counts: int = 1) -> Iterator[tuple[Any, ...]]:
+    """Rows of columns, the last `counts` of which are no more than readers take."""
+    keys, numbers = columns[:-counts], columns[-counts:]
+    clipped = (np.minimum(column, np.uint64(MOST)) for column in numbers)
+    return zip(*(column.tolist() for column in (*keys, *clipped)), strict=True)
 
 
 def _lines(form: bytes, columns: _Columns) -> Iterator[bytes]:

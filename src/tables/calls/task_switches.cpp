@@ -78,7 +78,8 @@ bool TaskSwitches::concerns(const StreamRow& row) const noexcept {
 
 void TaskSwitches::pass(const StreamRow& row) {
   const BranchStep& step = row.step;
-  const bool has_target = is_branch(row) ? step.to_known() : (step.flags & flow::TO_KNOWN) != 0;
+  const bool is_gap = row.kind == tables::columns::MARK_GAP;
+  const bool has_target = !is_gap && (step.flags & flow::TO_KNOWN) != 0;
   if (has_target) ip_ = step.to_ip;
   if (leaves_kernel(row)) ip_ = 0;
   taker_.give(row);

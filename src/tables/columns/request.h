@@ -42,7 +42,7 @@ enum class PhasesBy : std::uint8_t { TIME, INSTRUCTIONS };
 // Kinds of rows between branches, for Request::marks. They have no branch instruction.
 enum MarkKind : std::uint8_t {
   MARK_ENABLED = 128,   // packets are enabled at `to_ip`
-  MARK_GAP = 129,       // control flow is not known before the next row
+  MARK_GAP = 129,       // control flow is not known; with TO_KNOWN, it is again from `to_ip` on
   MARK_CONTEXT = 130,   // the following rows may be of another thread or space
   MARK_STATUS = 131,    // packets are enabled, and control flow is at `to_ip`
   MARK_LEAVE = 132,     // the following rows, if any, are of another thread or space

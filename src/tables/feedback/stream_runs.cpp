@@ -148,7 +148,10 @@ void StreamRuns::take_mark(const Row& row) {
     case columns::MARK_GAP:
       close(row, row.instruction, false);
       forget(row.instruction);
-      is_after_gap_ = true;
+      is_after_gap_ = (row.flags & flow::TO_KNOWN) == 0;
+      if (is_after_gap_) return;
+      run_.flags = RUN_BEGIN;
+      run_.begin = row.to_ip;
       return;
     case columns::MARK_LEAVE:
       if (!by_owner_) return;

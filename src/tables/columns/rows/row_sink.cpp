@@ -94,7 +94,7 @@ void RowSink::on_continued(const flow::Context& context) {
 }
 
 // Adds a row that stands between branches.
-void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& span, std::uint64_t to_ip) {
+void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& span, std::uint64_t to_ip, std::uint8_t flags) {
   if (kind != MARK_LIMIT) pass_limits(span, 0);
   if (!filter_.selects_context() && kind != MARK_LIMIT) return;
   Batch& batch = tables_.table();
@@ -104,7 +104,7 @@ void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& span, std::uint64_
   mark.span = span;
   mark.to_ip = to_ip;
   mark.kind = static_cast<flow::BranchKind>(kind);
-  if (kind == MARK_ENABLED || kind == MARK_STATUS) mark.flags = flow::TO_KNOWN;
+  mark.flags = flags;
   mark.in_block = false;
   add_row(batch, mark, counts_, range);
 }
@@ -188,7 +188,7 @@ void RowSink::mark_event(const flow::Event& event) {
   // A PSB+ that repeats what is known has no mark: the fast path passes over most of them.
   if (is_status && event.kind != OVERFLOW && !event.finds_flow) return;
   if ((event.kind == ENABLED || event.kind == OVERFLOW) && ip_known(event))
-    add_mark(is_status ? MARK_STATUS : MARK_ENABLED, event.span, event.ip);
+    add_mark(is_status ? MARK_STATUS : MARK_ENABLED, event.span, event.ip, flow::TO_KNOWN);
 }
 
 void RowSink::put_block(const flow::Block& block) {
@@ -280,7 +280,8 @@ void RowSink::on_gap(const flow::Gap& gap) {
       add_row(*batch, gap, *stream_, counts_, range);
   }
   ++counts_.order;
-  if (request_.marks) add_mark(MARK_GAP, {gap.end, gap.end}, 0);
+  const auto to_known = static_cast<std::uint8_t>(gap.flags & flow::TO_KNOWN);
+  if (request_.marks) add_mark(MARK_GAP, {gap.end, gap.end}, gap.to_ip, to_known);
 }
 
 void RowSink::continue_counts_from(const RowSink& before) noexcept {

@@ -126,7 +126,7 @@ class RowSink final : public flow::FlowSink {
   [[nodiscard]] time::TimeRange row_time(flow::StreamSpan span);
   void follow_switches(const packet::Packet& packet, const time::TimeRange& range);
   void estimate_rows(std::size_t rows, std::uint64_t first_retired, const time::TimeRange& range);
-  void add_mark(MarkKind kind, const flow::StreamSpan& span, std::uint64_t to_ip);
+  void add_mark(MarkKind kind, const flow::StreamSpan& span, std::uint64_t to_ip, std::uint8_t flags = 0);
   // Marks the limits that code of so many instructions, or what happens before it, is behind.
   void pass_limits(const flow::StreamSpan& span, std::uint64_t instructions) {
     if (counts_.limits < limits_) [[unlikely]]

@@ -122,8 +122,9 @@ Executed instructions_of(const Bundle& bundle) {
   return sums;
 }
 
-// Taken branches with a known target, of the table of branches.
+// Taken branches that lead to code, of the table of branches.
 Taken taken_of(const Bundle& bundle) {
+  const code::image::Image image(bundle);
   const columns::Table table =
       columns::read(bundle, columns::request_of(columns::TableId::branches, false), {});
   Taken sums;
@@ -133,9 +134,10 @@ Taken taken_of(const Bundle& bundle) {
     const std::uint8_t flags = table.rows->cells<Column::branches_flags>()[row];
     const bool is_instruction = kind != flow::BranchKind::ASYNC && kind != flow::BranchKind::TX_ABORT &&
                                 kind != flow::BranchKind::UNKNOWN;
-    if ((flags & flow::kTakenBranch) == flow::kTakenBranch && is_instruction)
-      ++sums[{table.rows->cells<Column::branches_from_ip>()[row],
-              table.rows->cells<Column::branches_to_ip>()[row]}];
+    const std::uint64_t to = table.rows->cells<Column::branches_to_ip>()[row];
+    const bool is_taken = (flags & flow::kTakenBranch) == flow::kTakenBranch && is_instruction;
+    if (is_taken && image.view(0, 0).provenance(to).file >= 0)
+      ++sums[{table.rows->cells<Column::branches_from_ip>()[row], to}];
   }
   return sums;
 }
