@@ -13,20 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_elf import elf
 
 import ptkit
 from ptkit.export.registry import _OWN
 
-BASE = 0x1000  # of the program `loop`
 WITH_PYARROW = ("arrow", "parquet")
 FORMATS = [one.name for one in _OWN if one.name not in WITH_PYARROW or find_spec("pyarrow")]
 
 SCRIPT = """
 import sys, ptkit
-base, name, out = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-trace = ptkit.open("loop.pt", images=[("code.bin", base)], cpu="6/142/9")
+trace = ptkit.open("loop.pt", images=["program"], cpu="6/142/9")
 print("ready", flush=True)
-trace.export(out, name)
+trace.export(sys.argv[2], sys.argv[1])
 print("done", flush=True)
 """
 
@@ -35,7 +34,7 @@ print("done", flush=True)
 def long(tmp_path_factory: pytest.TempPathFactory, loop: Any) -> Path:
     """A folder with a recording of two million branches."""
     folder = tmp_path_factory.mktemp("long")
-    (folder / "code.bin").write_bytes(loop.CODE)
+    (folder / "program").write_bytes(elf(loop.CODE, loop.BASE, "again"))
     (folder / "loop.pt").write_bytes(loop.stream(300_000))
     return folder
 
@@ -48,7 +47,7 @@ def out(long: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def started(long: Path, name: str, out: Path, *, limit: str = "") -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", limit + SCRIPT, str(BASE), name, str(out)]
+    command = [sys.executable, "-c", limit + SCRIPT, name, str(out)]
     environment = {**os.environ, "PYTHONPATH": str(Path(ptkit.__file__).parents[1])}
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=long, env=environment
@@ -85,14 +84,18 @@ def test_a_full_disk_leaves_nothing_of_any_format(name: str, long: Path, out: Pa
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_an_earlier_export_stays_until_the_end(name: str, tmp_path: Path, loop_trace: Any) -> None:
-    first = tmp_path / "out"
-    loop_trace.export(first, name)
+def test_an_earlier_export_stays_until_the_end(
+    name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, loop: Any, open_trace: Any
+) -> None:
+    first, program = tmp_path / "out", tmp_path_factory.mktemp("image") / "program"
+    program.write_bytes(elf(loop.CODE, loop.BASE, "again"))
+    trace = open_trace(loop.stream(200), images=[str(program)])
+    trace.export(first, name)
 
     def contents() -> dict[str, bytes]:
         return {str(path): path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
 
     before = contents()
     assert before
-    loop_trace.export(first, name)
+    trace.export(first, name)
     assert set(contents()) == set(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -141,8 +142,10 @@ def calls_of(profile: Profile, address: int) -> int:
 
 
 def run(*command: str | Path) -> str:
-    """What a program prints; it has to end well."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    """What a program prints; it must not fail."""
+    words = [str(word) for word in command]
+    environment = {**os.environ, "GLOG_logtostderr": "1"}  # else AutoFDO leaves logs in the temporary folder
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.stderr[-2000:]}"
     return done.stdout + done.stderr
 
