@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -248,8 +249,11 @@ def _programs(trace: RunTrace, files: Iterable[int]) -> list[int]:
     command = trace.info.recording.get("command")
     if not command:
         return []
-    name = PurePosixPath(str(command[0])).name
-    return [file for file in files if PurePosixPath(trace.info.files[file][0]).name == name]
+    program = str(command[0])
+    names = {PurePosixPath(program).name}
+    if found := shutil.which(program):  # python3 may be a link to python3.11
+        names.add(Path(found).resolve().name)
+    return [file for file in files if PurePosixPath(trace.info.files[file][0]).name in names]
 
 
 def _linked_address(trace: RunTrace, file: int) -> tuple[int, list[str]]:
