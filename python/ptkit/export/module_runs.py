@@ -24,6 +24,7 @@ __all__ = ["ModuleRuns", "RunTrace", "module_runs"]
 
 _REFUSED = ("columns", "order", "offset", "kind", "taken")
 _LISTED = 5  # files in a message
+_LOWEST_PIE = 1 << 32  # address
 _PE_SUFFIXES = (".exe", ".dll", ".sys")
 
 _Numbers = NDArray[np.uint64]
@@ -264,10 +265,12 @@ def _linked_address(trace: RunTrace, file: int) -> tuple[int, list[str]]:
         linked = _linked_address_at(path, build_id)
     if linked is not None:
         return linked, []
-    return 0, [
-        f"the bytes of {one_line(path)} are not known as those of an ELF file: addresses count from where "
-        "it was loaded"
-    ]
+    # Linux loads position independent code above 4 GiB, and other programs where they were linked for.
+    bases = {one.base for one in trace.info.modules if (one.path, one.build_id) == (path, build_id)}
+    is_fixed = len(bases) == 1 and max(bases) < _LOWEST_PIE
+    where = "are those where it was loaded" if is_fixed else "count from where it was loaded"
+    note = f"the bytes of {one_line(path)} are not known as those of an ELF file: addresses {where}"
+    return max(bases) if is_fixed else 0, [note]
 
 
 def _linked_address_at(path: str, build_id: str) -> int | None:

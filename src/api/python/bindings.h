@@ -111,7 +111,6 @@ void register_packets(py::module_& module);
 void register_enums(py::module_& module);
 void register_open(py::module_& module);
 void register_export(py::module_& module);
-void register_feedback(py::module_& module);
 void register_readers(py::module_& module);
 void register_index(py::module_& module);
 void register_engines(py::module_& module);

@@ -16,7 +16,6 @@ PYBIND11_MODULE(_core, module) {
   register_calls(module);
   register_open(module);
   register_export(module);
-  register_feedback(module);
   register_readers(module);
   register_session(module);
   register_index(module);

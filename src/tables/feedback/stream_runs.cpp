@@ -58,7 +58,7 @@ StreamRuns::StreamRuns(Input input, FileRuns& runs)
       has_times_(changes(*input.reader.bundle)),
       has_window_(input.window.has_value()),
       is_active_(!has_window_),
-      reader_(input.reader, request_of(input, has_times_)) {}
+      reader_(std::move(input.reader), request_of(input, has_times_)) {}
 
 StreamRuns::Step StreamRuns::step() {
   const Step answer = reader_.step(kPartRows);
@@ -202,16 +202,16 @@ void StreamRuns::close(const Row& row, std::uint64_t instruction, bool by_branch
 
 // The code that the row executed at an address.
 const code::image::CodeView* StreamRuns::view_at(const Row& row, std::uint64_t ip) {
-  using namespace code::symbol;
+  using code::symbol::kLastTime;
   if (!has_times_) return &views_.at(space_, kLastTime);
-  RowTimes times{trace::kTscMin, kLastTime, true};
+  code::symbol::RowTimes times{trace::kTscMin, kLastTime, true};
   if ((row.flags & flow::TIME_KNOWN) != 0) {
     times.first = std::min(row.tsc, kLastTime);
     times.second = times.first + std::min<std::uint64_t>(row.tsc_error, kLastTime - times.first);
     times.backwards = false;
   }
   const code::image::CodeView& first = views_.at(space_, times.first);
-  if (covers(first, times.second)) return &first;
+  if (code::symbol::covers(first, times.second)) return &first;
   const code::image::CodeView* const found = views_.with_code(first, times, ip);
   return found == nullptr ? &first : found;
 }

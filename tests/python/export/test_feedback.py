@@ -265,6 +265,29 @@ def test_another_file_is_chosen_by_its_name_or_build_id(
 
 
 @needs_emulator
+def test_parts_of_a_trace_export(loops: tuple[ptkit.Trace, Path, dict[str, int]], tmp_path: Path) -> None:
+    trace, program, at = loops
+    middle = int(trace.calls(symbol="work")["tsc"][ROUNDS // 2])
+    profiles = []
+    for number, time in enumerate(((None, middle), (middle, None))):
+        trace.export(tmp_path / str(number), "bolt-traces", time=time)
+        profiles.append(read_bolt(tmp_path / str(number)))
+    called = [executions(one, at["work"]) for one in profiles]
+    assert sum(called) == ROUNDS
+    assert min(called) >= ROUNDS // 2 - 2
+    assert sum(executions(one, at["leaf"]) for one in profiles) == 100 * ROUNDS
+    events = trace.events()
+    trace.slice(after=events[:1]).export(tmp_path / "slice", "bolt-traces")
+    assert executions(read_bolt(tmp_path / "slice"), at["leaf"]) == 100 * ROUNDS
+    trace.between(percent=(1, 100)).export(tmp_path / "between", "bolt-traces")
+    assert executions(read_bolt(tmp_path / "between"), at["leaf"]) == 100 * ROUNDS
+    # A redacted copy has no command.
+    trace.export(tmp_path / "redacted", "bolt-traces", redact=True, module=program.name)
+    trace.export(tmp_path / "whole", "bolt-traces")
+    assert (tmp_path / "redacted").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@needs_emulator
 def test_the_command_line_exports(
     loops: tuple[ptkit.Trace, Path, dict[str, int]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
