@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.export.files import NewFile, joined
-from ptkit.export.module_runs import ModuleRuns, RunTrace, module_runs
+from ptkit.export.module_runs import ModuleRuns, RunTrace, in_stubs, module_runs
 from ptkit.support.groups import numbered
 
 __all__ = ["write_autofdo", "write_bolt", "write_bolt_traces", "write_llvm"]
@@ -89,7 +89,8 @@ def write_bolt(trace: RunTrace, path: str, *, build_id: str | None = None, **que
 
     Notes
     -----
-    A fall-through is ``f`` if a return or a branch of another file led to it.
+    A fall-through is ``f`` if a return or a branch of another file led to it. PLT stubs have branches only:
+    perf2bolt knows no blocks there, and before LLVM 21 takes their runs for those of another program.
     """
     runs = module_runs(trace, build_id=build_id, **query)
     rows = np.flatnonzero(runs.has_origin)
@@ -97,7 +98,8 @@ def write_bolt(trace: RunTrace, path: str, *, build_id: str | None = None, **que
         (runs.is_own[rows], runs.origin[rows], runs.has_begin[rows], runs.begin[rows]),
         (runs.count[rows], runs.mispredicted[rows]),
     )
-    rows = np.flatnonzero(runs.has_run)
+    is_stub = in_stubs(trace, runs)
+    rows = np.flatnonzero(runs.has_run & ~is_stub)
     is_return = runs.kind == int(_core.BranchKind.RETURN)
     outer = runs.has_origin & (is_return | ~runs.is_own)
     falls = _summed((outer[rows], runs.begin[rows], runs.end[rows]), (runs.count[rows],))
@@ -109,6 +111,8 @@ def write_bolt(trace: RunTrace, path: str, *, build_id: str | None = None, **que
             yield b"%b %x %x %d\n" % (b"f" if is_outer else b"F", begin, end, count)
 
     notes = [*runs.notes, *_prediction_notes(runs), *_clip_notes(branches[:-1], falls)]
+    if number := int(runs.count[is_stub].sum()):
+        notes.append(f"{number:,} executions of PLT stubs have branches, and no fall-through")
     return _written(path, lines(), notes)
 
 

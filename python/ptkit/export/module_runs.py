@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptkit.decode import Runs
     from ptkit.info import TraceInfo
 
-__all__ = ["ModuleRuns", "RunTrace", "module_runs"]
+__all__ = ["ModuleRuns", "RunTrace", "in_stubs", "module_runs"]
 
 _REFUSED = ("columns", "order", "offset", "kind", "taken")
 _LISTED = 5  # files in a message
@@ -72,6 +72,8 @@ class ModuleRuns:
         As `ptkit.decode.Runs` has them.
     path, build_id : str
         The file.
+    file : int
+        Its number.
     linked : int
         The address that it was linked for: RVAs count from it.
     notes : tuple of str
@@ -92,6 +94,7 @@ class ModuleRuns:
     predictions: _Numbers
     path: str
     build_id: str
+    file: int
     linked: int
     notes: tuple[str, ...]
 
@@ -149,9 +152,27 @@ def module_runs(trace: RunTrace, *, build_id: str | None = None, **query: Any) -
         at["predictions"],
         path,
         found_id,
+        file,
         linked,
         tuple(notes),
     )
+
+
+def in_stubs(trace: RunTrace, runs: ModuleRuns) -> NDArray[np.bool_]:
+    """Which runs begin in PLT stubs."""
+    session, first = trace.opened.session, _first_files(trace)
+    stubs = [(ip, size, space) for _, ip, size, _, space in _core.match_symbols(session, "*@plt")]
+    ips = np.array([ip for ip, _, _ in stubs], np.uint64)
+    spaces = np.array([space for _, _, space in stubs], np.uint32)
+    files, rvas = _core.name_files(session, ips, spaces, None, None, True, True)
+    spans = sorted(
+        (rva + runs.linked, rva + runs.linked + size)
+        for (_, size, _), file, rva in zip(stubs, files.tolist(), rvas.tolist(), strict=True)
+        if 0 <= file < len(first) and first[file] == runs.file
+    )
+    begins = np.array([begin for begin, _ in spans], np.uint64)
+    ends = np.array([0, *(end for _, end in spans)], np.uint64)
+    return runs.has_run & (runs.begin < ends[np.searchsorted(begins, runs.begin, side="right")])
 
 
 def _near_kinds() -> list[int]:
