@@ -120,6 +120,8 @@ void register_session(py::module_& module);
 void register_symbols(py::module_& module);
 void register_lines(py::module_& module);
 void register_tables(py::module_& module);
+void register_timeline(py::module_& module);
+void register_timeline_files(py::module_& module);
 void register_recorder(py::module_& module);
 // The recorder, and queries of the drivers of this system.
 void register_recorders(py::module_& module);

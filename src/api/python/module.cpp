@@ -14,6 +14,8 @@ PYBIND11_MODULE(_core, module) {
   register_bundle(module);
   register_call_notes(module);
   register_calls(module);
+  register_timeline(module);
+  register_timeline_files(module);
   register_open(module);
   register_export(module);
   register_readers(module);

@@ -67,6 +67,11 @@ class PythonFrames final : public FrameSink {
 
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly& anomaly, const Owner& owner) override { sink_.on_anomaly(anomaly, owner); }
+  void on_window(std::span<const std::uint64_t> open, std::uint64_t frames) override {
+    sink_.on_window(open, frames);
+  }
+  void on_away(const AwayTime& away, const Owner& owner) override { sink_.on_away(away, owner); }
+  void on_other_stack(const Owner& owner) override { sink_.on_other_stack(owner); }
   [[nodiscard]] std::uint64_t bytes() const noexcept override {
     return roles_.capacity() * sizeof(Role) +
            above_.size() * base::node_bytes<decltype(above_)::value_type>() + sink_.bytes();

@@ -159,6 +159,9 @@ class FrameSink {
   }
   // A frame that is not shown: frames above it are above its parent.
   virtual void on_hidden(const Frame&) {}
+  // Of a thread: a time in which it did not execute traced code. It goes on with another stack.
+  virtual void on_away(const AwayTime&, const Owner&) {}
+  virtual void on_other_stack(const Owner&) {}
   // Memory in use, and memory that the open frames are going to need.
   [[nodiscard]] virtual std::uint64_t bytes() const noexcept { return 0; }
   [[nodiscard]] virtual std::uint64_t later_bytes(const FrameCounts&) const noexcept { return 0; }
@@ -185,6 +188,14 @@ class TwoSinks final : public FrameSink {
   void on_hidden(const Frame& frame) override {
     first_.on_hidden(frame);
     second_.on_hidden(frame);
+  }
+  void on_away(const AwayTime& away, const Owner& owner) override {
+    first_.on_away(away, owner);
+    second_.on_away(away, owner);
+  }
+  void on_other_stack(const Owner& owner) override {
+    first_.on_other_stack(owner);
+    second_.on_other_stack(owner);
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept override { return first_.bytes() + second_.bytes(); }
   [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override {

@@ -37,9 +37,31 @@ struct OffCpuTime {
   [[nodiscard]] OffCpuTime without(const OffCpuTime& part) const noexcept;
 };
 
+// A time in which the thread of a stack did not execute traced code, TSC ticks: no more than what is certain.
+struct AwayTime {
+  enum class Kind : std::uint8_t { UNTRACED, SWITCHED, LOST };
+  Kind kind = Kind::UNTRACED;
+  bool known = false;              // else `begin` and `end` are 0
+  std::uint64_t begin = 0;         // at its latest
+  std::uint64_t end = 0;           // at its earliest, if that is not before the begin
+  std::uint64_t instructions = 0;  // LOST: of the thread, before it
+};
+
+class AwayListener {
+ public:
+  virtual ~AwayListener() = default;
+  // Times come in their order. All that control flow is lost in come, and the others if they are known.
+  virtual void on_away(const AwayTime& away) = 0;
+  // The thread goes on with another stack.
+  virtual void on_other_stack() = 0;
+};
+
 // Sums up the time of one stack. Frames refer to the sum at their begin.
 class OffCpuClock {
  public:
+  // `listener` must outlive this; null: there is none.
+  explicit OffCpuClock(AwayListener* listener = nullptr) : listener_(listener) {}
+
   // Events of the thread, in the order of the stream.
   void disable(const StreamPosition& position);
   void enable(const StreamPosition& position) {
@@ -51,6 +73,9 @@ class OffCpuClock {
   // Frames begin after a loss.
   void begin_again() noexcept { ended_off_ = false; }
   void leave(const StreamPosition& position);
+  // Another stack of the thread is executed, until this one comes back.
+  void suspend(const StreamPosition& position);
+  void set_suspended() noexcept { is_suspended_ = true; }
   void come_back(const StreamPosition& position);
   // Control flow is known up to `last`, and from `position` on.
   void lose(const StreamPosition& last, const StreamPosition& position);
@@ -99,7 +124,8 @@ class OffCpuClock {
   };
   [[nodiscard]] static Since at(const StreamPosition& position) noexcept;
   void end_untraced(const StreamPosition& position);
-  void add(Length OffCpuTime::*to, const Since& begin, const Since& end);
+  void add(AwayTime::Kind kind, const Since& begin, const Since& end);
+  void report_loss(const Since& begin, const Since& end, std::uint64_t instructions);
 
   OffCpuTime sum_;
   std::uint64_t version_ = 0;  // counts changes of the sum
@@ -108,6 +134,8 @@ class OffCpuClock {
   bool is_off_ = false;
   bool ended_off_ = false;
   bool is_left_ = false;
+  bool is_suspended_ = false;  // the thread that was left goes on with another stack
+  AwayListener* listener_;
 };
 
 }  // namespace ptkit::tables::calls

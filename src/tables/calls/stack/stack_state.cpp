@@ -230,6 +230,7 @@ bool StackMachine::restore(base::FieldReader& fields, const StateLimits& limits)
     key_fields(fields, one.key);
     fields(one.resume_ip);
     one.thread = read_thread();
+    one.thread->stack.off_cpu().set_suspended();
   });
   const auto current = threads.find(current_.key());
   const bool is_known = current != threads.end() && current_.owner().space < limits.spaces;

@@ -75,7 +75,7 @@ void StreamThreads::cut(const StreamPosition& last, const StreamPosition& positi
   Thread& thread = current_.thread();
   suspended_.doubt_all();
   current_.state().has_unseen_stacks = true;
-  stack().off_cpu().lose(last, position);
+  stack().off_cpu().lose(last, current_.local(position));
   thread.gap_frames.cut(stack());
   current_.end_all(CallEnd::GAP, current_.local(position));
   thread.executed.reset();

@@ -232,7 +232,7 @@ StreamPosition SuspendedStacks::use_stack(std::unique_ptr<Thread> next, const St
   Thread& left = current_.thread();
   const StreamPosition stream = left.counts.global(after);
   left.counts.pause(after);
-  left.stack.off_cpu().leave(after);
+  left.stack.off_cpu().suspend(after);
   next->counts.resume(stream);
   if (next->stack_number == 0) next->stack_number = ++state_.numbers;
   if (left.stack_number == 0) left.stack_number = ++state_.numbers;

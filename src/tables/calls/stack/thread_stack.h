@@ -101,11 +101,13 @@ struct FrameIds {
   bool is_ending = false;          // frames that end now go on behind it
 };
 
-class ThreadStack {
+class ThreadStack : private AwayListener {
  public:
   // `groups`: by which recursion is looked for, too; null: by function only.
   ThreadStack(FrameIds& ids, MoreGroups* groups, FrameSink& sink, const Owner& owner)
-      : ids_(ids), groups_(groups), sink_(sink), owner_(owner) {}
+      : ids_(ids), groups_(groups), sink_(sink), owner_(owner), off_cpu_(this) {}
+  ThreadStack(const ThreadStack&) = delete;
+  ThreadStack& operator=(const ThreadStack&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return frames_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return frames_.size(); }
@@ -254,6 +256,8 @@ class ThreadStack {
   void mark_undecided(OpenFrame& open, std::size_t index) const noexcept;
   void share_more(const OpenFrame& open, Frame& frame);
   void emit(const OpenFrame& open, CallEnd how, const StreamPosition& end);
+  void on_away(const AwayTime& away) override { sink_.on_away(away, owner_); }
+  void on_other_stack() override { sink_.on_other_stack(owner_); }
 
   FrameIds& ids_;
   MoreGroups* groups_;  // null: by function only

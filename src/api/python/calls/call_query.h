@@ -1,0 +1,109 @@
+// Frames of streams for Python: which ones, and how all of their streams are read. Reads without the GIL.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/python/bindings.h"
+#include "tables/calls/call_workers.h"
+#include "tables/calls/stack_probe.h"
+#include "tables/calls/stack_states.h"
+#include "tables/calls/stream_calls.h"
+#include "tables/columns/read/reader.h"
+#include "tables/columns/request.h"
+
+namespace ptkit::api::python {
+
+// Options for the frames of a stream, and results beside those that a sink gets.
+struct Looks {
+  tables::calls::StackProbe* probe = nullptr;
+  bool all_branches = false;
+  bool all_groups = false;
+  std::vector<tables::calls::StackStates>* noted = nullptr;  // of each stream
+};
+
+// Arguments that all reads of calls have in common.
+struct CallQuery {
+  std::shared_ptr<Session> session;
+  std::vector<std::uint32_t> streams;
+  std::vector<tables::columns::TableReader::Input> inputs;  // of each stream
+  tables::columns::Selection frames;                        // selects frames
+  tables::columns::Selection owners;                        // selects threads, processes and spaces
+  std::size_t threads = 1;
+  bool time = true;
+  tables::calls::Tails tails = tables::calls::Tails::NESTED;
+  tables::calls::FrameView frames_shown = tables::calls::FrameView::NATIVE;
+  bool inlines = false;
+  std::shared_ptr<tables::columns::RowBudget> budget;
+  std::optional<tables::calls::StreamCalls::Input::Window> window;
+  std::vector<std::optional<tables::calls::StackStates>> states;  // of each stream, or none
+
+  [[nodiscard]] std::unique_ptr<tables::calls::StreamCalls> open(std::size_t index, std::size_t own_threads,
+                                                                 tables::calls::FrameSink& sink,
+                                                                 const Looks& looks) const;
+  // Large streams are decoded on several threads, one after the other.
+  [[nodiscard]] std::size_t threads_of(std::size_t index) const;
+  void rethrow() const;
+};
+
+// Adds the class to the module. Arguments of its methods are those of `register_calls`.
+[[nodiscard]] py::class_<CallQuery, std::shared_ptr<CallQuery>> register_call_query(py::module_& module);
+
+// Reads all streams, each with the reader that `open` makes; `take` gets them in order.
+void read_streams(const CallQuery& query, const tables::calls::CallWorkers::Make& open,
+                  const tables::calls::CallWorkers::Take& take);
+
+// Makes readers with a sink each.
+template <typename Sink>
+tables::calls::CallWorkers::Make into(const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks,
+                                      const Looks& looks = {}) {
+  return [&query, &sinks, looks](std::size_t index) {
+    return query.open(index, query.threads_of(index), *sinks[index], looks);
+  };
+}
+
+void append(std::unique_ptr<tables::columns::Batch>& all, std::unique_ptr<tables::columns::Batch> more);
+
+[[nodiscard]] py::tuple to_python(std::unique_ptr<tables::columns::Batch>& batch,
+                                  tables::columns::TableId table,
+                                  tables::columns::ColumnMask mask = tables::columns::kAllColumns);
+
+// Memory of what all streams have together. Throws std::bad_alloc if what follows does not fit.
+class Gathered {
+ public:
+  explicit Gathered(const CallQuery& query) : budget_(query.budget) {}
+  ~Gathered() {
+    if (budget_ != nullptr) static_cast<void>(budget_->report_bytes(share_, 0, 0));
+  }
+  Gathered(const Gathered&) = delete;
+  Gathered& operator=(const Gathered&) = delete;
+  void report(std::uint64_t bytes) {
+    if (budget_ != nullptr &&
+        budget_->report_bytes(share_, bytes, 0) == tables::columns::RowBudget::Answer::STOP)
+      throw std::bad_alloc();
+  }
+
+ private:
+  std::shared_ptr<tables::columns::RowBudget> budget_;
+  tables::columns::RowBudget::Share share_;
+};
+
+// Rows of decode errors and of gaps.
+struct ErrorTables {
+  std::unique_ptr<tables::columns::Batch> errors;
+  std::unique_ptr<tables::columns::Batch> gaps;
+
+  void add(tables::calls::StreamCalls& calls) {
+    append(errors, calls.take_errors());
+    append(gaps, calls.take_gaps());
+  }
+  [[nodiscard]] py::tuple take(py::object rows) {
+    return py::make_tuple(std::move(rows), to_python(errors, tables::columns::TableId::errors),
+                          to_python(gaps, tables::columns::TableId::gaps));
+  }
+};
+
+}  // namespace ptkit::api::python
