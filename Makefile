@@ -15,13 +15,14 @@ SOURCES := $(shell find src ptmodel python kernel cmake -type f ! -name '*.so' !
 # Looked up when a recipe runs: the packages that it needs are installed then.
 GENERATOR = $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
-.PHONY: help packages build demo tests check test test-cpp test-python emulated portable windows windows-test windows-client windows-python wheel lint format sanitize bench docs clean
+.PHONY: help packages build demo tests readers check test test-cpp test-python emulated portable windows windows-test windows-client windows-python wheel lint format sanitize bench docs clean
 
 help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
 	@echo "make build     .venv/ with ptkit and its extras"
 	@echo "make check     C++ and golden tests, after a change: within a minute"
 	@echo "make test      every test (C++ and Python)"
+	@echo "make readers   build/readers: programs of others that read exports in tests (PyPI, npm)"
 	@echo "make emulated  Linux' driver and ours in emulated machines (Debian; builds them first); FULL=1: hours more"
 	@echo "make portable  packets, flow, time and tables on aarch64 and on Windows, in emulators (Debian)"
 	@echo "make windows   the driver for Windows, with Debian's mingw-w64: build/windows/ptkit.sys"
@@ -82,6 +83,13 @@ wheel: $(STAMPS)/packages-build
 demo: $(STAMPS)/packages-demo build
 	$(VENV)/bin/python tools/demo.py $(BUILD)/demo
 
+# Programs that read exports, in an environment of their own: what cannot be had is skipped.
+readers: $(STAMPS)/readers
+$(STAMPS)/readers: tools/install_readers.sh
+	@mkdir -p $(STAMPS)
+	PYTHON=$(PYTHON) bash tools/install_readers.sh $(BUILD)/readers
+	@touch $@
+
 # --- tests ----------------------------------------------------------------------------------------------------------
 # Ends with all skips by reason, and fails if one is not in tests/expected_skips.txt.
 test: test-cpp test-python
@@ -97,7 +105,7 @@ test-cpp: tests
 	rm -rf $(BUILD)/test/gtest
 	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure
 
-test-python: tests
+test-python: tests $(STAMPS)/readers
 	PTKIT_BUILD=$(BUILD)/test $(PYTEST) -n $(JOBS) --junit-xml=$(BUILD)/test/pytest.xml
 
 # Two machines at a time, of a gigabyte each (2.5 for the driver's model). The first run downloads and builds for some minutes.

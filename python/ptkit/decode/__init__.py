@@ -21,11 +21,13 @@ from ptkit.decode.query import Query
 from ptkit.decode.read import ALL_EDGES, iterate, read, whole_edges
 from ptkit.decode.runs import Runs, read_runs
 from ptkit.decode.scope import Range, Scope
+from ptkit.decode.timelines import CallTimeline, read_timeline
 
 __all__ = [
     "ALL_EDGES",
     "BLOCK_COLUMNS",
     "EDGE_COLUMNS",
+    "CallTimeline",
     "IndexSums",
     "OpenTrace",
     "Opened",
@@ -48,6 +50,7 @@ __all__ = [
     "read_lines",
     "read_ptwrites",
     "read_runs",
+    "read_timeline",
     "read_times",
     "read_tree",
     "sorted_by_time",

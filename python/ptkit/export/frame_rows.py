@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from ptkit.decode.call_table import CallTable
     from ptkit.info import TraceInfo
     from ptkit.table import Table
+    from ptkit.table.base import BaseTable
 
 __all__ = [
     "FrameRows",
+    "HasInfo",
     "ProfileTrace",
     "ReadRows",
+    "check_query",
     "has_real_times",
     "has_source",
     "is_emulated",
+    "losses_of",
     "rows_of",
 ]
 
@@ -46,6 +50,14 @@ _OF_CALLS = (
 )
 
 _Indices = NDArray[np.int64]
+
+
+class HasInfo(Protocol):
+    """A trace, or a part of one, with its facts."""
+
+    @property
+    def info(self) -> TraceInfo:
+        """Files and facts."""
 
 
 class ProfileTrace(Protocol):
@@ -81,7 +93,7 @@ class ProfileTrace(Protocol):
         """Where files lie in memory."""
 
 
-def has_real_times(trace: ProfileTrace) -> bool:
+def has_real_times(trace: HasInfo) -> bool:
     """Whether the trace has times in nanoseconds, and they are not an emulator's."""
     info = trace.info
     has_clock = info.tsc_hz is not None or info.perf_time is not None
@@ -96,7 +108,7 @@ def has_source(trace: ProfileTrace) -> bool:
     return not trace.info.recording.get("redacted")
 
 
-def is_emulated(trace: ProfileTrace) -> bool:
+def is_emulated(trace: HasInfo) -> bool:
     """Whether the times of a trace are an emulator's."""
     return bool(trace.info.recording.get("backend") == EMULATOR)
 
@@ -150,6 +162,13 @@ class ReadRows:
     length_ns: Callable[[_Indices], _Indices] | None = None
 
 
+def check_query(query: Mapping[str, Any]) -> None:
+    """Raise ConfigError if a query chooses columns, an order, or rows that frames have not."""
+    for name in _REFUSED:
+        if query.get(name) is not None:
+            raise ConfigError(f"{name} does not select calls: leave it out")
+
+
 def rows_of(trace: ProfileTrace, *, sites: bool, times: bool, **query: Any) -> ReadRows:
     """Read frames, where call sites or times are asked for and there are not too many; else contexts.
 
@@ -167,9 +186,7 @@ def rows_of(trace: ProfileTrace, *, sites: bool, times: bool, **query: Any) -> R
         If the query chooses columns, an order, or rows that frames have not; or times are asked for that
         there are not.
     """
-    for name in _REFUSED:
-        if query.get(name) is not None:
-            raise ConfigError(f"{name} does not select calls: leave it out")
+    check_query(query)
     tree = trace.call_tree(**query, columns=list(_OF_TREE))
     notes = _losses(tree)
     count = int(tree["count"].sum() + tree["begin_unseen"].sum())
@@ -186,16 +203,20 @@ def rows_of(trace: ProfileTrace, *, sites: bool, times: bool, **query: Any) -> R
     return ReadRows(*_rows_of_tree(tree), notes)
 
 
+def losses_of(errors: BaseTable | None, gaps: BaseTable | None) -> list[str]:
+    """A sentence on instructions and calls that may be missing, or none."""
+    counts = [0 if rows is None else len(rows) for rows in (errors, gaps)]
+    if not any(counts):
+        return []
+    return [
+        f"{counted(counts[0], 'error')} and {counted(counts[1], 'gap')}: instructions and calls may be "
+        "missing; `ptkit info --decode` shows where"
+    ]
+
+
 def _losses(tree: Table) -> list[str]:
     """Sentences on counts that may be wrong."""
-    errors = 0 if tree.errors is None else len(tree.errors)
-    gaps = 0 if tree.gaps is None else len(tree.gaps)
-    notes = []
-    if errors or gaps:
-        notes.append(
-            f"{counted(errors, 'error')} and {counted(gaps, 'gap')}: instructions and calls may be missing; "
-            "`ptkit info --decode` shows where"
-        )
+    notes = losses_of(tree.errors, tree.gaps)
     if undecided := int(np.count_nonzero(~np.asarray(tree["count_exact"]))):
         notes.append(
             f"{counted(undecided, 'calling context')} with undecided frames (count_exact is False): their "

@@ -141,13 +141,21 @@ def _perf_command(written: Exported) -> str:
     return f"perf {folder}script -i {written.path} --itrace=b"
 
 
-# Options of profiles.
+# Options of profiles and timelines.
 _NAMES = ExportOption(
     "names",
     "names of C++ and Rust without template arguments and parameters (short, the default), or with them",
     "choice",
     ("short", "full"),
 )
+_FRAMES = ExportOption(
+    "frames",
+    "frames of Python programs: as they are (native, the default), without CPython's evaluation of "
+    "Python code (python), or without trampolines (mixed)",
+    "choice",
+    ("native", "python", "mixed"),
+)
+_INLINES = ExportOption("inlines", "inlined functions have frames of their own", "flag")
 _OF_CONTEXTS = (
     _NAMES,
     ExportOption(
@@ -156,15 +164,27 @@ _OF_CONTEXTS = (
         "integer",
         metavar="N",
     ),
-    ExportOption(
-        "frames",
-        "frames of Python programs: as they are (native, the default), without CPython's evaluation of "
-        "Python code (python), or without trampolines (mixed)",
-        "choice",
-        ("native", "python", "mixed"),
-    ),
-    ExportOption("inlines", "inlined functions have frames of their own", "flag"),
+    _FRAMES,
+    _INLINES,
 )
+_OF_TIMELINES = (
+    ExportOption(
+        "of",
+        "positions (default: time, but instructions where times are emulated or not known)",
+        "choice",
+        ("time", "instructions"),
+    ),
+    ExportOption(
+        "size",
+        "the file has at most so many bytes, such as 80M: short calls are merged (default: all calls)",
+        "size",
+        metavar="BYTES",
+    ),
+    _NAMES,
+    _FRAMES,
+    _INLINES,
+)
+_OF_THREADS = "names of functions, files and threads"
 
 _OF_PROGRAMS = (
     ExportOption(
@@ -285,6 +305,51 @@ _OWN = (
         head=rb"# callgrind format\n",
         embeds="paths of programs and source files, command line, names of functions and threads",
         command=lambda written: f"callgrind_annotate --inclusive=yes {written.path}",
+    ),
+    Exporter(
+        "perfetto",
+        "a timeline of calls for Perfetto (ui.perfetto.dev) and its trace_processor",
+        _Writer("timelines", "write_perfetto"),
+        "rows",
+        options=_OF_TIMELINES,
+        suffixes=(".pftrace", ".perfetto-trace"),
+        # The first packet: of sequence 1, with a configuration.
+        head=rb"\n[\x80-\xff]*[\x00-\x7f]P\x01\x8a\x02",
+        embeds=_OF_THREADS,
+        command=lambda written: f"trace_processor_shell {written.path}",
+    ),
+    Exporter(
+        "fxt",
+        "a timeline of calls in Fuchsia's trace format, for Perfetto and magic-trace's page",
+        _Writer("timelines", "write_fxt"),
+        "rows",
+        options=_OF_TIMELINES,
+        suffixes=(".fxt",),
+        head=rb"\x10\x00\x04\x46\x78\x54\x16\x00",
+        embeds=_OF_THREADS,
+        command=lambda written: f"trace_processor_shell {written.path}",
+    ),
+    Exporter(
+        "chrome",
+        "a timeline of calls as Chrome's trace events, for Perfetto and the Firefox Profiler",
+        _Writer("timelines", "write_chrome"),
+        "rows",
+        options=_OF_TIMELINES,
+        suffixes=(".trace.json",),
+        head=rb'\{"displayTimeUnit":"ns","otherData":\{"writer":"ptkit"',
+        embeds=_OF_THREADS,
+        command=lambda written: f"profiler-cli load {written.path}",
+    ),
+    Exporter(
+        "speedscope",
+        "a timeline of calls for speedscope (www.speedscope.app), a profile for each thread",
+        _Writer("timelines", "write_speedscope"),
+        "rows",
+        options=_OF_TIMELINES,
+        suffixes=(".speedscope.json",),
+        head=rb'\{"\$schema":"https://www\.speedscope\.app/file-format-schema\.json"',
+        embeds=_OF_THREADS,
+        command=lambda written: f"speedscope {written.path}",
     ),
     Exporter(
         "autofdo",

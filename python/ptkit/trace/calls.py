@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ptkit.decode.callers import callers_of
 from ptkit.errors import ConfigError, SymbolError
 from ptkit.support.arguments import flag, integer
 from ptkit.support.schema import schema_of
+from ptkit.trace.timelines import Timelines
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,13 +29,10 @@ _MOST_DEPTH = 2**31 - 1
 _OF_LINES = ("function", "module", "source", "line", "count", "instructions", "self_instructions")
 
 
-class Calls(ABC):
+class Calls(Timelines):
     """Methods of `Trace` about call stacks; docs/calls.md has the rules."""
 
     _anomalies: Table | None = None
-
-    @abstractmethod
-    def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan: ...
 
     @abstractmethod
     def _ranges_of(self, function: str) -> list[Range]:

@@ -140,6 +140,25 @@ def test_trees_and_calls_agree(recorded: Any) -> None:
     assert below[f"work.<locals>.<genexpr>{FILE}"] == 10
 
 
+@pytest.mark.parametrize("frames", ["python", "mixed"])
+def test_timelines_have_the_same_calls(recorded: Any, frames: str) -> None:
+    trace = recorded[1]
+    columns = ["id", "parent", "how", "flags", "instructions", "tsc"]
+    calls = trace.calls(frames=frames, columns=columns)
+    slices = trace.call_timeline(frames=frames).columns()
+    order = np.argsort(slices["id"])
+    for name in ("id", "how", "instructions"):
+        assert (slices[name][order] == calls[name]).all(), name
+    path: list[int] = []
+    parents = {}
+    for number, depth in zip(slices["id"].tolist(), slices["depth"].tolist(), strict=True):
+        del path[depth:]
+        parents[number] = path[-1] if path else None
+        path.append(number)
+    wanted = zip(*(calls[name].tolist() for name in ("id", "parent_known", "parent")), strict=True)
+    assert parents == {number: parent if known else None for number, known, parent in wanted}
+
+
 def test_on_the_terminal(recorded: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = recorded[1].source
     assert main(["functions", str(path), "--frames", "python", "--all"]) == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from readers import READERS, has_module
 from rounds import needs_emulator
 
 import ptkit
@@ -22,8 +22,6 @@ from ptkit.cli import main
 from ptkit.export.csv_table import cell
 from ptkit.export.options import TABLES
 
-#: A Python that has duckdb, outside of the package's environment.
-READERS = os.environ.get("PTKIT_READERS", "")
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="pyarrow is missing")
 
 
@@ -298,7 +296,7 @@ def test_parts_of_a_trace_are_tables(recording: ptkit.Trace, tmp_path: Path) -> 
 
 @needs_emulator
 @needs_pyarrow
-@pytest.mark.skipif(not READERS, reason="no duckdb: PTKIT_READERS names a Python that has it")
+@pytest.mark.skipif(not has_module("duckdb"), reason="no duckdb: PTKIT_READERS names a Python that has it")
 def test_duckdb_reads_all(recording: ptkit.Trace, tmp_path: Path) -> None:
     out = tmp_path / "all.parquet"
     recording.export(out, table="all")

@@ -1,10 +1,9 @@
-"""Folded stacks in the Firefox Profiler, by its command line."""
+"""Folded stacks and timelines in the Firefox Profiler, by its command line."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 import time
@@ -13,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from readers import node_program
 from rounds import needs_emulator
 
 import ptkit
 
-PROFILER = shutil.which("profiler-cli")
+PROFILER = node_program("profiler-cli")
 PATIENCE = 30  # seconds, with its process that loads a file
 
 pytestmark = pytest.mark.skipif(

@@ -221,12 +221,19 @@ with tempfile.TemporaryDirectory() as folder:
         lambda: trace.functions("entry", inlines=False),
         trace.call_tree,
         lambda: trace.at_times([2000], clock="tsc"),
+        lambda: trace.call_timeline("instructions"),
+        lambda: trace.call_timeline("instructions", slices=1000),
     ))]))
 """
     branches, *tables = in_process(script)
     assert branches > 1 << 20
     for name, (error, text, peak) in zip(
-        ("calls", "calls", "functions", "functions", "call_tree", "at_times"), tables, strict=True
+        (
+            *("calls", "calls", "functions", "functions", "call_tree", "at_times"),
+            *("call_timeline", "call_timeline"),
+        ),
+        tables,
+        strict=True,
     ):
         assert error == "OutOfMemoryError", (name, text)
         assert re.fullmatch(

@@ -41,7 +41,11 @@ spreadsheets, DuckDB, pandas and Polars; parquet is a folder with a folder for e
 
 folded: a line for each calling context, for flame graphs and the Firefox Profiler. pprof: a profile for
 `go tool pprof` and `go build -pgo`. callgrind: instructions by line and address, and calls by call site, for
-KCachegrind and callgrind_annotate. They count all executed instructions; notes say what may be missing."""
+KCachegrind and callgrind_annotate. They count all executed instructions; notes say what may be missing.
+
+perfetto, fxt, chrome, speedscope: every call as a slice on the track of its thread, by time, or by
+instructions where times are emulated or not known (--of). --size 20M merges short calls until the file is no
+larger; the slowest calls of each function stay."""
 EXAMPLES = """examples:
   ptkit export --list
   ptkit export sort.ptk -o sort.data
@@ -55,6 +59,7 @@ EXAMPLES = """examples:
   ptkit export sort.ptk -o sort.folded
   ptkit export sort.ptk -o sort.pb.gz
   ptkit export sort.ptk -o sort.callgrind
+  ptkit export sort.ptk --size 20M -o sort.pftrace
   ptkit export sort.ptk --kind CALL --time 10%-20% --redact -o calls.csv
 then, where perf is installed:
   perf script -i sort.data --itrace=b
