@@ -70,7 +70,9 @@ class PythonFrames final : public FrameSink {
   void on_window(std::span<const std::uint64_t> open, std::uint64_t frames) override {
     sink_.on_window(open, frames);
   }
-  void on_away(const AwayTime& away, const Owner& owner) override { sink_.on_away(away, owner); }
+  void on_off_cpu(const OffCpuInterval& interval, const Owner& owner) override {
+    sink_.on_off_cpu(interval, owner);
+  }
   void on_other_stack(const Owner& owner) override { sink_.on_other_stack(owner); }
   [[nodiscard]] std::uint64_t bytes() const noexcept override {
     return roles_.capacity() * sizeof(Role) +

@@ -160,7 +160,7 @@ class FrameSink {
   // A frame that is not shown: frames above it are above its parent.
   virtual void on_hidden(const Frame&) {}
   // Of a thread: a time in which it did not execute traced code. It goes on with another stack.
-  virtual void on_away(const AwayTime&, const Owner&) {}
+  virtual void on_off_cpu(const OffCpuInterval&, const Owner&) {}
   virtual void on_other_stack(const Owner&) {}
   // Memory in use, and memory that the open frames are going to need.
   [[nodiscard]] virtual std::uint64_t bytes() const noexcept { return 0; }
@@ -189,9 +189,9 @@ class TwoSinks final : public FrameSink {
     first_.on_hidden(frame);
     second_.on_hidden(frame);
   }
-  void on_away(const AwayTime& away, const Owner& owner) override {
-    first_.on_away(away, owner);
-    second_.on_away(away, owner);
+  void on_off_cpu(const OffCpuInterval& interval, const Owner& owner) override {
+    first_.on_off_cpu(interval, owner);
+    second_.on_off_cpu(interval, owner);
   }
   void on_other_stack(const Owner& owner) override {
     first_.on_other_stack(owner);

@@ -11,9 +11,9 @@ namespace {
   return {all.least - part.least, all.most - part.most};
 }
 
-[[nodiscard]] Length& length_of(OffCpuTime& time, AwayTime::Kind kind) noexcept {
-  if (kind == AwayTime::Kind::UNTRACED) return time.untraced;
-  return kind == AwayTime::Kind::SWITCHED ? time.switched : time.lost;
+[[nodiscard]] Length& length_of(OffCpuTime& time, OffCpuInterval::Kind kind) noexcept {
+  if (kind == OffCpuInterval::Kind::UNTRACED) return time.untraced;
+  return kind == OffCpuInterval::Kind::SWITCHED ? time.switched : time.lost;
 }
 
 }  // namespace
@@ -26,24 +26,26 @@ OffCpuClock::Since OffCpuClock::at(const StreamPosition& position) noexcept {
   return {position.tsc, position.tsc + position.tsc_error, position.time_known};
 }
 
-void OffCpuClock::add(AwayTime::Kind kind, const Since& begin, const Since& end) {
+void OffCpuClock::add(OffCpuInterval::Kind kind, const Since& begin, const Since& end) {
   const bool is_one_time = begin.earliest == end.earliest && begin.latest == end.latest;
   if (!begin.known || !end.known || is_one_time) return;
-  length_of(sum_, kind).add({std::max(end.earliest, begin.latest) - begin.latest,
-                             std::max(end.latest, begin.earliest) - begin.earliest});
+  length_of(sum_, kind)
+      .add({std::max(end.earliest, begin.latest) - begin.latest,
+            std::max(end.latest, begin.earliest) - begin.earliest});
   ++version_;
-  if (listener_ == nullptr || is_suspended_ || kind == AwayTime::Kind::LOST) return;
-  if (end.earliest > begin.latest) listener_->on_away({kind, true, begin.latest, end.earliest, 0});
+  if (listener_ == nullptr || is_suspended_ || kind == OffCpuInterval::Kind::LOST) return;
+  if (end.earliest > begin.latest) listener_->on_off_cpu({kind, true, begin.latest, end.earliest, 0});
 }
 
 // A loss at an end of the trace has one known time, or none.
 void OffCpuClock::report_loss(const Since& begin, const Since& end, std::uint64_t instructions) {
   if (listener_ == nullptr) return;
-  AwayTime loss{AwayTime::Kind::LOST, begin.known || end.known, begin.latest, end.earliest, instructions};
+  OffCpuInterval loss{OffCpuInterval::Kind::LOST, begin.known || end.known, begin.latest, end.earliest,
+                      instructions};
   if (!begin.known) loss.begin = loss.end;
   if (!end.known || loss.end < loss.begin) loss.end = loss.begin;
   if (!loss.known) loss.begin = loss.end = 0;
-  listener_->on_away(loss);
+  listener_->on_off_cpu(loss);
 }
 
 void OffCpuClock::disable(const StreamPosition& position) {
@@ -54,14 +56,14 @@ void OffCpuClock::disable(const StreamPosition& position) {
 
 void OffCpuClock::end_untraced(const StreamPosition& position) {
   is_off_ = false;
-  add(AwayTime::Kind::UNTRACED, since_, at(position));
+  add(OffCpuInterval::Kind::UNTRACED, since_, at(position));
 }
 
 void OffCpuClock::leave(const StreamPosition& position) {
   if (is_left_) return;
   is_left_ = true;
   const Since now = at(position);
-  if (is_off_) add(AwayTime::Kind::UNTRACED, since_, now);
+  if (is_off_) add(OffCpuInterval::Kind::UNTRACED, since_, now);
   since_ = now;
 }
 
@@ -75,7 +77,7 @@ void OffCpuClock::come_back(const StreamPosition& position) {
   if (!is_left_) return;
   is_left_ = false;
   const Since now = at(position);
-  add(AwayTime::Kind::SWITCHED, since_, now);
+  add(OffCpuInterval::Kind::SWITCHED, since_, now);
   is_suspended_ = false;
   since_ = now;  // packets may still be disabled
 }
@@ -83,14 +85,14 @@ void OffCpuClock::come_back(const StreamPosition& position) {
 void OffCpuClock::lose(const StreamPosition& last, const StreamPosition& position) {
   ended_off_ = is_off_;
   enable(last);
-  add(AwayTime::Kind::LOST, at(last), at(position));
+  add(OffCpuInterval::Kind::LOST, at(last), at(position));
   report_loss(at(last), at(position), position.instructions);
 }
 
 void OffCpuClock::sum_up_to(const StreamPosition& position) {
   if (!is_left_ && !is_off_) return;
   const Since now = at(position);
-  add(is_left_ ? AwayTime::Kind::SWITCHED : AwayTime::Kind::UNTRACED, since_, now);
+  add(is_left_ ? OffCpuInterval::Kind::SWITCHED : OffCpuInterval::Kind::UNTRACED, since_, now);
   since_ = now;
 }
 

@@ -38,7 +38,7 @@ struct OffCpuTime {
 };
 
 // A time in which the thread of a stack did not execute traced code, TSC ticks: no more than what is certain.
-struct AwayTime {
+struct OffCpuInterval {
   enum class Kind : std::uint8_t { UNTRACED, SWITCHED, LOST };
   Kind kind = Kind::UNTRACED;
   bool known = false;              // else `begin` and `end` are 0
@@ -47,11 +47,11 @@ struct AwayTime {
   std::uint64_t instructions = 0;  // LOST: of the thread, before it
 };
 
-class AwayListener {
+class OffCpuListener {
  public:
-  virtual ~AwayListener() = default;
+  virtual ~OffCpuListener() = default;
   // Times come in their order. All that control flow is lost in come, and the others if they are known.
-  virtual void on_away(const AwayTime& away) = 0;
+  virtual void on_off_cpu(const OffCpuInterval& interval) = 0;
   // The thread goes on with another stack.
   virtual void on_other_stack() = 0;
 };
@@ -60,7 +60,7 @@ class AwayListener {
 class OffCpuClock {
  public:
   // `listener` must outlive this; null: there is none.
-  explicit OffCpuClock(AwayListener* listener = nullptr) : listener_(listener) {}
+  explicit OffCpuClock(OffCpuListener* listener = nullptr) : listener_(listener) {}
 
   // Events of the thread, in the order of the stream.
   void disable(const StreamPosition& position);
@@ -124,7 +124,7 @@ class OffCpuClock {
   };
   [[nodiscard]] static Since at(const StreamPosition& position) noexcept;
   void end_untraced(const StreamPosition& position);
-  void add(AwayTime::Kind kind, const Since& begin, const Since& end);
+  void add(OffCpuInterval::Kind kind, const Since& begin, const Since& end);
   void report_loss(const Since& begin, const Since& end, std::uint64_t instructions);
 
   OffCpuTime sum_;
@@ -135,7 +135,7 @@ class OffCpuClock {
   bool ended_off_ = false;
   bool is_left_ = false;
   bool is_suspended_ = false;  // the thread that was left goes on with another stack
-  AwayListener* listener_;
+  OffCpuListener* listener_;
 };
 
 }  // namespace ptkit::tables::calls

@@ -101,7 +101,7 @@ struct FrameIds {
   bool is_ending = false;          // frames that end now go on behind it
 };
 
-class ThreadStack : private AwayListener {
+class ThreadStack : private OffCpuListener {
  public:
   // `groups`: by which recursion is looked for, too; null: by function only.
   ThreadStack(FrameIds& ids, MoreGroups* groups, FrameSink& sink, const Owner& owner)
@@ -256,7 +256,7 @@ class ThreadStack : private AwayListener {
   void mark_undecided(OpenFrame& open, std::size_t index) const noexcept;
   void share_more(const OpenFrame& open, Frame& frame);
   void emit(const OpenFrame& open, CallEnd how, const StreamPosition& end);
-  void on_away(const AwayTime& away) override { sink_.on_away(away, owner_); }
+  void on_off_cpu(const OffCpuInterval& interval) override { sink_.on_off_cpu(interval, owner_); }
   void on_other_stack() override { sink_.on_other_stack(owner_); }
 
   FrameIds& ids_;

@@ -41,7 +41,7 @@ class SliceVisitor {
   virtual void end(const Slice& slice, std::uint32_t depth) = 0;
 };
 
-// Positions at which a thread does not execute traced code, or nobody knows what it executes.
+// Positions at which a thread does not execute traced code, or control flow is not known.
 struct Band {
   enum class Kind : std::uint8_t { UNTRACED, SWITCHED, LOST };
   std::uint64_t begin = 0;

@@ -161,12 +161,12 @@ void SliceSink::on_window(std::span<const std::uint64_t>, std::uint64_t frames) 
   for (Thread& thread : threads_) thread.bands.clear();
 }
 
-void SliceSink::on_away(const AwayTime& away, const Owner& owner) {
+void SliceSink::on_off_cpu(const OffCpuInterval& interval, const Owner& owner) {
   BandLists& bands = threads_[thread_of(owner)].bands;
   if (is_by_time(axis_)) {
-    if (away.known) bands.add({away.begin, away.end, static_cast<Band::Kind>(away.kind)});
-  } else if (away.kind == AwayTime::Kind::LOST) {
-    bands.add({away.instructions, away.instructions, Band::Kind::LOST});
+    if (interval.known) bands.add({interval.begin, interval.end, static_cast<Band::Kind>(interval.kind)});
+  } else if (interval.kind == OffCpuInterval::Kind::LOST) {
+    bands.add({interval.instructions, interval.instructions, Band::Kind::LOST});
   }
 }
 

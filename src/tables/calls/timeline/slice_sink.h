@@ -59,7 +59,7 @@ class SliceSink final : public FrameSink {
   void on_anomaly(const Anomaly&, const Owner&) override {}
   void on_window(std::span<const std::uint64_t> open, std::uint64_t frames) override;
   void on_hidden(const Frame& frame) override;
-  void on_away(const AwayTime& away, const Owner& owner) override;
+  void on_off_cpu(const OffCpuInterval& interval, const Owner& owner) override;
   void on_other_stack(const Owner& owner) override;
   [[nodiscard]] std::uint64_t bytes() const noexcept override;
   [[nodiscard]] std::uint64_t later_bytes(const FrameCounts& counts) const noexcept override;
