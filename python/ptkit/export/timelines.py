@@ -30,6 +30,7 @@ _LEAST_BYTES = {"perfetto": 32, "fxt": 48, "chrome": 90, "speedscope": 55}
 _POINT_BYTES = {"perfetto": 36, "fxt": 56, "chrome": 150, "speedscope": 1}
 _OF_POINTS = 0.05
 _LEAST_POINTS = 4
+_FEW_SLICES = 1 << 18  # so many are had at no cost, and reduced with all of them in view
 _MOST_BYTES = 2**63 - 1
 _MOST_SLICES = 2**32 - 2
 # Of the size that is asked for: how much the first steps may be above it, and the last ones below it.
@@ -159,7 +160,9 @@ class _Timeline:
     def write(self, format: str, path: str) -> dict[str, Any]:
         """Write the file; what the exporter returns."""
         with NewFile(path) as file:  # refuses a path before the calls are read
-            slices = None if self._size is None else min(self._size // _LEAST_BYTES[format] + 1, _MOST_SLICES)
+            slices = None
+            if self._size is not None:
+                slices = min(max(self._size // _LEAST_BYTES[format], _FEW_SLICES), _MOST_SLICES)
             timeline = self._trace.call_timeline(self._by, slices=slices, **self._query)
             writer = _Writer(self._trace, timeline, format, self._names)
             if self._size is not None and writer.count() > self._size:

@@ -36,12 +36,7 @@ class ChromeFile final : public SliceVisitor {
 
   void begin(const Slice& slice, std::uint32_t) override {
     begin_event('B', facts_.positions.ns(slice.begin));
-    line_ += ",\"name\":";
-    if (slice.is_merged()) {
-      line_.append("\"").append(kMerged).append(names_[slice.function], 1);
-    } else {
-      line_ += names_[slice.function];
-    }
+    add_name(slice);
     line_ += ",\"args\":{\"instructions\":";
     add_number(slice.instructions);
     add(",\"branches\":", slice.branches);
@@ -61,7 +56,13 @@ class ChromeFile final : public SliceVisitor {
     put_line();
   }
 
-  void end(const Slice& slice, std::uint32_t) override { put_end(facts_.positions.ns(slice.end)); }
+  // The Firefox Profiler looks for the begin by the name.
+  void end(const Slice& slice, std::uint32_t) override {
+    begin_event('E', facts_.positions.ns(slice.end));
+    add_name(slice);
+    line_ += '}';
+    put_line();
+  }
 
  private:
   // Commas stand between events.
@@ -75,10 +76,13 @@ class ChromeFile final : public SliceVisitor {
     line_.assign("{\"ph\":\"").append(1, type).append(thread_);
     add_time(ns);
   }
-  void put_end(std::uint64_t ns) {
-    begin_event('E', ns);
-    line_ += "}";
-    put_line();
+  void add_name(const Slice& slice) {
+    line_ += ",\"name\":";
+    if (slice.is_merged()) {
+      line_.append("\"").append(kMerged).append(names_[slice.function], 1);
+    } else {
+      line_ += names_[slice.function];
+    }
   }
   // Microseconds.
   void add_time(std::uint64_t ns) {
@@ -149,10 +153,11 @@ class ChromeFile final : public SliceVisitor {
       const std::string name(band_name(static_cast<Band::Kind>(kind)));
       begin_thread(file, tracks_.unused_tid(), file.name + ": " + name);
       for (const Band& band : lanes[kind]) {
-        begin_event('B', facts_.positions.ns(band.begin));
-        line_.append(",\"cat\":\"band\",\"name\":\"").append(name).append("\"}");
-        put_line();
-        put_end(facts_.positions.ns(band.end));
+        for (const auto& [type, position] : {std::pair('B', band.begin), std::pair('E', band.end)}) {
+          begin_event(type, facts_.positions.ns(position));
+          line_.append(",\"cat\":\"band\",\"name\":\"").append(name).append("\"}");
+          put_line();
+        }
       }
     }
   }

@@ -34,13 +34,13 @@ TEST(Chrome, WritesBeginsAndEnds) {
 {"ph":"M","pid":5,"tid":6,"ts":0,"name":"thread_name","args":{"name":"thread 6"}},
 {"ph":"B","pid":5,"tid":6,"ts":0,"name":"a\"\\\n\u0001","args":{"instructions":2000,"branches":500,"exact":true,"file":"code.so"}},
 {"ph":"B","pid":5,"tid":6,"ts":0.500,"name":"f1","args":{"instructions":1000,"branches":250,"exact":false,"how":"TAIL","end_how":"GAP","begin_error_ns":3,"end_error_ns":4,"loss":true,"full_name":"f1(int)","file":"code.so"}},
-{"ph":"E","pid":5,"tid":6,"ts":1.500},
+{"ph":"E","pid":5,"tid":6,"ts":1.500,"name":"f1"},
 {"ph":"B","pid":5,"tid":6,"ts":1.600,"name":"merged: a\"\\\n\u0001","args":{"instructions":200,"branches":50,"exact":true,"calls":12,"covered":0.25,"file":"code.so"}},
-{"ph":"E","pid":5,"tid":6,"ts":1.800},
-{"ph":"E","pid":5,"tid":6,"ts":2},
+{"ph":"E","pid":5,"tid":6,"ts":1.800,"name":"merged: a\"\\\n\u0001"},
+{"ph":"E","pid":5,"tid":6,"ts":2,"name":"a\"\\\n\u0001"},
 {"ph":"M","pid":5,"tid":2147418111,"ts":0,"name":"thread_name","args":{"name":"thread 6: lost"}},
 {"ph":"B","pid":5,"tid":2147418111,"ts":1,"cat":"band","name":"lost"},
-{"ph":"E","pid":5,"tid":2147418111,"ts":1}
+{"ph":"E","pid":5,"tid":2147418111,"ts":1,"cat":"band","name":"lost"}
 ]}
 )x");
 }
