@@ -85,7 +85,7 @@ demo: $(STAMPS)/packages-demo build
 
 # Programs that read exports, in an environment of their own: what cannot be had is skipped.
 readers: $(STAMPS)/readers
-$(STAMPS)/readers: tools/install_readers.sh
+$(STAMPS)/readers: $(STAMPS)/packages-build tools/install_readers.sh
 	@mkdir -p $(STAMPS)
 	PYTHON=$(PYTHON) bash tools/install_readers.sh $(BUILD)/readers
 	@touch $@

@@ -413,6 +413,19 @@ def read_timeline(
     query: CallQuery, *, by: str, most: int
 ) -> tuple[tuple[CallTimeline, CallNotes], _Columns, _Columns]: ...
 
+def write_timeline(
+    timeline: CallTimeline,
+    format: str,
+    *,
+    session: Session,
+    first_tsc: int | None,
+    functions: Sequence[tuple[str, str, str]],
+    threads: Sequence[tuple[str, str]],
+    notes: Sequence[tuple[str, str]],
+    most_rates: int | None = None,
+    take: Callable[[memoryview], Any] | None = None,
+) -> int: ...
+
 class Reader:
     def __init__(
         self,
