@@ -412,7 +412,6 @@ class TimelineReader:
 def read_timeline(
     query: CallQuery, *, by: str, most: int
 ) -> tuple[tuple[CallTimeline, CallNotes], _Columns, _Columns]: ...
-
 def write_timeline(
     timeline: CallTimeline,
     format: str,

@@ -95,7 +95,7 @@ TEST(FileTracks, GiveEachThreadItsNumbersOnce) {
   EXPECT_LE(*tids.rbegin(), INT32_MAX);
 }
 
-TEST(Bands, OfOneKindDoNotOverlap) {
+TEST(TimelineBands, OfOneKindDoNotOverlap) {
   Track track;
   track.bands = {{10, 20, Band::Kind::LOST},
                  {12, 30, Band::Kind::UNTRACED},
