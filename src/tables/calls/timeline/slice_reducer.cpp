@@ -112,10 +112,11 @@ void SliceReducer::merge(SliceList& list) {
     OpenSlice& open = level_of(levels, depth);
     NodeNumber* inner = top.to;
     const bool is_deep = depth + list.depth > limits().depth;
+    const bool is_enough = nodes_.size() <= least_;
     if (is_deep && !is_kept) {
       left_out_ += node.calls;
       nodes_.remove(number);
-    } else if (!is_deep && open.takes(node, is_kept)) {
+    } else if (!is_deep && !is_enough && open.takes(node, is_kept)) {
       SliceNode& slice = nodes_[*top.to];
       merge_into(slice, node);
       open.grow(node);
@@ -182,7 +183,22 @@ void SliceReducer::shrink(Lists lists, std::size_t least, std::size_t most) {
     const std::size_t before = nodes_.size();
     const MergeLengths found = lengths(lists);
     const std::uint64_t wanted = (before - least) * times;
-    raise(found.limits_for(wanted));
+    // What merges may let others merge, so fewer may be enough. Where a step from too few to too many is
+    // large, merging stops at `least`.
+    const MergeLimits limits = this->limits();
+    const auto raise_for = [&](std::uint64_t slices) {
+      rules_.set(limits);
+      raise(found.limits_for(slices));
+    };
+    std::uint64_t slices = wanted;
+    std::size_t left = 0;
+    for (; slices > 0; slices /= 2) {
+      raise_for(slices);
+      left = count(lists, rules_);
+      if (left >= least) break;
+    }
+    if (slices < wanted && left + before / kProgress >= before) raise_for(slices == 0 ? 1 : slices * 2);
+    least_ = least;
     merge(lists);
     if (before - nodes_.size() > before / kProgress) continue;
     if (wanted < found.most()) {
@@ -219,8 +235,8 @@ void SliceReducer::reduce(Lists lists, std::size_t most) {
     set_to(found.limits_for(slices));
     return count(lists, rules_);
   };
-  std::uint64_t few = nodes_.size() - most;  // this many are not enough, or just enough
-  std::uint64_t many = std::max(few, found.most());
+  std::uint64_t few = 1;
+  std::uint64_t many = std::max<std::uint64_t>(nodes_.size() - most, found.most());
   for (std::size_t i = 0; i < kSteps && many > few; ++i) {
     const std::uint64_t middle = few + (many - few) / 2;
     const std::size_t slices = count_of(middle);
@@ -232,6 +248,7 @@ void SliceReducer::reduce(Lists lists, std::size_t most) {
     }
   }
   set_to(found.limits_for(many));
+  least_ = most;
   merge(lists);
 }
 

@@ -63,6 +63,7 @@ class SliceReducer {
   SlowestCalls& slowest_;
   MergeRules rules_;
   std::uint64_t left_out_ = 0;
+  std::size_t least_ = 0;  // slices: merging stops there, wherever it is
   std::vector<Cursor> path_;
 };
 
