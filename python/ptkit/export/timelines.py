@@ -33,9 +33,8 @@ _LEAST_POINTS = 4
 _FEW_SLICES = 1 << 18  # so many are had at no cost, and reduced with all of them in view
 _MOST_BYTES = 2**63 - 1
 _MOST_SLICES = 2**32 - 2
-# Of the size that is asked for: how much the first steps may be above it, and the last ones below it.
-_ABOVE = (1.3, 1.06)
-_BELOW = 0.999
+# A step goes this part of the way to the size, and to a little less than it where it is near.
+_PART, _NEAR, _BELOW = 0.75, 1.06, 0.999
 _STEPS, _FILLS = 40, 3
 
 
@@ -265,16 +264,14 @@ def _fit(timeline: CallTimeline, count: Callable[[], int], size: int) -> int:
     """
     slices, bytes_ = len(timeline), count()
     earlier: tuple[int, int] | None = None
-    for step in range(_STEPS):
+    for _ in range(_STEPS):
         if bytes_ <= size:
             return bytes_
         # Files have parts that do not become smaller, such as names.
         each = bytes_ / slices
         if earlier is not None and earlier[0] > slices and earlier[1] > bytes_:
             each = (earlier[1] - bytes_) / (earlier[0] - slices)
-        aim = size * (_ABOVE[step] if step < len(_ABOVE) else _BELOW)
-        if aim >= bytes_:
-            aim = size * _BELOW
+        aim = size * _BELOW if bytes_ <= size * _NEAR else bytes_ - (bytes_ - size) * _PART
         wanted = max(min(slices - int((bytes_ - aim) / each), slices - 1), 1)
         earlier = slices, bytes_
         timeline.reduce(wanted)
