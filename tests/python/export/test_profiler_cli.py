@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from readers import node_program
@@ -35,11 +36,11 @@ def home() -> Iterator[dict[str, str]]:
         subprocess.run([PROFILER, "stop", "--all"], env=environment, capture_output=True)
 
 
-def functions(path: Path, environment: dict[str, str]) -> Counter[tuple[str, int, int]]:
-    """Name, own number and number with what it called of each function."""
+def answer(path: Path, environment: dict[str, str], *words: str) -> dict[str, Any]:
+    """What a command of it prints of a file."""
     assert PROFILER is not None
     subprocess.run([PROFILER, "load", str(path)], env=environment, capture_output=True)
-    command = [PROFILER, "thread", "functions", "--limit", "0", "--include-idle", "--json"]
+    command = [PROFILER, *words, "--json"]
     deadline = time.monotonic() + PATIENCE
     while True:  # on a slow machine the file is not loaded at once
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -47,7 +48,13 @@ def functions(path: Path, environment: dict[str, str]) -> Counter[tuple[str, int
             break
         assert time.monotonic() < deadline, done.stderr
         time.sleep(0.2)
-    rows = json.loads(done.stdout)["functions"]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def functions(path: Path, environment: dict[str, str]) -> Counter[tuple[str, int, int]]:
+    """Name, own number and number with what it called of each function."""
+    rows = answer(path, environment, "thread", "functions", "--limit", "0", "--include-idle")["functions"]
     return Counter((row["name"], row["selfSamples"], row["totalSamples"]) for row in rows)
 
 
@@ -70,3 +77,19 @@ def test_the_firefox_profiler_shows_the_sums(
     names = {name: row for name, *row in found}
     main = table[table["function"] == "main"]
     assert names["main"] == [int(main["self_instructions"][0]), int(main["instructions"][0])]
+
+
+@needs_emulator
+def test_the_firefox_profiler_shows_calls_as_markers(
+    rounds: Path, tmp_path: Path, home: dict[str, str]
+) -> None:
+    trace = ptkit.record([rounds, "100"], output=tmp_path / "out.ptk", backend="emulator", quiet=True)
+    path = tmp_path / "out.trace.json"
+    trace.export(path, names="full")
+    found = answer(path, home, "thread", "markers")
+    assert found["totalMarkerCount"] == len(trace.calls())
+    table = trace.functions()
+    expected = dict(zip(table["function"].tolist(), table["count"].tolist(), strict=True))
+    counts = {row["markerName"]: row["count"] for row in found["byType"]}
+    assert all(row["isInterval"] for row in found["byType"])
+    assert counts["work"] == expected["work"] > 1
