@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,7 @@ FORMATS = {
 }
 #: Of the key under which trace_processor has arguments.
 PREFIX = {"perfetto": "debug.", "fxt": "", "chrome": "args."}
+CHROMIUM = shutil.which("chromium")
 CALLS = "from slice where ifnull(category, '') != 'band'"
 ERRORS = "select name, value from stats where severity = 'error' and value > 0"
 INSTRUCTIONS = "positions are instructions of each thread in its stream: 1 ns is 1 instruction"
@@ -203,6 +207,29 @@ def test_speedscope_fits_its_schema(recording: ptkit.Trace, tmp_path: Path) -> N
     for profile in document["profiles"]:  # the schema takes long for each event
         profile["events"] = profile["events"][:200]
     jsonschema.validate(document, schema)
+
+
+@needs_emulator
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.skipif(node_package("speedscope") is None, reason="speedscope is not installed (npm)")
+def test_the_page_of_speedscope_shows_the_profile(recursion: ptkit.Trace, tmp_path: Path) -> None:
+    package = node_package("speedscope")
+    assert package is not None
+    assert CHROMIUM is not None
+    recursion.export(tmp_path / "out.speedscope.json")
+    data = base64.b64encode((tmp_path / "out.speedscope.json").read_bytes()).decode()
+    # As its command line gives a file to the page.
+    (tmp_path / "out.js").write_text(f"speedscope.loadFileFromBase64('out.speedscope.json', '{data}')")
+    options = "--headless=new --no-sandbox --use-gl=angle --use-angle=swiftshader --dump-dom"
+    command = [
+        *(CHROMIUM, *options.split(), "--enable-unsafe-swiftshader", "--virtual-time-budget=60000"),
+        f"--user-data-dir={tmp_path}/profile",
+        f"file://{package}/dist/release/index.html#localProfilePath={tmp_path}/out.js",
+    ]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    text = re.sub(r"<[^>]*>", " ", said.stdout)
+    assert "recursion (1 ns is 1 instruction), recursion" in text, said.stderr[-2000:]
+    assert "positions: instructions" in text  # the title
 
 
 # ---- parts, and what is refused
