@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tables/calls/sums/log_buckets.h"
+
 namespace ptkit::tables::calls {
 
 class Quantiles {
@@ -63,22 +65,11 @@ class Quantiles {
   }
 
  private:
-  // Values below 2^kBits have buckets of their own; above, each power of two has 2^(kBits - 1).
-  static constexpr unsigned kBits = 7;
-  static constexpr std::size_t kHalf = std::size_t{1} << (kBits - 1);
-  static constexpr std::size_t kBuckets = (64 - kBits + 2) * kHalf;
+  using Buckets = LogBuckets<7>;
 
-  [[nodiscard]] static std::size_t bucket_of(std::uint64_t value) noexcept {
-    const auto width = static_cast<unsigned>(std::bit_width(value));
-    if (width <= kBits) return static_cast<std::size_t>(value);
-    const unsigned shift = width - kBits;
-    return shift * kHalf + static_cast<std::size_t>(value >> shift);
-  }
   [[nodiscard]] static std::uint64_t middle_of(std::size_t bucket) noexcept {
-    if (bucket < kHalf * 2) return bucket;
-    const std::size_t shift = bucket / kHalf - 1;
-    const std::uint64_t first = std::uint64_t{bucket - shift * kHalf} << shift;
-    return first + ((std::uint64_t{1} << shift) - 1) / 2;
+    const std::uint64_t first = Buckets::first_of(bucket);
+    return first + (Buckets::last_of(bucket) - first) / 2;
   }
   struct Counted {
     std::uint64_t value = 0;
@@ -113,7 +104,7 @@ class Quantiles {
   // `count_` has it already.
   void put(const Counted& one) {
     if (!buckets_.empty()) {
-      buckets_[bucket_of(one.value)] += one.times;
+      buckets_[Buckets::bucket_of(one.value)] += one.times;
       return;
     }
     if (is_sorted_ || counted_.size() < least_slots(different_ + 1)) make_slots(slots_of(different_ + 1));
@@ -132,8 +123,8 @@ class Quantiles {
     is_sorted_ = true;
   }
   void use_buckets() {
-    buckets_.resize(kBuckets);
-    for (const Counted& one : counted_) buckets_[bucket_of(one.value)] += one.times;
+    buckets_.resize(Buckets::kCount);
+    for (const Counted& one : counted_) buckets_[Buckets::bucket_of(one.value)] += one.times;
     counted_ = {};
   }
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
+#include "tables/calls/sums/log_buckets.h"
 #include "tables/calls/timeline/slice_merge.h"
 
 namespace ptkit::tables::calls {
@@ -14,7 +14,7 @@ namespace ptkit::tables::calls {
 class MergeLengths {
  public:
   void add(std::uint64_t length) noexcept {
-    ++counts_[bucket_of(length)];
+    ++counts_[Buckets::bucket_of(length)];
     ++total_;
   }
   // How many slices may become a part of another one.
@@ -24,9 +24,9 @@ class MergeLengths {
   [[nodiscard]] MergeLimits limits_for(std::uint64_t slices) const noexcept {
     MergeLimits limits;
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < kBuckets; ++i) {
+    for (std::size_t i = 0; i < Buckets::kCount; ++i) {
       if (counts_[i] == 0) continue;
-      limits.length_of_share = last_of(i);
+      limits.length_of_share = Buckets::last_of(i);
       if (sum + counts_[i] > slices) {
         limits.share = static_cast<std::uint32_t>((slices - sum) * MergeLimits::kWhole / counts_[i]);
         return limits;
@@ -50,24 +50,9 @@ class MergeLengths {
       length = length > UINT64_MAX / 2 ? UINT64_MAX : std::max<std::uint64_t>(2 * length, 1);
     return length;
   }
-  static constexpr unsigned kBits = 6;  // each power of two has 2^(kBits - 1) buckets
-  static constexpr std::size_t kHalf = std::size_t{1} << (kBits - 1);
-  static constexpr std::size_t kBuckets = (64 - kBits + 2) * kHalf;
+  using Buckets = LogBuckets<6>;
 
-  [[nodiscard]] static std::size_t bucket_of(std::uint64_t value) noexcept {
-    const auto width = static_cast<unsigned>(std::bit_width(value));
-    if (width <= kBits) return static_cast<std::size_t>(value);
-    const unsigned shift = width - kBits;
-    return shift * kHalf + static_cast<std::size_t>(value >> shift);
-  }
-  [[nodiscard]] static std::uint64_t last_of(std::size_t bucket) noexcept {
-    if (bucket < kHalf * 2) return bucket;
-    const std::size_t shift = bucket / kHalf - 1;
-    const std::uint64_t first = std::uint64_t{bucket - shift * kHalf} << shift;
-    return first + ((std::uint64_t{1} << shift) - 1);
-  }
-
-  std::array<std::uint64_t, kBuckets> counts_{};
+  std::array<std::uint64_t, Buckets::kCount> counts_{};
   std::uint64_t total_ = 0;
 };
 

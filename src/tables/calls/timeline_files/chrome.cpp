@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/digits.h"
+#include "tables/calls/timeline_files/slice_arguments.h"
 #include "tables/calls/timeline_files/timeline_files.h"
 #include "tables/text/escape.h"
 
@@ -37,20 +38,9 @@ class ChromeFile final : public SliceVisitor {
   void begin(const Slice& slice, std::uint32_t) override {
     begin_event('B', facts_.positions.ns(slice.begin));
     add_name(slice);
-    line_ += ",\"args\":{\"instructions\":";
-    add_number(slice.instructions);
-    add(",\"branches\":", slice.branches);
-    line_ += (slice.flags & FRAME_EXACT) != 0 ? ",\"exact\":true" : ",\"exact\":false";
-    if (slice.is_merged()) {
-      add(",\"calls\":", slice.calls);
-      line_ += ",\"covered\":";
-      add_real(covered_share(slice));
-    } else {
-      add_kinds(slice);
-    }
-    if (slice.begin_error != 0) add(",\"begin_error_ns\":", facts_.positions.length_ns(slice.begin_error));
-    if (slice.end_error != 0) add(",\"end_error_ns\":", facts_.positions.length_ns(slice.end_error));
-    if (slice.has_loss) line_ += ",\"loss\":true";
+    line_ += ",\"args\":";
+    separator_ = '{';
+    put_arguments(slice, facts_.positions, *this);
     line_ += more_[slice.function];
     line_ += "}}";
     put_line();
@@ -62,6 +52,25 @@ class ChromeFile final : public SliceVisitor {
     add_name(slice);
     line_ += '}';
     put_line();
+  }
+
+  // For put_arguments().
+  void integer(SliceArgument name, std::uint64_t value) {
+    begin_argument(name);
+    add_number(value);
+  }
+  void boolean(SliceArgument name, bool value) {
+    begin_argument(name);
+    line_ += value ? "true" : "false";
+  }
+  void real(SliceArgument name, double value) {
+    begin_argument(name);
+    add_real(value);
+  }
+  template <typename Kind>
+  void word(SliceArgument name, Kind kind) {
+    begin_argument(name);
+    line_.append("\"").append(text_of(kind)).append("\"");
   }
 
  private:
@@ -96,18 +105,13 @@ class ChromeFile final : public SliceVisitor {
     std::array<char, base::kMostDigits> digits;
     line_.append(digits.data(), base::put_decimal(digits.data(), value));
   }
-  void add(std::string_view name, std::uint64_t value) {
-    line_ += name;
-    add_number(value);
-  }
   void add_real(double value) {
     std::array<char, 32> digits;
     line_.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
   }
-  void add_kinds(const Slice& slice) {
-    if (slice.how != CallKind::CALL) line_.append(",\"how\":\"").append(text_of(slice.how)).append("\"");
-    if (slice.end_how != CallEnd::RETURN)
-      line_.append(",\"end_how\":\"").append(text_of(slice.end_how)).append("\"");
+  void begin_argument(SliceArgument name) {
+    (line_ += separator_).append("\"").append(kSliceArguments[static_cast<std::size_t>(name)]).append("\":");
+    separator_ = ',';
   }
 
   void put_track(std::size_t track) {
@@ -171,6 +175,7 @@ class ChromeFile final : public SliceVisitor {
   std::set<std::int64_t> processes_;  // that have a name
   std::string thread_;                // members of its events
   bool is_first_ = true;
+  char separator_ = '{';  // before the next argument
   std::string line_;
 };
 

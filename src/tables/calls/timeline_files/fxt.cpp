@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tables/calls/timeline_files/fxt_records.h"
+#include "tables/calls/timeline_files/slice_arguments.h"
 #include "tables/calls/timeline_files/timeline_files.h"
 
 namespace ptkit::tables::calls {
@@ -29,18 +30,7 @@ class FxtFile final : public SliceVisitor {
                                     ? records_.string(key + 1, std::string(kMerged) + name.shown)
                                     : records_.string(key, name.shown);
     FxtRecord& event = records_.event(FxtEvent::BEGIN, time_of(slice.begin), CATEGORY, shown);
-    event.integer(INSTRUCTIONS, slice.instructions);
-    event.integer(BRANCHES, slice.branches);
-    event.boolean(EXACT, (slice.flags & FRAME_EXACT) != 0);
-    if (slice.is_merged()) {
-      event.integer(CALLS, slice.calls);
-      event.real(COVERED, covered_share(slice));
-    } else {
-      add_kinds(event, slice);
-    }
-    if (slice.begin_error != 0) event.integer(BEGIN_ERROR, facts_.positions.length_ns(slice.begin_error));
-    if (slice.end_error != 0) event.integer(END_ERROR, facts_.positions.length_ns(slice.end_error));
-    if (slice.has_loss) event.boolean(LOSS, true);
+    put_arguments(slice, facts_.positions, Arguments{event});
     if (name.full != name.shown) event.string(FULL_NAME, records_.string(key + 2, name.full));
     if (!name.file.empty()) event.string(FILE_NAME, records_.string(key + 3, name.file));
     records_.put_event();
@@ -52,20 +42,10 @@ class FxtFile final : public SliceVisitor {
   }
 
  private:
-  // References of strings that keep theirs: these, kinds of begins, kinds of ends.
+  // References of strings that keep theirs: names of arguments, these, kinds of begins, kinds of ends.
   enum Text : std::uint16_t {
     NONE,
-    INSTRUCTIONS,
-    BRANCHES,
-    EXACT,
-    HOW,
-    END_HOW,
-    BEGIN_ERROR,
-    END_ERROR,
-    CALLS,
-    COVERED,
-    LOSS,
-    FULL_NAME,
+    FULL_NAME = kSliceArguments.size() + 1,
     FILE_NAME,
     PROCESS,
     CATEGORY,
@@ -85,28 +65,19 @@ class FxtFile final : public SliceVisitor {
     return facts_.positions.begin_ns() + facts_.positions.ns(position);
   }
   [[nodiscard]] static std::vector<std::string_view> kept_texts(const Positions& positions) {
-    std::vector<std::string_view> texts = {
-        "instructions",
-        "branches",
-        "exact",
-        "how",
-        "end_how",
-        "begin_error_ns",
-        "end_error_ns",
-        "calls",
-        "covered",
-        "loss",
-        "full_name",
-        "file",
-        "process",
-        "call",
-        "band",
-        band_name(Band::Kind::UNTRACED),
-        band_name(Band::Kind::SWITCHED),
-        band_name(Band::Kind::LOST),
-        rate_name(positions),
-        "rate",
-    };
+    std::vector<std::string_view> texts(kSliceArguments.begin(), kSliceArguments.end());
+    texts.insert(texts.end(), {
+                                  "full_name",
+                                  "file",
+                                  "process",
+                                  "call",
+                                  "band",
+                                  band_name(Band::Kind::UNTRACED),
+                                  band_name(Band::Kind::SWITCHED),
+                                  band_name(Band::Kind::LOST),
+                                  rate_name(positions),
+                                  "rate",
+                              });
     texts.resize(kEnds + 16 - 1);
 #define PT_CALL_KIND(name, value, text) texts[kHows + (value)-1] = #name;
 #define PT_CALL_END(name, value, text) texts[kEnds + (value)-1] = #name;
@@ -119,12 +90,21 @@ class FxtFile final : public SliceVisitor {
     return records_.another(kOfFunction * facts_.functions.size(), text);
   }
 
-  static void add_kinds(FxtRecord& event, const Slice& slice) {
-    if (slice.how != CallKind::CALL)
-      event.string(HOW, static_cast<std::uint16_t>(kHows + static_cast<std::size_t>(slice.how)));
-    if (slice.end_how != CallEnd::RETURN)
-      event.string(END_HOW, static_cast<std::uint16_t>(kEnds + static_cast<std::size_t>(slice.end_how)));
-  }
+  struct Arguments {
+    FxtRecord& event;
+    static std::uint16_t name_of(SliceArgument argument) noexcept {
+      return static_cast<std::uint16_t>(static_cast<unsigned>(argument) + 1);
+    }
+    void integer(SliceArgument name, std::uint64_t value) { event.integer(name_of(name), value); }
+    void boolean(SliceArgument name, bool value) { event.boolean(name_of(name), value); }
+    void real(SliceArgument name, double value) { event.real(name_of(name), value); }
+    void word(SliceArgument name, CallKind how) {
+      event.string(name_of(name), static_cast<std::uint16_t>(kHows + static_cast<std::size_t>(how)));
+    }
+    void word(SliceArgument name, CallEnd how) {
+      event.string(name_of(name), static_cast<std::uint16_t>(kEnds + static_cast<std::size_t>(how)));
+    }
+  };
 
   void put_track(std::size_t track) {
     const FileTrack& file = tracks_.at(track);

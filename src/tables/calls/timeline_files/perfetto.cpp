@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tables/calls/timeline_files/perfetto_packets.h"
+#include "tables/calls/timeline_files/slice_arguments.h"
 #include "tables/calls/timeline_files/timeline_files.h"
 
 namespace ptkit::tables::calls {
@@ -20,7 +21,7 @@ class SliceEvents final : public SliceVisitor {
         packets_(packets),
         names_(2 * facts.functions.size()),
         sources_(facts.functions.size()),
-        arguments_(ARGUMENTS),
+        arguments_(kSliceArguments.size()),
         words_(kWords) {}
 
   void begin_sequence() noexcept {
@@ -33,18 +34,7 @@ class SliceEvents final : public SliceVisitor {
     event_.integer(event_field::kNameIid, name_of(slice));
     if (const std::uint32_t iid = source_of(slice.function); iid != 0)
       event_.integer(event_field::kSourceIid, iid);
-    add(INSTRUCTIONS, annotation_field::kUint, slice.instructions);
-    add(BRANCHES, annotation_field::kUint, slice.branches);
-    add(EXACT, annotation_field::kBool, (slice.flags & FRAME_EXACT) != 0 ? 1 : 0);
-    if (slice.is_merged()) {
-      add(CALLS, annotation_field::kUint, slice.calls);
-      add_share(covered_share(slice));
-    } else {
-      add_kinds(slice);
-    }
-    if (slice.begin_error != 0) add_length(BEGIN_ERROR, slice.begin_error);
-    if (slice.end_error != 0) add_length(END_ERROR, slice.end_error);
-    if (slice.has_loss) add(LOSS, annotation_field::kBool, 1);
+    put_arguments(slice, facts_.positions, *this);
     packets_.put_event(facts_.positions.ns(slice.begin), event_);
   }
 
@@ -54,25 +44,28 @@ class SliceEvents final : public SliceVisitor {
     packets_.put_event(facts_.positions.ns(slice.end), event_);
   }
 
- private:
-  // Names of arguments.
-  enum Argument : std::uint8_t {
-    INSTRUCTIONS,
-    BRANCHES,
-    EXACT,
-    HOW,
-    END_HOW,
-    BEGIN_ERROR,
-    END_ERROR,
-    CALLS,
-    COVERED,
-    LOSS,
-    ARGUMENTS
-  };
-  static constexpr std::array<std::string_view, ARGUMENTS> kArguments = {
-      "instructions",   "branches",     "exact", "how",     "end_how",
-      "begin_error_ns", "end_error_ns", "calls", "covered", "loss"};
+  // For put_arguments().
+  void integer(SliceArgument name, std::uint64_t value) {
+    begin_annotation(name);
+    annotation_.integer(annotation_field::kUint, value);
+    put_annotation();
+  }
+  void boolean(SliceArgument name, bool value) {
+    begin_annotation(name);
+    annotation_.integer(annotation_field::kBool, value ? 1 : 0);
+    put_annotation();
+  }
+  void real(SliceArgument name, double value) {
+    begin_annotation(name);
+    annotation_.real(annotation_field::kDouble, value);
+    put_annotation();
+  }
+  void word(SliceArgument name, CallKind how) { add_word(name, static_cast<std::size_t>(how), text_of(how)); }
+  void word(SliceArgument name, CallEnd how) {
+    add_word(name, kEnds + static_cast<std::size_t>(how), text_of(how));
+  }
 
+ private:
   // Keys of words: kinds of begins, then kinds of ends.
   static constexpr std::size_t kEnds = 16;
   static constexpr std::size_t kWords = 32;
@@ -100,33 +93,18 @@ class SliceEvents final : public SliceVisitor {
     return iid;
   }
 
-  // Of a call with a return there is nothing to say.
-  void add_kinds(const Slice& slice) {
-    if (slice.how != CallKind::CALL) add_word(HOW, static_cast<std::size_t>(slice.how), text_of(slice.how));
-    if (slice.end_how != CallEnd::RETURN)
-      add_word(END_HOW, kEnds + static_cast<std::size_t>(slice.end_how), text_of(slice.end_how));
-  }
-  void add(Argument name, unsigned type, std::uint64_t value) {
-    begin_annotation(name);
-    annotation_.integer(type, value);
-    event_.message(event_field::kAnnotation, annotation_);
-  }
-  void add_share(double share) {
-    begin_annotation(COVERED);
-    annotation_.real(annotation_field::kDouble, share);
-    event_.message(event_field::kAnnotation, annotation_);
-  }
-  void add_length(Argument name, std::uint64_t length) {
-    add(name, annotation_field::kUint, facts_.positions.length_ns(length));
-  }
-  void add_word(Argument name, std::size_t key, std::string_view text) {
+  void put_annotation() { event_.message(event_field::kAnnotation, annotation_); }
+  void add_word(SliceArgument name, std::size_t key, std::string_view text) {
     const auto [iid, is_new] = words_.iid(key);
     if (is_new) packets_.intern(interned_field::kAnnotationStrings, iid, text);
-    add(name, annotation_field::kStringIid, iid);
+    begin_annotation(name);
+    annotation_.integer(annotation_field::kStringIid, iid);
+    put_annotation();
   }
-  void begin_annotation(Argument name) {
-    const auto [iid, is_new] = arguments_.iid(name);
-    if (is_new) packets_.intern(interned_field::kAnnotationNames, iid, kArguments[name]);
+  void begin_annotation(SliceArgument name) {
+    const auto [iid, is_new] = arguments_.iid(static_cast<std::size_t>(name));
+    if (is_new)
+      packets_.intern(interned_field::kAnnotationNames, iid, kSliceArguments[static_cast<std::size_t>(name)]);
     annotation_.clear();
     annotation_.integer(annotation_field::kNameIid, iid);
   }
