@@ -497,21 +497,7 @@ def event_texts(
 ) -> list[str]: ...
 def describe_content(head: bytes) -> str: ...
 def mode_of_new_file(path: bytes) -> int: ...
-def read_runs(
-    session: Session,
-    *,
-    streams: list[int],
-    selection: dict[str, Any],
-    engine: str,
-    resync: str,
-    threads: int,
-    segment: int = 0,
-    budget: RowBudget | None = None,
-    window: tuple[int, int] | None = None,
-    window_by: str = "time",
-    select_sides: bool = False,
-    index: Index | None = None,
-) -> tuple[dict[str, NDArray[Any]], dict[str, int]]: ...
+def read_runs(query: CallQuery) -> tuple[dict[str, NDArray[Any]], dict[str, int]]: ...
 def linked_address(session: Session, file: int) -> int | None: ...
 
 RUN_FROM: int

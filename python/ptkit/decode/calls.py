@@ -61,7 +61,13 @@ def _follows_all(plan: Plan, window: Window | None, how: dict[str, Any]) -> bool
 
 
 def call_query(
-    plan: Plan, *, window: Window | None = None, in_parts: bool = False, noted: bool = False, **how: Any
+    plan: Plan,
+    *,
+    window: Window | None = None,
+    in_parts: bool = False,
+    noted: bool = False,
+    has_stacks: bool = True,
+    **how: Any,
 ) -> _core.CallQuery:
     """Make a query of frames.
 
@@ -75,13 +81,16 @@ def call_query(
         Whether errors and gaps come in parts, with the frames.
     noted : bool, optional
         Whether call stacks are noted for an index.
+    has_stacks : bool, optional
+        Whether call stacks are rebuilt; else an index serves to decode alone.
     **how
         The others that `_NATIVE` has.
     """
     _check(plan)
     how = _NATIVE | how
     follows_all = (in_parts and not plan.select_sides) or _follows_all(plan, window, how)
-    states = [] if follows_all or plan.indexed is None else plan.indexed.states(plan.streams)
+    indexed = plan.indexed if has_stacks and not follows_all else None
+    states = [] if indexed is None else indexed.states(plan.streams)
     selection = plan.selection
     if window is not None and window.by == "time":
         selection = {name: value for name, value in selection.items() if name != "time"}
@@ -100,7 +109,7 @@ def call_query(
         window=None if window is None else (window.begin, window.end),
         window_by="time" if window is None else window.by,
         select_sides=plan.select_sides or bool(states),
-        index=plan.settings.index if states or noted else None,
+        index=plan.settings.index if states or noted or not has_stacks else None,
         states=states,
     )
     frames = how["frames"]

@@ -8,10 +8,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.decode.calls import Window
+from ptkit.decode.calls import Window, call_query
 from ptkit.decode.plan import Plan
-from ptkit.errors import ConfigError, OutOfMemoryError
-from ptkit.support import memory
+from ptkit.errors import OutOfMemoryError
 
 __all__ = ["Runs", "read_runs"]
 
@@ -43,7 +42,7 @@ class Runs:
     totals: dict[str, int]
 
 
-def read_runs(plan: Plan, *, window: Window | None = None, segment: int = 0) -> Runs:
+def read_runs(plan: Plan, *, window: Window | None = None) -> Runs:
     """Decode a trace into its runs.
 
     Parameters
@@ -52,39 +51,17 @@ def read_runs(plan: Plan, *, window: Window | None = None, segment: int = 0) -> 
         A query of calls.
     window : Window, optional
         Runs that end within it, and branches within it.
-    segment : int
-        Bytes of the segments of a stream that are decoded at the same time, about; 0: automatic.
 
     Raises
     ------
     ConfigError
-        If they are selected by what runs do not have.
+        If they are selected by what calls do not have.
     OutOfMemoryError
         If they do not fit into memory.
     """
-    if plan.limits:
-        raise ConfigError("offset: runs are not selected by stream offset; select them by time")
-    if plan.raises:
-        raise ConfigError('errors="raise": runs go on after errors; look at trace.errors')
-    selection = plan.selection
-    if window is not None and window.by == "time":
-        selection = {name: value for name, value in selection.items() if name != "time"}
-    budget = memory.budget()
+    query = call_query(plan, window=window, has_stacks=False)
     try:
-        columns, totals = _core.read_runs(
-            plan.session,
-            streams=list(plan.streams),
-            selection=selection,
-            engine=plan.settings.engine,
-            resync=plan.settings.resync,
-            threads=plan.threads,
-            segment=segment,
-            budget=budget,
-            window=None if window is None else (window.begin, window.end),
-            window_by="time" if window is None else window.by,
-            select_sides=plan.select_sides,
-            index=plan.settings.index,
-        )
+        columns, totals = _core.read_runs(query)
     except MemoryError:
         raise OutOfMemoryError("the runs do not fit into memory", "select fewer streams or threads") from None
     plan.after()

@@ -70,17 +70,22 @@ struct RunTotals {
   std::uint64_t errors = 0;
   std::uint64_t gaps = 0;
 
+  // Calls `visit` with each of them, and with its name.
+  template <typename Visit>
+  static void for_each(const Visit& visit) {
+    visit("instructions", &RunTotals::instructions);
+    visit("outside_instructions", &RunTotals::outside_instructions);
+    visit("unknown_instructions", &RunTotals::unknown_instructions);
+    visit("crossing_instructions", &RunTotals::crossing_instructions);
+    visit("unselected_instructions", &RunTotals::unselected_instructions);
+    visit("branches", &RunTotals::branches);
+    visit("outside_branches", &RunTotals::outside_branches);
+    visit("unselected_branches", &RunTotals::unselected_branches);
+    visit("errors", &RunTotals::errors);
+    visit("gaps", &RunTotals::gaps);
+  }
   RunTotals& operator+=(const RunTotals& more) noexcept {
-    instructions += more.instructions;
-    outside_instructions += more.outside_instructions;
-    unknown_instructions += more.unknown_instructions;
-    crossing_instructions += more.crossing_instructions;
-    unselected_instructions += more.unselected_instructions;
-    branches += more.branches;
-    outside_branches += more.outside_branches;
-    unselected_branches += more.unselected_branches;
-    errors += more.errors;
-    gaps += more.gaps;
+    for_each([&](const char*, auto total) { this->*total += more.*total; });
     return *this;
   }
 };

@@ -58,7 +58,12 @@ StreamRuns::StreamRuns(Input input, FileRuns& runs)
       has_times_(changes(*input.reader.bundle)),
       has_window_(input.window.has_value()),
       is_active_(!has_window_),
-      reader_(std::move(input.reader), request_of(input, has_times_)) {}
+      reader_(std::move(input.reader), request_of(input, has_times_)),
+      budget_(std::move(input.budget)) {}
+
+StreamRuns::~StreamRuns() {
+  if (budget_ != nullptr) static_cast<void>(budget_->report_bytes(share_, 0, 0));
+}
 
 StreamRuns::Step StreamRuns::step() {
   const Step answer = reader_.step(kPartRows);
@@ -69,10 +74,18 @@ StreamRuns::Step StreamRuns::step() {
   if (rows == nullptr || !rows->set_varying(columns::kAllColumns)) return Step::NO_MEMORY;
   feed(*rows);
   count_losses();
+  if (!has_memory()) return Step::NO_ROOM;
   if (!ends) return Step::MORE;
   if (!by_owner_) now_ = reader_.instructions();
   if (!has_ended_) close(Row{.instruction = now_}, now_, false);
+  runs_.flush();
   return Step::END;
+}
+
+// The runs are going to be copied once.
+bool StreamRuns::has_memory() {
+  if (budget_ == nullptr) return true;
+  return budget_->report_bytes(share_, runs_.bytes(), runs_.bytes()) != columns::RowBudget::Answer::STOP;
 }
 
 void StreamRuns::count_losses() {

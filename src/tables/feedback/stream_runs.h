@@ -25,10 +25,14 @@ class StreamRuns {
     const code::image::Image& image;
     columns::Selection owners;  // of threads, processes and spaces
     std::optional<Window> window = std::nullopt;
-    bool select_sides = false;  // errors and gaps are those of the selection
+    bool select_sides = false;                             // errors and gaps are those of the selection
+    std::shared_ptr<columns::RowBudget> budget = nullptr;  // of all streams; null: memory is not checked
   };
   // Objects that `input` refers to, and `runs`, must outlive this.
   StreamRuns(Input input, FileRuns& runs);
+  ~StreamRuns();
+  StreamRuns(const StreamRuns&) = delete;
+  StreamRuns& operator=(const StreamRuns&) = delete;
 
   using Step = columns::TableReader::Step;
   // Works for a few milliseconds at most. Step::READY is never returned.
@@ -54,6 +58,7 @@ class StreamRuns {
   void forget(std::uint64_t instruction) noexcept;
   [[nodiscard]] const code::image::CodeView* view_at(const Row& row, std::uint64_t ip);
   void count_losses();
+  [[nodiscard]] bool has_memory();
 
   FileRuns& runs_;
   code::symbol::RowViews views_;
@@ -63,6 +68,8 @@ class StreamRuns {
   bool is_active_;  // the window has begun
   bool has_ended_ = false;
   columns::TableReader reader_;
+  std::shared_ptr<columns::RowBudget> budget_;
+  columns::RowBudget::Share share_;
   trace::SpaceId space_ = trace::kAnySpace;
   Run run_;                   // the open run, without its end
   Executions executions_;     // of the branch before it

@@ -19,7 +19,7 @@ from small_pe import pe
 import ptkit
 from ptkit import _core
 from ptkit.cli import main
-from ptkit.decode import Query, read_runs
+from ptkit.decode import Query
 from ptkit.export import feedback
 from ptkit.export.hits import executions as hits
 from ptkit.export.module_runs import module_runs
@@ -159,11 +159,10 @@ def test_runs_have_the_taken_edges(recording: ptkit.Trace) -> None:
 
 
 @needs_emulator
-def test_runs_do_not_depend_on_threads_and_segments(recording: ptkit.Trace) -> None:
+def test_runs_do_not_depend_on_threads(recording: ptkit.Trace) -> None:
     expected = recording._runs(Query(threads=1))
-    for threads, segment in ((2, 0), (4, 2048)):
-        plan = recording._plan("calls", Query(threads=threads))
-        found = read_runs(plan, segment=segment)
+    for threads in (2, 4):
+        found = recording._runs(Query(threads=threads))
         assert found.totals == expected.totals
         for name, column in expected.columns.items():
             assert np.array_equal(found.columns[name], column), name

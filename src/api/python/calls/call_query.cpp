@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/python/long_calls.h"
 #include "api/python/reader_input.h"
 
 namespace ptkit::api::python {
@@ -73,6 +72,7 @@ std::shared_ptr<CallQuery> make_query(std::shared_ptr<Session> session, std::vec
   if (frames == "mixed") query->frames_shown = tables::calls::FrameView::MIXED;
   query->inlines = inlines;
   query->budget = std::move(budget);
+  query->select_sides = select_sides;
   if (!window.is_none()) {
     const auto [begin, end] = window.cast<std::pair<std::uint64_t, std::uint64_t>>();
     const bool by_time = window_by == "time";
@@ -104,24 +104,6 @@ py::class_<CallQuery, std::shared_ptr<CallQuery>> register_call_query(py::module
            py::arg("states") = std::vector<py::buffer>{},
            "`states`: of `sums`, of each stream. Frames of the window are then the same, but errors and gaps "
            "before it may be missing.");
-}
-
-// Reads all streams, each with the reader that `open` makes; `take` gets them in order.
-void read_streams(const CallQuery& query, const tables::calls::CallWorkers::Make& open,
-                  const tables::calls::CallWorkers::Take& take) {
-  bool out_of_memory = false;
-  {
-    const py::gil_scoped_release release;
-    tables::calls::CallWorkers workers(query.streams.size(), query.threads, open, take);
-    while (!workers.wait_for(kSignalPeriod)) {
-      const py::gil_scoped_acquire gil;
-      check_signals();
-      query.rethrow();
-    }
-    out_of_memory = workers.out_of_memory();
-  }
-  query.rethrow();
-  if (out_of_memory) throw std::bad_alloc();
 }
 
 void append(std::unique_ptr<tables::columns::Batch>& all, std::unique_ptr<tables::columns::Batch> more) {

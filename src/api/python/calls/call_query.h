@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "api/python/bindings.h"
-#include "tables/calls/call_workers.h"
+#include "api/python/long_calls.h"
 #include "tables/calls/stack_probe.h"
 #include "tables/calls/stack_states.h"
 #include "tables/calls/stream_calls.h"
 #include "tables/columns/read/reader.h"
+#include "tables/columns/read/stream_readers.h"
 #include "tables/columns/request.h"
 
 namespace ptkit::api::python {
@@ -37,6 +38,7 @@ struct CallQuery {
   tables::calls::Tails tails = tables::calls::Tails::NESTED;
   tables::calls::FrameView frames_shown = tables::calls::FrameView::NATIVE;
   bool inlines = false;
+  bool select_sides = false;  // errors and gaps are those of the selection
   std::shared_ptr<tables::columns::RowBudget> budget;
   std::optional<tables::calls::StreamCalls::Input::Window> window;
   std::vector<std::optional<tables::calls::StackStates>> states;  // of each stream, or none
@@ -53,13 +55,29 @@ struct CallQuery {
 [[nodiscard]] py::class_<CallQuery, std::shared_ptr<CallQuery>> register_call_query(py::module_& module);
 
 // Reads all streams, each with the reader that `open` makes; `take` gets them in order.
-void read_streams(const CallQuery& query, const tables::calls::CallWorkers::Make& open,
-                  const tables::calls::CallWorkers::Take& take);
+template <typename Reader>
+void read_streams(const CallQuery& query, typename tables::columns::StreamReaders<Reader>::Make open,
+                  typename tables::columns::StreamReaders<Reader>::Take take) {
+  bool out_of_memory = false;
+  {
+    const py::gil_scoped_release release;
+    tables::columns::StreamReaders<Reader> readers(query.streams.size(), query.threads, std::move(open),
+                                                   std::move(take));
+    while (!readers.wait_for(kSignalPeriod)) {
+      const py::gil_scoped_acquire gil;
+      check_signals();
+      query.rethrow();
+    }
+    out_of_memory = readers.out_of_memory();
+  }
+  query.rethrow();
+  if (out_of_memory) throw std::bad_alloc();
+}
 
 // Makes readers with a sink each.
 template <typename Sink>
-tables::calls::CallWorkers::Make into(const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks,
-                                      const Looks& looks = {}) {
+tables::columns::StreamReaders<tables::calls::StreamCalls>::Make into(
+    const CallQuery& query, const std::vector<std::unique_ptr<Sink>>& sinks, const Looks& looks = {}) {
   return [&query, &sinks, looks](std::size_t index) {
     return query.open(index, query.threads_of(index), *sinks[index], looks);
   };

@@ -9,7 +9,6 @@
 #include "api/python/long_calls.h"
 #include "api/python/reader_input.h"
 #include "code/symbol/names/python_name.h"
-#include "tables/calls/call_workers.h"
 #include "tables/calls/frame_rows.h"
 #include "tables/calls/python_frames.h"
 #include "tables/calls/stack/frame.h"
@@ -80,7 +79,7 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
   Gathered gathered(query);
   const auto notes = std::make_shared<tables::calls::FrameIndex>();
   const auto open = with_sums ? into(query, sinks, {.all_groups = true}) : into(query, tables);
-  read_streams(query, open, [&](std::size_t index, StreamCalls& calls) {
+  read_streams<StreamCalls>(query, open, [&](std::size_t index, StreamCalls& calls) {
     errors.add(calls);
     if (with_sums) sums.end_stream(index, calls);
     tables::calls::FrameTable& table = *tables[index];
@@ -106,12 +105,14 @@ py::tuple read_sums(const CallQuery& query, bool tree, bool kept, bool noted) {
   std::vector<tables::calls::StackStates> states(noted ? query.streams.size() : 0);
   std::vector<std::vector<std::uint8_t>> bytes(states.size());
   const Looks looks{.all_groups = true, .noted = noted ? &states : nullptr};
-  read_streams(query, into(query, sums.of_streams(), looks), [&](std::size_t index, StreamCalls& calls) {
-    errors.add(calls);
-    sums.end_stream(index, calls);
-    if (noted) bytes[index] = states[index].to_bytes(calls.functions(), calls.groups());
-    gathered.report(sums.bytes());
-  });
+  read_streams<StreamCalls>(query, into(query, sums.of_streams(), looks),
+                            [&](std::size_t index, StreamCalls& calls) {
+                              errors.add(calls);
+                              sums.end_stream(index, calls);
+                              if (noted)
+                                bytes[index] = states[index].to_bytes(calls.functions(), calls.groups());
+                              gathered.report(sums.bytes());
+                            });
   py::list found;
   for (const std::vector<std::uint8_t>& one : bytes)
     found.append(py::array_t<std::uint8_t>(static_cast<py::ssize_t>(one.size()), one.data()));
@@ -134,7 +135,7 @@ py::tuple read_moments(const CallQuery& query, const std::vector<std::unique_ptr
     return query.open(index, query.threads_of(index), *probes[index],
                       {.probe = probes[index].get(), .all_branches = all_branches});
   };
-  read_streams(query, open, [&](std::size_t index, const StreamCalls&) {
+  read_streams<StreamCalls>(query, open, [&](std::size_t index, const StreamCalls&) {
     append(all, rows(*probes[index], query.streams[index], first_id));
     first_id += probes[index]->frames();
   });

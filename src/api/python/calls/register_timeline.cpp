@@ -29,7 +29,7 @@ py::tuple read_timeline(const CallQuery& query, const std::string& by, std::size
   const auto notes = std::make_shared<tables::calls::FrameIndex>();
   ErrorTables errors;
   Gathered gathered(query);
-  read_streams(query, into(query, sinks), [&](std::size_t index, StreamCalls& calls) {
+  read_streams<StreamCalls>(query, into(query, sinks), [&](std::size_t index, StreamCalls& calls) {
     errors.add(calls);
     SliceSink& sink = *sinks[index];
     timeline->add(sink, query.streams[index], notes->frames(), calls.functions(), notes->functions());

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "code/insn/insn.h"
-#include "tables/feedback/run_workers.h"
+#include "tables/columns/read/stream_readers.h"
+#include "tables/feedback/stream_runs.h"
 #include "unit/tables/columns/recordings.h"
 
 namespace ptkit::tables::feedback {
@@ -58,11 +59,8 @@ class Reading {
                              : std::make_unique<flow::FlowDecoder>(of, bundle_->configuration, image_,
                                                                    options, sink, track, &pool, *from, ahead);
     };
-    RunWorkers::Input input;
-    input.streams = bundle_->streams.size();
-    input.threads = how.threads;
-    input.empty = [this] { return FileRuns(image_, loads_, all_); };
-    input.make = [&](std::size_t index, FileRuns& runs) {
+    std::vector<std::unique_ptr<FileRuns>> of_streams(bundle_->streams.size());
+    const auto open = [&](std::size_t index) {
       columns::TableReader::Input reader;
       reader.bundle = bundle_;
       reader.streams = {static_cast<std::uint32_t>(index)};
@@ -72,13 +70,18 @@ class Reading {
       reader.decoder = make;
       reader.threads = how.threads;
       reader.segment = how.segment;
-      return std::make_unique<StreamRuns>(StreamRuns::Input{reader, image_, {}, how.window}, runs);
+      of_streams[index] = std::make_unique<FileRuns>(image_, loads_, all_);
+      return std::make_unique<StreamRuns>(StreamRuns::Input{reader, image_, {}, how.window},
+                                          *of_streams[index]);
     };
-    RunWorkers workers(std::move(input));
-    while (!workers.wait_for(std::chrono::seconds(1))) continue;
-    EXPECT_FALSE(workers.out_of_memory());
-    workers.runs().sort();
-    return {workers.runs().runs().entries(), workers.runs().totals()};
+    FileRuns all(image_, loads_, all_);
+    columns::StreamReaders<StreamRuns> readers(
+        of_streams.size(), how.threads, open,
+        [&](std::size_t index, StreamRuns&) { all.add_all(std::move(*of_streams[index])); });
+    while (!readers.wait_for(std::chrono::seconds(1))) continue;
+    EXPECT_FALSE(readers.out_of_memory());
+    all.sort();
+    return {all.runs().entries(), all.totals()};
   }
 
   // Executions of each instruction, by the runs that have it.
