@@ -39,19 +39,7 @@ def write_autofdo(trace: RunTrace, path: str, *, build_id: str | None = None, **
     -----
     Addresses are those of the file less the address of its first segment.
     """
-    runs = module_runs(trace, build_id=build_id, **query)
-    base = np.uint64(runs.linked)
-    ranges, branches = _ranges(runs), _branches(runs)
-
-    def lines() -> Iterator[bytes]:
-        yield b"%d\n" % len(ranges[0])
-        yield from _lines(b"%x-%x:%d\n", (ranges[0] - base, ranges[1] - base, ranges[2]))
-        yield b"0\n"  # counts of addresses without ranges
-        yield b"%d\n" % len(branches[0])
-        yield from _lines(b"%x->%x:%d\n", (branches[0] - base, branches[1] - base, branches[2]))
-
-    notes = [*runs.notes, *_border_notes(runs, runs.is_own & runs.has_begin), *_clip_notes(ranges, branches)]
-    return _written(path, lines(), notes)
+    return _write_profile(path, module_runs(trace, build_id=build_id, **query), is_autofdo=True)
 
 
 def write_llvm(trace: RunTrace, path: str, *, build_id: str | None = None, **query: Any) -> dict[str, Any]:
@@ -66,16 +54,24 @@ def write_llvm(trace: RunTrace, path: str, *, build_id: str | None = None, **que
     -----
     Branches from other code have the address 1: they count as calls of the functions that they enter.
     """
-    runs = module_runs(trace, build_id=build_id, **query)
-    ranges, branches = _ranges(runs), _branches(runs, external=True)
+    return _write_profile(path, module_runs(trace, build_id=build_id, **query), is_autofdo=False)
+
+
+def _write_profile(path: str, runs: ModuleRuns, *, is_autofdo: bool) -> dict[str, Any]:
+    """Write executions of ranges of code, and of branches within the file or, for LLVM, into it."""
+    ranges, branches = _ranges(runs), _branches(runs, external=not is_autofdo)
+    base = np.uint64(runs.linked if is_autofdo else 0)
 
     def lines() -> Iterator[bytes]:
         yield b"%d\n" % len(ranges[0])
-        yield from _lines(b"%x-%x:%d\n", ranges)
+        yield from _lines(b"%x-%x:%d\n", (ranges[0] - base, ranges[1] - base, ranges[2]))
+        if is_autofdo:
+            yield b"0\n"  # counts of addresses without ranges
         yield b"%d\n" % len(branches[0])
-        yield from _lines(b"%x->%x:%d\n", branches)
+        yield from _lines(b"%x->%x:%d\n", (branches[0] - base, branches[1] - base, branches[2]))
 
-    notes = [*runs.notes, *_border_notes(runs, runs.has_begin), *_clip_notes(ranges, branches)]
+    has_line = runs.has_begin & (runs.is_own | (not is_autofdo))
+    notes = [*runs.notes, *_border_notes(runs, has_line), *_clip_notes(ranges, branches)]
     return _written(path, lines(), notes)
 
 
@@ -93,11 +89,7 @@ def write_bolt(trace: RunTrace, path: str, *, build_id: str | None = None, **que
     perf2bolt knows no blocks there, and before LLVM 21 takes their runs for those of another program.
     """
     runs = module_runs(trace, build_id=build_id, **query)
-    rows = np.flatnonzero(runs.has_origin)
-    branches = _summed(
-        (runs.is_own[rows], runs.origin[rows], runs.has_begin[rows], runs.begin[rows]),
-        (runs.count[rows], runs.mispredicted[rows]),
-    )
+    branches = _both_ends(runs, np.flatnonzero(runs.has_origin))
     is_stub = in_stubs(trace, runs)
     rows = np.flatnonzero(runs.has_run & ~is_stub)
     is_return = runs.kind == int(_core.BranchKind.RETURN)
@@ -105,8 +97,7 @@ def write_bolt(trace: RunTrace, path: str, *, build_id: str | None = None, **que
     falls = _summed((outer[rows], runs.begin[rows], runs.end[rows]), (runs.count[rows],))
 
     def lines() -> Iterator[bytes]:
-        for is_own, origin, has_begin, begin, count, mispredicted in _rows(branches, 2):
-            yield f"B {_at(is_own, origin)} {_at(has_begin, begin)} {count} {mispredicted}\n".encode()
+        yield from _branch_lines(branches)
         for is_outer, begin, end, count in _rows(falls):
             yield b"%b %x %x %d\n" % (b"f" if is_outer else b"F", begin, end, count)
 
@@ -140,18 +131,13 @@ def write_bolt_traces(
     )
     rows = np.flatnonzero(runs.has_run & ~runs.has_origin)
     falls = _summed((runs.begin[rows], runs.end[rows]), (runs.count[rows],))
-    rows = np.flatnonzero(runs.has_origin & ~runs.has_run)
-    branches = _summed(
-        (runs.is_own[rows], runs.origin[rows], runs.has_begin[rows], runs.begin[rows]),
-        (runs.count[rows], runs.mispredicted[rows]),
-    )
+    branches = _both_ends(runs, np.flatnonzero(runs.has_origin & ~runs.has_run))
 
     def lines() -> Iterator[bytes]:
         for returns, is_own, origin, begin, end, count in _rows(traces):
             yield f"{'R' if returns else 'T'} {_at(is_own, origin)} {begin:x} {end:x} {count}\n".encode()
         yield from _lines(b"F %x %x %d\n", falls)
-        for is_own, origin, has_begin, begin, count, mispredicted in _rows(branches, 2):
-            yield f"B {_at(is_own, origin)} {_at(has_begin, begin)} {count} {mispredicted}\n".encode()
+        yield from _branch_lines(branches)
 
     notes = [*runs.notes, *_clip_notes(traces, falls, branches[:-1])]
     if runs.predictions.any():
@@ -186,6 +172,20 @@ def _branches(runs: ModuleRuns, *, external: bool = False) -> _Columns:
     rows = np.flatnonzero(runs.has_origin & runs.has_begin & (runs.is_own | external))
     origin = np.where(runs.is_own, runs.origin, np.uint64(_EXTERNAL))
     return _summed((origin[rows], runs.begin[rows]), (runs.count[rows],))
+
+
+def _both_ends(runs: ModuleRuns, rows: NDArray[np.intp]) -> _Columns:
+    """Taken branches with whether each end is in the file, executions and mispredictions."""
+    return _summed(
+        (runs.is_own[rows], runs.origin[rows], runs.has_begin[rows], runs.begin[rows]),
+        (runs.count[rows], runs.mispredicted[rows]),
+    )
+
+
+def _branch_lines(branches: _Columns) -> Iterator[bytes]:
+    """Lines of `_both_ends` for perf2bolt."""
+    for is_own, origin, has_begin, begin, count, mispredicted in _rows(branches, 2):
+        yield f"B {_at(is_own, origin)} {_at(has_begin, begin)} {count} {mispredicted}\n".encode()
 
 
 def _rows(columns: _Columns, counts: int = 1) -> Iterator[tuple[Any, ...]]:

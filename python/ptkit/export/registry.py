@@ -117,10 +117,13 @@ class Exporter:
 
 
 class _Writer:
-    """The writer of a module of this package, imported when it is first used."""
+    """A function of a module of this package, which is imported when it is first called.
 
-    def __init__(self, module: str, name: str) -> None:
-        self._module, self._name = module, name
+    `fixed`: arguments that the format gives.
+    """
+
+    def __init__(self, module: str, name: str, **fixed: Any) -> None:
+        self._module, self._name, self._fixed = module, name, fixed
 
     def _function(self) -> Callable[..., dict[str, Any]]:
         found: Callable[..., dict[str, Any]] = getattr(
@@ -130,10 +133,12 @@ class _Writer:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self._function())
+        signature = inspect.signature(self._function())
+        left = [one for name, one in signature.parameters.items() if name not in self._fixed]
+        return signature.replace(parameters=left)
 
     def __call__(self, trace: object, path: str, **options: Any) -> dict[str, Any]:
-        return self._function()(trace, path, **options)
+        return self._function()(trace, path, **self._fixed, **options)
 
 
 def _perf_command(written: Exported) -> str:
@@ -309,7 +314,7 @@ _OWN = (
     Exporter(
         "perfetto",
         "a timeline of calls for Perfetto (ui.perfetto.dev) and its trace_processor",
-        _Writer("timelines", "write_perfetto"),
+        _Writer("timelines", "write_timeline", format="perfetto"),
         "rows",
         options=_OF_TIMELINES,
         suffixes=(".pftrace", ".perfetto-trace"),
@@ -321,7 +326,7 @@ _OWN = (
     Exporter(
         "fxt",
         "a timeline of calls in Fuchsia's trace format, for Perfetto and magic-trace's page",
-        _Writer("timelines", "write_fxt"),
+        _Writer("timelines", "write_timeline", format="fxt"),
         "rows",
         options=_OF_TIMELINES,
         suffixes=(".fxt",),
@@ -332,7 +337,7 @@ _OWN = (
     Exporter(
         "chrome",
         "a timeline of calls as Chrome's trace events, for Perfetto and the Firefox Profiler",
-        _Writer("timelines", "write_chrome"),
+        _Writer("timelines", "write_timeline", format="chrome"),
         "rows",
         options=_OF_TIMELINES,
         suffixes=(".trace.json",),
@@ -343,7 +348,7 @@ _OWN = (
     Exporter(
         "speedscope",
         "a timeline of calls for speedscope (www.speedscope.app), a profile for each thread",
-        _Writer("timelines", "write_speedscope"),
+        _Writer("timelines", "write_timeline", format="speedscope"),
         "rows",
         options=_OF_TIMELINES,
         suffixes=(".speedscope.json",),

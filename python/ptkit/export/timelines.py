@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptkit.decode import CallTimeline, OpenTrace
     from ptkit.info import TraceInfo
 
-__all__ = ["AXES", "write_chrome", "write_fxt", "write_perfetto", "write_speedscope"]
+__all__ = ["AXES", "write_timeline"]
 
 #: Positions of timelines.
 AXES = ("time", "instructions")
@@ -53,10 +53,11 @@ class TimelineTrace(Protocol):
         """Calls as slices that nest."""
 
 
-def write_perfetto(
+def write_timeline(
     trace: TimelineTrace,
     path: str,
     *,
+    format: str,
     of: str | None = None,
     size: int | None = None,
     names: str = "short",
@@ -64,13 +65,16 @@ def write_perfetto(
     inlines: bool = False,
     **query: Any,
 ) -> dict[str, Any]:
-    """Write calls as slices of Perfetto's tracks, one for each thread.
+    """Write calls as slices that nest, on a track for each thread.
 
     Parameters
     ----------
     trace : Trace
     path : str
         A file; an earlier one is replaced when the new one is complete.
+    format : str
+        ``"perfetto"`` (its TracePackets), ``"fxt"`` (duration events of the Fuchsia trace format),
+        ``"chrome"`` (trace events in JSON) or ``"speedscope"`` (an evented profile for each thread).
     of : str, optional
         Positions: ``"time"``, or ``"instructions"`` of the thread in its stream, of which each is shown as a
         nanosecond. None: time, but instructions where times are emulated or not known.
@@ -87,90 +91,23 @@ def write_perfetto(
         If the query chooses columns, an order, or rows that frames have not; there are no times; or nothing
         fits into `size`.
     """
-    return _Timeline(trace, of, size, names, frames, inlines, query).write("perfetto", path)
-
-
-def write_fxt(
-    trace: TimelineTrace,
-    path: str,
-    *,
-    of: str | None = None,
-    size: int | None = None,
-    names: str = "short",
-    frames: str = "native",
-    inlines: bool = False,
-    **query: Any,
-) -> dict[str, Any]:
-    """Write calls as duration events of the Fuchsia trace format; see `write_perfetto`."""
-    return _Timeline(trace, of, size, names, frames, inlines, query).write("fxt", path)
-
-
-def write_chrome(
-    trace: TimelineTrace,
-    path: str,
-    *,
-    of: str | None = None,
-    size: int | None = None,
-    names: str = "short",
-    frames: str = "native",
-    inlines: bool = False,
-    **query: Any,
-) -> dict[str, Any]:
-    """Write calls as Chrome's trace events in JSON; see `write_perfetto`."""
-    return _Timeline(trace, of, size, names, frames, inlines, query).write("chrome", path)
-
-
-def write_speedscope(
-    trace: TimelineTrace,
-    path: str,
-    *,
-    of: str | None = None,
-    size: int | None = None,
-    names: str = "short",
-    frames: str = "native",
-    inlines: bool = False,
-    **query: Any,
-) -> dict[str, Any]:
-    """Write calls as speedscope's evented profiles, one for each thread; see `write_perfetto`."""
-    return _Timeline(trace, of, size, names, frames, inlines, query).write("speedscope", path)
-
-
-class _Timeline:
-    """A timeline with all that its files have beside the slices."""
-
-    def __init__(
-        self,
-        trace: TimelineTrace,
-        of: str | None,
-        size: int | None,
-        names: str,
-        frames: str,
-        inlines: bool,
-        query: dict[str, Any],
-    ) -> None:
-        check_query(query)
-        check_choice("names", names, ("short", "full"))
-        self._trace = trace
-        self._by = _axis(trace, of)
-        self._size = None if size is None else integer("size", size, 1, _MOST_BYTES)
-        self._names = names
-        self._query = {**query, "frames": frames, "inlines": inlines}
-
-    def write(self, format: str, path: str) -> dict[str, Any]:
-        """Write the file; what the exporter returns."""
-        with NewFile(path) as file:  # refuses a path before the calls are read
-            slices = None
-            if self._size is not None:
-                slices = min(max(self._size // _LEAST_BYTES[format], _FEW_SLICES), _MOST_SLICES)
-            timeline = self._trace.call_timeline(self._by, slices=slices, **self._query)
-            writer = _Writer(self._trace, timeline, format, self._names)
-            if self._size is not None and writer.count() > self._size:
-                writer.limit_points(int(self._size * _OF_POINTS))
-                _fit(timeline, writer.count, self._size)
-                writer.add_points(self._size)
-            notes = writer.notes()
-            writer.write(file.write)
-        return {"bytes": file.bytes, "notes": notes}
+    check_query(query)
+    check_choice("names", names, ("short", "full"))
+    by = _axis(trace, of)
+    slices = None
+    if size is not None:
+        size = integer("size", size, 1, _MOST_BYTES)
+        slices = min(max(size // _LEAST_BYTES[format], _FEW_SLICES), _MOST_SLICES)
+    with NewFile(path) as file:  # refuses a path before the calls are read
+        timeline = trace.call_timeline(by, slices=slices, frames=frames, inlines=inlines, **query)
+        writer = _Writer(trace, timeline, format, names)
+        if size is not None and writer.count() > size:
+            writer.limit_points(int(size * _OF_POINTS))
+            _fit(timeline, writer.count, size)
+            writer.add_points(size)
+        notes = writer.notes()
+        writer.write(file.write)
+    return {"bytes": file.bytes, "notes": notes}
 
 
 class _Writer:
