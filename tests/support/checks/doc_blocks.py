@@ -18,7 +18,7 @@ PAGES = [ROOT / name for name in ("README.md", "HACKING.md", "SECURITY.md")] + s
     (ROOT / "docs").glob("*.md")
 )
 RUN = ("python", "sh")
-OTHERS = ("text", "c", "c++", "json", "toml")
+OTHERS = ("text", "c", "c++", "json", "toml", "sql")
 FENCE = re.compile(r"^```([\w+]*) ?([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^\n|\A)((?:^    .*\n|^\n)+)", re.MULTILINE)
 
