@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.decode import OpenTrace, Query
 from ptkit.errors import ConfigError, PtkitError
-from ptkit.support.text import counted, one_line
+from ptkit.support.text import counted, last_part, one_line
 
 if TYPE_CHECKING:
     from ptkit.decode import Runs
@@ -25,6 +25,7 @@ __all__ = ["ModuleRuns", "RunTrace", "in_stubs", "module_runs"]
 _REFUSED = ("columns", "order", "offset", "kind", "taken")
 _LISTED = 5  # files in a message
 _LOWEST_PIE = 1 << 32  # address
+_JUMPS_TO_LINKER = 2  # from a stub in .plt.sec to one in .plt, and from there to the first one
 _PE_SUFFIXES = (".exe", ".dll", ".sys")
 
 _Numbers = NDArray[np.uint64]
@@ -159,20 +160,37 @@ def module_runs(trace: RunTrace, *, build_id: str | None = None, **query: Any) -
 
 
 def in_stubs(trace: RunTrace, runs: ModuleRuns) -> NDArray[np.bool_]:
-    """Which runs begin in PLT stubs."""
+    """Which runs begin in PLT stubs, or where these jump to and no symbol begins: the call of the linker."""
     session, first = trace.opened.session, _first_files(trace)
     stubs = [(ip, size, space) for _, ip, size, _, space in _core.match_symbols(session, "*@plt")]
     ips = np.array([ip for ip, _, _ in stubs], np.uint64)
     spaces = np.array([space for _, _, space in stubs], np.uint32)
     files, rvas = _core.name_files(session, ips, spaces, None, None, True, True)
-    spans = sorted(
-        (rva + runs.linked, rva + runs.linked + size)
-        for (_, size, _), file, rva in zip(stubs, files.tolist(), rvas.tolist(), strict=True)
-        if 0 <= file < len(first) and first[file] == runs.file
-    )
-    begins = np.array([begin for begin, _ in spans], np.uint64)
-    ends = np.array([0, *(end for _, end in spans)], np.uint64)
-    return runs.has_run & (runs.begin < ends[np.searchsorted(begins, runs.begin, side="right")])
+    own = [i for i, file in enumerate(files.tolist()) if 0 <= file < len(first) and first[file] == runs.file]
+    spans = np.array([(int(rvas[i]), stubs[i][1]) for i in own], np.uint64).reshape(-1, 2)
+    spans[:, 0] += np.uint64(runs.linked)
+    is_stub = runs.has_run & _in_spans(spans, runs.begin)
+    if not is_stub.any():
+        return is_stub
+    loaded = ips[own[0]] - rvas[own[0]] - np.uint64(runs.linked)
+    for _ in range(_JUMPS_TO_LINKER):
+        sizes = runs.end[is_stub] - runs.begin[is_stub] + np.uint64(1)
+        spans = np.concatenate([spans, np.column_stack([runs.begin[is_stub], sizes])])
+        led = np.flatnonzero(runs.has_run & runs.is_own & ~is_stub & _in_spans(spans, runs.origin))
+        begins = runs.begin[led]
+        space = np.full(len(led), spaces[own[0]], np.uint32)
+        numbers, offsets, names = _core.name_symbols(session, begins + loaded, space)
+        for row, begin, number, offset in zip(led, begins, numbers.tolist(), offsets.tolist(), strict=True):
+            generated = _core.generated_name(last_part(runs.path), int(begin) - runs.linked)
+            is_stub[row] = number < 0 or offset != 0 or names[number] == generated
+    return is_stub
+
+
+def _in_spans(spans: _Numbers, addresses: _Numbers) -> NDArray[np.bool_]:
+    """Which addresses are in one of the spans, of which the columns are begins and sizes."""
+    ordered = spans[np.argsort(spans[:, 0], kind="stable")]
+    ends = np.maximum.accumulate(np.append(np.uint64(0), ordered[:, 0] + ordered[:, 1]))
+    return addresses < ends[np.searchsorted(ordered[:, 0], addresses, side="right")]
 
 
 def _near_kinds() -> list[int]:

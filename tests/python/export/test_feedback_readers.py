@@ -45,7 +45,7 @@ def loops(
     folder = tmp_path_factory.mktemp(request.param)
     flags = ["-no-pie"] if request.param == "fixed" else ["-fPIE", "-pie"]
     # Debian's AutoFDO reads DWARF 4.
-    program = build("counted_loops", folder, "-gdwarf-4", "-Wl,--build-id", *flags)
+    program = build("counted_loops", folder, "-gdwarf-4", "-Wl,--build-id,--emit-relocs", *flags)
     argv = [program, str(ROUNDS)]
     trace = ptkit.record(argv, output=folder / "out.ptk", backend="emulator", quiet=True)
     return trace, program, int(run(program, str(ROUNDS)).split()[1])
@@ -164,8 +164,7 @@ def test_perf2bolt_reads_it(loops: tuple[ptkit.Trace, Path, int], tmp_path: Path
     assert lines == len(profile.read_text().splitlines())
     assert outside == 0
     assert list(untaken(program, profile, tmp_path)) == []
-    total = sum(read_bolt(profile).ranges.values())
-    assert mismatches < total / 1000  # of the C library's start files
+    assert mismatches == 0
     names: dict[tuple[str, str], int] = {}
     for line in (tmp_path / "out.fdata").read_text().splitlines():
         found = re.fullmatch(r"(\d) (\S+) (\w+) (\d) (\S+) (\w+) (\d+) (\d+)", line)
