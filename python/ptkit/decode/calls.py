@@ -127,14 +127,14 @@ _FEWER_FRAMES = "select fewer columns, streams or threads, or read parts: iter_c
 
 def frames_too_large(plan: Plan, query: _core.CallQuery) -> OutOfMemoryError:
     """Make the error for frames that are more than fit."""
-    return too_large(plan.table, query, _FEWER_FRAMES if plan.table == "calls" else _LESS)
+    return too_large(f"{plan.table}: the frames", query, _FEWER_FRAMES if plan.table == "calls" else _LESS)
 
 
-def too_large(name: str, query: _core.CallQuery, remedy: str) -> OutOfMemoryError:
-    """Make the error for frames that are more than fit into what has this name."""
+def too_large(what: str, query: _core.CallQuery, remedy: str) -> OutOfMemoryError:
+    """Make the error for frames, or for what was counted of them, that do not fit into memory."""
     if query.refused_bytes:
-        return memory.too_large(f"{name}: the frames", query.refused_bytes, remedy, least=True)
-    return OutOfMemoryError(f"{name}: the frames do not fit into memory", remedy)
+        return memory.too_large(what, query.refused_bytes, remedy, least=True)
+    return OutOfMemoryError(f"{what} do not fit into memory", remedy)
 
 
 def _table(plan: Plan, name: str, rows: Any, sides: Sequence[Any]) -> Table:

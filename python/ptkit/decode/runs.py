@@ -8,9 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.decode.calls import Window, call_query
+from ptkit.decode.calls import Window, call_query, too_large
 from ptkit.decode.plan import Plan
-from ptkit.errors import OutOfMemoryError
 
 __all__ = ["Runs", "read_runs"]
 
@@ -63,6 +62,6 @@ def read_runs(plan: Plan, *, window: Window | None = None) -> Runs:
     try:
         columns, totals = _core.read_runs(query)
     except MemoryError:
-        raise OutOfMemoryError("the runs do not fit into memory", "select fewer streams or threads") from None
+        raise too_large("the runs", query, "select fewer streams or threads") from None
     plan.after()
     return Runs(columns, totals)

@@ -208,7 +208,7 @@ def read_timeline(
     try:
         (handle, notes), *sides = _core.read_timeline(query, by=by, most=most)
     except MemoryError:
-        raise too_large("call_timeline", query, _FEWER) from None
+        raise too_large("call_timeline: the frames", query, _FEWER) from None
     errors, gaps = (
         from_core(side, rows, context=plan.context)
         for side, rows in zip(("errors", "gaps"), sides, strict=True)

@@ -413,3 +413,29 @@ def test_losses_are_said(tmp_path: Path, loop: Any, packets: Any) -> None:
     # No run goes from before the loss to after it: the jump after it has a run of its own.
     assert profile.ranges[loop.JMP, loop.JMP] == 1
     assert profile.branches[loop.JNZ, loop.BASE] == 3 * 5 + 1 + 2
+
+
+def test_runs_are_refused_before_they_take_memory(
+    tmp_path: Path, loop: Any, packets: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jumps = 120_000  # over an int3: each is a run of its own
+    code = bytes.fromhex("eb01cc") * jumps + bytes.fromhex("ffe0")
+    (tmp_path / "program").write_bytes(elf(code, loop.BASE, "jumps"))
+    bundle = _core.Bundle()
+    bundle.add_image(str(tmp_path / "program"))
+    bundle.add_stream(loop.header(None, 1000) + packets.pge(loop.BASE) + packets.tip(loop.BASE))
+    trace = ptkit.Trace(bundle, ptkit.decode.Settings())
+    assert trace.export(tmp_path / "out", "bolt") is not None
+    assert len(read_bolt(tmp_path / "out").branches) == jumps + 1
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "meminfo").write_text("MemAvailable: 8192 kB\n")
+    monkeypatch.setattr("ptkit.support.memory.ROOT", str(tmp_path))
+    ptkit.trim_memory(limit=0)
+    with pytest.raises(
+        ptkit.OutOfMemoryError,
+        match=r"the runs take more than \d+\.\d MiB, and 7\.0 MiB are free \(MemAvailable\); select fewer",
+    ):
+        trace.export(tmp_path / "more", "bolt")
+    assert not (tmp_path / "more").exists()
+    monkeypatch.undo()
+    ptkit.trim_memory(limit=1 << 30)
