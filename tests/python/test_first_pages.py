@@ -1,4 +1,4 @@
-"""What README.md shows is what its commands print."""
+"""What the pages for the first day show is what their commands print."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from doc_blocks import blocks_of
 import ptkit
 from ptkit import capture
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("sort") is None, reason="no program `sort`"),
@@ -26,14 +26,14 @@ pytestmark = [
 ]
 
 
-def _block(start: str) -> str:
-    return next(block.text for block in blocks_of(README) if block.text.startswith(start))
+def _block(page: str, start: str) -> str:
+    return next(block.text for block in blocks_of(DOCS / page) if block.text.startswith(start))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files that README.md speaks of, and with the recording that its first line makes."""
-    folder = tmp_path_factory.mktemp("readme")
+    """A folder with the files that the pages speak of, and with the recording that their first line makes."""
+    folder = tmp_path_factory.mktemp("pages")
     (folder / "README.md").write_text("b\na\n")
     packets = bytes.fromhex("0282" * 8 + "0223" + "71001040000000000a01")
     (folder / "raw.pt").write_bytes(packets)
@@ -58,8 +58,8 @@ def _shell(line: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_shell_lines_of_the_readme_run(folder: Path) -> None:
-    lines = _block(".venv/bin/ptkit record").splitlines()
+def test_shell_lines_run(folder: Path) -> None:
+    lines = _block("install.md", ".venv/bin/ptkit record").splitlines()
     assert lines[0] == ".venv/bin/ptkit record -o sort.ptk -- sort README.md"
     output = {line: _shell(line, folder) for line in lines[1:]}
     # A tenth of the time may have no branch, where the machine was busy with other work.
@@ -68,8 +68,8 @@ def test_shell_lines_of_the_readme_run(folder: Path) -> None:
 
 
 def test_questions(folder: Path) -> None:
-    (folder / "readme.py").write_text(_block("import ptkit\n\ntrace = ptkit.record"))
-    printed = _shell(f"{sys.executable} -W error::SyntaxWarning readme.py", folder)
+    (folder / "tour.py").write_text(_block("python.md", "import ptkit\n\ntrace = ptkit.record"))
+    printed = _shell(f"{sys.executable} -W error::SyntaxWarning tour.py", folder)
     assert re.search(r"from_symbol +to_symbol", printed)
     assert "self_instructions" in printed
     assert ".so." in printed
