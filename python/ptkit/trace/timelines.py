@@ -44,9 +44,9 @@ class Timelines(ABC):
             ``"time"``: positions are TSC ticks, at their earliest; calls of unknown begin or end are left
             out. ``"instructions"``: they are instructions of the thread within its stream.
         slices : int, optional
-            At most so many slices, and no fewer than 0.9 of it if there are more calls. The slowest calls of
-            each function, up to 100 each, stay whole; others merge with their neighbours of the same caller.
-            None: each call has a slice.
+            At most so many slices, and as many if there are more calls. The slowest calls of each function,
+            up to 100 each, stay whole; others merge with their neighbours of the same caller. None: each call
+            has a slice.
         frames, inlines, tails
             As for `functions`.
         **query

@@ -31,11 +31,9 @@ void FrameTimeline::renumber(NodeNumber first, std::uint64_t first_id, const Fun
 
 void FrameTimeline::note(const SliceSink& sink) {
   const SliceReducer& reducer = sink.reducer();
-  const MergeLimits& limits = reducer.limits();
   facts_.without_times += sink.counts().without_times;
-  facts_.too_deep += reducer.left_out();
-  facts_.deepest = std::min<std::uint64_t>(facts_.deepest, limits.depth);
-  if (limits.length_of_share == 0 && limits.depth == MergeLimits::kAnyDepth) return;
+  reducer_.leave_out(reducer.left_out(), reducer.deepest());
+  if (reducer.rules().limits() == MergeLimits{}) return;
   facts_.is_whole = false;
   of_one_ = std::min(of_one_, sink.slowest());
 }
@@ -59,13 +57,7 @@ void FrameTimeline::add(SliceSink& sink, std::uint32_t stream, std::uint64_t fir
     to_thread.parts.push_back(std::move(part));
   }
   sink.threads().clear();
-  if (most_ == 0 || nodes_.size() < 2 * most_) return;
-  find_slowest(most_);
-  const std::vector<SliceList*> found = lists();
-  reducer_.shrink(found, most_ + most_ / 8, most_ + most_ / 2);
-  of_one_ = slowest_.of_one();
-  facts_.is_whole = false;
-  compact();
+  if (most_ != 0 && nodes_.size() >= 2 * most_) static_cast<void>(reduce_to(most_, most_ + most_ / 4, {}));
 }
 
 std::vector<SliceList*> FrameTimeline::lists() {
@@ -95,14 +87,14 @@ void FrameTimeline::find_slowest(std::size_t most) {
   }
 }
 
-void FrameTimeline::finish() {
+bool FrameTimeline::finish(const SliceReducer::GoOn& go_on) {
   for (Thread& thread : threads_) {
     lay_out(thread);
     thread = {};
   }
   threads_.clear();
   numbers_.clear();
-  if (most_ != 0) reduce(most_);
+  return most_ == 0 || reduce(most_, go_on);
 }
 
 // Puts the roots of a thread on tracks, one for each stack that is needed.
@@ -173,21 +165,24 @@ std::size_t FrameTimeline::slices(std::size_t first, std::size_t last) const {
   return sum;
 }
 
-void FrameTimeline::reduce(std::size_t most) {
-  if (nodes_.size() <= most) return;
+// Of `most` slices, half are for the slowest calls.
+bool FrameTimeline::reduce_to(std::size_t most, std::size_t slices, const SliceReducer::GoOn& go_on) {
+  const std::size_t before = nodes_.size();
+  if (before <= slices) return true;
   find_slowest(most);
   const std::vector<SliceList*> found = lists();
-  reducer_.reduce(found, most);
+  const bool is_done = reducer_.reduce(found, slices, go_on);
   of_one_ = slowest_.of_one();
-  facts_.is_whole = false;
+  if (nodes_.size() < before) facts_.is_whole = false;
   compact();
+  return is_done;
 }
 
 FrameTimeline::Facts FrameTimeline::facts() const {
   Facts facts = facts_;
   facts.slowest = facts.is_whole ? 0 : of_one_;
-  facts.deepest = std::min<std::uint64_t>(facts.deepest, reducer_.limits().depth);
-  facts.too_deep += reducer_.left_out();
+  facts.deepest = reducer_.deepest().whole();
+  facts.too_deep = reducer_.left_out();
   for (std::size_t track = 0; track < tracks_.size(); ++track) {
     SliceWalk slices = walk(track);
     while (slices.next()) {

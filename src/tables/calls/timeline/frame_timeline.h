@@ -46,8 +46,8 @@ class FrameTimeline final : public CallTimeline {
   // those of `to`.
   void add(SliceSink& sink, std::uint32_t stream, std::uint64_t first_id, const FunctionTable& from,
            FunctionTable& to);
-  // After the last stream: puts roots on tracks, and reduces.
-  void finish();
+  // After the last stream: puts roots on tracks, and reduces. False: it was stopped before.
+  bool finish(const SliceReducer::GoOn& go_on = {});
 
   [[nodiscard]] TimelineAxis axis() const noexcept override { return axis_; }
   [[nodiscard]] std::span<const Track> tracks() const noexcept override { return tracks_; }
@@ -55,8 +55,9 @@ class FrameTimeline final : public CallTimeline {
   [[nodiscard]] SliceWalk walk(std::size_t track) const { return SliceWalk(nodes_, lists_[track].nodes); }
   // Of the tracks [first, last).
   [[nodiscard]] std::size_t slices(std::size_t first, std::size_t last) const;
-  // Reduces to at most so many slices, if that is possible, and to no fewer than 0.9 of it.
-  void reduce(std::size_t most);
+  // Reduces to so many slices, if that is possible. False: it was stopped before. There are fewer slices than
+  // there were then, and they nest.
+  bool reduce(std::size_t most, const SliceReducer::GoOn& go_on = {}) { return reduce_to(most, most, go_on); }
   // Goes through all slices.
   [[nodiscard]] Facts facts() const;
   [[nodiscard]] std::uint64_t bytes() const noexcept;
@@ -93,6 +94,7 @@ class FrameTimeline final : public CallTimeline {
   void add_sides(Thread& thread, Track& track);
   void note(const SliceSink& sink);
   void find_slowest(std::size_t most);
+  bool reduce_to(std::size_t most, std::size_t slices, const SliceReducer::GoOn& go_on);
   [[nodiscard]] std::vector<SliceList*> lists();
   void compact();
 

@@ -31,8 +31,7 @@ void join_lists(SliceNodes& nodes, const MergeRules& rules, NodeNumber& list, No
     const NodeNumber first = nodes[more].next;
     SliceNode& slice = nodes[last];
     const SliceNode& next = nodes[first];
-    const bool joins = rules.open(slice, rules.keeps(slice)).takes(next, rules.keeps(next));
-    if (!joins) break;
+    if (!rules.join(slice, next)) break;
     static_cast<void>(nodes.take_first(more));
     *to = nodes.append(last, more);
     merge_into(slice, next);

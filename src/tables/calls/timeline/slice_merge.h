@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 
 #include "tables/calls/timeline/slice_nodes.h"
@@ -9,59 +10,55 @@
 
 namespace ptkit::tables::calls {
 
-// Slices that are merged are at most so long. A share of them may be longer, so that each number of slices
-// can be had, even if all calls are of one length.
-struct MergeLimits {
-  static constexpr std::uint32_t kWhole = std::uint32_t{1} << 16U;
-  static constexpr std::uint32_t kAnyDepth = UINT32_MAX;
+// No limit is above it.
+inline constexpr std::uint64_t kNever = UINT64_MAX;
 
-  std::uint64_t length = 0;
+// Spreads shares of slices evenly over positions, or over numbers of calls.
+[[nodiscard]] constexpr std::uint32_t hash_of(std::uint64_t number) noexcept {
+  constexpr std::uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;
+  return static_cast<std::uint32_t>(number * kGoldenRatio >> 32U);
+}
+
+// Slices that merge are shorter together than a limit. A share of them may be longer, so that each number of
+// slices can be had, even if all calls are of one length. Higher limits are greater.
+struct MergeLimits {
   std::uint64_t length_of_share = 0;  // at least `length`
-  std::uint32_t share = 0;            // of kWhole
-  std::uint32_t depth = kAnyDepth;    // calls with more callers are left out, unless they are kept whole
+  std::uint64_t length = 0;
+  std::uint64_t share = 0;  // of all values of hash_of(): those below
 
   // Of slices that begin there. Parents and children that begin together have the same.
   [[nodiscard]] std::uint64_t of(std::uint64_t begin) const noexcept {
-    constexpr std::uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;
-    return begin * kGoldenRatio >> 48U < share ? length_of_share : length;
+    return hash_of(begin) < share ? length_of_share : length;
   }
-};
-
-// A slice that the next one of its list may join.
-struct OpenSlice {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  std::uint64_t limit = 0;
-  std::uint64_t calls = 0;
-  bool may_grow = false;
-
-  [[nodiscard]] bool takes(const SliceNode& next, bool is_kept) const noexcept {
-    return may_grow && !is_kept && next.length() < limit && next.begin >= begin &&
-           std::max(end, next.end) - begin <= limit && calls <= UINT32_MAX - std::uint64_t{next.calls};
-  }
-  void grow(const SliceNode& next) noexcept {
-    end = std::max(end, next.end);
-    calls += next.calls;
-  }
+  auto operator<=>(const MergeLimits&) const = default;
 };
 
 class MergeRules {
  public:
-  MergeRules(MergeLimits limits, const SlowestCalls& slowest) : limits_(limits), slowest_(slowest) {}
+  explicit MergeRules(const SlowestCalls& slowest) : slowest_(slowest) {}
 
   [[nodiscard]] const MergeLimits& limits() const noexcept { return limits_; }
-  void set(const MergeLimits& limits) noexcept { limits_ = limits; }
+  // Limits never fall: slices would be merged that later ones beside them are not.
+  void raise(const MergeLimits& limits) noexcept { limits_ = std::max(limits_, limits); }
   // It stays whole, however short it is.
   [[nodiscard]] bool keeps(const SliceNode& node) const noexcept {
     return !node.is_merged() && slowest_.has(node.function, node.length(), node.id);
   }
-  [[nodiscard]] OpenSlice open(const SliceNode& node, bool is_kept) const noexcept {
-    const std::uint64_t limit = limits_.of(node.begin);
-    const bool is_short = node.is_merged() ? node.length() <= limit : node.length() < limit;
-    return {node.begin, node.end, limit, node.calls, !is_kept && is_short};
+  // How long a slice would be together with the next one of its list; kNever if they must not merge.
+  [[nodiscard]] std::uint64_t length_with(const SliceNode& slice, const SliceNode& next) const noexcept {
+    const bool fits = next.begin >= slice.begin && slice.calls <= UINT32_MAX - next.calls;
+    return !fits || keeps(slice) || keeps(next) ? kNever : span(slice, next);
+  }
+  [[nodiscard]] bool join(const SliceNode& slice, const SliceNode& next) const noexcept {
+    const std::uint64_t limit = limits_.of(slice.begin);
+    return limit != 0 && span(slice, next) < limit && length_with(slice, next) < limit;
   }
 
  private:
+  [[nodiscard]] static std::uint64_t span(const SliceNode& slice, const SliceNode& next) noexcept {
+    return std::max(slice.end, next.end) - slice.begin;
+  }
+
   MergeLimits limits_;
   const SlowestCalls& slowest_;
 };

@@ -2,6 +2,14 @@
 
 namespace ptkit::tables::calls {
 
+void SliceNodes::reuse() noexcept {
+  free_ = kNoNode;
+  for (NodeNumber number = used_ - 1; number != kNoNode; --number) {
+    SliceNode& node = (*this)[number];
+    if (node.calls == 0) node.next = std::exchange(free_, number);
+  }
+}
+
 std::vector<NodeNumber> SliceNodes::compact() {
   std::vector<NodeNumber> moved(used_);
   NodeNumber used = 1;

@@ -90,6 +90,20 @@ class SliceNodes {
     ++free_count_;
   }
 
+  // A node that became a part of another one, which its `next` is until reuse().
+  void absorb(NodeNumber number, NodeNumber by) noexcept {
+    SliceNode& node = (*this)[number];
+    node.calls = 0;
+    node.next = by;
+    ++free_count_;
+  }
+  [[nodiscard]] NodeNumber absorber(NodeNumber number) const noexcept {
+    while ((*this)[number].calls == 0) number = (*this)[number].next;
+    return number;
+  }
+  // Lets add() use nodes that were absorbed.
+  void reuse() noexcept;
+
   // Adds a node or a list behind a list. Returns the list.
   NodeNumber append(NodeNumber list, NodeNumber more) noexcept {
     if (more == kNoNode) return list;

@@ -94,8 +94,9 @@ void SliceSink::on_frame(const Frame& frame, const Owner& owner) {
   const std::uint64_t begin = is_by_time(axis_) ? frame.begin.tsc : frame.begin.instructions;
   const std::uint64_t end = std::max(begin, is_by_time(axis_) ? frame.end.tsc : frame.end.instructions);
   if (most_ != 0) slowest_.add(frame.function, end - begin, frame.id);
-  if (depth > reducer_.limits().depth && !slowest_.has(frame.function, end - begin, frame.id)) {
-    reducer_.leave_out(1);
+  if (reducer_.deepest().leaves_out(depth, frame.id) &&
+      !slowest_.has(frame.function, end - begin, frame.id)) {
+    reducer_.leave_out(1, reducer_.deepest());
     return pass_on(frame, list);
   }
   const NodeNumber node = node_of(frame, list.nodes);
@@ -187,8 +188,8 @@ std::vector<SliceList*> SliceSink::lists() {
 
 void SliceSink::reduce() {
   const std::vector<SliceList*> found = lists();
-  reducer_.shrink(found, most_ + most_ / 8, most_ + most_ / 2);
-  reduce_at_ = std::max(2 * most_, nodes_.size() + most_ / 2);
+  static_cast<void>(reducer_.reduce(found, most_ + most_ / 4));
+  reduce_at_ = std::max(2 * most_, nodes_.size() + nodes_.size() / 2);
 }
 
 void SliceSink::finish() {

@@ -103,6 +103,8 @@ class TimelineTest {
     sink = std::make_unique<SliceSink>(axis_, selection_, most_);
     frames = std::make_unique<FrameStream>(*sink);
   }
+  // After finish().
+  [[nodiscard]] std::uint64_t frames_of_all() const { return first_id_; }
   FrameTimeline& finish() {
     end_stream();
     timeline.finish();

@@ -18,9 +18,7 @@ void add_calls(FrameStream& frames, std::uint64_t first, std::uint64_t count, st
 }
 
 void expect_fills(const FrameTimeline& timeline, std::size_t most) {
-  const std::size_t slices = timeline.facts().slices;
-  EXPECT_LE(slices, most);
-  EXPECT_GE(slices, most - most / 10);
+  EXPECT_EQ(timeline.facts().slices, most);
 }
 
 TEST(Reduction, MergesShortCallsOfOneCaller) {
@@ -112,6 +110,35 @@ TEST(Reduction, KeepsTheSlowestCallsWhole) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
     for (std::size_t i = 0; i < 100; ++i) EXPECT_TRUE(whole.contains(all[i].second)) << function << " " << i;
+  }
+}
+
+// Slices in each tenth of a timeline on which all positions have calls alike.
+TEST(Reduction, HasDetailEverywhere) {
+  for (const bool is_reduced_at_once : {false, true}) {
+    for (const std::size_t most : {3'000U, 8'000U, 30'000U, 100'000U}) {
+      TimelineTest test(is_reduced_at_once ? most : 0);
+      std::mt19937_64 random(11);
+      std::uint64_t at = 1;
+      test.frames->open(0, kFunction + 3);
+      for (int i = 0; i < 60'000; ++i) {
+        test.frames->open(at += random() % 20'000, kFunction);
+        for (std::uint64_t k = random() % 4; k > 0; --k) {
+          test.frames->open(at += random() % 6'000, kFunction + 1);
+          test.frames->close(at += random() % 40'000);
+        }
+        test.frames->close(at += random() % 20'000);
+      }
+      test.frames->close(at);
+      FrameTimeline& timeline = test.finish();
+      timeline.reduce(most);
+      expect_fills(timeline, most);
+      std::vector<std::size_t> tenths(10);
+      const Slices slices(timeline, 0);
+      for (const Shown& one : slices.shown) ++tenths[std::min<std::uint64_t>(one.slice.begin * 10 / at, 9)];
+      for (const std::size_t tenth : tenths)
+        EXPECT_NEAR(static_cast<double>(tenth), most / 10.0, most * 0.015) << most << is_reduced_at_once;
+    }
   }
 }
 
@@ -224,6 +251,41 @@ TEST(Reduction, LeavesATrackOfEachThread) {
   EXPECT_EQ(timeline.facts().slices, 100U);
   EXPECT_EQ(timeline.facts().calls, 5'000U);
 }
+
+// Each of 2,000 threads has a root, calls, and what they call: three slices are the least of each.
+class FewSlices : public ::testing::TestWithParam<bool> {};
+
+TEST_P(FewSlices, AreMergedBeforeCallsAreLeftOut) {
+  constexpr std::int64_t kThreads = 2'000;
+  for (const std::size_t most : {6'600U, 6'000U, 5'000U, 2'000U, 100U}) {
+    TimelineTest test(GetParam() ? most : 0);
+    for (std::int64_t tid = 1; tid <= kThreads; ++tid) {
+      test.frames->open(0, kFunction, tid);
+      for (std::uint64_t i = 0; i < 6; ++i) {
+        test.frames->open(10 + i * 10, kFunction + 1, tid);
+        test.frames->call(12 + i * 10, 15 + i * 10, kFunction + 2, tid);
+        test.frames->close(18 + i * 10, tid);
+      }
+      test.frames->close(200, tid);
+    }
+    FrameTimeline& timeline = test.finish();
+    timeline.reduce(most);
+    const FrameTimeline::Facts facts = timeline.facts();
+    EXPECT_EQ(facts.slices, std::max<std::size_t>(most, kThreads));
+    EXPECT_EQ(facts.calls + facts.too_deep, test.frames_of_all());
+    if (most >= 3 * kThreads) {
+      EXPECT_EQ(facts.too_deep, 0U);
+    } else {
+      EXPECT_EQ(facts.deepest, most > 2 * kThreads ? 1U : 0U);
+      // A slice that is left out has six calls; those that stay whole take the space of others.
+      const std::uint64_t least = 6 * (3 * kThreads - std::max<std::uint64_t>(most, kThreads));
+      EXPECT_GE(facts.too_deep + 400, least);
+      EXPECT_LE(facts.too_deep, least + 1'200);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(WhileRead, FewSlices, ::testing::Bool());
 
 // A tree of calls as a test knows it.
 struct Known {
