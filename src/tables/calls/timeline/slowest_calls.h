@@ -12,7 +12,7 @@ class SlowestCalls {
  public:
   static constexpr std::size_t kMostOfOne = 100;
 
-  // `most`: calls of all functions together; each function has as many.
+  // `most`: calls of all functions together. Each function has as many, or all of its calls.
   explicit SlowestCalls(std::size_t most) : most_(most), of_one_(std::min(most, kMostOfOne)) {}
 
   // Of calls of equal length, those that began first are the slowest. Their order does not matter.
@@ -20,15 +20,15 @@ class SlowestCalls {
     if (of_one_ == 0) return;
     if (function >= heaps_.size()) heaps_.resize(std::max<std::size_t>(function + 1, heaps_.size() * 2));
     std::vector<Call>& heap = heaps_[function];
-    if (heap.empty()) limit(most_ / ++functions_);
     const Call call{length, id};
     if (heap.size() >= of_one_) {
-      if (of_one_ == 0 || !call.is_slower(heap.front())) return;
+      if (!call.is_slower(heap.front())) return;
       drop_shortest(heap);
     }
     heap.push_back(call);
     std::ranges::push_heap(heap, kSlowerFirst);
     ++size_;
+    while (size_ > most_) limit(of_one_ - 1);
   }
   // Whether a call that was added is among the slowest of its function.
   [[nodiscard]] bool has(std::uint32_t function, std::uint64_t length, std::uint64_t id) const noexcept {
@@ -69,7 +69,6 @@ class SlowestCalls {
 
   std::size_t most_;
   std::size_t of_one_;
-  std::size_t functions_ = 0;             // those that have calls
   std::vector<std::vector<Call>> heaps_;  // by function
   std::size_t size_ = 0;
 };

@@ -113,6 +113,43 @@ TEST(Reduction, KeepsTheSlowestCallsWhole) {
   }
 }
 
+// Of 100 slices, half are for the slowest calls: the root, and 24 of each of two functions.
+TEST(Reduction, KeepsAsManyWholeAsHalfOfTheSlices) {
+  TimelineTest test;
+  test.frames->open(0);
+  std::uint64_t at = 1;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    test.frames->call(at, at + 500 + i, kFunction + 1);
+    test.frames->call(at + 1'000, at + 1'100 + i, kFunction + 2);
+    at += 2'000;
+  }
+  test.frames->close(at);
+  FrameTimeline& timeline = test.finish();
+  timeline.reduce(100);
+  expect_fills(timeline, 100);
+  EXPECT_EQ(timeline.facts().slowest, 24U);
+}
+
+// Each call that stays whole takes four slices, as what it calls cannot merge with others. The root and all
+// other calls take five.
+TEST(Reduction, KeepsAsManyWholeAsLeaveEnoughForOthers) {
+  TimelineTest test;
+  test.frames->open(0, kFunction + 1);
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const std::uint64_t at = 10 + i * 1'000;
+    test.frames->open(at);
+    for (std::uint64_t level = 1; level <= 3; ++level) test.frames->open(at + level);
+    for (std::uint64_t level = 3; level > 0; --level) test.frames->close(at + 300 - level);
+    test.frames->close(at + 990 - i * 10);
+  }
+  test.frames->close(100'000, 1);
+  FrameTimeline& timeline = test.finish();
+  timeline.reduce(100);
+  expect_fills(timeline, 100);
+  EXPECT_EQ(timeline.facts().slowest, 23U);
+  EXPECT_EQ(timeline.facts().too_deep, 0U);
+}
+
 // Slices in each tenth of a timeline on which all positions have calls alike.
 TEST(Reduction, HasDetailEverywhere) {
   for (const bool is_reduced_at_once : {false, true}) {
