@@ -123,7 +123,9 @@ class CallTimeline:
         return self.handle.counts(track)
 
     def reduce(self, slices: int) -> None:
-        """Reduce to at most so many slices. That may be impossible: each track has at least one.
+        """Reduce to so many slices. That may be impossible: each track has at least one.
+
+        After an interruption (Ctrl-C) the timeline can be used: it is reduced in part.
 
         Parameters
         ----------

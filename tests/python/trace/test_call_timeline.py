@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -114,7 +117,7 @@ def test_reduced_timelines_add_up(trace: Any) -> None:
     check_nesting(timeline)
     columns = timeline.columns()
     facts = timeline.facts()
-    assert most * 0.9 <= len(timeline) <= most
+    assert len(timeline) == most
     assert columns["calls"].sum() == len(calls) == facts["calls"]
     assert columns["covered"].sum() == calls["instructions"].sum() == columns["instructions"].sum()
     assert columns["branches"].sum() == calls["branches"].sum()
@@ -148,12 +151,48 @@ def test_timelines_are_reduced_again(trace: Any) -> None:
     count = len(timeline)
     for most in (count, count // 2, count // 5, 50):
         timeline.reduce(most)
-        assert len(timeline) <= most
-        assert len(timeline) >= most * 0.9 or timeline.facts()["too_deep"]
+        assert len(timeline) == most
         assert timeline.facts()["calls"] + timeline.facts()["too_deep"] == count
         check_nesting(timeline)
     with pytest.raises(ptkit.ConfigError, match="slices"):
         timeline.reduce(0)
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop(*_: Any) -> None:
+    raise Stopped
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """SIGALRM raises an exception."""
+    before = signal.signal(signal.SIGALRM, stop)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+def test_interrupted_reductions_leave_a_timeline(trace: Any) -> None:
+    calls = len(trace.call_timeline("instructions"))
+    for delay in (0.0005, 0.01, 0.06):
+        timeline = trace.call_timeline("instructions")
+        try:
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            timeline.reduce(calls // 3)
+            time.sleep(1)
+        except Stopped:
+            pass
+        else:
+            pytest.fail("not interrupted")
+        check_nesting(timeline)
+        assert calls // 3 <= len(timeline) <= calls
+        assert timeline.facts()["calls"] == calls
+        timeline.reduce(calls // 3)
+        assert len(timeline) == calls // 3
 
 
 def test_parts_are_the_whole(trace: Any) -> None:

@@ -39,8 +39,9 @@ py::tuple read_timeline(const CallQuery& query, const std::string& by, std::size
   });
   {
     const py::gil_scoped_release release;
-    timeline->finish();
+    timeline->finish(SignalWatch());
   }
+  check_signals();
   const auto handle = std::make_shared<TimelineHandle>(std::move(timeline));
   return errors.take(py::make_tuple(handle, notes));
 }
@@ -206,8 +207,11 @@ py::tuple counts_of(const TimelineHandle& self, std::size_t track) {
 void reduce(TimelineHandle& self, std::size_t most) {
   const ExclusiveUse use(self.busy, kTimelineInUse);
   ++self.reductions;
-  const py::gil_scoped_release release;
-  self.timeline->reduce(most);
+  {
+    const py::gil_scoped_release release;
+    self.timeline->reduce(most, SignalWatch());
+  }
+  check_signals();
 }
 
 py::dict facts_of(TimelineHandle& self) {
@@ -250,7 +254,7 @@ void register_timeline(py::module_& module) {
            "Begins, ends and kinds (0: not traced, 1: switched out, 2: lost) of bands.")
       .def("counts", &counts_of, py::arg("track"), "Positions, and branches of the thread before them.")
       .def("reduce", &reduce, py::arg("most"),
-           "Reduces to at most so many slices, if that is possible. Readers end.")
+           "Reduces to so many slices, if that is possible. Readers end. A signal may end it before.")
       .def("facts", &facts_of, "What was merged, changed and left out.");
   py::class_<TimelineReader>(module, "TimelineReader", "Slices of the tracks [first, last) in parts.")
       .def(py::init<std::shared_ptr<TimelineHandle>, std::size_t, std::size_t>(), py::arg("timeline"),

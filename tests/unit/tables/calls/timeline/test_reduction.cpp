@@ -179,6 +179,36 @@ TEST(Reduction, HasDetailEverywhere) {
   }
 }
 
+TEST(Reduction, NestsIfItIsStopped) {
+  TimelineTest test;
+  std::uint64_t at = 1;
+  test.frames->open(0);
+  for (int i = 0; i < 50'000; ++i) {
+    test.frames->open(at);
+    test.frames->call(at + 1, at + 2, kFunction + 1);
+    test.frames->close(at += 5);
+  }
+  test.frames->close(at);
+  FrameTimeline& timeline = test.finish();
+  const std::uint64_t calls = timeline.facts().calls;
+  std::uint64_t slices = calls;
+  std::set<std::uint64_t> stopped_at;
+  // Before anything merges; later, while slices merge.
+  for (int steps = 1; !timeline.reduce(1'000, [left = steps]() mutable { return --left > 0; }); steps += 3) {
+    const FrameTimeline::Facts facts = timeline.facts();
+    EXPECT_EQ(facts.is_whole, facts.slices == calls);
+    EXPECT_LE(facts.slices, slices);
+    EXPECT_EQ(facts.calls, calls);
+    slices = facts.slices;
+    EXPECT_EQ(Slices(timeline, 0).shown.size(), slices);
+    stopped_at.insert(slices);
+  }
+  EXPECT_TRUE(stopped_at.contains(calls));
+  EXPECT_GE(stopped_at.size(), 2U);
+  expect_fills(timeline, 1'000);
+  EXPECT_EQ(timeline.facts().calls, calls);
+}
+
 TEST(Reduction, FillsWhatIsAskedForIfAllCallsAreAlike) {
   for (const std::size_t most : {100U, 1'000U, 3'000U, 5'500U, 9'000U, 9'900U}) {
     TimelineTest test(most);
