@@ -35,7 +35,7 @@ _MOST_BYTES = 2**63 - 1
 _MOST_SLICES = 2**32 - 2
 # A step goes this part of the way to the size, and to a little less than it where it is near.
 _PART, _NEAR, _BELOW = 0.75, 1.06, 0.999
-_STEPS, _FILLS = 40, 3
+_FILLS = 3
 
 
 class TimelineTrace(Protocol):
@@ -194,27 +194,20 @@ def _axis(trace: TimelineTrace, of: str | None) -> str:
     return of
 
 
-def _fit(timeline: CallTimeline, count: Callable[[], int], size: int) -> int:
-    """Reduce a timeline until its file has at most `size` bytes, and little less; how many it has.
+def _fit(timeline: CallTimeline, count: Callable[[], int], size: int) -> None:
+    """Reduce a timeline until its file has at most `size` bytes, and little less.
 
-    The steps come from above: what is merged stays so.
+    The steps come from above, as what is merged stays so. A step removes too few slices rather than too many:
+    a slice is taken to have the mean of all at least, with parts of files that do not become smaller.
     """
     slices, bytes_ = len(timeline), count()
-    earlier: tuple[int, int] | None = None
-    for _ in range(_STEPS):
-        if bytes_ <= size:
-            return bytes_
-        # Files have parts that do not become smaller, such as names.
-        each = bytes_ / slices
-        if earlier is not None and earlier[0] > slices and earlier[1] > bytes_:
-            each = (earlier[1] - bytes_) / (earlier[0] - slices)
+    each = bytes_ / max(slices, 1)
+    while bytes_ > size:
         aim = size * _BELOW if bytes_ <= size * _NEAR else bytes_ - (bytes_ - size) * _PART
-        wanted = max(min(slices - int((bytes_ - aim) / each), slices - 1), 1)
         earlier = slices, bytes_
-        timeline.reduce(wanted)
+        timeline.reduce(max(slices - max(int((bytes_ - aim) / each), 1), 1))
         slices, bytes_ = len(timeline), count()
         if slices == earlier[0]:
-            break
-    if bytes_ > size:
-        raise ConfigError(f"size={size}: the file has at least {bytes_:,} bytes")
-    return bytes_
+            raise ConfigError(f"size={size}: the file has at least {bytes_:,} bytes")
+        mean = bytes_ / slices
+        each = min(max((earlier[1] - bytes_) / (earlier[0] - slices), mean), 2 * mean)
