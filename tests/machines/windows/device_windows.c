@@ -26,7 +26,24 @@ int32_t driver_load_with(const struct model_set* sets, uint32_t count) {
 
 int32_t driver_load(void) { return driver_load_with(NULL, 0); }
 
-int32_t driver_unload(void) { return (int32_t)unload_driver(SERVICE); }
+/* Windows unloads no driver that is not done with its closed handles; Wine does. What is still taken after so
+ * long was not given back. */
+static void wait_for_closed_handles(void) {
+  void* device = device_open();
+  if (device == NULL) return;
+  for (DWORD waited = 0; waited < 10000; waited += 10) {
+    struct model_counts counts;
+    int32_t status = device_request(device, MODEL_COUNTS, NULL, 0, &counts, sizeof(counts), NULL);
+    if (status != DEVICE_SUCCESS || (counts.runs == 0 && counts.mappings == 0 && counts.timers == 0)) break;
+    Sleep(10);
+  }
+  device_close(device);
+}
+
+int32_t driver_unload(void) {
+  wait_for_closed_handles();
+  return (int32_t)unload_driver(SERVICE);
+}
 
 void* device_open(void) {
   HANDLE device = CreateFileA("\\\\.\\" SERVICE, GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_EXISTING,

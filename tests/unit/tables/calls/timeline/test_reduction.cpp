@@ -174,7 +174,9 @@ TEST(Reduction, HasDetailEverywhere) {
       const Slices slices(timeline, 0);
       for (const Shown& one : slices.shown) ++tenths[std::min<std::uint64_t>(one.slice.begin * 10 / at, 9)];
       for (const std::size_t tenth : tenths)
-        EXPECT_NEAR(static_cast<double>(tenth), most / 10.0, most * 0.015) << most << is_reduced_at_once;
+        EXPECT_NEAR(static_cast<double>(tenth), static_cast<double>(most) * 0.1,
+                    static_cast<double>(most) * 0.015)
+            << most << is_reduced_at_once;
     }
   }
 }
