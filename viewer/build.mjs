@@ -1,0 +1,44 @@
+// Build of ../python/ptkit/view/page.html: one file of markup, style and script. The output depends on the sources and
+// the lock file alone.
+import { build } from "esbuild";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(fileURLToPath(import.meta.url));
+const target = process.argv[2] ?? join(root, "../python/ptkit/view/page.html");
+
+async function bundle(entry) {
+  const result = await build({
+    absWorkingDir: root,
+    entryPoints: [entry],
+    bundle: true,
+    minify: true,
+    write: false,
+    format: "iife",
+    target: "es2022",
+    charset: "ascii",
+    legalComments: "none",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    logLevel: "warning",
+  });
+  return result.outputFiles[0].text.trim();
+}
+
+const licences = ["preact", "uplot"].map((part) => {
+  const { version } = JSON.parse(readFileSync(join(root, "node_modules", part, "package.json"), "utf8"));
+  const text = readFileSync(join(root, "node_modules", part, "LICENSE"), "utf8");
+  return `${part} ${version}\n${text.replaceAll("\r", "").trim()}`;
+});
+const script = await bundle("src/main.tsx");
+const style = await bundle("src/style.css");
+if (script.includes("<!--") || /<\/script/i.test(script) || /<\/style/i.test(style)) {
+  throw new Error("the script or the style would end its element");
+}
+const parts = { LICENCES: licences.join("\n\n").replaceAll("--", "- -"), STYLE: style, SCRIPT: script };
+const shell = readFileSync(join(root, "src/shell.html"), "utf8");
+const page = shell.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
+mkdirSync(dirname(target), { recursive: true });
+writeFileSync(target, page);
+console.log(`${target}: ${(page.length / 1000).toFixed(1)} kB`);

@@ -1,0 +1,42 @@
+// Begin of the script: of the page, and of the worker that the page makes of it.
+import { render } from "preact";
+import { App } from "./app";
+import { readHead } from "./data/head";
+import { serveDecoding, type DedicatedWorkerScope } from "./decode/worker";
+import { runsOf } from "./model/run";
+import { Store } from "./store";
+import { cleaned } from "./text/names";
+
+function showPage(): void {
+  const root = document.getElementById("app") as HTMLElement;
+  const tooltip = document.createElement("div");
+  tooltip.id = "tooltip";
+  tooltip.setAttribute("role", "tooltip");
+  tooltip.hidden = true;
+  document.body.append(tooltip);
+  const head = readHead();
+  if (typeof head === "string") {
+    render(<p class="nothing">{head}</p>, root);
+    return;
+  }
+  document.title = `${head.runs.map((run) => cleaned(run.title)).join(", ")} - ptkit`;
+  const runs = runsOf(head);
+  const store = new Store(head, runs);
+  if (!runs.some((run) => run.head.chunks.length)) store.tab = "recording";
+  render(<App store={store} />, root);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => store.changed());
+  // Two frames later the first screen is painted.
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    performance.mark("ptkit-first-screen");
+    void Promise.all(runs.map(async (run) => {
+      await run.load();
+      store.changed();
+    })).then(() => requestAnimationFrame(() => {
+      performance.mark("ptkit-decoded");
+      document.documentElement.dataset.state = runs.some((run) => run.error) ? "damaged" : "decoded";
+    }));
+  }));
+}
+
+if (typeof document === "undefined") serveDecoding(globalThis as unknown as DedicatedWorkerScope);
+else showPage();

@@ -1,0 +1,280 @@
+// Timeline of a run: its canvases, and what a point of them is.
+import { render } from "preact";
+import { paletteOf } from "../draw/colors";
+import { FramePainter } from "../draw/frame";
+import { drawRuler, RULER } from "../draw/ruler";
+import type { Window } from "../draw/row";
+import type { Run } from "../model/run";
+import { NONE } from "../model/slices";
+import type { Store } from "../store";
+import { listenToPointers } from "./input";
+import { Labels } from "./labels";
+import { HEADER, Layout, ROW } from "./layout";
+import { hideTooltip, showTooltip } from "./tooltip";
+import { View } from "./view";
+
+export interface Hit {
+  track: number;
+  depth: number; // -1: the header of the track
+  position: number;
+  slice: number; // or NONE
+}
+
+export class Timeline {
+  readonly view: View;
+  readonly layout: Layout;
+  /** Range that is being selected. */
+  draft: [number, number] | null = null;
+  hover: Hit | null = null;
+  private readonly painter: FramePainter;
+  private readonly base: HTMLCanvasElement;
+  private readonly over: HTMLCanvasElement;
+  private readonly ruler: HTMLCanvasElement;
+  private readonly spacer: HTMLElement;
+  private readonly labels: HTMLElement;
+  private readonly observer: ResizeObserver;
+  private frame = 0;
+  private isDirty = true;
+  private matchStrip: { query: string; strip: Uint8Array | null } = { query: "", strip: null };
+
+  /** Elements of `root` have the classes `ruler`, `scroller`, `spacer`, `labels`, `base` and `over`. */
+  constructor(readonly run: Run, readonly store: Store, readonly root: HTMLElement, readonly scroller: HTMLElement) {
+    const find = <T extends Element>(name: string): T => root.querySelector<T>(`.${name}`) as T;
+    this.base = find("base");
+    this.over = find("over");
+    this.ruler = find("ruler");
+    this.spacer = find("spacer");
+    this.labels = find("labels");
+    this.view = new View(run);
+    this.layout = new Layout(run);
+    this.painter = new FramePainter(run, this.layout);
+    this.view.onChange = () => {
+      this.invalidate();
+      this.linkOthers();
+    };
+    this.observer = new ResizeObserver(() => this.invalidate());
+    this.observer.observe(scroller);
+    scroller.addEventListener("scroll", () => this.invalidate(), { passive: true });
+    listenToPointers(this);
+    this.paint();
+  }
+
+  stop(): void {
+    this.observer.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+
+  /** Width of the canvases in CSS pixels. */
+  get width(): number {
+    return Math.max(1, this.scroller.clientWidth - this.labels.offsetWidth);
+  }
+
+  get window(): Window {
+    const { begin, end } = this.view;
+    return { begin, end, scale: (this.base.width || 1) / (end - begin) };
+  }
+
+  position(x: number): number {
+    return this.view.begin + (x / this.width) * this.view.width;
+  }
+
+  /** What is at a point, in CSS pixels from the corner of the canvas. */
+  hit(x: number, y: number): Hit | null {
+    const top = y + this.scroller.scrollTop;
+    const [block] = this.layout.visible(top, top + 1);
+    if (!block || x < 0) return null;
+    const depth = Math.floor((top - block.top - HEADER) / ROW);
+    const position = this.position(x);
+    let slice = NONE;
+    const { slices } = this.run;
+    if (slices && depth >= 0 && depth < block.rows) {
+      const row = slices.trackRow[block.track] + depth;
+      const nearest = slices.nearest(row, position);
+      const reach = (1.5 * this.view.width) / this.width;
+      if (nearest !== NONE && slices.begin[nearest] - reach <= position && slices.end(nearest) + reach >= position) {
+        slice = nearest;
+      }
+    }
+    return { track: block.track, depth: depth < block.rows ? depth : -1, position, slice };
+  }
+
+  /** Calls of a row that share the pixel of a slice. */
+  callsInPixel(slice: number): number {
+    const { slices } = this.run;
+    if (!slices) return 1;
+    const pixel = this.view.width / this.width;
+    if (slices.duration(slice) >= pixel) return 1;
+    const row = slices.rowOf(slice);
+    const first = Math.floor((slices.begin[slice] - this.view.begin) / pixel) * pixel + this.view.begin;
+    return Math.max(1, slices.firstAfter(row, first + pixel) - slices.firstAfter(row, first));
+  }
+
+  /** Shows a slice: its track, its row and its times. */
+  reveal(slice: number): void {
+    const { slices } = this.run;
+    if (!slices) return;
+    const row = slices.rowOf(slice);
+    const track = slices.trackOfRow(row);
+    const depth = row - slices.trackRow[track];
+    if (this.layout.collapsed.has(track)) this.layout.toggle(this.layout.collapsed, track);
+    if (depth >= this.layout.shownRows(track)) this.layout.toggle(this.layout.unfolded, track);
+    this.spacer.style.height = `${this.layout.height}px`;
+    const top = this.layout.rowTop(track, depth);
+    const height = this.scroller.clientHeight;
+    const { scrollTop } = this.scroller;
+    if (top < scrollTop + HEADER || top + ROW > scrollTop + height) {
+      this.scroller.scrollTop = depth < 8 ? this.layout.block(track).top : top - height / 2;
+    }
+    this.view.reveal(slices.begin[slice], slices.end(slice));
+    this.invalidate();
+  }
+
+  invalidate(): void {
+    this.isDirty = true;
+    this.frame ||= requestAnimationFrame(() => this.paint());
+  }
+
+  /** Draws hover, focus and selections again, not the slices. */
+  invalidateOver(): void {
+    this.frame ||= requestAnimationFrame(() => this.paint());
+  }
+
+  private linkOthers(): void {
+    const { store } = this;
+    if (!store.isLinked) return;
+    for (const other of store.timelines) {
+      if (!other || other === this) continue;
+      const factor = this.run.unit / other.run.unit;
+      const [begin, end] = [this.view.begin * factor, this.view.end * factor];
+      if (other.view.begin === begin && other.view.end === end) continue;
+      // Without `set`: runs of different lengths have different limits.
+      [other.view.begin, other.view.end] = [begin, end];
+      other.invalidate();
+    }
+  }
+
+  private paint(): void {
+    this.frame = 0;
+    const dpr = Math.min(3, window.devicePixelRatio || 1);
+    const width = Math.round(this.width * dpr);
+    const height = Math.max(1, Math.round(this.scroller.clientHeight * dpr));
+    const palette = paletteOf(this.store.isDark());
+    for (const canvas of [this.base, this.over]) {
+      if (canvas.width !== width || canvas.height !== height) {
+        canvas.width = width;
+        canvas.height = height;
+        canvas.style.width = `${width / dpr}px`;
+        canvas.style.height = `${height / dpr}px`;
+        this.isDirty = true;
+      }
+    }
+    if (this.isDirty) {
+      this.isDirty = false;
+      this.spacer.style.height = `${this.layout.height}px`;
+      const matching = this.store.matches[this.run.index]?.functions ?? null;
+      const context = this.base.getContext("2d", { alpha: false });
+      if (context) this.painter.draw(context, this.window, this.scroller.scrollTop, width, height, dpr, palette, matching);
+      render(<Labels timeline={this} />, this.labels);
+    }
+    this.paintRuler(width, dpr);
+    this.paintOver(dpr);
+  }
+
+  private paintRuler(width: number, dpr: number): void {
+    const palette = paletteOf(this.store.isDark());
+    const { ruler } = this;
+    if (ruler.width !== width || ruler.height !== RULER * dpr) {
+      ruler.width = width;
+      ruler.height = RULER * dpr;
+      ruler.style.width = `${width / dpr}px`;
+      ruler.style.height = `${RULER}px`;
+    }
+    const context = ruler.getContext("2d", { alpha: false });
+    if (!context) return;
+    const { selection } = this.store;
+    const isRange = selection?.kind === "range" && selection.run === this.run.index;
+    const range = this.draft ?? (isRange ? ([selection.begin, selection.end] as [number, number]) : null);
+    const marks = this.store.marks.filter((mark) => mark.run === this.run.index);
+    const matches = this.matches();
+    drawRuler(context, this.run, this.window, width, dpr, palette, {
+      range, matches, marks: marks.map((mark) => [mark.begin, mark.end]),
+    });
+  }
+
+  // Columns of the whole run that have a matching slice.
+  private matches(): Uint8Array | null {
+    const { query } = this.store;
+    const { slices } = this.run;
+    const match = this.store.matches[this.run.index];
+    if (!match || !slices) return null;
+    if (this.matchStrip.query !== query || !this.matchStrip.strip) {
+      const strip = new Uint8Array(1024);
+      const scale = strip.length / this.run.span;
+      for (let i = 0; i < slices.count; i++) {
+        if (!match.functions[slices.functionOf(i)]) continue;
+        strip[Math.min(strip.length - 1, Math.floor((slices.begin[i] - this.run.head.range[0]) * scale))] = 1;
+      }
+      this.matchStrip = { query, strip };
+    }
+    return this.matchStrip.strip;
+  }
+
+  private paintOver(dpr: number): void {
+    const context = this.over.getContext("2d");
+    if (!context) return;
+    const palette = paletteOf(this.store.isDark());
+    context.clearRect(0, 0, this.over.width, this.over.height);
+    const { selection, focus, marks } = this.store;
+    const { scale, begin } = this.window;
+    const x = (position: number): number => (position - begin) * scale;
+    for (const mark of marks) {
+      if (mark.run !== this.run.index) continue;
+      context.fillStyle = palette.mark;
+      context.fillRect(x(mark.begin), 0, dpr, this.over.height);
+      context.fillRect(x(mark.end), 0, dpr, this.over.height);
+    }
+    const isRange = selection?.kind === "range" && selection.run === this.run.index;
+    const range = this.draft ?? (isRange ? [selection.begin, selection.end] : null);
+    if (range) {
+      context.fillStyle = palette.range;
+      context.fillRect(x(range[0]), 0, Math.max(dpr, x(range[1]) - x(range[0])), this.over.height);
+      context.fillStyle = palette.selection;
+      context.fillRect(x(range[0]), 0, dpr, this.over.height);
+      context.fillRect(x(range[1]) - dpr, 0, dpr, this.over.height);
+    }
+    if (this.hover && this.hover.slice !== NONE) this.outline(context, this.hover.slice, palette.focus, dpr, dpr);
+    if (selection?.kind === "slice" && selection.run === this.run.index) {
+      this.outline(context, selection.slice, palette.selection, 3 * dpr, dpr);
+    }
+    if (focus?.run === this.run.index) this.outline(context, focus.slice, palette.focus, 2 * dpr, dpr, [4 * dpr, 2 * dpr]);
+  }
+
+  private outline(
+    context: CanvasRenderingContext2D, slice: number, color: string, thickness: number, dpr: number, dash: number[] = [],
+  ): void {
+    const { slices } = this.run;
+    if (!slices) return;
+    const row = slices.rowOf(slice);
+    const track = slices.trackOfRow(row);
+    const depth = row - slices.trackRow[track];
+    if (depth >= this.layout.shownRows(track)) return;
+    const { scale, begin } = this.window;
+    const x0 = Math.max(-9, (slices.begin[slice] - begin) * scale);
+    const x1 = Math.min(this.over.width + 9, (slices.end(slice) - begin) * scale);
+    if (x1 < -9 || x0 > this.over.width + 9) return;
+    const y = (this.layout.rowTop(track, depth) - this.scroller.scrollTop) * dpr;
+    context.strokeStyle = color;
+    context.lineWidth = thickness;
+    context.setLineDash(dash);
+    context.strokeRect(x0, y, Math.max(3 * dpr, x1 - x0), (ROW - 1) * dpr);
+    context.setLineDash([]);
+  }
+
+  /** Moves the tooltip to what is at a point; null hides it. */
+  point(hit: Hit | null, clientX: number, clientY: number): void {
+    this.hover = hit;
+    if (hit) showTooltip(this, hit, clientX, clientY);
+    else hideTooltip();
+    this.invalidateOver();
+  }
+}

@@ -1,0 +1,70 @@
+// Tooltip of what is below the pointer.
+import { render } from "preact";
+import { BandKind } from "../data/head";
+import { describe } from "../model/describe";
+import { NONE } from "../model/slices";
+import { countText, plural } from "../text/numbers";
+import type { Hit, Timeline } from "./timeline";
+
+export const BAND_NAMES: Record<BandKind, string> = {
+  [BandKind.UNTRACED]: "untraced: packets were disabled",
+  [BandKind.SWITCHED_OUT]: "switched out: another thread was executed",
+  [BandKind.LOST]: "lost: control flow is not known",
+};
+
+function element(): HTMLElement {
+  return document.querySelector<HTMLElement>("#tooltip") as HTMLElement;
+}
+
+export function hideTooltip(): void {
+  element().hidden = true;
+}
+
+function bandText(timeline: Timeline, hit: Hit): string | null {
+  const slack = (2 * timeline.view.width) / timeline.width;
+  const bands = timeline.run.tracks[hit.track].bands;
+  const found = bands.filter(([begin, end]) => begin <= hit.position + slack && end >= hit.position - slack);
+  const band = found.find(([, , kind]) => kind === BandKind.LOST) ?? found[0];
+  if (!band) return null;
+  return `${BAND_NAMES[band[2]]}, for ${timeline.run.length(band[1] - band[0])}`;
+}
+
+function rateText(timeline: Timeline, hit: Hit): string | null {
+  const { counts } = timeline.run.tracks[hit.track];
+  const next = counts.findIndex(([position]) => position > hit.position);
+  if (next < 1) return null;
+  const [[from, before], [to, after]] = [counts[next - 1], counts[next]];
+  return `${countText(after - before)} branches in ${timeline.run.length(to - from)}`;
+}
+
+export function showTooltip(timeline: Timeline, hit: Hit, x: number, y: number): void {
+  const { run, store } = timeline;
+  const band = bandText(timeline, hit);
+  const box = element();
+  if (hit.slice === NONE) {
+    const rate = hit.depth < 0 ? rateText(timeline, hit) : null;
+    if (!band && !rate) {
+      box.hidden = true;
+      return;
+    }
+    render(<div>{[rate, band].filter(Boolean).map((text) => <p key={text}>{text}</p>)}</div>, box);
+  } else {
+    const calls = timeline.callsInPixel(hit.slice);
+    const name = run.names[run.slices?.functionOf(hit.slice) ?? 0];
+    render(
+      <div>
+        <b>{name}</b>
+        {calls > 1 ? <p>one of {plural(calls, "slice")} in this pixel: zoom in</p> : null}
+        <dl>
+          {describe(store.head, run, hit.slice).map(([term, text]) => [<dt key={term}>{term}</dt>, <dd key={`${term}.`}>{text}</dd>])}
+        </dl>
+        {band ? <p>{band}</p> : null}
+      </div>,
+      box,
+    );
+  }
+  box.hidden = false;
+  const { offsetWidth: width, offsetHeight: height } = box;
+  box.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - width - 6))}px`;
+  box.style.top = `${y + 18 + height > innerHeight ? Math.max(4, y - height - 10) : y + 18}px`;
+}
