@@ -19,7 +19,7 @@ from ptkit.table import Table
 from ptkit.table.distinct_names import distinct_names
 from ptkit.table.html import Cell, html_table
 
-__all__ = ["CallComparison", "CallDifference", "Choice", "compare_calls"]
+__all__ = ["CallComparison", "CallDifference", "Choice", "choose_calls", "compare_calls"]
 
 #: Which calls are slow, or fast: a share, a limit, or a mask.
 Choice: TypeAlias = "float | int | ArrayLike"
@@ -199,7 +199,7 @@ def compare_calls(
     rows = calls.outermost(function)
     found = calls[rows]
     metric = _metric(found, by)
-    is_slow, is_fast, is_left_out = _choose(metric, slow, fast, by)
+    is_slow, is_fast, is_left_out = choose_calls(metric, slow, fast, by)
     kinds = np.zeros(len(calls), np.uint8)
     kinds[rows[is_fast]] = FAST
     kinds[rows[is_slow]] = SLOW
@@ -231,7 +231,7 @@ def _metric(calls: CallTable, by: str) -> NDArray[np.int64]:
     return lengths
 
 
-def _choose(metric: NDArray[np.int64], slow: Choice, fast: Choice, by: str) -> _Chosen:
+def choose_calls(metric: NDArray[np.int64], slow: Choice, fast: Choice, by: str) -> _Chosen:
     """Masks of slow calls, of fast ones, and of those that a share of slow ones leaves out."""
     longest = _longest(metric, fast)
     is_fast = _mask("fast", metric, fast) if longest is None else metric <= longest

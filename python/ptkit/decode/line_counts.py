@@ -16,7 +16,7 @@ from ptkit.support.groups import numbered
 from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
 
-__all__ = ["BLOCK_COLUMNS", "EDGE_COLUMNS", "read_lines"]
+__all__ = ["BLOCK_COLUMNS", "EDGE_COLUMNS", "ExecutedCode", "line_executions", "read_lines"]
 
 BLOCK_COLUMNS = ("ip", "instructions", "mode", "space")
 EDGE_COLUMNS = ("from_ip", "to_ip", "kind", "count", "space")
@@ -31,7 +31,7 @@ _Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class _Instructions:
+class ExecutedCode:
     """The executed instructions, by space and address."""
 
     ip: NDArray[np.uint64]
@@ -69,7 +69,7 @@ def _count_blocks(parts: Iterator[Table]) -> _core.BlockCounts:
     return blocks
 
 
-def _selected(found: dict[str, NDArray[Any]], plan: Plan) -> _Instructions:
+def _selected(found: dict[str, NDArray[Any]], plan: Plan) -> ExecutedCode:
     """Return the instructions at the selected addresses: blocks are selected where they overlap these."""
     ranges = plan.selection.get("ips")
     if ranges:
@@ -78,10 +78,10 @@ def _selected(found: dict[str, NDArray[Any]], plan: Plan) -> _Instructions:
             inside = (found["ip"] >= np.uint64(low)) & (found["ip"] <= np.uint64(last))
             kept |= inside if space is None else inside & (found["space"] == space)
         found = {name: cells[kept] for name, cells in found.items()}
-    return _Instructions(**found)
+    return ExecutedCode(**found)
 
 
-def _entries(code: _Instructions, line: _Indices, edges: Table) -> NDArray[np.int64]:
+def line_executions(code: ExecutedCode, line: _Indices, edges: Table) -> NDArray[np.int64]:
     """Return how often a line was executed from each of its instructions on.
 
     Control came to it from another line, or called it, or jumped back within the line (a loop). A return
@@ -112,7 +112,7 @@ class _Owners:
     number: _Indices
     level: NDArray[np.uint8]  # inlined calls that the instruction is in
 
-    def first_of_lines(self, line: _Indices, code: _Instructions) -> _Indices:
+    def first_of_lines(self, line: _Indices, code: ExecutedCode) -> _Indices:
         """The first instruction of each line that is of the function with most instructions of the line."""
         functions = int(self.number.max(initial=0)) + 1
         pairs, first, pair = np.unique(line * functions + self.number, return_index=True, return_inverse=True)
@@ -123,7 +123,7 @@ class _Owners:
         return found
 
 
-def _owners(plan: Plan, code: _Instructions, symbols: NDArray[np.int32]) -> _Owners:
+def _owners(plan: Plan, code: ExecutedCode, symbols: NDArray[np.int32]) -> _Owners:
     levels = _core.inline_levels(plan.session, code.ip, code.space)
     inlined, _ = _core.name_inlined(plan.session, code.ip, code.space, None, None, levels)
     levels[inlined < 0] = 0
@@ -131,7 +131,7 @@ def _owners(plan: Plan, code: _Instructions, symbols: NDArray[np.int32]) -> _Own
     return _Owners(np.where(inlined >= 0, inlined + others, symbols + 1).astype(np.int64), levels)
 
 
-def _lines(plan: Plan, code: _Instructions) -> tuple[_Indices, NDArray[np.int32], NDArray[np.int32]]:
+def _lines(plan: Plan, code: ExecutedCode) -> tuple[_Indices, NDArray[np.int32], NDArray[np.int32]]:
     """Number the lines of instructions, without a known line their functions.
 
     Returns the numbers, the files, and the functions that have a symbol.
@@ -172,7 +172,7 @@ def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
     lines = int(line.max()) + 1 if len(line) else 0
     instructions = _sums(line, code.instructions, lines)
     branches = read(edges)
-    entries = _sums(line, _entries(code, line, branches), lines)
+    entries = _sums(line, line_executions(code, line, branches), lines)
     order = np.argsort(instructions, kind="stable")[::-1]
     owners = _owners(plan, code, symbols)
     first = owners.first_of_lines(line, code)[order]

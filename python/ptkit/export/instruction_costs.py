@@ -15,7 +15,7 @@ from ptkit.decode.line_counts import BLOCK_COLUMNS
 from ptkit.export.frame_rows import ProfileTrace
 from ptkit.export.function_names import FunctionNames
 
-__all__ = ["CodeLocations", "Costs", "costs_of", "locations_of"]
+__all__ = ["CodeLocations", "Costs", "costs_of", "locations_of", "owners_of"]
 
 _ROWS = 1 << 16
 _COLD = re.compile(r" \[clone \.cold(?:\.\d+)?\]$|\.cold(?:\.\d+)?$")
@@ -108,7 +108,7 @@ def costs_of(trace: ProfileTrace, functions: FunctionNames, own: _Indices, **que
     in the order of addresses.
     """
     code = _executed(trace, query)
-    owner = _owners(trace, functions, code["ip"], code["space"])
+    owner = owners_of(trace, functions, code["ip"], code["space"])
     count = code["instructions"].astype(np.int64)
     size = len(functions)
     order = np.lexsort((code["ip"], code["space"], owner))
@@ -152,7 +152,7 @@ def _executed(trace: ProfileTrace, query: dict[str, Any]) -> dict[str, NDArray[A
     return blocks.instructions(trace.opened.session)
 
 
-def _owners(
+def owners_of(
     trace: ProfileTrace, functions: FunctionNames, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]
 ) -> _Indices:
     """Number of the function that has each address; -1: none."""

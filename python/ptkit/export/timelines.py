@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptkit.decode import CallTimeline, OpenTrace
     from ptkit.info import TraceInfo
 
-__all__ = ["AXES", "write_timeline"]
+__all__ = ["AXES", "axis_of", "fit_timeline", "write_timeline"]
 
 #: Positions of timelines.
 AXES = ("time", "instructions")
@@ -93,7 +93,7 @@ def write_timeline(
     """
     check_query(query)
     check_choice("names", names, ("short", "full"))
-    by = _axis(trace, of)
+    by = axis_of(trace, of)
     slices = None
     if size is not None:
         size = integer("size", size, 1, _MOST_BYTES)
@@ -103,7 +103,7 @@ def write_timeline(
         writer = _Writer(trace, timeline, format, names)
         if size is not None and writer.count() > size:
             writer.limit_points(int(size * _OF_POINTS))
-            _fit(timeline, writer.count, size)
+            fit_timeline(timeline, writer.count, size)
             writer.add_points(size)
         notes = writer.notes()
         writer.write(file.write)
@@ -181,7 +181,7 @@ class _Writer:
         return [*facts, *((f"note {number}", text) for number, text in enumerate(self.notes(), 1))]
 
 
-def _axis(trace: TimelineTrace, of: str | None) -> str:
+def axis_of(trace: TimelineTrace, of: str | None) -> str:
     """What positions of the timeline are."""
     if of is None:
         return "time" if has_real_times(trace) else "instructions"
@@ -194,7 +194,7 @@ def _axis(trace: TimelineTrace, of: str | None) -> str:
     return of
 
 
-def _fit(timeline: CallTimeline, count: Callable[[], int], size: int) -> None:
+def fit_timeline(timeline: CallTimeline, count: Callable[[], int], size: int) -> None:
     """Reduce a timeline until its file has at most `size` bytes, and little less.
 
     The steps come from above, as what is merged stays so. A step removes too few slices rather than too many:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ptkit.export import Exported
     from ptkit.trace.whole import WholeTrace
 
-__all__ = ["PartExport", "export_trace"]
+__all__ = ["PartExport", "PartTrace", "export_trace", "redacted"]
 
 # Facts of the whole trace that writers of its parts use. Rows come from the part.
 _FACTS = frozenset(
@@ -46,7 +46,7 @@ _FACTS = frozenset(
 _REDACTED = "redacted.ptk"
 
 
-class _PartTrace:
+class PartTrace:
     """A part of a trace with the facts of the trace, as writers take it."""
 
     def __init__(self, part: PartExport) -> None:
@@ -100,11 +100,11 @@ class PartExport:
             As for `Trace.export`.
         """
         if not flag("redact", redact):
-            return _export.export(_PartTrace(self), path, format=format, is_part=True, **options)
-        with _redacted(self._trace, path) as trace:
+            return _export.export(PartTrace(self), path, format=format, is_part=True, **options)
+        with redacted(self._trace, path) as trace:
             part = copy(self)
             part._trace = trace
-            return _export.export(_PartTrace(part), path, format=format, is_part=True, **options)
+            return _export.export(PartTrace(part), path, format=format, is_part=True, **options)
 
 
 def export_trace(
@@ -113,12 +113,12 @@ def export_trace(
     """Write a whole trace; see `Trace.export`."""
     if not flag("redact", redact):
         return _export.export(trace, path, format=format, **options)
-    with _redacted(trace, path) as copied:
+    with redacted(trace, path) as copied:
         return _export.export(copied, path, format=format, **options)
 
 
 @contextmanager
-def _redacted(trace: WholeTrace, path: str | os.PathLike[str]) -> Iterator[WholeTrace]:
+def redacted(trace: WholeTrace, path: str | os.PathLike[str]) -> Iterator[WholeTrace]:
     """A copy of the trace without what `ptkit.redact` leaves out, in a file beside the output."""
     settings = replace(trace.opened.settings, index=None)
     beside = Path(os.fspath(path)).parent

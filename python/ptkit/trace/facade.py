@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from ptkit import _core
@@ -19,17 +20,19 @@ from ptkit.trace.saving import save
 from ptkit.trace.slice import Slice
 from ptkit.trace.time_range import interval
 from ptkit.trace.view import View
+from ptkit.trace.viewing import Viewing, whole_view
 from ptkit.trace.whole import WholeTrace
 
 if TYPE_CHECKING:
     from ptkit.capture import Recording
     from ptkit.export import Exported
     from ptkit.table import Table
+    from ptkit.view import ViewTrace
 
 __all__ = ["Trace"]
 
 
-class Trace(WholeTrace):
+class Trace(WholeTrace, Viewing):
     """A recording: its streams, its code, and its tables.
 
     Table methods decode anew. What is kept: ``errors``, ``gaps``, ``stack_anomalies``, and the sums over
@@ -48,6 +51,12 @@ class Trace(WholeTrace):
     """
 
     recording: Recording | None = None
+
+    def _repr_html_(self) -> str:
+        return self.info._repr_html_()
+
+    def _to_view(self, *, redact: bool) -> AbstractContextManager[ViewTrace]:
+        return whole_view(self, redact=redact)
 
     def _sums_to_index(self, index: _core.Index) -> bytes:
         """Sums of all streams for the index: none if they do not fit, or if readers would miss a warning."""

@@ -18,10 +18,10 @@ from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
 from ptkit.table.derived import indirect_branches
 from ptkit.trace.calls import Calls
-from ptkit.trace.exporting import PartExport
 from ptkit.trace.parts import with_targets
 from ptkit.trace.plots import NO_TIMES, Plots, limits_of
 from ptkit.trace.tables import Tables
+from ptkit.trace.viewing import PartView
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -45,7 +45,7 @@ _OF_EDGES = ["from_ip", "to_ip", "kind", "flags", "space"]
 _EDGE = ("space", "from_ip", "to_ip", "kind", "flags")
 
 
-class Slice(Tables, Calls, Plots, PartExport):
+class Slice(Tables, Calls, Plots, PartView):
     """The tables of a trace between two events of one stream.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the rows of

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from ptkit import decode as _decode
 from ptkit.decode import Query
 from ptkit.trace.calls import Calls
-from ptkit.trace.exporting import PartExport
 from ptkit.trace.plots import Plots
 from ptkit.trace.tables import Tables
+from ptkit.trace.viewing import PartView
 
 if TYPE_CHECKING:
     from ptkit.trace.whole import WholeTrace
 
 
-class View(Tables, Calls, Plots, PartExport):
+class View(Tables, Calls, Plots, PartView):
     """The tables of a trace between two times, or those that touch some code.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the
@@ -42,3 +42,6 @@ class View(Tables, Calls, Plots, PartExport):
 
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
         return self._trace.open_parts.plan(table, query, self._bound, **more)
+
+    def _bound_query(self) -> dict[str, Any]:
+        return dict(self._bound)

@@ -1,0 +1,100 @@
+"""A page with a whole run, as `Trace.view` returns it."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from html import escape
+from typing import TYPE_CHECKING
+
+from ptkit.export.files import NewFile
+from ptkit.view.opening import open_in_browser, private_file
+from ptkit.view.picture import svg_picture
+
+if TYPE_CHECKING:
+    from ptkit.view.document import Document
+
+__all__ = ["Page"]
+
+_HEIGHT = 640  # pixels of a notebook's cell
+
+
+class Page:
+    """A page that shows a whole run: one HTML file, which needs neither a server nor a network.
+
+    A notebook shows it. Made by `Trace.view`.
+
+    Attributes
+    ----------
+    bytes : int
+        Size of the file.
+    notes : tuple of str
+        Sentences: losses, what was merged or left out, what the page embeds.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self.bytes = document.bytes
+        self.notes = tuple(document.notes)
+
+    def __repr__(self) -> str:
+        titles = " and ".join(repr(run.title()) for run in self._document.runs)
+        return f"<ptkit.view.Page of {titles}: {self.bytes:,} bytes>"
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write the page.
+
+        Parameters
+        ----------
+        path : path
+            An earlier file is replaced when the new one is complete.
+
+        Returns
+        -------
+        int
+            Bytes of the file.
+
+        Raises
+        ------
+        OpenError
+            If it cannot be written; then nothing is.
+        """
+        with NewFile(os.fspath(path)) as file:
+            self.write(file)
+        return file.bytes
+
+    def write(self, file: NewFile) -> None:
+        """Write the page to a file that is open."""
+        for part in self._document.parts:
+            file.write(part)
+
+    def open(self) -> str:
+        """Write the page to a private file in the user's temporary folder, and open it in a browser.
+
+        Returns
+        -------
+        str
+            Path of the file. No browser is started without a display, over SSH, and in CI.
+
+        Raises
+        ------
+        OpenError
+            If it cannot be written.
+        """
+        with private_file(self._document.runs[0].title()) as path:
+            self.save(path)
+        open_in_browser(path)
+        return path
+
+    def _repr_html_(self) -> str:
+        # Viewers that strip the frame show the picture behind it.
+        text = b"".join(self._document.parts).decode()
+        picture = b64encode(svg_picture(self._document.runs[0]).encode()).decode()
+        title = escape(self._document.runs[0].title())
+        return (
+            f'<div style="position:relative;min-height:{_HEIGHT}px">'
+            f'<img alt="{title}" src="data:image/svg+xml;base64,{picture}" style="max-width:100%">'
+            f'<iframe title="{title}" sandbox="allow-scripts" '
+            'style="position:absolute;inset:0;width:100%;height:100%;border:0;background:#fff" '
+            f'srcdoc="{escape(text)}"></iframe></div>'
+        )

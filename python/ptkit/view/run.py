@@ -1,0 +1,332 @@
+"""A run in the page: what is read of a trace, and the members of the page's head."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from shlex import join
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.export.frame_rows import check_query, has_source, is_emulated, losses_of
+from ptkit.export.timelines import axis_of
+from ptkit.export.track_names import track_names
+from ptkit.info import EMULATED_TIMES
+from ptkit.info.lines import lines_of
+from ptkit.support.text import counted, last_part, one_line
+from ptkit.view.call_details import CallDetails, SliceRows
+from ptkit.view.code import CodeTrace, FunctionCode, read_code
+from ptkit.view.first_screen import FirstScreen
+from ptkit.view.functions import COLUMNS, PageFunctions, page_functions
+from ptkit.view.reproduce import Reproduced
+from ptkit.view.slices import Chunk, encoded_slices, positions_of
+
+if TYPE_CHECKING:
+    from ptkit.decode import CallTimeline
+    from ptkit.decode.timelines import Track
+    from ptkit.table import Table
+
+__all__ = ["Run", "ViewTrace", "read_run"]
+
+#: Calls that are read as they are: of more of them, short ones are merged while they are decoded.
+WHOLE_CALLS = 8_000_000
+#: Slices of a page, at most.
+MOST_SLICES = 4_000_000
+_FIRST_TRACKS = 64  # tracks of which the head has the first screen
+_MOST_BANDS = 20_000  # of all tracks
+_MOST_POINTS = 40_000
+_LEAST_EACH = 16
+_LOST = 2  # kind of bands
+_NS_SPAN = 1 << 40  # ticks by which the length of one is found
+
+
+class ViewTrace(CodeTrace, Protocol):
+    """A trace, or a part of one, as far as pages are made of it."""
+
+    @property
+    def open_parts(self) -> Any:
+        """Times, of `ptkit.trace`."""
+
+    def call_timeline(self, by: str = "time", *, slices: int | None = None, **query: Any) -> CallTimeline:
+        """Calls as slices that nest."""
+
+    def functions(self, by: str = "function", **query: Any) -> Table:
+        """Sums over the frames of each function."""
+
+
+@dataclass
+class Run:
+    """What is read of a trace.
+
+    Attributes
+    ----------
+    trace : ViewTrace
+    timeline : CallTimeline
+    functions : PageFunctions
+    code : FunctionCode or None
+        None: it is not shown.
+    details : CallDetails
+    origin, end : int
+        The first position, and the last one.
+    reproduced : Reproduced
+        What the run was made of, as words.
+    screen : FirstScreen
+        Of the slices that were encoded last.
+    """
+
+    trace: ViewTrace
+    timeline: CallTimeline
+    functions: PageFunctions
+    code: FunctionCode | None
+    details: CallDetails
+    origin: int
+    end: int
+    reproduced: Reproduced
+    screen: FirstScreen = field(init=False)
+
+    @property
+    def is_time(self) -> bool:
+        """Positions are times, not instructions."""
+        return self.timeline.by == "time"
+
+    def title(self) -> str:
+        """Name of the recording."""
+        return one_line(last_part(self.trace.info.source))
+
+    def track_heads(self) -> list[tuple[str, str]]:
+        """Names of tracks, and numbers of their threads."""
+        tracks = self.timeline.tracks
+        names = track_names(self.trace.info, tracks, is_time=True)
+        return [
+            (name if name == process or not process else f"{process}: {name}", _detail(track))
+            for track, (process, name) in zip(tracks, names, strict=True)
+        ]
+
+    def slices(self) -> list[Chunk]:
+        """All slices, and the first screen."""
+        tracks = len(self.timeline.tracks)
+        self.screen = FirstScreen(tracks, self.origin, self.end)
+        return list(encoded_slices(self.timeline, self.functions.number, self.origin, self.screen))
+
+    def detail(self, number: int) -> dict[str, Any]:
+        """Details of a function."""
+        code = {"code": None, "source": None} if self.code is None else self.code.of(number)
+        return {"function": number, **self.details.of(number), **code}
+
+    def head(
+        self, chunks: list[Chunk], detail: list[int], *, shows_full: bool, notes: list[str]
+    ) -> dict[str, Any]:
+        """The member of ``runs``.
+
+        Parameters
+        ----------
+        chunks : list of Chunk
+            Slices.
+        detail : list of int
+            Number of the chunk with the details of each function, or -1.
+        shows_full : bool
+            Whether full names of functions are there.
+        notes : list of str
+            Sentences that are added.
+        """
+        info = self.trace.info
+        command = info.recording.get("command")
+        return {
+            "title": self.title(),
+            "command": one_line(join(command)) if command else None,
+            "facts": [[name, one_line(str(text))] for name, text in lines_of(info)],
+            "notes": [one_line(text) for text in [*self.notes(), *notes]],
+            "by": self.timeline.by,
+            "unit_ns": self._unit_ns(),
+            "other": "instructions",
+            "origin": str(self.origin),
+            "first_time_ns": self._first_time_ns(),
+            "range": [0, self.end - self.origin],
+            "reproduce": self.reproduced.head(last_part(info.source)),
+            "tracks": self._tracks(),
+            "functions": {
+                **self.functions.head(is_time=self.is_time, shows_full=shows_full),
+                "detail": detail,
+            },
+            "chunks": [{"rows": chunk.rows, "columns": chunk.columns} for chunk in chunks],
+        }
+
+    def notes(self) -> list[str]:
+        """Sentences on what is missing, merged, or not as it seems."""
+        timeline, functions, info = self.timeline, self.functions, self.trace.info
+        notes = []
+        if not len(timeline):
+            notes.append("no calls: nothing was executed of what is chosen, or nothing could be decoded")
+        if not info.code_regions:
+            notes.append("no code: the recording has none, so nothing is decoded; see `ptkit info`")
+        named = functions.rows.known("function")
+        if len(functions) and named is not None and not named.any():
+            notes.append("no names: functions have addresses alone")
+        if info.first_tsc is None:
+            notes.append("no times: positions are instructions")
+        if is_emulated(self.trace):
+            notes.append(EMULATED_TIMES)
+        notes += [*losses_of(timeline.errors, timeline.gaps), *timeline.notes()]
+        if not self.is_time and len(timeline.tracks) > 1:
+            notes.append("positions are instructions of each thread: those of two threads do not compare")
+        if not has_source(self.trace):
+            notes.append(
+                "redacted: paths, command lines, names of threads, source and disassembly are left out"
+            )
+        if undecided := int(np.count_nonzero(~np.asarray(functions.rows["count_exact"]))):
+            notes.append(f"{counted(undecided, 'function')} with undecided frames: counts may be wrong")
+        return notes
+
+    def _unit_ns(self) -> float | None:
+        times = self.trace.open_parts.times
+        if not self.is_time or times.to_ns is None:
+            return None
+        return int(times.length_ns(np.array([_NS_SPAN], np.int64))[0]) / _NS_SPAN
+
+    def _first_time_ns(self) -> str | None:
+        times = self.trace.open_parts.times
+        return str(times.ns(self.origin)) if self.is_time and times.to_ns is not None else None
+
+    def _tracks(self) -> list[dict[str, Any]]:
+        tracks = self.timeline.tracks
+        slices = self.screen.slices
+        shown = set(np.argsort(-slices, kind="stable")[:_FIRST_TRACKS].tolist())
+        found = []
+        thread, last = -1, None
+        for number, (track, (name, detail)) in enumerate(zip(tracks, self.track_heads(), strict=True)):
+            if (owner := _thread_of(track, is_time=self.is_time)) != last or owner is None:
+                thread, last = thread + 1, owner
+            one = {
+                "name": name,
+                "detail": detail,
+                "thread": thread,
+                "pid": track.pid,
+                "tid": track.tid,
+                "cpu": track.cpu,
+                "stream": track.stream,
+                "stack": track.stack,
+                "slices": int(slices[number]),
+                "depth": int(self.screen.depth[number]) + 1,
+                "range": self._range(number),
+                "bands": self._bands(number, len(tracks)),
+                "counts": self._counts(number, len(tracks)),
+            }
+            if number in shown and slices[number]:
+                rows = self.screen.rows(number)
+                cells = rows.astype("<u2").tobytes()
+                one["first"] = {"depths": len(rows), "rows": b64encode(cells).decode()}
+            found.append(one)
+        return found
+
+    def _range(self, number: int) -> list[int]:
+        """The first and the last position of a track."""
+        if not self.screen.slices[number]:
+            return [0, 0]
+        return [int(end[number]) - self.origin for end in (self.screen.first, self.screen.last)]
+
+    def _bands(self, number: int, tracks: int) -> list[list[int]]:
+        """Bands of a track, of many the longest: losses come first."""
+        begin, end, kind = self.timeline.bands(number)
+        most = max(_MOST_BANDS // tracks, _LEAST_EACH)
+        rows = np.arange(len(begin))
+        if len(begin) > most:
+            rows = np.sort(np.lexsort((~(end - begin), kind != _LOST))[:most])
+        origin = np.uint64(self.origin)
+        cells = ((begin[rows] - origin).tolist(), (end[rows] - origin).tolist(), kind[rows].tolist())
+        return [list(one) for one in zip(*cells, strict=True)]
+
+    def _counts(self, number: int, tracks: int) -> list[list[int]]:
+        """Branches by position: of many points, some."""
+        position, branches = self.timeline.counts(number)
+        most = max(_MOST_POINTS // tracks, _LEAST_EACH)
+        rows = np.arange(len(position))
+        if len(rows) > most:
+            rows = np.linspace(0, len(rows) - 1, most).astype(np.int64)
+        cells = ((position[rows] - np.uint64(self.origin)).tolist(), branches[rows].tolist())
+        return [list(one) for one in zip(*cells, strict=True)]
+
+
+def _thread_of(track: Track, *, is_time: bool) -> tuple[int | None, ...] | None:
+    """What tracks of one thread have in common; None: the thread is not known."""
+    if track.tid is None:
+        return None
+    return (track.pid, track.tid) if is_time else (track.pid, track.tid, track.stream)
+
+
+def _detail(track: Track) -> str:
+    parts = [f"{name} {value}" for name in ("pid", "tid") if (value := getattr(track, name)) is not None]
+    parts += [f"CPU {track.cpu}"] if track.cpu is not None else []
+    parts += [f"stream {track.stream}"] if not parts else []
+    return " ".join([*parts, *([f"stack {track.stack}"] if track.stack else [])])
+
+
+def read_run(
+    trace: ViewTrace,
+    *,
+    of: str | None,
+    names: str,
+    frames: str,
+    inlines: bool,
+    bound: Mapping[str, Any],
+    query: Mapping[str, Any],
+) -> Run:
+    """Read what a page shows of a trace, by four passes through its streams.
+
+    Parameters
+    ----------
+    trace : ViewTrace
+    of : str or None
+        ``"time"`` or ``"instructions"``; None: time where that is real.
+    names : str
+        ``"short"`` or ``"full"``.
+    frames, inlines
+        As for `ptkit.Trace.calls`.
+    bound : dict
+        Selection that the part of the trace has already.
+    query : dict
+        Selection of calls.
+
+    Raises
+    ------
+    ConfigError, SymbolError, OutOfMemoryError
+        As for `ptkit.Trace.call_timeline`.
+    """
+    check_query(query)
+    by = axis_of(trace, of)
+    how: dict[str, Any] = {"frames": frames, "inlines": inlines}
+    sums = trace.functions(**how, **query, columns=list(COLUMNS))
+    calls = int(sums["count"].sum() + sums["begin_unseen"].sum())
+    slices = None if calls <= WHOLE_CALLS else MOST_SLICES
+    timeline = trace.call_timeline(by, slices=slices, **how, **query)
+    functions = page_functions(sums, timeline.functions, names, [path for path, _ in trace.info.files])
+    rows = SliceRows()
+    origin, end = positions_of(timeline, functions.number, rows)
+    details = CallDetails(
+        rows.columns(),
+        _called(functions),
+        functions.names.names,
+        origin if by == "time" else 0,
+        trace.open_parts.times.length_ns if by == "time" else None,
+    )
+    if len(timeline) > MOST_SLICES:
+        timeline.reduce(MOST_SLICES)
+    has_code = bool(len(functions)) and has_source(trace)
+    code = read_code(trace, functions.names, **query) if has_code else None
+    return Run(
+        trace,
+        timeline,
+        functions,
+        code,
+        details,
+        origin if by == "time" else 0,
+        end,
+        Reproduced(bound, query, frames=frames, inlines=inlines, of=of),
+    )
+
+
+def _called(functions: PageFunctions) -> NDArray[np.int64]:
+    called: NDArray[np.int64] = functions.rows["count"] + functions.rows["begin_unseen"]
+    return called
