@@ -1,5 +1,5 @@
 // The page: bar, timelines and panels.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Run } from "./model/run";
 import { Functions } from "./panels/functions";
 import { Help, Legend } from "./panels/help";
@@ -14,7 +14,8 @@ import { Timeline } from "./timeline/timeline";
 
 function TimelineView({ store, run }: { store: Store; run: Run }) {
   const root = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  // Painted before the browser shows anything else.
+  useLayoutEffect(() => {
     const element = root.current;
     const scroller = element?.querySelector<HTMLElement>(".scroller");
     if (!element || !scroller) return;
@@ -123,9 +124,22 @@ const TABS: [Tab, string][] = [
   ["recording", "Recording"],
 ];
 
+// Whether the window is too narrow for functions beside the other panels; the style has the same limit.
+function useNarrow(): boolean {
+  const [query] = useState(() => matchMedia("(max-width: 820px)"));
+  const [isNarrow, setNarrow] = useState(query.matches);
+  useEffect(() => {
+    const onChange = (): void => setNarrow(query.matches);
+    query.addEventListener("change", onChange);
+    return () => query.removeEventListener("change", onChange);
+  }, [query]);
+  return isNarrow;
+}
+
 export function App({ store }: { store: Store }) {
   useStore(store);
   const [share, setShare] = useState(0.4);
+  const isNarrow = useNarrow();
   const notes = store.runs.reduce((sum, run) => sum + run.head.notes.length, store.head.notes.length);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
@@ -144,13 +158,13 @@ export function App({ store }: { store: Store }) {
       <Bar store={store} />
       <main class="timelines">{store.runs.map((run) => <TimelineView key={run.index} store={store} run={run} />)}</main>
       <Splitter share={share} onChange={setShare} />
-      <div class={`panels on-${store.tab}`}>
+      <div class={`panels on-${store.tab} ${store.runs.length > 1 ? "two" : ""}`}>
         <div class="left"><Functions store={store} /></div>
         <div class="right">
           <div class="tabs" role="tablist" aria-label="Panels">
             {TABS.map(([tab, title]) => (
               <button
-                type="button" key={tab} role="tab" class={tab} aria-selected={store.tab === tab || (store.tab === "functions" && tab === "selection")}
+                type="button" key={tab} role="tab" class={tab} aria-selected={store.tab === tab || (store.tab === "functions" && tab === "selection" && !isNarrow)}
                 onClick={() => { store.tab = tab; store.changed(); }}
               >
                 {title}{tab === "recording" && notes ? ` (${plural(notes, "note")})` : ""}

@@ -24,9 +24,8 @@ function showPage(): void {
   const store = new Store(head, runs);
   if (!runs.some((run) => run.head.chunks.length)) store.tab = "recording";
   render(<App store={store} />, root);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => store.changed());
-  // Two frames later the first screen is painted.
-  requestAnimationFrame(() => requestAnimationFrame(() => {
+  // Decoding begins when the first screen is painted.
+  requestAnimationFrame(() => setTimeout(() => {
     performance.mark("ptkit-first-screen");
     void Promise.all(runs.map(async (run) => {
       await run.load();

@@ -34,6 +34,7 @@ export class Store {
   /** Text for screen readers. */
   spoken = "";
   readonly timelines: (Timeline | null)[];
+  private readonly systemTheme = matchMedia("(prefers-color-scheme: dark)");
   private readonly listeners = new Set<() => void>();
 
   constructor(
@@ -41,6 +42,7 @@ export class Store {
     readonly runs: Run[],
   ) {
     this.timelines = runs.map(() => null);
+    this.systemTheme.addEventListener("change", () => this.changed());
   }
 
   subscribe(listener: () => void): () => void {
@@ -54,7 +56,7 @@ export class Store {
   }
 
   isDark(): boolean {
-    return this.theme === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : this.theme === "dark";
+    return this.theme === "auto" ? this.systemTheme.matches : this.theme === "dark";
   }
 
   setTheme(theme: Theme): void {

@@ -11,30 +11,35 @@ function drawBand(pixels: Pixels, kind: BandKind, x0: number, x1: number, y0: nu
   if (kind === BandKind.LOST) {
     // Hatch.
     if (!inkOnly) pixels.fill(left, top, right, bottom, palette.lost);
+    const ink = palette.lostLine;
+    if (right - left < 6) return pixels.fill(left, top, right, bottom, ink);
     for (let y = top; y < bottom; y++) {
-      const isNarrow = right - left < 6;
-      for (let x = left; x < right; x++) if (isNarrow || ((x + y) & 7) < 2) data[y * width + x] = palette.lostLine;
+      const last = y * width + right;
+      for (let at = y * width + left + ((8 - ((left + y) & 7)) & 7); at < last; at += 8) {
+        data[at] = ink;
+        if (at + 1 < last) data[at + 1] = ink;
+      }
     }
   } else if (kind === BandKind.SWITCHED_OUT) {
     // Lines.
-    pixels.fill(left, top, right, bottom, palette.switchedOut);
+    if (!inkOnly) pixels.fill(left, top, right, bottom, palette.switchedOut);
     for (let y = top; y < bottom; y++) if (y % 6 === 0) data.fill(palette.bandInk, y * width + left, y * width + Math.max(left, right));
   } else {
     // Dots.
-    pixels.fill(left, top, right, bottom, palette.untraced);
+    if (!inkOnly) pixels.fill(left, top, right, bottom, palette.untraced);
     for (let y = top; y < bottom; y++) {
       if (y % 5 === 0) for (let x = left + ((5 - (left % 5)) % 5); x < right; x += 5) data[y * width + x] = palette.bandInk;
     }
   }
 }
 
-/** Bands of a track, or the ink of its losses alone, which goes over slices. */
+/** Bands of a track, or their ink alone, which goes over slices. */
 export function drawBands(
-  pixels: Pixels, track: TrackHead, window: Window, y0: number, y1: number, palette: Palette, onlyLost: boolean,
+  pixels: Pixels, track: TrackHead, window: Window, y0: number, y1: number, palette: Palette, inkOnly: boolean,
 ): void {
   const drawnTo = [-1, -1, -1]; // pixels that have the kind already
   const { begin, end, scale } = window;
-  for (const order of onlyLost ? [BandKind.LOST] : [BandKind.UNTRACED, BandKind.SWITCHED_OUT, BandKind.LOST]) {
+  for (const order of [BandKind.UNTRACED, BandKind.SWITCHED_OUT, BandKind.LOST]) {
     for (const [from, to, kind] of track.bands) {
       if (kind !== order || from >= end || to < begin) continue;
       const least = kind === BandKind.LOST ? 2 : 1;
@@ -43,7 +48,7 @@ export function drawBands(
       // Short bands of times that are traced for the most part are not drawn as if they were long.
       if (x0 === drawnTo[kind] && (to - from) * scale < 0.5 && kind !== BandKind.LOST) continue;
       drawnTo[kind] = x1;
-      drawBand(pixels, kind, x0, x1, y0, y1, palette, onlyLost);
+      drawBand(pixels, kind, x0, x1, y0, y1, palette, inkOnly);
     }
   }
 }

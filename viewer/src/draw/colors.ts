@@ -2,9 +2,10 @@
 
 export interface Palette {
   isDark: boolean;
-  background: number; // ABGR, as in ImageData on little-endian machines
+  background: number; // ABGR as in ImageData on little-endian machines, an integer of 32 bits with sign
+  ink: number; // of patterns and edges on slices
   trackLine: number;
-  slices: Uint32Array;
+  slices: Int32Array;
   dimmed: number;
   untraced: number;
   switchedOut: number;
@@ -30,7 +31,7 @@ const FONT = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 export const font = (dpr: number): string => FONT.replace("11px", `${11 * dpr}px`);
 
 function abgr(red: number, green: number, blue: number): number {
-  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
+  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) | 0;
 }
 
 function hex(text: string): number {
@@ -47,8 +48,8 @@ function hsl(hue: number, saturation: number, lightness: number): number {
   return abgr(channel(0), channel(8), channel(4));
 }
 
-function sliceColors(isDark: boolean): Uint32Array {
-  const colors = new Uint32Array(HUES * SHADES);
+function sliceColors(isDark: boolean): Int32Array {
+  const colors = new Int32Array(HUES * SHADES);
   for (let i = 0; i < colors.length; i++) {
     const shade = Math.floor(i / HUES);
     // Reds are left to losses.
@@ -61,6 +62,7 @@ function sliceColors(isDark: boolean): Uint32Array {
 const LIGHT: Palette = {
   isDark: false,
   background: hex("#ffffff"),
+  ink: hex("#000000"),
   trackLine: hex("#d5d9df"),
   slices: sliceColors(false),
   dimmed: hex("#e8eaed"),
@@ -85,6 +87,7 @@ const LIGHT: Palette = {
 const DARK: Palette = {
   isDark: true,
   background: hex("#16191d"),
+  ink: hex("#ffffff"),
   trackLine: hex("#343a42"),
   slices: sliceColors(true),
   dimmed: hex("#272b31"),
@@ -114,7 +117,7 @@ export const sliceColor = (palette: Palette, hue: number): number => palette.sli
 /** Colour between two: `share` of 256 of `over`. */
 export function mix(under: number, over: number, share: number): number {
   const rest = 256 - share;
-  const redBlue = (((under & 0xff00ff) * rest + (over & 0xff00ff) * share) >>> 8) & 0xff00ff;
-  const green = (((under & 0x00ff00) * rest + (over & 0x00ff00) * share) >>> 8) & 0x00ff00;
-  return (0xff000000 | redBlue | green) >>> 0;
+  const redBlue = ((Math.imul(under & 0xff00ff, rest) + Math.imul(over & 0xff00ff, share)) >>> 8) & 0xff00ff;
+  const green = ((Math.imul(under & 0x00ff00, rest) + Math.imul(over & 0x00ff00, share)) >>> 8) & 0x00ff00;
+  return 0xff000000 | redBlue | green;
 }

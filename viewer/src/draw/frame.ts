@@ -7,7 +7,7 @@ import { drawBands, drawCounts, highestRate } from "./bands";
 import { font, type Palette } from "./colors";
 import { drawFirstRow, firstRows, type FirstRows } from "./first";
 import { Pixels } from "./pixels";
-import { RowPainter, type Box, type Window } from "./row";
+import { RowPainter, type Boxes, type Window } from "./row";
 
 const LABEL_LEAST = 5; // CSS pixels of a box that has text
 const LABEL_MARGIN = 3;
@@ -79,15 +79,16 @@ export class FramePainter {
     drawBands(pixels, track, window, rowsTop, bottom, palette, true);
   }
 
-  private collectLabels(boxes: Box[], y: number, dpr: number, labels: Label[]): void {
+  private collectLabels(boxes: Boxes, y: number, dpr: number, labels: Label[]): void {
     const { slices, names } = this.run;
     if (!slices) return;
-    for (const box of boxes) {
-      const x0 = Math.max(0, box.x0);
-      const room = Math.min(this.pixels.width, box.x1) - x0 - 2 * LABEL_MARGIN * dpr;
-      if (box.x1 - x0 < LABEL_LEAST * dpr || room < 6 * dpr) continue;
-      const calls = slices.value("calls", box.slice);
-      const name = names[slices.functionOf(box.slice)];
+    for (let i = 0; i < boxes.count; i++) {
+      const x0 = Math.max(0, boxes.x0[i]);
+      const room = Math.min(this.pixels.width, boxes.x1[i]) - x0 - 2 * LABEL_MARGIN * dpr;
+      if (boxes.x1[i] - x0 < LABEL_LEAST * dpr || room < 6 * dpr) continue;
+      const slice = boxes.slice[i];
+      const calls = slices.value("calls", slice);
+      const name = names[slices.functionOf(slice)];
       const text = calls > 1 ? `${plural(calls, "call")} merged: ${name}` : name;
       labels.push({ text, x: x0 + LABEL_MARGIN * dpr, y, room });
     }

@@ -16,12 +16,26 @@ const MANY = 1;
 const LOSS = 2;
 const MERGED = 4;
 const SOFT = 8;
-const EDGE = 16;
 
-export interface Box {
-  slice: number;
-  x0: number;
-  x1: number;
+/** Slices of a row that are wider than a bucket, and where they are in device pixels. */
+export class Boxes {
+  count = 0;
+  slice = new Uint32Array(0);
+  x0 = new Float64Array(0);
+  x1 = new Float64Array(0);
+
+  resize(most: number): void {
+    this.slice = new Uint32Array(most);
+    this.x0 = new Float64Array(most);
+    this.x1 = new Float64Array(most);
+  }
+
+  add(slice: number, x0: number, x1: number): void {
+    if (this.count === this.slice.length) return;
+    this.slice[this.count] = slice;
+    this.x0[this.count] = x0;
+    this.x1[this.count++] = x1;
+  }
 }
 
 /** State that rows of a frame share. */
@@ -33,13 +47,17 @@ export class RowPainter {
   private longest = new Float64Array(0);
   private owner = new Int32Array(0);
   private marks = new Uint8Array(0);
-  private color = new Uint32Array(0);
-  private share = new Uint16Array(0);
+  private firstBucket = 0;
+  private lastBucket = -1;
+  // Of each pixel: 0 for nothing, or its colour and look.
+  private isDrawn = new Uint8Array(0);
+  private color = new Int32Array(0);
   private look = new Uint8Array(0);
-  private boxes: Box[] = [];
+  private readonly boxes = new Boxes();
   private levels: { base: number; size: number }[] = [];
   private slices!: Slices;
   private window!: Window;
+  private palette!: Palette;
   private rowFirst = 0;
   private rowLast = 0;
   private bucketWidth = 0;
@@ -56,32 +74,36 @@ export class RowPainter {
     this.longest = new Float64Array(buckets);
     this.owner = new Int32Array(buckets);
     this.marks = new Uint8Array(buckets);
-    this.color = new Uint32Array(width);
-    this.share = new Uint16Array(width);
+    this.isDrawn = new Uint8Array(width);
+    this.color = new Int32Array(width);
     this.look = new Uint8Array(width);
+    this.boxes.resize(width + 8);
   }
 
-  /** Draws a row between two lines of pixels; answers its boxes, which may have labels. */
+  /** Draws a row between two lines of pixels; answers its boxes, which may have labels, until the next row. */
   draw(
     run: Run, slices: Slices, row: number, window: Window, y0: number, y1: number, palette: Palette,
     matching: Uint8Array | null,
-  ): Box[] {
+  ): Boxes {
     this.slices = slices;
     this.window = window;
-    this.boxes = [];
+    this.palette = palette;
+    this.boxes.count = 0;
     [this.rowFirst, this.rowLast] = [slices.rowStart[row], slices.rowStart[row + 1]];
     if (this.rowFirst === this.rowLast) return this.boxes;
     this.bucketWidth = 1 / (this.halves * window.scale);
+    [this.firstBucket, this.lastBucket] = [this.width * this.halves, -1];
     this.count.fill(0);
-    this.share.fill(0);
+    this.isDrawn.fill(0);
     this.collect(row);
+    const fns = slices.columns.function;
     const colorOf = (slice: number): number => {
-      const fn = slices.functionOf(slice);
+      const fn = fns.array ? fns.array[slice] : fns.value;
       return matching && !matching[fn] ? palette.dimmed : sliceColor(palette, run.hues[fn]);
     };
     this.settleBuckets(colorOf);
-    for (const box of this.boxes) this.settleBox(box, colorOf(box.slice));
-    this.paint(y0, y1, palette);
+    for (let i = 0; i < this.boxes.count; i++) this.settleBox(i, colorOf(this.boxes.slice[i]));
+    this.paint(y0, y1);
     return this.boxes;
   }
 
@@ -127,7 +149,7 @@ export class RowPainter {
       const first = begins[i];
       if (first >= end || first + duration < begin) continue;
       if (duration * scale >= 1.5) {
-        this.boxes.push({ slice: i, x0: (first - begin) * scale, x1: (first + duration - begin) * scale });
+        this.boxes.add(i, (first - begin) * scale, (first + duration - begin) * scale);
         continue;
       }
       const calls = columns.calls.array ? columns.calls.array[i] : columns.calls.value;
@@ -144,6 +166,7 @@ export class RowPainter {
     const buckets = this.width * this.halves;
     if (bucket >= buckets) return;
     const length = this.slices.duration(slice);
+    if (bucket < this.firstBucket) this.firstBucket = bucket;
     let rest = covered / this.bucketWidth;
     for (let step = 0; bucket < buckets; bucket++, step++) {
       if (this.count[bucket] === 0) {
@@ -160,76 +183,102 @@ export class RowPainter {
       const part = Math.min(rest, Math.max(0, 1 - this.covered[bucket]));
       this.covered[bucket] += part;
       rest -= part;
+      if (bucket > this.lastBucket) this.lastBucket = bucket;
       if (rest <= 0.05 || step > 6) return;
     }
   }
 
   private settleBuckets(colorOf: (slice: number) => number): void {
-    const { halves, width } = this;
-    for (let x = 0; x < width; x++) {
-      let [color, share, look, calls] = [0, 0, 0, 0];
+    const { halves, palette } = this;
+    const last = Math.min(this.width - 1, Math.floor(this.lastBucket / halves));
+    for (let x = Math.floor(this.firstBucket / halves); x <= last; x++) {
+      let color = 0;
+      let share = 0;
+      let look = 0;
+      let calls = 0;
       for (let b = x * halves; b < (x + 1) * halves; b++) {
-        if (!this.count[b]) continue;
+        if (this.count[b] === 0) continue;
         // Calls that are too short to see still leave a trace.
-        const part = Math.max(0.25, Math.min(1, this.covered[b])) / halves;
+        const part = Math.round((SOLID * Math.max(0.25, Math.min(1, this.covered[b]))) / halves);
         const own = colorOf(this.owner[b]);
-        color = share > 0 ? mix(color, own, Math.round((256 * part) / (share + part))) : own;
+        color = share > 0 ? mix(color, own, Math.round((SOLID * part) / (share + part))) : own;
         share += part;
         look |= this.marks[b];
         calls += this.count[b];
       }
-      this.color[x] = color;
-      this.share[x] = Math.min(SOLID, Math.round(share * SOLID));
+      if (share === 0) continue;
+      // Gaps between calls stay visible as background.
+      this.isDrawn[x] = 1;
+      this.color[x] = share >= SOLID ? color : mix(palette.background, color, share);
       this.look[x] = look | (calls > 1 ? MANY : 0);
     }
   }
 
-  private settleBox(box: Box, color: number): void {
-    const { slices, width, window } = this;
-    const { slice } = box;
-    const first = Math.max(0, Math.round(box.x0));
-    const last = Math.min(width, Math.max(Math.round(box.x0) + 1, Math.round(box.x1)));
+  private settleBox(box: number, own: number): void {
+    const { boxes, slices, width, window, palette } = this;
+    const [slice, x0, x1] = [boxes.slice[box], boxes.x0[box], boxes.x1[box]];
+    const first = Math.max(0, Math.round(x0));
+    const last = Math.min(width, Math.max(Math.round(x0) + 1, Math.round(x1)));
     const look = (slices.isMerged(slice) ? MERGED : 0) | (slices.value("has_loss", slice) ? LOSS : 0);
-    // Gaps between merged calls stay visible.
-    const duration = slices.duration(slice);
-    const covered = duration > 0 ? slices.value("covered", slice) / duration : 1;
-    const share = look & MERGED ? Math.max(64, Math.min(SOLID, Math.round(covered * SOLID))) : SOLID;
-    for (let x = first; x < last; x++) [this.color[x], this.share[x], this.look[x]] = [color, share, look];
+    let color = own;
+    if (look & MERGED) {
+      const duration = slices.duration(slice);
+      const covered = duration > 0 ? slices.value("covered", slice) / duration : 1;
+      color = mix(palette.background, own, Math.max(64, Math.min(SOLID, Math.round(covered * SOLID))));
+    }
     const beginSoft = slices.value("begin_error", slice) * window.scale;
     const endSoft = slices.value("end_error", slice) * window.scale;
+    this.color.fill(color, first, last);
+    this.look.fill(look, first, last);
+    this.isDrawn.fill(1, first, last);
     if (beginSoft >= 3) {
-      for (let x = first; x < Math.min(last, box.x0 + beginSoft); x++) this.look[x] |= SOFT;
+      for (let x = first; x < Math.min(last, x0 + beginSoft); x++) this.look[x] |= SOFT;
     }
     if (endSoft >= 3) {
-      for (let x = Math.max(0, last); x < Math.min(width, box.x1 + endSoft); x++) {
-        if (this.share[x] === 0) [this.color[x], this.share[x], this.look[x]] = [color, SOLID, SOFT];
+      for (let x = Math.max(0, last); x < Math.min(width, x1 + endSoft); x++) {
+        if (!this.isDrawn[x]) [this.color[x], this.isDrawn[x], this.look[x]] = [color, 1, SOFT];
       }
     }
-    if (last - first > 2 && box.x0 >= 0) this.look[first] |= EDGE;
+    // A darker edge between neighbours.
+    if (last - first > 2 && x0 >= 0) this.color[first] = mix(color, palette.ink, 70);
   }
 
-  private paint(y0: number, y1: number, palette: Palette): void {
-    const { width, pixels, color, share, look } = this;
+  private paint(y0: number, y1: number): void {
+    const { width, pixels, color, look, isDrawn, palette } = this;
     const [top, bottom] = [Math.max(0, y0), Math.min(pixels.height, y1)];
-    const ink = palette.isDark ? 0xffffffff : 0xff000000;
-    for (let y = top; y < bottom; y++) {
-      const line = y * width;
-      const data = pixels.data;
-      const isLossLine = y >= y1 - 3;
-      for (let x = 0; x < width; x++) {
-        const part = share[x];
-        if (part === 0) continue;
-        const marks = look[x];
-        let over = color[x];
-        if (marks !== 0) {
-          if (marks & SOFT && ((x + y) & 1) === 1) continue;
-          if (marks & LOSS && isLossLine) over = palette.lostLine;
-          else if (marks & EDGE) over = mix(over, ink, 70);
-          else if (marks & MERGED && ((x + y) & 7) < 2) over = mix(over, ink, 60);
-          else if (marks & MANY && (y & 3) === 0) over = mix(over, palette.background, 90);
-        }
-        data[line + x] = part >= SOLID ? over : mix(data[line + x], over, part);
+    if (top >= bottom) return;
+    const { data } = pixels;
+    const line = top * width;
+    for (let x = 0; x < width; ) {
+      if (!isDrawn[x]) {
+        x++;
+        continue;
       }
+      const first = x;
+      for (; x < width && isDrawn[x]; x++) data[line + x] = color[x];
+      for (let y = top + 1; y < bottom; y++) data.copyWithin(y * width + first, line + first, line + x);
     }
+    for (let x = 0; x < width; x++) {
+      if (isDrawn[x] && look[x]) this.paintLook(x, look[x], color[x], top, bottom, y1 - 3, palette);
+    }
+  }
+
+  // Patterns of a pixel column.
+  private paintLook(
+    x: number, look: number, color: number, top: number, bottom: number, lossTop: number, palette: Palette,
+  ): void {
+    const { width, pixels } = this;
+    const { data } = pixels;
+    if (look & MERGED) {
+      const hatch = mix(color, palette.ink, 60);
+      for (let y = top; y < bottom; y++) if (((x + y) & 7) < 2) data[y * width + x] = hatch;
+    } else if (look & MANY) {
+      const light = mix(color, palette.background, 110);
+      for (let y = (top + 3) & ~3; y < bottom; y += 4) data[y * width + x] = light;
+    }
+    if (look & SOFT) {
+      for (let y = top + ((x + top) & 1); y < bottom; y += 2) data[y * width + x] = palette.background;
+    }
+    if (look & LOSS) for (let y = Math.max(top, lossTop); y < bottom; y++) data[y * width + x] = palette.lostLine;
   }
 }

@@ -26,6 +26,7 @@ export function drawRuler(
   context.fillRect(0, 0, width, height);
   context.font = font(dpr);
   context.textBaseline = "middle";
+  if (!run.tracks.length) return;
   const { unit } = run;
   const x = (position: number): number => (position - window.begin) * window.scale;
   const step = niceStep(((window.end - window.begin) * unit * 96 * dpr) / Math.max(width, 1));

@@ -35,6 +35,7 @@ function difference(a: Value, b: Value): Value {
   return a === null && b === null ? null : (b ?? 0) - (a ?? 0);
 }
 
+const DIFFERENCE = "2 \u2212 1";
 const signed = (value: Value): string => `${value && value > 0 ? "+" : ""}${countText(value)}`;
 
 function columnsOf(runs: Run[]): Column[] {
@@ -56,7 +57,7 @@ function columnsOf(runs: Run[]): Column[] {
     { title: `${title} 1`, hint: `${hint}, first run`, value: of(name, 0), text: countText },
     { title: `${title} 2`, hint: `${hint}, second run`, value: of(name, 1), text: countText },
     {
-      title: "difference", hint: `${hint}: second run less first run`,
+      title: DIFFERENCE, hint: `${hint}: second run less first run`,
       value: (row) => difference(of(name, 0)(row), of(name, 1)(row)), text: signed,
     },
   ];
@@ -79,7 +80,7 @@ export function Functions({ store }: { store: Store }) {
     if (sort.column < 0) return kept.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1) * (sort.isDown ? -1 : 1));
     const { value } = columns[sort.column];
     const size = (row: number[]): number => value(row) ?? -Infinity;
-    const sized = kept.map((row): [number, number[]] => [runs.length > 1 && columns[sort.column].title === "difference" ? Math.abs(size(row)) : size(row), row]);
+    const sized = kept.map((row): [number, number[]] => [runs.length > 1 && columns[sort.column].title === DIFFERENCE ? Math.abs(size(row)) : size(row), row]);
     sized.sort((a, b) => (sort.isDown ? b[0] - a[0] : a[0] - b[0]) || 0);
     return sized.map(([, row]) => row);
   }, [all, filter, sort]);
@@ -90,9 +91,9 @@ export function Functions({ store }: { store: Store }) {
     sort.column === column ? (sort.isDown ? "descending" : "ascending") : null;
   const specs: ColumnSpec[] = [
     { title: "function", sort: toggle(-1), sorted: direction(-1) },
-    { title: "file", width: "18%" },
+    { title: "file", width: columns.length > 4 ? "90px" : "20%" },
     ...columns.map((column, i): ColumnSpec => ({
-      title: column.title, hint: column.hint, isNumber: true, width: columns.length > 4 ? "10%" : "13%", sort: toggle(i), sorted: direction(i),
+      title: column.title, hint: column.hint, isNumber: true, width: "92px", sort: toggle(i), sorted: direction(i),
     })),
   ];
   const { selection } = store;
@@ -114,7 +115,7 @@ export function Functions({ store }: { store: Store }) {
           store.select({ kind: "function", run, fn: rows[i][run] });
         }}
       />
-      {runs.map((run) => <Reproduce key={run.index} of={ofFunctions(run)} />)}
+      <div class="commands">{runs.map((run) => <Reproduce key={run.index} of={ofFunctions(run)} />)}</div>
     </section>
   );
 }

@@ -4,12 +4,12 @@ import type { Store } from "../store";
 import { KEYS } from "../timeline/keys";
 
 export const LEGEND: [string, string][] = [
-  ["lost", "control flow lost"],
+  ["lost", "lost"],
   ["untraced", "untraced"],
   ["switched", "switched out"],
-  ["merged", "calls merged"],
-  ["many", "many short calls"],
-  ["soft", "error of begin or end"],
+  ["merged", "merged"],
+  ["many", "many short"],
+  ["soft", "error bounds"],
 ];
 
 export function Legend() {
@@ -41,7 +41,9 @@ export function Help({ store }: { store: Store }) {
       <h2>Legend</h2>
       <Legend />
       <p>
-        The strip above a track has its branches by time. Colours tell functions apart and have no other meaning. Two ends of a length in
+        Lost: control flow is not known. Untraced: packets were disabled, as in system calls. Switched out: another thread was executed. Merged:
+        one slice for several short calls. Many short: several calls in a pixel. Error bounds: a begin or an end is somewhere in the dotted
+        part. The strip above a track has its branches by time. Colours tell functions apart and have no other meaning. Two ends of a length in
         brackets are the least and the most that it can be.
       </p>
       <button type="button" onClick={close}>Close</button>

@@ -2,15 +2,16 @@
 import uPlot from "uplot";
 import { useEffect, useRef } from "preact/hooks";
 import type { Detail } from "../data/details";
+import { paletteOf } from "../draw/colors";
 import { axisText, countText, plural } from "../text/numbers";
 
 type Histogram = NonNullable<Detail["histogram"]>;
 
-function draw(root: HTMLElement, histogram: Histogram, width: number): uPlot {
+function draw(root: HTMLElement, histogram: Histogram, width: number, isDark: boolean): uPlot {
   const { edges, counts, of } = histogram;
-  const style = getComputedStyle(root);
-  const ink = style.getPropertyValue("--muted");
-  const grid = { stroke: style.getPropertyValue("--line"), width: 1 };
+  const palette = paletteOf(isDark);
+  const ink = palette.muted;
+  const grid = { stroke: palette.line, width: 1 };
   const bars = uPlot.paths.bars;
   // Bars by number: edges of long tails are not evenly spaced.
   const options: uPlot.Options = {
@@ -33,7 +34,7 @@ function draw(root: HTMLElement, histogram: Histogram, width: number): uPlot {
     series: [
       {},
       {
-        stroke: style.getPropertyValue("--accent"), fill: style.getPropertyValue("--bar"), points: { show: false },
+        stroke: palette.selection, fill: palette.range, points: { show: false },
         ...(bars ? { paths: bars({ size: [0.9, 60] }) } : {}),
       },
     ],
@@ -54,11 +55,11 @@ export function Histogram({ histogram, isDark }: { histogram: Histogram; isDark:
   useEffect(() => {
     const element = root.current;
     if (!element || !histogram.counts.length) return;
-    let plot = draw(element, histogram, element.clientWidth);
+    let plot = draw(element, histogram, element.clientWidth, isDark);
     const observer = new ResizeObserver(() => {
       if (Math.abs(plot.width - element.clientWidth) < 2) return;
       plot.destroy();
-      plot = draw(element, histogram, element.clientWidth);
+      plot = draw(element, histogram, element.clientWidth, isDark);
     });
     observer.observe(element);
     return () => {

@@ -14,7 +14,7 @@ export interface Block {
 
 /** Rows that a track shows before it is unfolded. */
 export function foldedDepth(tracks: number): number {
-  return Math.min(64, Math.max(8, Math.floor(96 / Math.max(1, tracks))));
+  return Math.min(48, Math.max(8, Math.floor(48 / Math.max(1, tracks))));
 }
 
 export class Layout {

@@ -45,7 +45,7 @@ export class Timeline {
     this.ruler = find("ruler");
     this.spacer = find("spacer");
     this.labels = find("labels");
-    this.view = new View(run);
+    this.view = new View(run, Math.max(...store.runs.map((other) => (other.span * other.unit) / run.unit)));
     this.layout = new Layout(run);
     this.painter = new FramePainter(run, this.layout);
     this.view.onChange = () => {
@@ -147,7 +147,7 @@ export class Timeline {
       const factor = this.run.unit / other.run.unit;
       const [begin, end] = [this.view.begin * factor, this.view.end * factor];
       if (other.view.begin === begin && other.view.end === end) continue;
-      // Without `set`: runs of different lengths have different limits.
+      // Without `set`, which would call this again.
       [other.view.begin, other.view.end] = [begin, end];
       other.invalidate();
     }

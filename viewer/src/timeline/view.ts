@@ -9,7 +9,11 @@ export class View {
   end: number;
   onChange: () => void = () => {};
 
-  constructor(private readonly run: Run) {
+  /** `span`: units from the begin that can be seen; of two runs, as many as the longer one needs. */
+  constructor(
+    private readonly run: Run,
+    private readonly span: number,
+  ) {
     [this.begin, this.end] = this.whole();
   }
 
@@ -18,8 +22,9 @@ export class View {
   }
 
   whole(): [number, number] {
-    const margin = this.run.span * MARGIN;
-    return [this.run.head.range[0] - margin, this.run.head.range[0] + this.run.span + margin];
+    const margin = this.span * MARGIN;
+    const [first] = this.run.head.range;
+    return [first - margin, first + this.span + margin];
   }
 
   set(begin: number, end: number): void {
