@@ -2,7 +2,7 @@
 import type { Head, RunHead, TrackHead } from "../data/head";
 import { decode } from "../decode/worker";
 import { cleaned, fileName } from "../text/names";
-import { axisText, precision } from "../text/numbers";
+import { axisText, countText, precision } from "../text/numbers";
 import { Slices } from "./slices";
 
 export class Run {
@@ -45,6 +45,11 @@ export class Run {
   /** A length of the axis as text. */
   length(units: number): string {
     return axisText(units * this.unit, this.unitName);
+  }
+
+  /** A length as text of a table, of which the head has the unit of instructions. */
+  amount(units: number): string {
+    return this.isTime ? this.length(units) : countText(Math.round(units));
   }
 
   /** A position as text, with as many digits as a width of the window needs. */

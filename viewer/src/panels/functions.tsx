@@ -91,9 +91,9 @@ export function Functions({ store }: { store: Store }) {
     sort.column === column ? (sort.isDown ? "descending" : "ascending") : null;
   const specs: ColumnSpec[] = [
     { title: "function", sort: toggle(-1), sorted: direction(-1) },
-    { title: "file", width: columns.length > 4 ? "90px" : "20%" },
+    { title: "file", width: columns.length > 4 ? "90px" : "17%" },
     ...columns.map((column, i): ColumnSpec => ({
-      title: column.title, hint: column.hint, isNumber: true, width: "92px", sort: toggle(i), sorted: direction(i),
+      title: column.title, hint: column.hint, isNumber: true, width: columns.length > 4 ? "92px" : "104px", sort: toggle(i), sorted: direction(i),
     })),
   ];
   const { selection } = store;

@@ -99,7 +99,7 @@ function RangePanel({ store, run, range }: { store: Store; run: Run; range: Rang
           const fn = sums.functions[i];
           const self = Math.max(0, sums.self[fn]);
           return [
-            run.names[fn], `${countText(sums.calls[fn])}${suffix(fn)}`, run.length(self), percentText(self, whole), run.length(sums.total[fn]),
+            run.names[fn], `${countText(sums.calls[fn])}${suffix(fn)}`, run.amount(self), percentText(self, whole), run.amount(sums.total[fn]),
             ...(run.isTime ? [`${prefix(fn)}${countText(sums.instructions[fn])}`] : []),
           ];
         }}

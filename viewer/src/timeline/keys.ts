@@ -33,7 +33,7 @@ export function pageKey(store: Store, event: KeyboardEvent): boolean {
     case "/":
       store.tab = "search";
       store.changed();
-      document.querySelector<HTMLInputElement>("#search")?.focus();
+      setTimeout(() => document.querySelector<HTMLInputElement>("#search")?.focus()); // once it is in the document
       return true;
     case "?":
       store.isHelpOpen = !store.isHelpOpen;
@@ -154,14 +154,14 @@ function sliceKey(timeline: Timeline, key: string, focus: number): boolean {
   }
 }
 
-// First slice of the first track that is seen.
+// Outermost slice in the middle of the first track that is seen.
 function firstSeen(timeline: Timeline): number {
   const { slices, tracks } = timeline.run;
   if (!slices) return NONE;
   const first = timeline.layout.indexAt(timeline.scroller.scrollTop);
   for (let step = 0; step < tracks.length; step++) {
     const track = (first + step) % tracks.length;
-    if (tracks[track].slices) return slices.nearest(slices.trackRow[track], timeline.view.begin);
+    if (tracks[track].slices) return slices.nearest(slices.trackRow[track], (timeline.view.begin + timeline.view.end) / 2);
   }
   return NONE;
 }
