@@ -18,9 +18,11 @@ export function Disassembly({ detail }: { detail: Detail }) {
   const { code } = detail;
   if (!code) return <p class="empty">The page has no disassembly of this function.</p>;
   const most = highest(code.instructions.map(([, , count]) => count));
+  const hasLines = !!detail.source && code.instructions.some((row) => row[3] >= 0);
   const hasEdges = code.instructions.some((row) => (row[4] ?? null) !== null || (row[5] ?? null) !== null);
   return (
     <>
+      <p class="muted">Executed instructions alone: gaps between addresses were not executed.</p>
       {code.bytes_missing > 0 ? <p class="note">{plural(code.bytes_missing, "byte")} of the function are missing in the recording.</p> : null}
       <Table
         label="disassembly"
@@ -28,19 +30,19 @@ export function Disassembly({ detail }: { detail: Detail }) {
           { title: "count", isNumber: true, width: "100px" },
           { title: "address", width: "120px" },
           { title: "instruction" },
-          { title: "line", isNumber: true, width: "56px" },
+          ...(hasLines ? [{ title: "line", isNumber: true, width: "56px" }] : []),
           ...(hasEdges
             ? [
                 { title: "taken", isNumber: true, width: "80px" },
-                { title: "not taken", isNumber: true, width: "80px" },
+                { title: "not taken", isNumber: true, width: "90px" },
               ]
             : []),
         ]}
         count={code.instructions.length}
         cells={(i) => {
           const [address, text, count, line, taken, not] = code.instructions[i];
-          const number = line >= 0 && detail.source ? countText(detail.source.first + line) : "";
-          const cells = [<Count value={count} most={most} />, <code>{cleaned(address)}</code>, <code>{cleaned(text)}</code>, number];
+          const number = line >= 0 && detail.source ? String(detail.source.first + line) : "";
+          const cells = [<Count value={count} most={most} />, <code>{cleaned(address)}</code>, <code>{cleaned(text)}</code>, ...(hasLines ? [number] : [])];
           return hasEdges ? [...cells, taken === undefined || taken === null ? "" : countText(taken), not === undefined || not === null ? "" : countText(not)] : cells;
         }}
         rowClass={(i) => (code.instructions[i][2] ? "" : "cold")}
@@ -66,7 +68,7 @@ export function Source({ detail }: { detail: Detail }) {
         count={source.lines.length}
         cells={(i) => [
           <Count value={source.counts[i] ?? null} most={most} />,
-          countText(source.first + i),
+          String(source.first + i),
           <code>{cleaned(source.lines[i].replaceAll("\t", "    "))}</code>,
         ]}
         rowClass={(i) => (source.counts[i] ? "" : "cold")}

@@ -43,8 +43,7 @@ function Sums({ run, fn }: { run: Run; fn: number }) {
     ["self", `${countText(f.self_instructions[fn])} instructions`],
     ["total", `${countText(f.instructions[fn])} instructions`],
   ];
-  if (f.time_ns && f.time_ns[fn] !== null && f.time_ns[fn] !== undefined) facts.push(["time", axisText(f.time_ns[fn] as number, "ns")]);
-  if (known) facts.push(["a call", boundsText(least, most, (value) => axisText(value, run.isTime ? "ns" : "instructions"))]);
+  if (known) facts.push(["time", boundsText(least, most, (value) => axisText(value, "ns"))]);
   return (
     <dl class="facts">
       {facts.filter(([, text]) => text).map(([term, text]) => [<dt key={term}>{term}</dt>, <dd key={`${term}.`}>{text}</dd>])}

@@ -64,6 +64,15 @@ function columnsOf(runs: Run[]): Column[] {
   return [...both("calls", "calls", "Frames that began in the trace"), ...both("self_instructions", "self", "Instructions of the function alone")];
 }
 
+// Width for the longest text of a column.
+function widthOf(column: Column, rows: number[][]): string {
+  let most = 0;
+  for (const row of rows) most = Math.max(most, Math.abs(column.value(row) ?? 0));
+  const isTime = column.title === "time";
+  const length = Math.max(column.title.length + 2, isTime ? 7 : column.text(-most).length);
+  return `${Math.round(length * 7.8 + 14)}px`;
+}
+
 export function Functions({ store }: { store: Store }) {
   useStore(store);
   const { runs } = store;
@@ -71,6 +80,7 @@ export function Functions({ store }: { store: Store }) {
   const columns = useMemo(() => columnsOf(runs), [runs]);
   const [sort, setSort] = useState({ column: runs.length < 2 ? 1 : columns.length - 1, isDown: true });
   const all = useMemo(() => joinRuns(runs), [runs]);
+  const widths = useMemo(() => columns.map((column) => widthOf(column, all)), [all, columns]);
   const nameOf = (row: number[]): string => (row[0] >= 0 ? runs[0].names[row[0]] : runs[1].names[row[1]]);
   const moduleOf = (row: number[]): string => (row[0] >= 0 ? runs[0].moduleFile(row[0]) : runs[1].moduleFile(row[1]));
   const rows = useMemo(() => {
@@ -93,7 +103,7 @@ export function Functions({ store }: { store: Store }) {
     { title: "function", sort: toggle(-1), sorted: direction(-1) },
     { title: "file", width: columns.length > 4 ? "90px" : "17%" },
     ...columns.map((column, i): ColumnSpec => ({
-      title: column.title, hint: column.hint, isNumber: true, width: columns.length > 4 ? "92px" : "104px", sort: toggle(i), sorted: direction(i),
+      title: column.title, hint: column.hint, isNumber: true, width: widths[i], sort: toggle(i), sorted: direction(i),
     })),
   ];
   const { selection } = store;
