@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptkit.decode import CallTimeline, OpenTrace
     from ptkit.info import TraceInfo
 
-__all__ = ["AXES", "axis_of", "fit_timeline", "write_timeline"]
+__all__ = ["AXES", "axis_of", "write_timeline"]
 
 #: Positions of timelines.
 AXES = ("time", "instructions")
@@ -103,7 +103,7 @@ def write_timeline(
         writer = _Writer(trace, timeline, format, names)
         if size is not None and writer.count() > size:
             writer.limit_points(int(size * _OF_POINTS))
-            fit_timeline(timeline, writer.count, size)
+            _fit(timeline, writer.count, size)
             writer.add_points(size)
         notes = writer.notes()
         writer.write(file.write)
@@ -194,7 +194,7 @@ def axis_of(trace: TimelineTrace, of: str | None) -> str:
     return of
 
 
-def fit_timeline(timeline: CallTimeline, count: Callable[[], int], size: int) -> None:
+def _fit(timeline: CallTimeline, count: Callable[[], int], size: int) -> None:
     """Reduce a timeline until its file has at most `size` bytes, and little less.
 
     The steps come from above, as what is merged stays so. A step removes too few slices rather than too many:

@@ -176,7 +176,8 @@ class TraceInfo(TraceFacts):
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in lines_of(self)
+            f"<tr><th>{escape(name)}</th><td>{escape(one_line(text))}</td></tr>"
+            for name, text in lines_of(self)
         )
         return f'<table class="ptkit">{rows}</table>'
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import copy
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +16,7 @@ from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
 from ptkit.export.timelines import AXES
 from ptkit.support.arguments import flag
+from ptkit.support.text import one_line
 from ptkit.trace.exporting import PartExport, PartTrace, redacted
 
 if TYPE_CHECKING:
@@ -142,6 +144,9 @@ def page_of(
 
 class PartView(Viewing, PartExport):
     """Pages of `View` and `Slice`."""
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(one_line(repr(self)))}</p>{self._trace.info._repr_html_()}"
 
     @contextmanager
     def _to_view(self, *, redact: bool) -> Iterator[ViewTrace]:

@@ -14,7 +14,7 @@ from ptkit.analysis.slow_calls import choose_calls
 from ptkit.decode.call_histogram import histogram
 from ptkit.errors import ConfigError
 from ptkit.support.text import counted, duration
-from ptkit.view.nesting import Nesting, nesting_of
+from ptkit.view.nesting import Nesting, narrow, nesting_of
 
 __all__ = ["CallDetails", "SliceRows"]
 
@@ -90,7 +90,7 @@ class CallDetails:
         self._is_whole = bool((columns["calls"] == 1).all())
         self._nesting: Nesting | None = None
         function = columns["function"]
-        self._order = np.argsort(function, kind="stable")
+        self._order = np.argsort(narrow(function), kind="stable")
         self._limits = np.searchsorted(function[self._order], np.arange(len(names) + 1))
 
     @property

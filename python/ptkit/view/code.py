@@ -28,6 +28,7 @@ _ROWS = 1 << 16
 _CONDITIONAL = int(_core.BranchKind.COND)
 _LONGEST = 15  # bytes of an instruction
 _BITS = 64
+_NEAR = 1 << 16  # bytes of code that are read at once
 _MOST_SOURCE = 4 << 20  # bytes of a file
 _MOST_LINES = 400
 _AWAY = 40  # lines without executed ones, after which others are of other functions
@@ -44,7 +45,7 @@ class CodeTrace(ProfileTrace, Protocol):
         """Branches by source and target."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class FunctionCode:
     """Executed code, ordered by function and location.
 
@@ -75,6 +76,8 @@ class FunctionCode:
     bits : int
         16, 32 or 64.
     cs_base : int
+    has_source : bool
+        Source lines were found for a function that was asked for.
     """
 
     limits: _Indices
@@ -93,6 +96,12 @@ class FunctionCode:
     session: _core.Session
     bits: int
     cs_base: int
+    has_source: bool = False
+
+    @property
+    def has_instructions(self) -> bool:
+        """Whether there is any code."""
+        return bool(len(self.ip))
 
     def of(self, number: int) -> dict[str, Any]:
         """Members ``code`` and ``source`` of a function's details."""
@@ -112,14 +121,30 @@ class FunctionCode:
 
     def _texts(self, rows: slice) -> tuple[list[str], int]:
         """Instructions as text; how many of them have no bytes."""
-        cells = zip(self.ip[rows].tolist(), self.space[rows].tolist(), self.size[rows].tolist(), strict=True)
-        texts = []
+        ips, sizes = self.ip[rows].tolist(), self.size[rows].tolist()
+        spaces = self.space[rows].tolist()
+        texts: list[str] = []
         missing = 0
-        for ip, space, size in cells:
-            code = _code_at(self.session, ip, size or _LONGEST, space)
+        begin, block, last = 0, b"", -1
+        for row, (ip, size, space) in enumerate(zip(ips, sizes, spaces, strict=True)):
+            at = ip - begin
+            if space != last or not 0 <= at <= len(block) - size:
+                begin, block, last = ip, self._code(ip, size, space, ips[-1], spaces[row:]), space
+                at = 0
+            code = block[at : at + (size or _LONGEST)]
             missing += not code
             texts.append(_core.disassemble(code, ip, self.bits, self.cs_base) if code else "(bad)")
         return texts, missing
+
+    def _code(self, ip: int, size: int, space: int, last: int, spaces: list[int]) -> bytes:
+        """Bytes from an instruction on, of more of them where these are near."""
+        length = last - ip + _LONGEST
+        if spaces[-1] == space and 0 < length <= _NEAR:
+            # The end of the function may be the end of what is known.
+            for more in (length, length - _LONGEST + 1):
+                if code := _code_at(self.session, ip, more, space):
+                    return code
+        return _code_at(self.session, ip, size or _LONGEST, space)
 
     def _source(self, rows: slice, begin_at: int) -> tuple[dict[str, Any] | None, list[int]]:
         """Lines of the file that the function begins in, and the index of each instruction's line."""
@@ -138,6 +163,7 @@ class FunctionCode:
         begin = max(low - _BEFORE, 1)
         if texts is None or high > len(texts):
             return None, none
+        self.has_source = True
         counts: list[int | None] = [None] * (high - begin + 1)
         sums = np.bincount(first, self.executions[rows][own], len(lines))
         for at, count in zip(lines.tolist(), sums.tolist(), strict=True):

@@ -13,9 +13,9 @@ import numpy as np
 
 from ptkit import __version__, _core
 from ptkit.errors import ConfigError, UnsupportedError
-from ptkit.export.timelines import fit_timeline
 from ptkit.support.text import counted
 from ptkit.view.columns import deflated
+from ptkit.view.fitting import fit_slices
 from ptkit.view.run import Run
 from ptkit.view.slices import Chunk
 from ptkit.view.text import data_element, json_text
@@ -24,9 +24,12 @@ __all__ = ["Document", "make_document"]
 
 _MARK = "<!--PTKIT-DATA-->"
 _VERSION = 1
-_DETAILS = 1 << 17  # bytes of details of a chunk, before they are deflated
-_OF_DETAILS = 0.2  # of the size, as long as slices have to be merged
+_DETAILS = 1 << 16  # bytes of details of a chunk, before they are deflated
+_OF_DETAILS = 0.15  # of the size, where slices have to be merged
+_TO_FILL = 0.05  # more of them, for what merged slices leave
 _OF_NAMES = 0.25  # of the size: full names are left out of a head that is larger
+_LEAST_FUNCTIONS = 500
+_FEWER = 0.75
 _NEAR = 0.995
 
 
@@ -85,7 +88,8 @@ class _RunData:
         waiting: list[str] = []
         numbers: list[int] = []
         size = length = 0
-        order = np.argsort(-self.run.functions.own(), kind="stable").tolist()
+        functions = self.run.functions
+        order = np.argsort(-functions.own()[: functions.most], kind="stable").tolist()
         for at, number in enumerate(order):
             text = json_text(self.run.detail(number))
             waiting.append(text)
@@ -96,7 +100,7 @@ class _RunData:
                 size += len(data) + _NAME
                 self.details.append((data, numbers))
                 waiting, numbers, length = [], [], 0
-                if size > most:
+                if size > most:  # the last ones do not fit, unless there is nothing else
                     return
 
     def detail_bytes(self, kept: int) -> int:
@@ -158,21 +162,16 @@ def make_document(runs: Sequence[Run], size: int) -> Document:
     before, after = shell()
     data = [_RunData(run, number) for number, run in enumerate(runs)]
     slices = [one.encode() for one in data]
+    if _limit_names(data, size):
+        slices = [one.encode() for one in data]
+    fixed = len(before) + len(after) + len(_head(data, []))
     for one in data:
-        one.encode_details(size)
+        left = max(size - fixed - sum(slices), int(size * (_OF_DETAILS + _TO_FILL)))
+        one.encode_details(left // len(data))
         one.kept = len(one.details)
-
-    def head(notes: list[str]) -> bytes:
-        return _head(data, notes)
-
-    fixed = len(before) + len(after) + len(head(_embedded(data)))
-    if fixed > size * _OF_NAMES:
-        for one in data:
-            one.shows_full = False
-        fixed = len(before) + len(after) + len(head(_embedded(data)))
-    _fit(data, slices, size, fixed)
+    _fit(data, slices, size, len(before) + len(after) + len(_head(data, _embedded(data))))
     notes = _embedded(data)
-    parts = [before, head(notes), *(part for one in data for part in one.elements()), after]
+    parts = [before, _head(data, notes), *(part for one in data for part in one.elements()), after]
     found = Document(parts, [*_notes_of(runs), *notes], list(runs))
     if found.bytes > size:
         raise ConfigError(f"size={size}: the page has at least {found.bytes:,} bytes")
@@ -207,6 +206,26 @@ def _words() -> dict[str, Any]:
     }
 
 
+def _limit_names(data: Sequence[_RunData], size: int) -> bool:
+    """Leave out full names, then names of functions with few instructions, of a head that is too large.
+
+    Returns whether numbers of functions have changed.
+    """
+    most = size * _OF_NAMES
+    if len(_head(data, [])) <= most:
+        return False
+    for one in data:
+        one.shows_full = False
+    has_changed = False
+    while len(_head(data, [])) > most:
+        functions = max((one.run.functions for one in data), key=len)
+        if len(functions) <= _LEAST_FUNCTIONS:  # it is something else that is large
+            break
+        functions.limit(max(int(len(functions) * _FEWER), _LEAST_FUNCTIONS - 1))
+        has_changed = True
+    return has_changed
+
+
 def _fit(data: Sequence[_RunData], slices: list[int], size: int, fixed: int) -> None:
     """Leave out details, then merge slices, until all fits."""
     if fixed > size:
@@ -220,7 +239,7 @@ def _fit(data: Sequence[_RunData], slices: list[int], size: int, fixed: int) -> 
         rest = size - fixed - sum(other.detail_bytes(other.kept) for other in data)
         share = int(rest * own / max(sum(slices), 1) * _NEAR)
         if own > share:
-            fit_timeline(one.run.timeline, one.encode, max(share, 1))
+            fit_slices(one.run.timeline, one.encode, own, max(share, 1))
     used = sum(
         sum(len(chunk.data) + len(data_element("", b"")) + _NAME for chunk in one.slices) for one in data
     )
@@ -243,16 +262,17 @@ def _embedded(data: Sequence[_RunData]) -> list[str]:
     """Sentences on what the page has of a recording, and on what was left out for its size."""
     notes = []
     runs = [one.run for one in data]
-    if any(run.code is not None for run in runs):
-        notes.append(
-            "the page has disassembly, source lines as they are on this machine now, paths and the command "
-            "line: --redact leaves them out"
-        )
+    if embedded := list(dict.fromkeys(word for run in runs for word in run.embedded())):
+        listed = " and ".join([", ".join(embedded[:-1]), embedded[-1]] if len(embedded) > 1 else embedded)
+        notes.append(f"the page has {listed}: --redact leaves them out")
     left = sum(
-        len(one.run.functions) - sum(len(numbers) for _, numbers in one.details[: one.kept]) for one in data
+        len(one.run.functions.rows) - sum(len(numbers) for _, numbers in one.details[: one.kept])
+        for one in data
     )
     if left:
         notes.append(f"{counted(left, 'function')} with least work: without details, for the page's size")
     if not all(one.shows_full for one in data):
         notes.append("full names are left out, for the page's size")
+    if others := sum(len(run.functions.rows) - len(run.functions) + 1 for run in runs if run.functions.most):
+        notes.append(f"{counted(others, 'function')} with fewest instructions: one row, [other functions]")
     return notes

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Nesting", "nesting_of"]
+__all__ = ["Nesting", "narrow", "nesting_of"]
 
 _Rows = NDArray[np.int64]
 
@@ -61,9 +62,14 @@ def nesting_of(depth: NDArray[np.uint32], instructions: NDArray[np.uint64]) -> N
     return Nesting(own, size + np.arange(len(depth)))
 
 
+def narrow(values: NDArray[np.uint32]) -> NDArray[Any]:
+    """Values in 16 bits if they fit, as NumPy sorts these in linear time."""
+    return values.astype(np.uint16) if int(values.max(initial=0)) < 1 << 16 else values
+
+
 def _pairs_of_levels(depth: NDArray[np.uint32]) -> Iterator[tuple[_Rows, _Rows]]:
     """Rows of a depth and of the next one, the deepest first."""
-    order = np.argsort(depth, kind="stable")
+    order = np.argsort(narrow(depth), kind="stable")
     limits = np.searchsorted(depth[order], np.arange(int(depth.max(initial=0)) + 2))
     for level in range(len(limits) - 2, 0, -1):
         low, middle, high = limits[level - 1 : level + 2].tolist()

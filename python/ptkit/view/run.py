@@ -35,9 +35,10 @@ __all__ = ["Run", "ViewTrace", "read_run"]
 WHOLE_CALLS = 8_000_000
 #: Slices of a page, at most.
 MOST_SLICES = 4_000_000
-_FIRST_TRACKS = 64  # tracks of which the head has the first screen
+_FIRST_TRACKS = 32  # tracks of which the head has the first screen, those with most slices
+_DEEP_TRACKS, _FEW_DEPTHS = 8, 8  # so many of them with all depths, and depths of the others
 _MOST_BANDS = 20_000  # of all tracks
-_MOST_POINTS = 40_000
+_MOST_POINTS = 16_000
 _LEAST_EACH = 16
 _LOST = 2  # kind of bands
 _NS_SPAN = 1 << 40  # ticks by which the length of one is found
@@ -180,6 +181,23 @@ class Run:
             notes.append(f"{counted(undecided, 'function')} with undecided frames: counts may be wrong")
         return notes
 
+    def embedded(self) -> list[str]:
+        """What the page has that `ptkit redact` leaves out, and disassembly."""
+        if not has_source(self.trace):
+            return []
+        info, code = self.trace.info, self.code
+        return [
+            *(["paths"] if info.files else []),
+            *(["the command line"] if info.recording.get("command") else []),
+            *(["names of threads"] if any(name for *_, name in info.threads) else []),
+            *(["disassembly"] if code is not None and code.has_instructions else []),
+            *(
+                ["source lines as they are on this machine now"]
+                if code is not None and code.has_source
+                else []
+            ),
+        ]
+
     def _unit_ns(self) -> float | None:
         times = self.trace.open_parts.times
         if not self.is_time or times.to_ns is None:
@@ -193,7 +211,7 @@ class Run:
     def _tracks(self) -> list[dict[str, Any]]:
         tracks = self.timeline.tracks
         slices = self.screen.slices
-        shown = set(np.argsort(-slices, kind="stable")[:_FIRST_TRACKS].tolist())
+        shown = np.argsort(-slices, kind="stable")[:_FIRST_TRACKS].tolist()
         found = []
         thread, last = -1, None
         for number, (track, (name, detail)) in enumerate(zip(tracks, self.track_heads(), strict=True)):
@@ -216,6 +234,8 @@ class Run:
             }
             if number in shown and slices[number]:
                 rows = self.screen.rows(number)
+                if shown.index(number) >= _DEEP_TRACKS:
+                    rows = rows[:_FEW_DEPTHS]
                 cells = rows.astype("<u2").tobytes()
                 one["first"] = {"depths": len(rows), "rows": b64encode(cells).decode()}
             found.append(one)
