@@ -26,17 +26,21 @@ async function bundle(entry) {
   return result.outputFiles[0].text.trim();
 }
 
-const licences = ["preact", "uplot"].map((part) => {
+// Licences of the parts, each text once.
+const licences = new Map();
+for (const part of ["preact", "uplot"]) {
   const { version } = JSON.parse(readFileSync(join(root, "node_modules", part, "package.json"), "utf8"));
   const text = readFileSync(join(root, "node_modules", part, "LICENSE"), "utf8");
-  return `${part} ${version}\n${text.replaceAll("\r", "").trim()}`;
-});
+  const [, title, copyright, terms] = text.match(/^(.*?)\n\s*(Copyright[^\n]*)\n(.*)$/s);
+  const key = `${title.trim()}\n\n${terms.replace(/([^\n])\r?\n(?=[^\n])/g, "$1 ").trim()}`;
+  licences.set(key, [...(licences.get(key) ?? []), `${part} ${version}: ${copyright}`]);
+}
 const script = await bundle("src/main.tsx");
 const style = await bundle("src/style.css");
 if (script.includes("<!--") || /<\/script/i.test(script) || /<\/style/i.test(style)) {
   throw new Error("the script or the style would end its element");
 }
-const parts = { LICENCES: licences.join("\n\n").replaceAll("--", "- -"), STYLE: style, SCRIPT: script };
+const parts = { LICENCES: [...licences].map(([terms, parts]) => `${parts.join("\n")}\n\n${terms}`).join("\n\n").replaceAll("--", "- -"), STYLE: style, SCRIPT: script };
 const shell = readFileSync(join(root, "src/shell.html"), "utf8");
 const page = shell.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
 mkdirSync(dirname(target), { recursive: true });

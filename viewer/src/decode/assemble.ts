@@ -1,7 +1,7 @@
 // Chunks to columns of a run. Slices are ordered by track, depth and begin, so that a row of the picture is a range.
 import type { ChunkHead } from "../data/head";
 import { decodeBase64, inflate } from "./bytes";
-import { arrayOf, readColumn, WIDTH, type Column } from "./columns";
+import { arrayOf, readColumn, WIDTH, type Column, type Numbers } from "./columns";
 import { buildPyramid, type Pyramid } from "./pyramid";
 
 export const NO_PARENT = 0xffffffff;
@@ -107,11 +107,8 @@ export async function assemble(request: DecodeRequest): Promise<Decoded> {
   base = 0;
   for (let c = 0; c < chunks.length; c++) {
     const count = chunks[c].rows;
-    const scatter = (column: Column, into: { [index: number]: number }): void => {
-      const from = column.array;
-      if (from) for (let i = 0; i < count; i++) into[target[base + i]] = from[i];
-      else for (let i = 0; i < count; i++) into[target[base + i]] = column.value;
-    };
+    const at = target.subarray(base, base + count);
+    const scatter = (column: Column, into: Numbers): void => scatterColumn(column, at, into);
     scatter(readColumn(chunks[c], inflated[c], "begin") ?? { array: null, value: 0 }, begin);
     const duration = readColumn(chunks[c], inflated[c], "duration") ?? { array: null, value: 0 };
     for (const name of COLUMNS) {
@@ -126,6 +123,26 @@ export async function assemble(request: DecodeRequest): Promise<Decoded> {
   if (columns.id.array instanceof Float64Array) columns.id.array = narrowed(columns.id.array);
   const pyramid = buildPyramid(rowStart, begin, columns);
   return { run: request.run, slices: total, begin, parent, columns, rowStart, trackRow, pyramid };
+}
+
+// One loop for each type: a loop for all of them takes three times as long.
+const SCATTER: [number, (from: Numbers, at: Uint32Array, into: Numbers) => void][] = [
+  [1, (from, at, into) => { for (let i = 0; i < at.length; i++) into[at[i]] = from[i]; }],
+  [2, (from, at, into) => { for (let i = 0; i < at.length; i++) into[at[i]] = from[i]; }],
+  [4, (from, at, into) => { for (let i = 0; i < at.length; i++) into[at[i]] = from[i]; }],
+  [8, (from, at, into) => { for (let i = 0; i < at.length; i++) into[at[i]] = from[i]; }],
+];
+
+function scatterColumn(column: Column, at: Uint32Array, into: Numbers): void {
+  const width = into.BYTES_PER_ELEMENT;
+  let from = column.array;
+  if (!from) from = arrayOf(width, at.length).fill(column.value);
+  else if (from.BYTES_PER_ELEMENT !== width) {
+    const same = arrayOf(width, at.length);
+    same.set(from);
+    from = same;
+  }
+  SCATTER.find(([of]) => of === width)?.[1](from, at, into);
 }
 
 // Replaces the row of each slice by its index, and collects the index of its caller.

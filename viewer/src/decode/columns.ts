@@ -30,16 +30,13 @@ function undoPlanes(bytes: Uint8Array, offset: number, rows: number, width: numb
     for (let i = 0; i < rows; i++) values[i] = bytes[offset + i] | (bytes[p1 + i] << 8);
     return values;
   }
-  const low = (i: number): number =>
-    (bytes[offset + i] | (bytes[p1 + i] << 8) | (bytes[p2 + i] << 16) | (bytes[p3 + i] << 24)) >>> 0;
-  if (width === 4) {
-    for (let i = 0; i < rows; i++) values[i] = low(i);
-    return values;
+  for (let i = 0; i < rows; i++) {
+    values[i] = (bytes[offset + i] | (bytes[p1 + i] << 8) | (bytes[p2 + i] << 16) | (bytes[p3 + i] << 24)) >>> 0;
   }
+  if (width === 4) return values;
   const [p4, p5, p6] = [offset + 4 * rows, offset + 5 * rows, offset + 6 * rows];
   for (let i = 0; i < rows; i++) {
-    const high = bytes[p4 + i] + bytes[p5 + i] * 256 + bytes[p6 + i] * 65536;
-    values[i] = low(i) + high * 4294967296;
+    values[i] += (bytes[p4 + i] | (bytes[p5 + i] << 8) | (bytes[p6 + i] << 16)) * 4294967296;
   }
   return values;
 }
@@ -48,10 +45,16 @@ function undoPlanes(bytes: Uint8Array, offset: number, rows: number, width: numb
 function undoDelta(values: Numbers): Float64Array {
   const sums = new Float64Array(values.length);
   let sum = 0;
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i];
-    sum += value % 2 === 0 ? value / 2 : -(value + 1) / 2;
-    sums[i] = sum;
+  if (values instanceof Float64Array) {
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i];
+      sums[i] = sum += value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+    }
+  } else {
+    for (let i = 0; i < values.length; i++) {
+      const half = values[i] >>> 1;
+      sums[i] = sum += values[i] & 1 ? -half - 1 : half;
+    }
   }
   return sums;
 }

@@ -61,9 +61,14 @@ export class FramePainter {
     pixels.fill(0, top, pixels.width, top + 1, palette.trackLine);
     drawBands(pixels, track, window, top + 1, bottom, palette, false);
     drawCounts(pixels, track, this.rates[block.track], window, top + 2, rowsTop - 2, palette);
+    const { slices } = run;
+    if (slices && !block.rows && track.depth) {
+      // Of a collapsed track, its outermost calls.
+      const row = slices.trackRow[block.track];
+      this.rows.draw(run, slices, row, window, rowsTop - Math.round(7 * dpr), rowsTop, palette, matching);
+    }
     const from = Math.max(0, Math.floor((scrollTop - block.top - HEADER) / ROW));
     const to = Math.min(block.rows, Math.ceil((scrollTop + pixels.height / dpr - block.top - HEADER) / ROW));
-    const { slices } = run;
     const first = this.first[block.track];
     for (let depth = from; depth < to; depth++) {
       const y0 = line(block.top + HEADER + depth * ROW);

@@ -115,29 +115,33 @@ export class RowPainter {
       this.levels.push({ base, size });
       base += size;
     }
-    if (!sizes.length) return this.visitSlices(this.rowFirst, this.rowLast);
     const top = sizes.length - 1;
-    for (let k = 0; k < sizes[top]; k++) this.visitNode(top, k);
+    if (top < 0) this.visitSlices(this.rowFirst, this.rowLast);
+    else this.visitNodes(top, 0, sizes[top]);
   }
 
-  private visitNode(level: number, k: number): void {
-    const { pyramid } = this.slices;
-    const node = this.levels[level].base + k;
-    const begin = pyramid.begin[node];
-    const end = pyramid.end[node];
-    if (begin >= this.window.end || end < this.window.begin) return;
-    if (end - begin < this.bucketWidth) {
-      const mark = pyramid.marks[node];
-      const looks = (mark & NODE_LOSS ? LOSS : 0) | (mark & NODE_MERGED ? MERGED : 0);
-      this.add(begin, pyramid.covered[node], pyramid.count[node], pyramid.longest[node], looks);
-      return;
-    }
-    const first = k * FAN_OUT;
-    if (level > 0) {
-      const last = Math.min(first + FAN_OUT, this.levels[level - 1].size);
-      for (let child = first; child < last; child++) this.visitNode(level - 1, child);
-    } else {
-      this.visitSlices(this.rowFirst + first, Math.min(this.rowFirst + first + FAN_OUT, this.rowLast));
+  // Nodes [from, to) of a level: those that fit into a bucket as a whole, others by what is below them.
+  private visitNodes(level: number, from: number, to: number): void {
+    const { begin: begins, end: ends, covered, count, longest, marks } = this.slices.pyramid;
+    const { begin, end } = this.window;
+    const { base } = this.levels[level];
+    const below = level > 0 ? this.levels[level - 1].size : this.rowLast - this.rowFirst;
+    for (let k = from; k < to; k++) {
+      const node = base + k;
+      const first = begins[node];
+      if (first >= end) return;
+      const last = ends[node];
+      if (last < begin) continue;
+      if (last - first < this.bucketWidth) {
+        const mark = marks[node];
+        const looks = (mark & NODE_LOSS ? LOSS : 0) | (mark & NODE_MERGED ? MERGED : 0);
+        this.add(first, covered[node], count[node], longest[node], looks);
+        continue;
+      }
+      const child = k * FAN_OUT;
+      const childEnd = Math.min(child + FAN_OUT, below);
+      if (level > 0) this.visitNodes(level - 1, child, childEnd);
+      else this.visitSlices(this.rowFirst + child, this.rowFirst + childEnd);
     }
   }
 

@@ -29,6 +29,7 @@ export function Labels({ timeline }: { timeline: Timeline }) {
               onClick={() => toggle(layout.collapsed, block.track)}
             >
               <span aria-hidden="true">{isCollapsed ? "\u25b8" : "\u25be"}</span> {name}
+              {isCollapsed && detail !== name ? <small>{detail}</small> : null}
             </button>
             {!isCollapsed && detail && detail !== name ? <small>{detail}</small> : null}
             {!isCollapsed && (hidden > 0 || layout.unfolded.has(block.track)) ? (

@@ -4,6 +4,8 @@ import type { Run } from "../model/run";
 export const HEADER = 20;
 export const ROW = 17;
 const GAP = 5;
+const MANY_TRACKS = 3;
+const FEW = 0.01; // of the slices of the track with most
 
 export interface Block {
   track: number;
@@ -24,13 +26,20 @@ export class Layout {
   height = 0;
 
   constructor(private readonly run: Run) {
+    // Of many tracks, those with few slices are collapsed.
+    const most = run.tracks.reduce((found, track) => Math.max(found, track.slices), 0);
+    if (run.tracks.length > MANY_TRACKS) {
+      run.tracks.forEach(({ slices }, track) => {
+        if (slices < most * FEW) this.collapsed.add(track);
+      });
+    }
     this.update();
   }
 
   shownRows(track: number): number {
     if (this.collapsed.has(track)) return 0;
     const { depth } = this.run.tracks[track];
-    return this.unfolded.has(track) ? depth : Math.min(depth, foldedDepth(this.run.tracks.length));
+    return this.unfolded.has(track) ? depth : Math.min(depth, foldedDepth(this.run.tracks.length - this.collapsed.size));
   }
 
   hiddenRows(track: number): number {
@@ -52,13 +61,6 @@ export class Layout {
   toggle(set: Set<number>, track: number): void {
     if (set.has(track)) set.delete(track);
     else set.add(track);
-    this.update();
-  }
-
-  /** All tracks, collapsed or not. */
-  setAll(isCollapsed: boolean): void {
-    this.collapsed.clear();
-    if (isCollapsed) this.run.tracks.forEach((_, track) => this.collapsed.add(track));
     this.update();
   }
 

@@ -57,6 +57,10 @@ export class Timeline {
     scroller.addEventListener("scroll", () => this.invalidate(), { passive: true });
     listenToPointers(this);
     this.paint();
+    // The track with most slices is seen first.
+    const largest = run.tracks.reduce((most, { slices }, track) => (slices > run.tracks[most].slices ? track : most), 0);
+    const top = run.tracks.length ? this.layout.block(largest).top : 0;
+    if (top > scroller.clientHeight / 2) scroller.scrollTop = top - 2 * HEADER;
   }
 
   stop(): void {
