@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Head } from "./data/head";
 import type { Run } from "./model/run";
-import { nextMatch, search, type Match } from "./model/search";
+import { matchOf, nextMatch, search, type Match } from "./model/search";
 import { NONE } from "./model/slices";
 import type { Timeline } from "./timeline/timeline";
 
@@ -95,6 +95,25 @@ export class Store {
     this.changed();
   }
 
+  /** Finds the slices of one function alone, in both runs, and goes to the first one. */
+  findFunction(run: number, fn: number): void {
+    this.query = this.runs[run].names[fn];
+    this.matches = this.runs.map((of, other) => {
+      const same = this.sameFunction(run, fn, other);
+      return matchOf(of, (candidate) => candidate === same);
+    });
+    this.found = null;
+    this.step(1);
+  }
+
+  /** Number in another run of the function with the same full name and file, or NONE. */
+  sameFunction(run: number, fn: number, other: number): number {
+    if (run === other) return fn;
+    const [from, to] = [this.runs[run], this.runs[other]];
+    const [name, file] = [from.fullName(fn), from.moduleFile(fn)];
+    return to.names.findIndex((_, candidate) => to.fullName(candidate) === name && to.moduleFile(candidate) === file);
+  }
+
   /** Total of matching slices of all runs. */
   matchCount(): number {
     return this.matches.reduce((sum, match) => sum + match.slices, 0);
@@ -156,8 +175,7 @@ export class Store {
       view.fit(s.begin[chosen.slice], s.end(chosen.slice));
       this.timelines[chosen.run]?.reveal(chosen.slice);
     } else if (chosen.kind === "function") {
-      this.find(this.runs[chosen.run].names[chosen.fn]);
-      this.step(1);
+      this.findFunction(chosen.run, chosen.fn);
     }
   }
 }

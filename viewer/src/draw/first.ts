@@ -19,19 +19,23 @@ export function firstRows(track: TrackHead): FirstRows {
   return rows;
 }
 
-/** Draws one depth between two lines of pixels. */
+/** Draws one depth between two lines of pixels; `onRun` has neighbours of one function, in pixels. */
 export function drawFirstRow(
   pixels: Pixels, run: Run, rows: Uint16Array, depth: number, window: Window, y0: number, y1: number, palette: Palette,
+  onRun: (fn: number, x0: number, x1: number) => void,
 ): void {
   const first = run.head.range[0];
   const width = run.span / COLUMNS;
   const from = Math.max(0, Math.floor((window.begin - first) / width));
   const to = Math.min(COLUMNS, Math.ceil((window.end - first) / width));
-  for (let column = from; column < to; column++) {
+  const x = (column: number): number => Math.round((first + column * width - window.begin) * window.scale);
+  for (let column = from; column < to; ) {
     const fn = rows[depth * COLUMNS + column];
-    if (fn === NO_FUNCTION || fn === undefined) continue;
-    const x0 = Math.round((first + column * width - window.begin) * window.scale);
-    const x1 = Math.round((first + (column + 1) * width - window.begin) * window.scale);
+    const begin = column;
+    while (column < to && rows[depth * COLUMNS + column] === fn) column++;
+    if (fn === NO_FUNCTION || fn >= run.names.length) continue;
+    const [x0, x1] = [x(begin), x(column)];
     pixels.fill(x0, y0, x1, y1, mix(palette.background, sliceColor(palette, run.hues[fn]), 200));
+    onRun(fn, x0, x1);
   }
 }

@@ -78,7 +78,10 @@ export class FramePainter {
         const boxes = this.rows.draw(run, slices, row, window, y0, y1, palette, matching);
         this.collectLabels(boxes, (y0 + y1) / 2, dpr, labels);
       } else if (first && track.first && depth < track.first.depths) {
-        drawFirstRow(pixels, run, first, depth, window, y0, y1, palette);
+        const y = (y0 + y1) / 2;
+        drawFirstRow(pixels, run, first, depth, window, y0, y1, palette, (fn, x0, x1) => {
+          this.addLabel(labels, run.names[fn], x0, x1, y, dpr);
+        });
       }
     }
     drawBands(pixels, track, window, rowsTop, bottom, palette, true);
@@ -88,15 +91,19 @@ export class FramePainter {
     const { slices, names } = this.run;
     if (!slices) return;
     for (let i = 0; i < boxes.count; i++) {
-      const x0 = Math.max(0, boxes.x0[i]);
-      const room = Math.min(this.pixels.width, boxes.x1[i]) - x0 - 2 * LABEL_MARGIN * dpr;
-      if (boxes.x1[i] - x0 < LABEL_LEAST * dpr || room < 6 * dpr) continue;
+      if (boxes.x1[i] - Math.max(0, boxes.x0[i]) < LABEL_LEAST * dpr) continue;
       const slice = boxes.slice[i];
       const calls = slices.value("calls", slice);
       const name = names[slices.functionOf(slice)];
       const text = calls > 1 ? `${plural(calls, "call")} merged: ${name}` : name;
-      labels.push({ text, x: x0 + LABEL_MARGIN * dpr, y, room });
+      this.addLabel(labels, text, boxes.x0[i], boxes.x1[i], y, dpr);
     }
+  }
+
+  private addLabel(labels: Label[], text: string, from: number, to: number, y: number, dpr: number): void {
+    const x0 = Math.max(0, from);
+    const room = Math.min(this.pixels.width, to) - x0 - 2 * LABEL_MARGIN * dpr;
+    if (room >= 6 * dpr) labels.push({ text, x: x0 + LABEL_MARGIN * dpr, y, room });
   }
 
   private drawLabels(context: CanvasRenderingContext2D, labels: Label[], dpr: number, palette: Palette): void {

@@ -11,16 +11,21 @@ export interface Match {
 /** Functions of a run whose name, full name or module contains the text, and the number of their slices. */
 export function search(run: Run, text: string): Match {
   const needle = text.toLowerCase();
+  return matchOf(
+    run,
+    (fn) =>
+      run.names[fn].toLowerCase().includes(needle) ||
+      (run.head.functions.full[fn] ?? "").toLowerCase().includes(needle) ||
+      run.moduleFile(fn).toLowerCase().includes(needle),
+  );
+}
+
+/** Functions of a run for which `isMatch` is true, and the number of their slices. */
+export function matchOf(run: Run, isMatch: (fn: number) => boolean): Match {
   const count = run.names.length;
   const functions = new Uint8Array(count);
   let functionCount = 0;
-  for (let fn = 0; fn < count; fn++) {
-    const isMatch =
-      run.names[fn].toLowerCase().includes(needle) ||
-      (run.head.functions.full[fn] ?? "").toLowerCase().includes(needle) ||
-      run.moduleFile(fn).toLowerCase().includes(needle);
-    if (isMatch) [functions[fn], functionCount] = [1, functionCount + 1];
-  }
+  for (let fn = 0; fn < count; fn++) if (isMatch(fn)) [functions[fn], functionCount] = [1, functionCount + 1];
   let slices = 0;
   const column = run.slices?.columns.function;
   if (column?.array) {

@@ -132,7 +132,7 @@ export function FunctionPanel({ store, run, fn }: { store: Store; run: Run; fn: 
       {full !== run.names[fn] ? <p class="full">{full}</p> : null}
       <Sums run={run} fn={fn} />
       <Reproduce of={ofFunction(run, fn)} />
-      <button type="button" onClick={() => { store.find(run.names[fn]); store.step(1); }}>Show its slices</button>
+      <button type="button" onClick={() => store.findFunction(run.index, fn)}>Show its slices</button>
       {detail ? (
         <>
           <div class="tabs" role="tablist" aria-label="Details of the function">

@@ -70,7 +70,7 @@ function widthOf(column: Column, rows: number[][]): string {
   for (const row of rows) most = Math.max(most, Math.abs(column.value(row) ?? 0));
   const isTime = column.title === "time";
   const length = Math.max(column.title.length + 2, isTime ? 7 : column.text(-most).length);
-  return `${Math.round(length * 7.8 + 14)}px`;
+  return `${Math.round(length * 8.2 + 14)}px`;
 }
 
 export function Functions({ store }: { store: Store }) {

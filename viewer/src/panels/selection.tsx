@@ -5,6 +5,7 @@ import type { Run } from "../model/run";
 import { rangeSums } from "../model/sums";
 import { NONE } from "../model/slices";
 import { useStore, type Store } from "../store";
+import { cleaned } from "../text/names";
 import { countText, percentText, plural } from "../text/numbers";
 import { ofCall, ofRange } from "../text/reproduce";
 import { FunctionPanel } from "./function";
@@ -60,7 +61,7 @@ function RangePanel({ store, run, range }: { store: Store; run: Run; range: Rang
   const whole = sums.functions.reduce((sum, fn) => sum + sums.self[fn], 0);
   const prefix = (fn: number): string => (sums.isCut[fn] ? "at least " : "");
   const suffix = (fn: number): string => (sums.hasMerged[fn] ? " (merged)" : "");
-  const reproduced = ofRange(run, range.begin, range.end);
+  const reproduced = ofRange(run, range.begin, range.end, range.track);
   return (
     <div class="range">
       <h2>{run.length(range.begin)} to {run.length(range.end)}</h2>
@@ -109,6 +110,16 @@ function RangePanel({ store, run, range }: { store: Store; run: Run; range: Rang
   );
 }
 
+function OtherRun({ store, run, fn }: { store: Store; run: number; fn: number }) {
+  const other = 1 - run;
+  const same = store.sameFunction(run, fn, other);
+  return (
+    <button type="button" disabled={same === NONE} onClick={() => store.select({ kind: "function", run: other, fn: same })}>
+      {same === NONE ? `Not in run ${other + 1}` : `Show in run ${other + 1}`}
+    </button>
+  );
+}
+
 export function SelectionPanel({ store }: { store: Store }) {
   useStore(store);
   const { selection, runs } = store;
@@ -116,7 +127,12 @@ export function SelectionPanel({ store }: { store: Store }) {
   const run = runs[selection.run];
   return (
     <section aria-label="Selection">
-      {runs.length > 1 ? <p class="muted">Run {selection.run + 1}: {run.head.title}</p> : null}
+      {runs.length > 1 ? (
+        <div class="bar">
+          <span class="muted">Run {selection.run + 1}: {cleaned(run.head.title)}</span>
+          {selection.kind === "function" ? <OtherRun store={store} run={selection.run} fn={selection.fn} /> : null}
+        </div>
+      ) : null}
       {selection.kind === "slice" ? <SlicePanel store={store} run={run} slice={selection.slice} /> : null}
       {selection.kind === "function" ? <FunctionPanel store={store} run={run} fn={selection.fn} /> : null}
       {selection.kind === "range" ? <RangePanel store={store} run={run} range={selection} /> : null}

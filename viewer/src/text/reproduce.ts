@@ -105,14 +105,19 @@ export function ofCall(run: Run, id: number): Reproduced {
   };
 }
 
-/** An interval of time; null by instructions, which no option selects. */
-export function ofRange(run: Run, begin: number, end: number): Reproduced | null {
+/** An interval of time, of all tracks or the thread of one; null by instructions, which no option selects. */
+export function ofRange(run: Run, begin: number, end: number, track: number | null): Reproduced | null {
   if (!run.isTime) return null;
+  const tid = track === null ? null : run.tracks[track].tid;
   const { file, options, query } = run.head.reproduce;
   const origin = BigInt(run.head.origin);
   const [t0, t1] = [origin + BigInt(Math.floor(begin)), origin + BigInt(Math.ceil(end))];
   return {
-    command: words("functions", run, [...optionsWithoutTime(options), "--time", `${t0}-${t1}`]),
-    python: `ptkit.open(${pythonText(file)}).between(${t0}, ${t1}).functions(${queryWithoutTime(query)})`,
+    command: words("functions", run, [
+      ...optionsWithoutTime(options), ...(tid === null ? [] : ["--tid", String(tid)]), "--time", `${t0}-${t1}`,
+    ]),
+    python:
+      `ptkit.open(${pythonText(file)}).between(${t0}, ${t1})` +
+      `.functions(${joined(queryWithoutTime(query), tid === null || query.includes("tid=") ? "" : `tid=${tid}`)})`,
   };
 }

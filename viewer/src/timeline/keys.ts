@@ -65,6 +65,7 @@ export function pageKey(store: Store, event: KeyboardEvent): boolean {
 export function timelineKey(timeline: Timeline, event: KeyboardEvent): boolean {
   const { view, store, run } = timeline;
   const { slices } = run;
+  timeline.point(null, 0, 0);
   const middle = (view.begin + view.end) / 2;
   const focus = store.focus?.run === run.index ? store.focus.slice : NONE;
   switch (event.key) {
