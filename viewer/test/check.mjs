@@ -111,6 +111,7 @@ for (const [index, runHead] of head.runs.entries()) {
     const self = new Map();
     const total = new Map();
     const calls = new Map();
+    const selfInstructions = new Map();
     const add = (map, key, value) => map.set(key, (map.get(key) ?? 0) + value);
     let slices = 0;
     for (const row of rows) {
@@ -121,6 +122,11 @@ for (const [index, runHead] of head.runs.entries()) {
       const covered = Math.min(inside, row.duration ? (row.covered * inside) / row.duration : 0);
       add(self, row.function, covered);
       if (row.caller) add(self, row.caller.function, -covered);
+      const isWhole = (one) => one.begin >= begin && one.end <= end;
+      if (isWhole(row)) {
+        add(selfInstructions, row.function, row.instructions);
+        if (row.caller && isWhole(row.caller)) add(selfInstructions, row.caller.function, -row.instructions);
+      }
       if (row.begin >= begin) add(calls, row.function, row.calls);
       let above = row.caller;
       while (above && above.function !== row.function) above = above.caller;
@@ -130,6 +136,7 @@ for (const [index, runHead] of head.runs.entries()) {
     runHead.functions.name.forEach((_, fn) => {
       assert.ok(Math.abs(sums.self[fn] - (self.get(fn) ?? 0)) < 1e-3, `self of ${fn}`);
       assert.ok(Math.abs(sums.total[fn] - (total.get(fn) ?? 0)) < 1e-3, `total of ${fn}`);
+      assert.equal(sums.selfInstructions[fn], selfInstructions.get(fn) ?? 0);
       assert.equal(sums.calls[fn], calls.get(fn) ?? 0);
     });
   }

@@ -8,6 +8,7 @@ export interface RangeSums {
   self: Float64Array; // lengths on the axis
   total: Float64Array;
   instructions: Float64Array; // of whole outermost slices
+  selfInstructions: Float64Array; // of whole slices, less those of what they called
   hasMerged: Uint8Array;
   isCut: Uint8Array;
   slices: number;
@@ -24,6 +25,7 @@ export function rangeSums(run: Run, slices: Slices, begin: number, end: number, 
     self: new Float64Array(count),
     total: new Float64Array(count),
     instructions: new Float64Array(count),
+    selfInstructions: new Float64Array(count),
     hasMerged: new Uint8Array(count),
     isCut: new Uint8Array(count),
     slices: 0,
@@ -95,9 +97,12 @@ function enter(
     sums.cut++;
     sums.isCut[fn] = 1;
   }
+  const instructions = isCut ? 0 : s.value("instructions", slice);
+  sums.selfInstructions[fn] += instructions;
+  if (caller >= 0 && s.begin[caller] >= begin && s.end(caller) <= end) sums.selfInstructions[s.functionOf(caller)] -= instructions;
   if (open[fn] === 0) {
     sums.total[fn] += covered;
-    if (!isCut) sums.instructions[fn] += s.value("instructions", slice);
+    sums.instructions[fn] += instructions;
   }
   open[fn]++;
 }

@@ -55,11 +55,11 @@ function RangePanel({ store, run, range }: { store: Store; run: Run; range: Rang
   if (!s || !sums) return <p class="empty">The slices are not decoded yet.</p>;
   const length = range.end - range.begin;
   const notes = [
-    sums.cut ? `${plural(sums.cut, "slice")} cross the ends of the range: "at least" stands before what their parts outside could raise.` : "",
+    sums.cut ? `${plural(sums.cut, "slice")} cross the ends of the range: "\u2265" (at least) stands before instructions to which their parts in the range would add.` : "",
     sums.merged ? `${plural(sums.merged, "slice")} of merged calls: they count for the function of their longest call.` : "",
   ].filter(Boolean);
   const whole = sums.functions.reduce((sum, fn) => sum + sums.self[fn], 0);
-  const prefix = (fn: number): string => (sums.isCut[fn] ? "at least " : "");
+  const prefix = (fn: number): string => (sums.isCut[fn] ? "\u2265 " : "");
   const suffix = (fn: number): string => (sums.hasMerged[fn] ? " (merged)" : "");
   const reproduced = ofRange(run, range.begin, range.end, range.track);
   return (
@@ -89,11 +89,16 @@ function RangePanel({ store, run, range }: { store: Store; run: Run; range: Rang
         label="functions of the range"
         columns={[
           { title: "function" },
-          { title: "calls", isNumber: true, width: "17%" },
-          { title: "self", hint: run.isTime ? "Time of the function alone" : "Instructions of the function alone", isNumber: true, width: "16%" },
+          { title: "calls", isNumber: true, width: "13%" },
+          { title: "self", hint: run.isTime ? "Time of the function alone" : "Instructions of the function alone", isNumber: true, width: "13%" },
           { title: "share", isNumber: true, width: "9%" },
-          { title: "total", hint: "With what it called", isNumber: true, width: "16%" },
-          ...(run.isTime ? [{ title: "instructions", hint: "Of outermost slices that lie in the range as a whole", isNumber: true, width: "20%" }] : []),
+          { title: "total", hint: "With what it called", isNumber: true, width: "13%" },
+          ...(run.isTime
+            ? [
+                { title: "self instr.", hint: "Instructions of the function alone, of slices that lie in the range as a whole", isNumber: true, width: "17%" },
+                { title: "total instr.", hint: "Instructions with what it called, of outermost slices that lie in the range as a whole", isNumber: true, width: "17%" },
+              ]
+            : []),
         ]}
         count={sums.functions.length}
         cells={(i) => {
@@ -101,7 +106,7 @@ function RangePanel({ store, run, range }: { store: Store; run: Run; range: Rang
           const self = Math.max(0, sums.self[fn]);
           return [
             run.names[fn], `${countText(sums.calls[fn])}${suffix(fn)}`, run.amount(self), percentText(self, whole), run.amount(sums.total[fn]),
-            ...(run.isTime ? [`${prefix(fn)}${countText(sums.instructions[fn])}`] : []),
+            ...(run.isTime ? [`${prefix(fn)}${countText(sums.selfInstructions[fn])}`, `${prefix(fn)}${countText(sums.instructions[fn])}`] : []),
           ];
         }}
         onSelect={(i) => store.select({ kind: "function", run: run.index, fn: sums.functions[i] })}

@@ -114,7 +114,7 @@ export function ofRange(run: Run, begin: number, end: number, track: number | nu
   const [t0, t1] = [origin + BigInt(Math.floor(begin)), origin + BigInt(Math.ceil(end))];
   return {
     command: words("functions", run, [
-      ...optionsWithoutTime(options), ...(tid === null ? [] : ["--tid", String(tid)]), "--time", `${t0}-${t1}`,
+      ...optionsWithoutTime(options), ...(tid === null ? [] : ["--tid", String(tid)]), "--time", `${t0}-${t1}`, "--all",
     ]),
     python:
       `ptkit.open(${pythonText(file)}).between(${t0}, ${t1})` +
