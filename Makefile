@@ -18,7 +18,7 @@ GENERATOR = $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix
 .PHONY: help packages build demo tests readers check test test-cpp test-python emulated portable windows windows-test windows-client windows-python wheel lint format sanitize bench docs clean
 
 help:
-	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
+	@echo "make demo      record a real program, print its hottest functions, open a page of the whole run"
 	@echo "make build     .venv/ with ptkit and its extras"
 	@echo "make check     C++ and golden tests, after a change: within a minute"
 	@echo "make test      every test (C++ and Python)"
@@ -81,7 +81,7 @@ wheel: $(STAMPS)/packages-build
 	bash tools/make_wheel.sh dist $${WHEEL_PYTHONS:-$(PYTHON)}
 
 demo: $(STAMPS)/packages-demo build
-	$(VENV)/bin/python tools/demo.py $(BUILD)/demo
+	$(VENV)/bin/ptkit demo -o $(BUILD)/demo
 
 # Programs that read exports, in an environment of their own: what cannot be had is skipped.
 readers: $(STAMPS)/readers

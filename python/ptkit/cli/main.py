@@ -28,6 +28,7 @@ VERBS = {
     "calls": "print the tree of calls in order of entry, in the manner of a function-graph tracer",
     "tree": "print where the work went by calling context, the heaviest callee first",
     "view": "show a whole run in a browser: a timeline of all calls, functions with their code",
+    "demo": "record a program that is surely here, print what it did, and open its page",
     "threads": "print how long each thread ran, and where it waited",
     "save": "write a recording of any format as a bundle",
     "redact": "leave paths, command lines and names out of a recording",
