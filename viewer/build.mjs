@@ -19,8 +19,9 @@ async function bundle(entry) {
     target: "es2022",
     charset: "ascii",
     legalComments: "none",
-    jsx: "automatic",
-    jsxImportSource: "preact",
+    jsx: "transform",
+    jsxFactory: "h",
+    jsxFragment: "Fragment",
     logLevel: "warning",
   });
   return result.outputFiles[0].text.trim();

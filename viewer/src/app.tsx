@@ -1,4 +1,5 @@
 // The page: bar, timelines and panels.
+import { h } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Run } from "./model/run";
 import { Functions } from "./panels/functions";
@@ -92,7 +93,7 @@ function Bar({ store }: { store: Store }) {
           <option value="dark">dark</option>
         </select>
       </label>
-      <button type="button" onClick={() => { store.isHelpOpen = true; store.changed(); }} aria-label="Help: keys and legend">?</button>
+      <button onClick={() => { store.isHelpOpen = true; store.changed(); }} aria-label="Help: keys and legend">?</button>
     </header>
   );
 }
@@ -164,7 +165,7 @@ export function App({ store }: { store: Store }) {
           <div class="tabs" role="tablist" aria-label="Panels">
             {TABS.map(([tab, title]) => (
               <button
-                type="button" key={tab} role="tab" class={tab} aria-selected={store.tab === tab || (store.tab === "functions" && tab === "selection" && !isNarrow)}
+                key={tab} role="tab" class={tab} aria-selected={store.tab === tab || (store.tab === "functions" && tab === "selection" && !isNarrow)}
                 onClick={() => { store.tab = tab; store.changed(); }}
               >
                 {title}{tab === "recording" && notes ? ` (${plural(notes, "note")})` : ""}

@@ -1,5 +1,5 @@
 // Begin of the script: of the page, and of the worker that the page makes of it.
-import { render } from "preact";
+import { h, render } from "preact";
 import { App } from "./app";
 import { readHead } from "./data/head";
 import { serveDecoding, type DedicatedWorkerScope } from "./decode/worker";

@@ -1,4 +1,5 @@
 // Disassembly and source of a function, with counts.
+import { Fragment, h } from "preact";
 import type { Detail } from "../data/details";
 import { cleaned } from "../text/names";
 import { countText, plural } from "../text/numbers";

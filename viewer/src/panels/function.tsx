@@ -1,4 +1,5 @@
 // Selected function: sums, histogram, slowest calls, slow against fast, disassembly and source.
+import { Fragment, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { readDetail, type Detail } from "../data/details";
 import type { Run } from "../model/run";
@@ -7,6 +8,7 @@ import { cleaned } from "../text/names";
 import { axisText, boundsText, countText } from "../text/numbers";
 import { ofFunction, ofSlow } from "../text/reproduce";
 import { Disassembly, Source } from "./code";
+import { Facts } from "./facts";
 import { Histogram } from "./histogram";
 import { Reproduce } from "./reproduce";
 import { Table } from "./table";
@@ -44,11 +46,7 @@ function Sums({ run, fn }: { run: Run; fn: number }) {
     ["total", `${countText(f.instructions[fn])} instructions`],
   ];
   if (known) facts.push(["time", boundsText(least, most, (value) => axisText(value, "ns"))]);
-  return (
-    <dl class="facts">
-      {facts.filter(([, text]) => text).map(([term, text]) => [<dt key={term}>{term}</dt>, <dd key={`${term}.`}>{text}</dd>])}
-    </dl>
-  );
+  return <Facts facts={facts.filter(([, text]) => text)} />;
 }
 
 function Calls({ store, run, detail }: { store: Store; run: Run; detail: Detail }) {
@@ -132,12 +130,12 @@ export function FunctionPanel({ store, run, fn }: { store: Store; run: Run; fn: 
       {full !== run.names[fn] ? <p class="full">{full}</p> : null}
       <Sums run={run} fn={fn} />
       <Reproduce of={ofFunction(run, fn)} />
-      <button type="button" onClick={() => store.findFunction(run.index, fn)}>Show its slices</button>
+      <button onClick={() => store.findFunction(run.index, fn)}>Show its slices</button>
       {detail ? (
         <>
           <div class="tabs" role="tablist" aria-label="Details of the function">
             {PARTS.map((name) => (
-              <button type="button" key={name} role="tab" aria-selected={part === name} onClick={() => setPart(name)}>{name}</button>
+              <button key={name} role="tab" aria-selected={part === name} onClick={() => setPart(name)}>{name}</button>
             ))}
           </div>
           <div class="part" role="tabpanel" aria-label={part}>

@@ -1,4 +1,5 @@
 // Functions of a run, or of two runs and their difference.
+import { h } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Run } from "../model/run";
 import { useStore, type Store } from "../store";

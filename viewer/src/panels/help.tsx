@@ -1,4 +1,5 @@
 // Help: keys, and what colours and patterns mean.
+import { h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Store } from "../store";
 import { KEYS } from "../timeline/keys";
@@ -46,7 +47,7 @@ export function Help({ store }: { store: Store }) {
         part. The strip above a track has its branches by time. Colours tell functions apart and have no other meaning. Two ends of a length in
         brackets are the least and the most that it can be.
       </p>
-      <button type="button" onClick={close}>Close</button>
+      <button onClick={close}>Close</button>
     </dialog>
   );
 }

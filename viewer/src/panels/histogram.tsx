@@ -1,4 +1,5 @@
 // Histogram of the lengths of a function's calls, by uPlot.
+import { h } from "preact";
 import uPlot from "uplot";
 import { useEffect, useRef } from "preact/hooks";
 import type { Detail } from "../data/details";

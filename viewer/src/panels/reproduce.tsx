@@ -1,4 +1,5 @@
 // The command and the Python line of a selection, with buttons that copy them.
+import { h } from "preact";
 import { useState } from "preact/hooks";
 import { cleaned } from "../text/names";
 import type { Reproduced } from "../text/reproduce";
@@ -29,7 +30,7 @@ function Line({ label, text }: { label: string; text: string }) {
   };
   return (
     <div class="line">
-      <button type="button" aria-label={`Copy the ${label}`} onClick={onCopy}>
+      <button aria-label={`Copy the ${label}`} onClick={onCopy}>
         {state || "copy"}
       </button>
       <code class={label.replaceAll(" ", "-")}>{cleaned(text)}</code>

@@ -1,4 +1,5 @@
 // Search for slices by name.
+import { h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useStore, type Store } from "../store";
 import { countText, plural } from "../text/numbers";
@@ -35,8 +36,8 @@ export function SearchPanel({ store }: { store: Store }) {
           onInput={(event) => { setText(event.currentTarget.value); store.find(event.currentTarget.value); }}
           onKeyDown={enter}
         />
-        <button type="button" disabled={!total} onClick={() => step(-1)} aria-label="Previous match">{"\u25c2"}</button>
-        <button type="button" disabled={!total} onClick={() => step(1)} aria-label="Next match">{"\u25b8"}</button>
+        <button disabled={!total} onClick={() => step(-1)} aria-label="Previous match">{"\u25c2"}</button>
+        <button disabled={!total} onClick={() => step(1)} aria-label="Next match">{"\u25b8"}</button>
         <span class="count" role="status">
           {!store.query ? "" : found ? `${countText(before + found.number)} of ${countText(total)}` : `${plural(total, "slice")}, ${plural(functions, "function")}`}
         </span>

@@ -1,4 +1,5 @@
 // What is selected: a slice, a function or a range.
+import { h } from "preact";
 import { useMemo } from "preact/hooks";
 import { describe } from "../model/describe";
 import type { Run } from "../model/run";
@@ -8,6 +9,7 @@ import { useStore, type Store } from "../store";
 import { cleaned } from "../text/names";
 import { countText, percentText, plural } from "../text/numbers";
 import { ofCall, ofRange } from "../text/reproduce";
+import { Facts } from "./facts";
 import { FunctionPanel } from "./function";
 import { Reproduce } from "./reproduce";
 import { Table } from "./table";
@@ -22,19 +24,15 @@ function SlicePanel({ store, run, slice }: { store: Store; run: Run; slice: numb
   return (
     <div>
       <h2>{calls > 1 ? `${plural(calls, "call")} merged: ` : ""}{run.names[fn]}</h2>
-      <dl class="facts">
-        {describe(store.head, run, slice).map(([term, text]) => [<dt key={term}>{term}</dt>, <dd key={`${term}.`}>{text}</dd>])}
-        <dt>track</dt>
-        <dd>{run.trackName(s.trackOf(slice))}, depth {s.depthOf(slice)}</dd>
-      </dl>
+      <Facts facts={[...describe(store.head, run, slice), ["track", `${run.trackName(s.trackOf(slice))}, depth ${s.depthOf(slice)}`]]} />
       <div class="bar">
-        <button type="button" disabled={caller === NONE} onClick={() => { store.focusOn(run.index, caller); store.select({ kind: "slice", run: run.index, slice: caller }); }}>
+        <button disabled={caller === NONE} onClick={() => { store.focusOn(run.index, caller); store.select({ kind: "slice", run: run.index, slice: caller }); }}>
           Caller{caller === NONE ? "" : `: ${run.names[s.functionOf(caller)]}`}
         </button>
-        <button type="button" disabled={first === end} onClick={() => { store.focusOn(run.index, first); store.select({ kind: "slice", run: run.index, slice: first }); }}>
+        <button disabled={first === end} onClick={() => { store.focusOn(run.index, first); store.select({ kind: "slice", run: run.index, slice: first }); }}>
           {end > first ? `First of ${plural(end - first, "callee")}` : "No callees"}
         </button>
-        <button type="button" onClick={() => store.fit()}>Fit</button>
+        <button onClick={() => store.fit()}>Fit</button>
       </div>
       {calls > 1 ? <p class="note">The number of a merged slice is that of its longest call.</p> : null}
       <Reproduce of={ofCall(run, s.value("id", slice))} />
@@ -67,8 +65,8 @@ function RangePanel({ store, run, range }: { store: Store; run: Run; range: Rang
       <h2>{run.length(range.begin)} to {run.length(range.end)}</h2>
       <p>{run.length(length)}, {plural(sums.slices, "slice")} in it.</p>
       <div class="bar">
-        <button type="button" onClick={() => store.fit()}>Fit</button>
-        <button type="button" onClick={() => store.mark()}>Mark</button>
+        <button onClick={() => store.fit()}>Fit</button>
+        <button onClick={() => store.mark()}>Mark</button>
         <label>
           track{" "}
           <select
@@ -119,7 +117,7 @@ function OtherRun({ store, run, fn }: { store: Store; run: number; fn: number })
   const other = 1 - run;
   const same = store.sameFunction(run, fn, other);
   return (
-    <button type="button" disabled={same === NONE} onClick={() => store.select({ kind: "function", run: other, fn: same })}>
+    <button disabled={same === NONE} onClick={() => store.select({ kind: "function", run: other, fn: same })}>
       {same === NONE ? `Not in run ${other + 1}` : `Show in run ${other + 1}`}
     </button>
   );

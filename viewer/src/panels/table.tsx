@@ -1,5 +1,5 @@
 // Table of which only the rows that are seen are in the document.
-import type { ComponentChildren } from "preact";
+import { h, type ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 export interface ColumnSpec {
@@ -90,7 +90,7 @@ export function Table({ label, columns, count, cells, onSelect, selected = -1, r
             {columns.map((column, i) => (
               <th key={i} class={column.isNumber ? "number" : ""} aria-sort={column.sorted ?? undefined} title={column.hint}>
                 {column.sort ? (
-                  <button type="button" onClick={column.sort}>
+                  <button onClick={column.sort}>
                     {column.title}
                     {column.sorted ? (column.sorted === "ascending" ? " \u25b4" : " \u25be") : ""}
                   </button>

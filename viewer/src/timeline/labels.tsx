@@ -1,4 +1,5 @@
 // Names of tracks that are seen, beside the canvases.
+import { Fragment, h } from "preact";
 import { cleaned } from "../text/names";
 import { countText, plural } from "../text/numbers";
 import type { Timeline } from "./timeline";
@@ -23,7 +24,7 @@ export function Labels({ timeline }: { timeline: Timeline }) {
         return (
           <div key={block.track} class="label" style={{ top: `${y}px`, maxHeight: `${block.bottom - block.top - 2}px` }}>
             <button
-              type="button"
+             
               aria-expanded={!isCollapsed}
               title={`${name}\n${detail}\n${plural(track.slices, "slice")}, ${plural(track.depth, "level")}`}
               onClick={() => toggle(layout.collapsed, block.track)}
@@ -33,7 +34,7 @@ export function Labels({ timeline }: { timeline: Timeline }) {
             </button>
             {!isCollapsed && detail && detail !== name ? <small>{detail}</small> : null}
             {!isCollapsed && (hidden > 0 || layout.unfolded.has(block.track)) ? (
-              <button type="button" class="fold" onClick={() => toggle(layout.unfolded, block.track)}>
+              <button class="fold" onClick={() => toggle(layout.unfolded, block.track)}>
                 {hidden > 0 ? `+${countText(hidden)} deeper` : "fold"}
               </button>
             ) : null}

@@ -1,5 +1,5 @@
 // Timeline of a run: its canvases, and what a point of them is.
-import { render } from "preact";
+import { h, render } from "preact";
 import { paletteOf } from "../draw/colors";
 import { FramePainter } from "../draw/frame";
 import { drawRuler, RULER } from "../draw/ruler";

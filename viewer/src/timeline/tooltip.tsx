@@ -1,8 +1,9 @@
 // Tooltip of what is below the pointer.
-import { render } from "preact";
+import { h, render } from "preact";
 import { BandKind } from "../data/head";
 import { describe } from "../model/describe";
 import { NONE } from "../model/slices";
+import { Facts } from "../panels/facts";
 import { countText, plural } from "../text/numbers";
 import type { Hit, Timeline } from "./timeline";
 
@@ -55,9 +56,7 @@ export function showTooltip(timeline: Timeline, hit: Hit, x: number, y: number):
       <div>
         <b>{name}</b>
         {calls > 1 ? <p>one of {plural(calls, "slice")} in this pixel: zoom in</p> : null}
-        <dl>
-          {describe(store.head, run, hit.slice).map(([term, text]) => [<dt key={term}>{term}</dt>, <dd key={`${term}.`}>{text}</dd>])}
-        </dl>
+        <Facts facts={describe(store.head, run, hit.slice)} />
         {band ? <p>{band}</p> : null}
       </div>,
       box,
