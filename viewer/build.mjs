@@ -41,7 +41,14 @@ const style = await bundle("src/style.css");
 if (script.includes("<!--") || /<\/script/i.test(script) || /<\/style/i.test(style)) {
   throw new Error("the script or the style would end its element");
 }
-const parts = { LICENCES: [...licences].map(([terms, parts]) => `${parts.join("\n")}\n\n${terms}`).join("\n\n").replaceAll("--", "- -"), STYLE: style, SCRIPT: script };
+const parts = {
+  LICENCES: [...licences]
+    .map(([terms, parts]) => `${parts.join("\n")}\n\n${terms}`)
+    .join("\n\n")
+    .replaceAll("--", "- -"),
+  STYLE: style,
+  SCRIPT: script,
+};
 const shell = readFileSync(join(root, "src/shell.html"), "utf8");
 const page = shell.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
 mkdirSync(dirname(target), { recursive: true });

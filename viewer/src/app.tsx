@@ -41,13 +41,20 @@ function TimelineView({ store, run }: { store: Store; run: Run }) {
     <div class="timeline" ref={root} onKeyDown={onKey}>
       <div class="top">
         <div class="corner">
-          <b title={run.head.command ? cleaned(run.head.command) : name}>{store.runs.length > 1 ? `${run.index + 1}: ` : ""}{name}</b>
+          <b title={run.head.command ? cleaned(run.head.command) : name}>
+            {store.runs.length > 1 ? `${run.index + 1}: ` : ""}
+            {name}
+          </b>
           <small>{run.isTime ? (run.head.unit_ns === null ? "in TSC ticks" : "in time") : "in instructions"}</small>
         </div>
         <canvas class="ruler" aria-hidden="true" />
       </div>
       <div
-        class="scroller keys" tabIndex={0} role="application" aria-roledescription="timeline" aria-describedby="timeline-help"
+        class="scroller keys"
+        tabIndex={0}
+        role="application"
+        aria-roledescription="timeline"
+        aria-describedby="timeline-help"
         aria-label={`Timeline of ${name}: ${plural(run.tracks.length, "track")}`}
       >
         <div class="spacer" />
@@ -59,7 +66,11 @@ function TimelineView({ store, run }: { store: Store; run: Run }) {
           </div>
         </div>
       </div>
-      {emptyText(run) ? <p class="nothing" role="status">{emptyText(run)}</p> : null}
+      {emptyText(run) ? (
+        <p class="nothing" role="status">
+          {emptyText(run)}
+        </p>
+      ) : null}
     </div>
   );
 }
@@ -67,7 +78,8 @@ function TimelineView({ store, run }: { store: Store; run: Run }) {
 function emptyText(run: Run): string {
   if (run.error) return run.error;
   const slices = run.tracks.reduce((sum, track) => sum + track.slices, 0);
-  if (!run.tracks.length) return "The recording has no threads with traced code. See Recording below for its facts and notes.";
+  if (!run.tracks.length)
+    return "The recording has no threads with traced code. See Recording below for its facts and notes.";
   if (!slices) return "No calls are known: the recording has no code, no times, or errors alone. See Recording below.";
   return "";
 }
@@ -80,10 +92,22 @@ function Bar({ store }: { store: Store }) {
     <header class="page-bar">
       <h1>ptkit</h1>
       <span class="command">{runs.map((run) => cleaned(run.head.command ?? run.head.title)).join("  |  ")}</span>
-      <span class="muted status" role="status">{isDecoding ? `decoding ${plural(slices, "slice")}` : plural(slices, "slice")}</span>
+      <span class="muted status" role="status">
+        {isDecoding ? `decoding ${plural(slices, "slice")}` : plural(slices, "slice")}
+      </span>
       <Legend />
       {runs.length > 1 ? (
-        <label><input type="checkbox" checked={store.isLinked} onChange={(event) => { store.isLinked = event.currentTarget.checked; store.changed(); }} /> linked zoom</label>
+        <label>
+          <input
+            type="checkbox"
+            checked={store.isLinked}
+            onChange={(event) => {
+              store.isLinked = event.currentTarget.checked;
+              store.changed();
+            }}
+          />{" "}
+          linked zoom
+        </label>
       ) : null}
       <label class="theme">
         theme{" "}
@@ -93,7 +117,15 @@ function Bar({ store }: { store: Store }) {
           <option value="dark">dark</option>
         </select>
       </label>
-      <button onClick={() => { store.isHelpOpen = true; store.changed(); }} aria-label="Help: keys and legend">?</button>
+      <button
+        onClick={() => {
+          store.isHelpOpen = true;
+          store.changed();
+        }}
+        aria-label="Help: keys and legend"
+      >
+        ?
+      </button>
     </header>
   );
 }
@@ -111,9 +143,17 @@ function Splitter({ share, onChange }: { share: number; onChange: (share: number
   };
   return (
     <div
-      class="splitter" role="separator" tabIndex={0} aria-orientation="horizontal" aria-label="Height of the panels"
-      aria-valuenow={Math.round(share * 100)} aria-valuemin={10} aria-valuemax={85}
-      onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)} onPointerMove={drag} onKeyDown={key}
+      class="splitter"
+      role="separator"
+      tabIndex={0}
+      aria-orientation="horizontal"
+      aria-label="Height of the panels"
+      aria-valuenow={Math.round(share * 100)}
+      aria-valuemin={10}
+      aria-valuemax={85}
+      onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+      onPointerMove={drag}
+      onKeyDown={key}
     />
   );
 }
@@ -157,18 +197,31 @@ export function App({ store }: { store: Store }) {
   return (
     <div class="page" style={{ gridTemplateRows: `auto minmax(0, ${1 - share}fr) auto minmax(0, ${share}fr)` }}>
       <Bar store={store} />
-      <main class="timelines">{store.runs.map((run) => <TimelineView key={run.index} store={store} run={run} />)}</main>
+      <main class="timelines">
+        {store.runs.map((run) => (
+          <TimelineView key={run.index} store={store} run={run} />
+        ))}
+      </main>
       <Splitter share={share} onChange={setShare} />
       <div class={`panels on-${store.tab} ${store.runs.length > 1 ? "two" : ""}`}>
-        <div class="left"><Functions store={store} /></div>
+        <div class="left">
+          <Functions store={store} />
+        </div>
         <div class="right">
           <div class="tabs" role="tablist" aria-label="Panels">
             {TABS.map(([tab, title]) => (
               <button
-                key={tab} role="tab" class={tab} aria-selected={store.tab === tab || (store.tab === "functions" && tab === "selection" && !isNarrow)}
-                onClick={() => { store.tab = tab; store.changed(); }}
+                key={tab}
+                role="tab"
+                class={tab}
+                aria-selected={store.tab === tab || (store.tab === "functions" && tab === "selection" && !isNarrow)}
+                onClick={() => {
+                  store.tab = tab;
+                  store.changed();
+                }}
               >
-                {title}{tab === "recording" && notes ? ` (${plural(notes, "note")})` : ""}
+                {title}
+                {tab === "recording" && notes ? ` (${plural(notes, "note")})` : ""}
                 {tab === "search" && store.query ? ` (${countText(store.matchCount())})` : ""}
               </button>
             ))}
@@ -181,8 +234,12 @@ export function App({ store }: { store: Store }) {
         </div>
       </div>
       <Help store={store} />
-      <p id="timeline-help" class="unseen">W and S zoom, A and D move, arrow keys go from slice to slice, Enter selects, question mark shows all keys.</p>
-      <p class="unseen" aria-live="polite" id="spoken">{store.spoken}</p>
+      <p id="timeline-help" class="unseen">
+        W and S zoom, A and D move, arrow keys go from slice to slice, Enter selects, question mark shows all keys.
+      </p>
+      <p class="unseen" aria-live="polite" id="spoken">
+        {store.spoken}
+      </p>
     </div>
   );
 }

@@ -25,16 +25,22 @@ function showPage(): void {
   if (!runs.some((run) => run.head.chunks.length)) store.tab = "recording";
   render(<App store={store} />, root);
   // Decoding begins when the first screen is painted.
-  requestAnimationFrame(() => setTimeout(() => {
-    performance.mark("ptkit-first-screen");
-    void Promise.all(runs.map(async (run) => {
-      await run.load();
-      store.changed();
-    })).then(() => requestAnimationFrame(() => {
-      performance.mark("ptkit-decoded");
-      document.documentElement.dataset.state = runs.some((run) => run.error) ? "damaged" : "decoded";
-    }));
-  }));
+  requestAnimationFrame(() =>
+    setTimeout(() => {
+      performance.mark("ptkit-first-screen");
+      void Promise.all(
+        runs.map(async (run) => {
+          await run.load();
+          store.changed();
+        }),
+      ).then(() =>
+        requestAnimationFrame(() => {
+          performance.mark("ptkit-decoded");
+          document.documentElement.dataset.state = runs.some((run) => run.error) ? "damaged" : "decoded";
+        }),
+      );
+    }),
+  );
 }
 
 if (typeof document === "undefined") serveDecoding(globalThis as unknown as DedicatedWorkerScope);

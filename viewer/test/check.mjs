@@ -16,7 +16,13 @@ const entry = `
   export { Run } from "./src/model/run";
   export { cleaned } from "./src/text/names";
   export * from "./src/text/reproduce";`;
-const bundled = await build({ stdin: { contents: entry, resolveDir: root, loader: "ts" }, bundle: true, write: false, format: "esm", platform: "node" });
+const bundled = await build({
+  stdin: { contents: entry, resolveDir: root, loader: "ts" },
+  bundle: true,
+  write: false,
+  format: "esm",
+  platform: "node",
+});
 const m = await import(`data:text/javascript;base64,${Buffer.from(bundled.outputFiles[0].text).toString("base64")}`);
 
 const page = readFileSync(process.argv[2], "utf8");
@@ -49,7 +55,13 @@ function plainRows(run, chunk, text) {
 for (const [index, runHead] of head.runs.entries()) {
   const texts = runHead.chunks.map((_, n) => element(`r${index}-slices-${n}`));
   const rows = runHead.chunks.flatMap((chunk, n) => plainRows(runHead, chunk, texts[n]));
-  const decoded = await m.assemble({ run: index, chunks: runHead.chunks, texts: [...texts], depths: runHead.tracks.map((t) => t.depth), end: runHead.range[1] });
+  const decoded = await m.assemble({
+    run: index,
+    chunks: runHead.chunks,
+    texts: [...texts],
+    depths: runHead.tracks.map((t) => t.depth),
+    end: runHead.range[1],
+  });
   const s = new m.Slices(decoded);
   const run = new m.Run(index, runHead);
   run.slices = s;
@@ -67,7 +79,21 @@ for (const [index, runHead] of head.runs.entries()) {
   const sorted = [...rows].sort((a, b) => a.track - b.track || a.depth - b.depth || a.order - b.order);
   sorted.forEach((row, i) => (row.index = i));
   sorted.forEach((row, i) => {
-    for (const name of ["function", "duration", "calls", "covered", "instructions", "branches", "begin_error", "end_error", "flags", "how", "end_how", "has_loss", "id"]) {
+    for (const name of [
+      "function",
+      "duration",
+      "calls",
+      "covered",
+      "instructions",
+      "branches",
+      "begin_error",
+      "end_error",
+      "flags",
+      "how",
+      "end_how",
+      "has_loss",
+      "id",
+    ]) {
       assert.equal(s.value(name, i), row[name] ?? 0, `${name} of slice ${i}`);
     }
     assert.equal(s.begin[i], row.begin);
@@ -98,14 +124,25 @@ for (const [index, runHead] of head.runs.entries()) {
       most = Math.max(most, s.duration(p.longest[k]));
     }
     const row = sorted.slice(from, to);
-    assert.equal(count, row.reduce((sum, { calls }) => sum + calls, 0));
+    assert.equal(
+      count,
+      row.reduce((sum, { calls }) => sum + calls, 0),
+    );
     assert.ok(Math.abs(covered - row.reduce((sum, one) => sum + one.covered, 0)) <= 1e-5 * covered + 1);
-    assert.equal(most, row.reduce((max, one) => Math.max(max, one.duration), 0));
+    assert.equal(
+      most,
+      row.reduce((max, one) => Math.max(max, one.duration), 0),
+    );
   }
 
   // Sums of ranges.
   const [low, high] = runHead.range;
-  for (const [a, b] of [[0, 1], [0.1, 0.3], [0.33, 0.331], [0.5, 0.9]]) {
+  for (const [a, b] of [
+    [0, 1],
+    [0.1, 0.3],
+    [0.33, 0.331],
+    [0.5, 0.9],
+  ]) {
     const [begin, end] = [Math.floor(low + (high - low) * a), Math.floor(low + (high - low) * b)];
     const sums = m.rangeSums(run, s, begin, end, null);
     const self = new Map();

@@ -8,8 +8,19 @@ export const NO_PARENT = 0xffffffff;
 
 /** Columns beside track, depth and begin. */
 export const COLUMNS = [
-  "duration", "function", "calls", "covered", "instructions", "branches", "begin_error", "end_error", "flags", "how",
-  "end_how", "has_loss", "id",
+  "duration",
+  "function",
+  "calls",
+  "covered",
+  "instructions",
+  "branches",
+  "begin_error",
+  "end_error",
+  "flags",
+  "how",
+  "end_how",
+  "has_loss",
+  "id",
 ] as const;
 export type ColumnName = (typeof COLUMNS)[number];
 
@@ -127,10 +138,30 @@ export async function assemble(request: DecodeRequest): Promise<Decoded> {
 
 // One loop for each type: a loop for all of them takes three times as long.
 const SCATTER: [number, (from: Numbers, at: Uint32Array, into: Numbers) => void][] = [
-  [1, (from, at, into) => { for (let i = 0; i < at.length; i++) into[at[i]] = from[i]; }],
-  [2, (from, at, into) => { for (let i = 0; i < at.length; i++) into[at[i]] = from[i]; }],
-  [4, (from, at, into) => { for (let i = 0; i < at.length; i++) into[at[i]] = from[i]; }],
-  [8, (from, at, into) => { for (let i = 0; i < at.length; i++) into[at[i]] = from[i]; }],
+  [
+    1,
+    (from, at, into) => {
+      for (let i = 0; i < at.length; i++) into[at[i]] = from[i];
+    },
+  ],
+  [
+    2,
+    (from, at, into) => {
+      for (let i = 0; i < at.length; i++) into[at[i]] = from[i];
+    },
+  ],
+  [
+    4,
+    (from, at, into) => {
+      for (let i = 0; i < at.length; i++) into[at[i]] = from[i];
+    },
+  ],
+  [
+    8,
+    (from, at, into) => {
+      for (let i = 0; i < at.length; i++) into[at[i]] = from[i];
+    },
+  ],
 ];
 
 function scatterColumn(column: Column, at: Uint32Array, into: Numbers): void {

@@ -20,7 +20,7 @@ export interface Pyramid {
 /** Numbers of nodes of the levels above `slices` slices, the lowest first; none for up to 8 slices. */
 export function levelSizes(slices: number): number[] {
   const sizes: number[] = [];
-  for (let size = slices; size > FAN_OUT; ) {
+  for (let size = slices; size > FAN_OUT;) {
     size = Math.ceil(size / FAN_OUT);
     sizes.push(size);
   }
@@ -50,7 +50,12 @@ export function buildPyramid(rowStart: Uint32Array, begin: Numbers, columns: Rec
 }
 
 function buildRow(
-  pyramid: Pyramid, node: number, first: number, last: number, begin: Numbers, columns: Record<ColumnName, Column>,
+  pyramid: Pyramid,
+  node: number,
+  first: number,
+  last: number,
+  begin: Numbers,
+  columns: Record<ColumnName, Column>,
 ): void {
   const { duration, covered, calls, has_loss: loss } = columns;
   const of = (column: Column, i: number): number => (column.array ? column.array[i] : column.value);

@@ -4,7 +4,16 @@ import type { Palette } from "./colors";
 import type { Pixels } from "./pixels";
 import type { Window } from "./row";
 
-function drawBand(pixels: Pixels, kind: BandKind, x0: number, x1: number, y0: number, y1: number, palette: Palette, inkOnly: boolean): void {
+function drawBand(
+  pixels: Pixels,
+  kind: BandKind,
+  x0: number,
+  x1: number,
+  y0: number,
+  y1: number,
+  palette: Palette,
+  inkOnly: boolean,
+): void {
   const [left, right] = [Math.max(0, x0), Math.min(pixels.width, x1)];
   const [top, bottom] = [Math.max(0, y0), Math.min(pixels.height, y1)];
   const { data, width } = pixels;
@@ -23,19 +32,27 @@ function drawBand(pixels: Pixels, kind: BandKind, x0: number, x1: number, y0: nu
   } else if (kind === BandKind.SWITCHED_OUT) {
     // Lines.
     if (!inkOnly) pixels.fill(left, top, right, bottom, palette.switchedOut);
-    for (let y = top; y < bottom; y++) if (y % 6 === 0) data.fill(palette.bandInk, y * width + left, y * width + Math.max(left, right));
+    for (let y = top; y < bottom; y++)
+      if (y % 6 === 0) data.fill(palette.bandInk, y * width + left, y * width + Math.max(left, right));
   } else {
     // Dots.
     if (!inkOnly) pixels.fill(left, top, right, bottom, palette.untraced);
     for (let y = top; y < bottom; y++) {
-      if (y % 5 === 0) for (let x = left + ((5 - (left % 5)) % 5); x < right; x += 5) data[y * width + x] = palette.bandInk;
+      if (y % 5 === 0)
+        for (let x = left + ((5 - (left % 5)) % 5); x < right; x += 5) data[y * width + x] = palette.bandInk;
     }
   }
 }
 
 /** Bands of a track, or their ink alone, which goes over slices. */
 export function drawBands(
-  pixels: Pixels, track: TrackHead, window: Window, y0: number, y1: number, palette: Palette, inkOnly: boolean,
+  pixels: Pixels,
+  track: TrackHead,
+  window: Window,
+  y0: number,
+  y1: number,
+  palette: Palette,
+  inkOnly: boolean,
 ): void {
   const drawnTo = [-1, -1, -1]; // pixels that have the kind already
   const { begin, end, scale } = window;
@@ -66,7 +83,13 @@ export function highestRate(track: TrackHead): number {
 
 /** Branches by time, as bars between two lines of pixels. */
 export function drawCounts(
-  pixels: Pixels, track: TrackHead, most: number, window: Window, y0: number, y1: number, palette: Palette,
+  pixels: Pixels,
+  track: TrackHead,
+  most: number,
+  window: Window,
+  y0: number,
+  y1: number,
+  palette: Palette,
 ): void {
   const { counts } = track;
   if (counts.length < 2 || !(most > 0)) return;

@@ -31,7 +31,7 @@ const FONT = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 export const font = (dpr: number): string => FONT.replace("11px", `${11 * dpr}px`);
 
 function abgr(red: number, green: number, blue: number): number {
-  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) | 0;
+  return (255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red) | 0;
 }
 
 function hex(text: string): number {

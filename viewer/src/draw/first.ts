@@ -21,7 +21,14 @@ export function firstRows(track: TrackHead): FirstRows {
 
 /** Draws one depth between two lines of pixels; `onRun` has neighbours of one function, in pixels. */
 export function drawFirstRow(
-  pixels: Pixels, run: Run, rows: Uint16Array, depth: number, window: Window, y0: number, y1: number, palette: Palette,
+  pixels: Pixels,
+  run: Run,
+  rows: Uint16Array,
+  depth: number,
+  window: Window,
+  y0: number,
+  y1: number,
+  palette: Palette,
   onRun: (fn: number, x0: number, x1: number) => void,
 ): void {
   const first = run.head.range[0];
@@ -29,7 +36,7 @@ export function drawFirstRow(
   const from = Math.max(0, Math.floor((window.begin - first) / width));
   const to = Math.min(COLUMNS, Math.ceil((window.end - first) / width));
   const x = (column: number): number => Math.round((first + column * width - window.begin) * window.scale);
-  for (let column = from; column < to; ) {
+  for (let column = from; column < to;) {
     const fn = rows[depth * COLUMNS + column];
     const begin = column;
     while (column < to && rows[depth * COLUMNS + column] === fn) column++;

@@ -27,14 +27,23 @@ export class FramePainter {
   private characterWidth = 0;
   private measuredAt = 0;
 
-  constructor(private readonly run: Run, private readonly layout: Layout) {
+  constructor(
+    private readonly run: Run,
+    private readonly layout: Layout,
+  ) {
     this.first = run.tracks.map(firstRows);
     this.rates = run.tracks.map(highestRate);
   }
 
   draw(
-    context: CanvasRenderingContext2D, window: Window, scrollTop: number, width: number, height: number, dpr: number,
-    palette: Palette, matching: Uint8Array | null,
+    context: CanvasRenderingContext2D,
+    window: Window,
+    scrollTop: number,
+    width: number,
+    height: number,
+    dpr: number,
+    palette: Palette,
+    matching: Uint8Array | null,
   ): void {
     const { pixels } = this;
     pixels.resize(width, height);
@@ -49,7 +58,12 @@ export class FramePainter {
   }
 
   private drawBlock(
-    block: Block, window: Window, scrollTop: number, dpr: number, palette: Palette, matching: Uint8Array | null,
+    block: Block,
+    window: Window,
+    scrollTop: number,
+    dpr: number,
+    palette: Palette,
+    matching: Uint8Array | null,
     labels: Label[],
   ): void {
     const { pixels, run } = this;

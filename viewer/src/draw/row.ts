@@ -82,7 +82,13 @@ export class RowPainter {
 
   /** Draws a row between two lines of pixels; answers its boxes, which may have labels, until the next row. */
   draw(
-    run: Run, slices: Slices, row: number, window: Window, y0: number, y1: number, palette: Palette,
+    run: Run,
+    slices: Slices,
+    row: number,
+    window: Window,
+    y0: number,
+    y1: number,
+    palette: Palette,
     matching: Uint8Array | null,
   ): Boxes {
     this.slices = slices;
@@ -253,7 +259,7 @@ export class RowPainter {
     if (top >= bottom) return;
     const { data } = pixels;
     const line = top * width;
-    for (let x = 0; x < width; ) {
+    for (let x = 0; x < width;) {
       if (!isDrawn[x]) {
         x++;
         continue;
@@ -269,7 +275,13 @@ export class RowPainter {
 
   // Patterns of a pixel column.
   private paintLook(
-    x: number, look: number, color: number, top: number, bottom: number, lossTop: number, palette: Palette,
+    x: number,
+    look: number,
+    color: number,
+    top: number,
+    bottom: number,
+    lossTop: number,
+    palette: Palette,
   ): void {
     const { width, pixels } = this;
     const { data } = pixels;

@@ -19,7 +19,13 @@ export interface RulerMarks {
 }
 
 export function drawRuler(
-  context: CanvasRenderingContext2D, run: Run, window: Window, width: number, dpr: number, palette: Palette, marks: RulerMarks,
+  context: CanvasRenderingContext2D,
+  run: Run,
+  window: Window,
+  width: number,
+  dpr: number,
+  palette: Palette,
+  marks: RulerMarks,
 ): void {
   const height = RULER * dpr;
   context.fillStyle = palette.rulerBack;
@@ -31,7 +37,7 @@ export function drawRuler(
   const x = (position: number): number => (position - window.begin) * window.scale;
   const step = niceStep(((window.end - window.begin) * unit * 96 * dpr) / Math.max(width, 1));
   context.fillStyle = palette.muted;
-  const first = Math.ceil(Math.max(window.begin, run.head.range[0]) * unit / step);
+  const first = Math.ceil((Math.max(window.begin, run.head.range[0]) * unit) / step);
   const last = Math.floor((Math.min(window.end, run.head.range[1]) * unit) / step);
   for (let i = first; i <= last && i - first < 1000; i++) {
     const at = Math.round(x((i * step) / unit));

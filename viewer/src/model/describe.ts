@@ -10,10 +10,7 @@ export function bounds(run: Run, slice: number): [number, number] {
   const s = run.slices;
   if (!s) return [0, 0];
   const duration = s.duration(slice);
-  return [
-    Math.max(0, duration - s.value("begin_error", slice)),
-    duration + s.value("end_error", slice),
-  ];
+  return [Math.max(0, duration - s.value("begin_error", slice)), duration + s.value("end_error", slice)];
 }
 
 /** Length as text, with [least, most] where its ends have errors. */

@@ -50,8 +50,14 @@ export function nextMatch(run: Run, match: Match, from: number, direction: 1 | -
   const column = s.columns.function;
   let [best, bestTrack, before] = [NONE, 0, 0];
   // Whether a slice of the same track comes before another: callers before what they call.
-  const isBefore = (begin: number, depth: number, otherBegin: number, otherDepth: number, i: number, j: number): boolean =>
-    begin !== otherBegin ? begin < otherBegin : depth !== otherDepth ? depth < otherDepth : i < j;
+  const isBefore = (
+    begin: number,
+    depth: number,
+    otherBegin: number,
+    otherDepth: number,
+    i: number,
+    j: number,
+  ): boolean => (begin !== otherBegin ? begin < otherBegin : depth !== otherDepth ? depth < otherDepth : i < j);
   let [bestBegin, bestDepth] = [0, 0];
   for (let track = 0; track < run.tracks.length; track++) {
     for (let row = s.trackRow[track]; row < s.trackRow[track + 1]; row++) {
@@ -59,14 +65,17 @@ export function nextMatch(run: Run, match: Match, from: number, direction: 1 | -
       for (let i = s.rowStart[row]; i < s.rowStart[row + 1]; i++) {
         if (!match.functions[column.array ? column.array[i] : column.value]) continue;
         const begin = s.begin[i];
-        const isEarlier = track !== fromTrack ? track < fromTrack : isBefore(begin, depth, fromBegin, fromDepth, i, from);
+        const isEarlier =
+          track !== fromTrack ? track < fromTrack : isBefore(begin, depth, fromBegin, fromDepth, i, from);
         if (isEarlier) before++;
         if (i === from || isEarlier === direction > 0) continue;
         const isFirst = best === NONE;
         const isNearer = isFirst
           ? true
           : track !== bestTrack
-            ? (direction > 0 ? track < bestTrack : track > bestTrack)
+            ? direction > 0
+              ? track < bestTrack
+              : track > bestTrack
             : isBefore(begin, depth, bestBegin, bestDepth, i, best) === direction > 0;
         if (isNearer) [best, bestTrack, bestBegin, bestDepth] = [i, track, begin, depth];
       }

@@ -75,7 +75,13 @@ function sumTrack(s: Slices, track: number, begin: number, end: number, sums: Ra
 }
 
 function enter(
-  s: Slices, slice: number, begin: number, end: number, sums: RangeSums, open: Uint32Array, caller: number,
+  s: Slices,
+  slice: number,
+  begin: number,
+  end: number,
+  sums: RangeSums,
+  open: Uint32Array,
+  caller: number,
 ): void {
   const fn = s.functionOf(slice);
   const length = s.duration(slice);
@@ -99,7 +105,8 @@ function enter(
   }
   const instructions = isCut ? 0 : s.value("instructions", slice);
   sums.selfInstructions[fn] += instructions;
-  if (caller >= 0 && s.begin[caller] >= begin && s.end(caller) <= end) sums.selfInstructions[s.functionOf(caller)] -= instructions;
+  if (caller >= 0 && s.begin[caller] >= begin && s.end(caller) <= end)
+    sums.selfInstructions[s.functionOf(caller)] -= instructions;
   if (open[fn] === 0) {
     sums.total[fn] += covered;
     sums.instructions[fn] += instructions;

@@ -8,7 +8,11 @@ import { Table } from "./table";
 // A bar that shows a count beside the highest one.
 function Count({ value, most }: { value: number | null; most: number }) {
   const share = value && most > 0 ? Math.max(1, Math.round((100 * value) / most)) : 0;
-  return <span class="heat" style={{ backgroundSize: `${share}% 100%` }}>{value === null ? "" : countText(value)}</span>;
+  return (
+    <span class="heat" style={{ backgroundSize: `${share}% 100%` }}>
+      {value === null ? "" : countText(value)}
+    </span>
+  );
 }
 
 function highest(values: (number | null)[]): number {
@@ -24,7 +28,9 @@ export function Disassembly({ detail }: { detail: Detail }) {
   return (
     <>
       <p class="muted">Executed instructions alone: gaps between addresses were not executed.</p>
-      {code.bytes_missing > 0 ? <p class="note">{plural(code.bytes_missing, "byte")} of the function are missing in the recording.</p> : null}
+      {code.bytes_missing > 0 ? (
+        <p class="note">{plural(code.bytes_missing, "byte")} of the function are missing in the recording.</p>
+      ) : null}
       <Table
         label="disassembly"
         columns={[
@@ -43,8 +49,19 @@ export function Disassembly({ detail }: { detail: Detail }) {
         cells={(i) => {
           const [address, text, count, line, taken, not] = code.instructions[i];
           const number = line >= 0 && detail.source ? String(detail.source.first + line) : "";
-          const cells = [<Count value={count} most={most} />, <code>{cleaned(address)}</code>, <code>{cleaned(text)}</code>, ...(hasLines ? [number] : [])];
-          return hasEdges ? [...cells, taken === undefined || taken === null ? "" : countText(taken), not === undefined || not === null ? "" : countText(not)] : cells;
+          const cells = [
+            <Count value={count} most={most} />,
+            <code>{cleaned(address)}</code>,
+            <code>{cleaned(text)}</code>,
+            ...(hasLines ? [number] : []),
+          ];
+          return hasEdges
+            ? [
+                ...cells,
+                taken === undefined || taken === null ? "" : countText(taken),
+                not === undefined || not === null ? "" : countText(not),
+              ]
+            : cells;
         }}
         rowClass={(i) => (code.instructions[i][2] ? "" : "cold")}
       />

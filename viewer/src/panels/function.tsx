@@ -24,7 +24,8 @@ function useDetail(run: Run, fn: number): { detail: Detail | null; state: string
       if (isWanted) setFound({ run, fn, detail, state });
     };
     readDetail(run.index, run.detailChunk(fn), fn).then(
-      (detail) => set(detail, detail ? "" : "The page has no details of this function: its size target left no room for them."),
+      (detail) =>
+        set(detail, detail ? "" : "The page has no details of this function: its size target left no room for them."),
       (error: unknown) => set(null, `The details of this function cannot be read: ${String(error)}`),
     );
     return () => {
@@ -74,19 +75,31 @@ function Calls({ store, run, detail }: { store: Store; run: Run; detail: Detail 
   };
   return (
     <>
-      {detail.histogram ? <Histogram histogram={detail.histogram} isDark={store.isDark()} /> : null}
+      {detail.histogram ? (
+        <>
+          <p class="muted">
+            Calls by {detail.histogram.of === "ns" ? "duration" : "instructions, with what they called"}
+          </p>
+          <Histogram histogram={detail.histogram} isDark={store.isDark()} />
+        </>
+      ) : (
+        <p class="empty">No histogram: calls of this function are merged, or have no known length.</p>
+      )}
       {rows.length ? (
         <Table
           label="slowest calls"
           columns={[
             { title: "slowest calls" },
-            { title: "begin", isNumber: true },
-            { title: run.isTime ? "duration" : "length", isNumber: true },
-            { title: "instructions", isNumber: true },
+            { title: "begin", isNumber: true, width: "20%" },
+            { title: run.isTime ? "duration" : "instructions", isNumber: true, width: "20%" },
+            ...(run.isTime ? [{ title: "instructions", isNumber: true, width: "20%" }] : []),
           ]}
           count={rows.length}
           cells={(i) => [
-            `${run.trackName(rows[i].track)}, call ${rows[i].id}`, run.length(rows[i].begin), run.length(rows[i].duration), countText(rows[i].instructions),
+            `${run.trackName(rows[i].track)}, call ${rows[i].id}`,
+            run.amount(rows[i].begin),
+            run.amount(rows[i].duration),
+            ...(run.isTime ? [countText(rows[i].instructions)] : []),
           ]}
           onSelect={jump}
         />
@@ -113,7 +126,12 @@ function Slow({ run, fn, detail }: { run: Run; fn: number; detail: Detail }) {
           { title: "extra", hint: "What slow calls have more", isNumber: true, width: "18%" },
         ]}
         count={slow.rows.length}
-        cells={(i) => [cleaned(slow.rows[i].name), text(slow.rows[i].slow), text(slow.rows[i].fast), text(slow.rows[i].extra)]}
+        cells={(i) => [
+          cleaned(slow.rows[i].name),
+          text(slow.rows[i].slow),
+          text(slow.rows[i].fast),
+          text(slow.rows[i].extra),
+        ]}
       />
       <Reproduce of={ofSlow(run, fn, slow.unit)} />
     </>
@@ -135,7 +153,9 @@ export function FunctionPanel({ store, run, fn }: { store: Store; run: Run; fn: 
         <>
           <div class="tabs" role="tablist" aria-label="Details of the function">
             {PARTS.map((name) => (
-              <button key={name} role="tab" aria-selected={part === name} onClick={() => setPart(name)}>{name}</button>
+              <button key={name} role="tab" aria-selected={part === name} onClick={() => setPart(name)}>
+                {name}
+              </button>
             ))}
           </div>
           <div class="part" role="tabpanel" aria-label={part}>

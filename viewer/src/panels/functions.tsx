@@ -26,7 +26,11 @@ function joinRuns(runs: Run[]): number[][] {
       const key = `${run.fullName(fn)}\0${run.moduleFile(fn)}`;
       const row = rows.get(key);
       if (row && row[r] < 0) row[r] = fn;
-      else rows.set(row ? `${key}\0${r}:${fn}` : key, runs.map((_, other) => (other === r ? fn : -1)));
+      else
+        rows.set(
+          row ? `${key}\0${r}:${fn}` : key,
+          runs.map((_, other) => (other === r ? fn : -1)),
+        );
     });
   });
   return [...rows.values()];
@@ -40,8 +44,10 @@ const DIFFERENCE = "2 \u2212 1";
 const signed = (value: Value): string => `${value && value > 0 ? "+" : ""}${countText(value)}`;
 
 function columnsOf(runs: Run[]): Column[] {
-  const of = (name: "calls" | "self_instructions" | "instructions" | "time_ns", r: number) => (row: number[]): Value =>
-    row[r] < 0 ? null : runs[r].head.functions[name]?.[row[r]];
+  const of =
+    (name: "calls" | "self_instructions" | "instructions" | "time_ns", r: number) =>
+    (row: number[]): Value =>
+      row[r] < 0 ? null : runs[r].head.functions[name]?.[row[r]];
   if (runs.length < 2) {
     const columns: Column[] = [
       { title: "calls", hint: "Frames that began in the trace", value: of("calls", 0), text: countText },
@@ -58,11 +64,16 @@ function columnsOf(runs: Run[]): Column[] {
     { title: `${title} 1`, hint: `${hint}, first run`, value: of(name, 0), text: countText },
     { title: `${title} 2`, hint: `${hint}, second run`, value: of(name, 1), text: countText },
     {
-      title: DIFFERENCE, hint: `${hint}: second run less first run`,
-      value: (row) => difference(of(name, 0)(row), of(name, 1)(row)), text: signed,
+      title: DIFFERENCE,
+      hint: `${hint}: second run less first run`,
+      value: (row) => difference(of(name, 0)(row), of(name, 1)(row)),
+      text: signed,
     },
   ];
-  return [...both("calls", "calls", "Frames that began in the trace"), ...both("self_instructions", "self", "Instructions of the function alone")];
+  return [
+    ...both("calls", "calls", "Frames that began in the trace"),
+    ...both("self_instructions", "self", "Instructions of the function alone"),
+  ];
 }
 
 // Width for the longest text of a column.
@@ -87,11 +98,16 @@ export function Functions({ store }: { store: Store }) {
   const rows = useMemo(() => {
     const needle = filter.toLowerCase();
     const fullOf = (row: number[]): string => (row[0] >= 0 ? runs[0].fullName(row[0]) : runs[1].fullName(row[1]));
-    const kept = needle ? all.filter((row) => `${fullOf(row)} ${nameOf(row)} ${moduleOf(row)}`.toLowerCase().includes(needle)) : [...all];
+    const kept = needle
+      ? all.filter((row) => `${fullOf(row)} ${nameOf(row)} ${moduleOf(row)}`.toLowerCase().includes(needle))
+      : [...all];
     if (sort.column < 0) return kept.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1) * (sort.isDown ? -1 : 1));
     const { value } = columns[sort.column];
     const size = (row: number[]): number => value(row) ?? -Infinity;
-    const sized = kept.map((row): [number, number[]] => [runs.length > 1 && columns[sort.column].title === DIFFERENCE ? Math.abs(size(row)) : size(row), row]);
+    const sized = kept.map((row): [number, number[]] => [
+      runs.length > 1 && columns[sort.column].title === DIFFERENCE ? Math.abs(size(row)) : size(row),
+      row,
+    ]);
     sized.sort((a, b) => (sort.isDown ? b[0] - a[0] : a[0] - b[0]) || 0);
     return sized.map(([, row]) => row);
   }, [all, filter, sort]);
@@ -104,7 +120,12 @@ export function Functions({ store }: { store: Store }) {
     { title: "function", sort: toggle(-1), sorted: direction(-1) },
     { title: "file", width: columns.length > 4 ? "90px" : "17%" },
     ...columns.map((column, i): ColumnSpec => ({
-      title: column.title, hint: column.hint, isNumber: true, width: widths[i], sort: toggle(i), sorted: direction(i),
+      title: column.title,
+      hint: column.hint,
+      isNumber: true,
+      width: widths[i],
+      sort: toggle(i),
+      sorted: direction(i),
     })),
   ];
   const { selection } = store;
@@ -113,20 +134,36 @@ export function Functions({ store }: { store: Store }) {
     <section class="functions" aria-label="Functions">
       <div class="bar">
         <input
-          type="search" placeholder="filter functions" aria-label="Filter functions" value={filter}
+          type="search"
+          placeholder="filter functions"
+          aria-label="Filter functions"
+          value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
-        <span class="muted">{countText(rows.length)} of {countText(all.length)}</span>
+        <span class="muted">
+          {countText(rows.length)} of {countText(all.length)}
+        </span>
       </div>
       <Table
-        label="functions" columns={specs} count={rows.length} selected={selected}
-        cells={(i) => [nameOf(rows[i]), moduleOf(rows[i]), ...columns.map((column) => column.text(column.value(rows[i])))]}
+        label="functions"
+        columns={specs}
+        count={rows.length}
+        selected={selected}
+        cells={(i) => [
+          nameOf(rows[i]),
+          moduleOf(rows[i]),
+          ...columns.map((column) => column.text(column.value(rows[i]))),
+        ]}
         onSelect={(i) => {
           const run = rows[i][0] >= 0 ? 0 : 1;
           store.select({ kind: "function", run, fn: rows[i][run] });
         }}
       />
-      <div class="commands">{runs.map((run) => <Reproduce key={run.index} of={ofFunctions(run)} />)}</div>
+      <div class="commands">
+        {runs.map((run) => (
+          <Reproduce key={run.index} of={ofFunctions(run)} />
+        ))}
+      </div>
     </section>
   );
 }

@@ -16,7 +16,11 @@ export const LEGEND: [string, string][] = [
 export function Legend() {
   return (
     <ul class="legend" aria-label="Legend">
-      {LEGEND.map(([name, text]) => <li key={name}><span class={`swatch ${name}`} aria-hidden="true" /> {text}</li>)}
+      {LEGEND.map(([name, text]) => (
+        <li key={name}>
+          <span class={`swatch ${name}`} aria-hidden="true" /> {text}
+        </li>
+      ))}
     </ul>
   );
 }
@@ -37,15 +41,23 @@ export function Help({ store }: { store: Store }) {
     <dialog ref={dialog} aria-label="Help" onClose={close}>
       <h2>Keys</h2>
       <table class="keys-table">
-        <tbody>{KEYS.map(([keys, text]) => <tr key={keys}><td>{keys}</td><td>{text}</td></tr>)}</tbody>
+        <tbody>
+          {KEYS.map(([keys, text]) => (
+            <tr key={keys}>
+              <td>{keys}</td>
+              <td>{text}</td>
+            </tr>
+          ))}
+        </tbody>
       </table>
       <h2>Legend</h2>
       <Legend />
       <p>
-        Lost: control flow is not known. Untraced: packets were disabled, as in system calls. Switched out: another thread was executed. Merged:
-        one slice for several short calls. Many short: several calls in a pixel. Error bounds: a begin or an end is somewhere in the dotted
-        part. The strip above a track has its branches by time. Colours tell functions apart and have no other meaning. Two ends of a length in
-        brackets are the least and the most that it can be.
+        Lost: control flow is not known. Untraced: packets were disabled, as in system calls. Switched out: another
+        thread was executed. Merged: one slice for several short calls. Many short: several calls in a pixel. Error
+        bounds: a begin or an end is somewhere in the dotted part. The strip above a track has its branches by time.
+        Colours tell functions apart and have no other meaning. Two ends of a length in brackets are the least and the
+        most that it can be.
       </p>
       <button onClick={close}>Close</button>
     </dialog>

@@ -20,22 +20,38 @@ function draw(root: HTMLElement, histogram: Histogram, width: number, isDark: bo
     height: 150,
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { show: false } },
-    scales: { x: { time: false, range: [-0.6, counts.length - 0.4] }, y: { range: (_, __, most) => [0, Math.max(1, most)] } },
+    scales: {
+      x: { time: false, range: [-0.6, counts.length - 0.4] },
+      y: { range: (_, __, most) => [0, Math.max(1, most)] },
+    },
     axes: [
       {
-        stroke: ink, grid: { show: false }, space: 70,
+        stroke: ink,
+        grid: { show: false },
+        space: 70,
         splits: (_, __, low, high) => {
           const step = Math.max(1, Math.ceil((high - low) / Math.max(1, width / 80)));
-          return counts.map((___, i) => i).filter((i) => i % step === 0).map((i) => i - 0.5);
+          return counts
+            .map((___, i) => i)
+            .filter((i) => i % step === 0)
+            .map((i) => i - 0.5);
         },
-        values: (_, splits) => splits.map((split) => axisText(edges[split + 0.5], of)),
+        values: (_, splits) =>
+          splits.map((split) => axisText(edges[split + 0.5], of).replace(` ${of}`, of === "ns" ? " ns" : "")),
       },
-      { stroke: ink, grid, size: 56, values: (_, splits) => splits.map((value) => (value % 1 ? "" : countText(value))) },
+      {
+        stroke: ink,
+        grid,
+        size: 56,
+        values: (_, splits) => splits.map((value) => (value % 1 ? "" : countText(value))),
+      },
     ],
     series: [
       {},
       {
-        stroke: palette.selection, fill: palette.range, points: { show: false },
+        stroke: palette.selection,
+        fill: palette.range,
+        points: { show: false },
         ...(bars ? { paths: bars({ size: [0.9, 60] }) } : {}),
       },
     ],
@@ -43,7 +59,10 @@ function draw(root: HTMLElement, histogram: Histogram, width: number, isDark: bo
       setCursor: [
         (plot) => {
           const i = plot.cursor.idx;
-          root.title = i === null || i === undefined ? "" : `${plural(counts[i], "call")} of ${axisText(edges[i], of)} to ${axisText(edges[i + 1], of)}`;
+          root.title =
+            i === null || i === undefined
+              ? ""
+              : `${plural(counts[i], "call")} of ${axisText(edges[i], of)} to ${axisText(edges[i + 1], of)}`;
         },
       ],
     },

@@ -40,7 +40,14 @@ export function Table({ label, columns, count, cells, onSelect, selected = -1, r
   const last = Math.min(count, Math.ceil((top + height) / ROW) + MORE);
   const onKey = (event: KeyboardEvent): void => {
     const page = Math.max(1, Math.floor(height / ROW) - 2);
-    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -count, End: count };
+    const steps: Record<string, number> = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -count,
+      End: count,
+    };
     const element = root.current;
     if (!element || event.target !== element) return;
     if (event.key in steps && count) {
@@ -63,7 +70,12 @@ export function Table({ label, columns, count, cells, onSelect, selected = -1, r
         id={`${label}-${row}`}
         aria-rowindex={row + 2}
         aria-selected={isSelected}
-        class={[isSelected ? "selected" : "", row === active ? "active" : "", onSelect ? "link" : "", rowClass?.(row) ?? ""].join(" ")}
+        class={[
+          isSelected ? "selected" : "",
+          row === active ? "active" : "",
+          onSelect ? "link" : "",
+          rowClass?.(row) ?? "",
+        ].join(" ")}
         onClick={() => {
           setActive(row);
           onSelect?.(row);
@@ -79,16 +91,30 @@ export function Table({ label, columns, count, cells, onSelect, selected = -1, r
   }
   return (
     <div
-      class="table" ref={root} tabIndex={0} role="region" aria-label={label} onKeyDown={onKey}
+      class="table"
+      ref={root}
+      tabIndex={0}
+      role="region"
+      aria-label={label}
+      onKeyDown={onKey}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       aria-activedescendant={active >= 0 ? `${label}-${active}` : undefined}
     >
       <table role="grid" aria-label={label} aria-rowcount={count + 1}>
-        <colgroup>{columns.map((column, i) => <col key={i} style={{ width: column.width ?? "auto" }} />)}</colgroup>
+        <colgroup>
+          {columns.map((column, i) => (
+            <col key={i} style={{ width: column.width ?? "auto" }} />
+          ))}
+        </colgroup>
         <thead>
           <tr>
             {columns.map((column, i) => (
-              <th key={i} class={column.isNumber ? "number" : ""} aria-sort={column.sorted ?? undefined} title={column.hint}>
+              <th
+                key={i}
+                class={column.isNumber ? "number" : ""}
+                aria-sort={column.sorted ?? undefined}
+                title={column.hint}
+              >
                 {column.sort ? (
                   <button onClick={column.sort}>
                     {column.title}

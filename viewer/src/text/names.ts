@@ -1,7 +1,8 @@
 // Names from recordings: they may have any characters, and are only ever text.
 
 // Controls, line separators, and characters that turn the direction of text or are not seen.
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]/gu;
+const UNSEEN =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]/gu;
 
 /** Text with escapes instead of characters that are not seen. */
 export function cleaned(text: string): string {

@@ -17,8 +17,18 @@ export function precision(window: number): number {
   return window > 0 ? window / 1000 : 0;
 }
 
-const TIMES: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]];
-const COUNTS: [number, string][] = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+const TIMES: [number, string][] = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "us"],
+  [1, "ns"],
+];
+const COUNTS: [number, string][] = [
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+  [1, ""],
+];
 
 /** A time in ns, or a number of instructions or ticks; digits down to `step`, or three. */
 export function axisText(value: number, unit: "ns" | "ticks" | "instructions", step = 0): string {

@@ -17,7 +17,8 @@ export function shellWord(text: string): string {
   let quoted = "$'";
   for (const character of text) {
     if (character === "'" || character === "\\") quoted += `\\${character}`;
-    else if (character === "\0") quoted += "?"; // in a pattern, any character
+    else if (character === "\0")
+      quoted += "?"; // in a pattern, any character
     else if (cleaned(character) !== character) {
       quoted += `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`;
     } else quoted += character;
@@ -91,7 +92,11 @@ export function ofSlow(run: Run, fn: number, unit: "ns" | "instructions"): Repro
   const { file, options, query } = run.head.reproduce;
   const symbol = symbolOf(run, fn);
   return {
-    command: words("functions", run, [...options, ...option("--slow", symbol), ...(unit === "ns" ? ["--of", "time"] : [])]),
+    command: words("functions", run, [
+      ...options,
+      ...option("--slow", symbol),
+      ...(unit === "ns" ? ["--of", "time"] : []),
+    ]),
     python: `ptkit.open(${pythonText(file)}).compare(${joined(pythonText(symbol), unit === "ns" ? 'by="time"' : "", query)})`,
   };
 }
@@ -114,7 +119,11 @@ export function ofRange(run: Run, begin: number, end: number, track: number | nu
   const [t0, t1] = [origin + BigInt(Math.floor(begin)), origin + BigInt(Math.ceil(end))];
   return {
     command: words("functions", run, [
-      ...optionsWithoutTime(options), ...(tid === null ? [] : ["--tid", String(tid)]), "--time", `${t0}-${t1}`, "--all",
+      ...optionsWithoutTime(options),
+      ...(tid === null ? [] : ["--tid", String(tid)]),
+      "--time",
+      `${t0}-${t1}`,
+      "--all",
     ]),
     python:
       `ptkit.open(${pythonText(file)}).between(${t0}, ${t1})` +

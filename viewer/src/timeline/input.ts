@@ -72,8 +72,14 @@ function listenToDrags(timeline: Timeline, element: HTMLElement, isRuler: boolea
     }
     const x = xOf(event);
     press = {
-      x, y: yOf(event), begin: timeline.view.begin, end: timeline.view.end, scrollTop: timeline.scroller.scrollTop,
-      isRange: isRuler || event.shiftKey, anchor: timeline.position(x), hasMoved: false,
+      x,
+      y: yOf(event),
+      begin: timeline.view.begin,
+      end: timeline.view.end,
+      scrollTop: timeline.scroller.scrollTop,
+      isRange: isRuler || event.shiftKey,
+      anchor: timeline.position(x),
+      hasMoved: false,
     };
   });
 

@@ -90,7 +90,9 @@ export function timelineKey(timeline: Timeline, event: KeyboardEvent): boolean {
   }
   if (!slices?.count) return false;
   if (focus === NONE) {
-    const isStep = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageDown", "PageUp", "Enter"].includes(event.key);
+    const isStep = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageDown", "PageUp", "Enter"].includes(
+      event.key,
+    );
     if (isStep) store.focusOn(run.index, firstSeen(timeline));
     return isStep;
   }
@@ -162,7 +164,8 @@ function firstSeen(timeline: Timeline): number {
   const first = timeline.layout.indexAt(timeline.scroller.scrollTop);
   for (let step = 0; step < tracks.length; step++) {
     const track = (first + step) % tracks.length;
-    if (tracks[track].slices) return slices.nearest(slices.trackRow[track], (timeline.view.begin + timeline.view.end) / 2);
+    if (tracks[track].slices)
+      return slices.nearest(slices.trackRow[track], (timeline.view.begin + timeline.view.end) / 2);
   }
   return NONE;
 }

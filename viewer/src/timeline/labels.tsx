@@ -22,9 +22,12 @@ export function Labels({ timeline }: { timeline: Timeline }) {
         // A name of a track that begins above stays seen.
         const y = Math.min(Math.max(block.top - top, 0), Math.max(block.bottom - top - 44, block.top - top));
         return (
-          <div key={block.track} class="label" style={{ top: `${y}px`, maxHeight: `${block.bottom - block.top - 2}px` }}>
+          <div
+            key={block.track}
+            class="label"
+            style={{ top: `${y}px`, maxHeight: `${block.bottom - block.top - 2}px` }}
+          >
             <button
-             
               aria-expanded={!isCollapsed}
               title={`${name}\n${detail}\n${plural(track.slices, "slice")}, ${plural(track.depth, "level")}`}
               onClick={() => toggle(layout.collapsed, block.track)}

@@ -39,7 +39,9 @@ export class Layout {
   shownRows(track: number): number {
     if (this.collapsed.has(track)) return 0;
     const { depth } = this.run.tracks[track];
-    return this.unfolded.has(track) ? depth : Math.min(depth, foldedDepth(this.run.tracks.length - this.collapsed.size));
+    return this.unfolded.has(track)
+      ? depth
+      : Math.min(depth, foldedDepth(this.run.tracks.length - this.collapsed.size));
   }
 
   hiddenRows(track: number): number {
@@ -81,7 +83,8 @@ export class Layout {
 
   visible(top: number, bottom: number): Block[] {
     const found: Block[] = [];
-    for (let i = this.indexAt(top); i < this.blocks.length && this.blocks[i].top < bottom; i++) found.push(this.blocks[i]);
+    for (let i = this.indexAt(top); i < this.blocks.length && this.blocks[i].top < bottom; i++)
+      found.push(this.blocks[i]);
     return found;
   }
 

@@ -38,7 +38,12 @@ export class Timeline {
   private matchStrip: { query: string; strip: Uint8Array | null } = { query: "", strip: null };
 
   /** Elements of `root` have the classes `ruler`, `scroller`, `spacer`, `labels`, `base` and `over`. */
-  constructor(readonly run: Run, readonly store: Store, readonly root: HTMLElement, readonly scroller: HTMLElement) {
+  constructor(
+    readonly run: Run,
+    readonly store: Store,
+    readonly root: HTMLElement,
+    readonly scroller: HTMLElement,
+  ) {
     const find = <T extends Element>(name: string): T => root.querySelector<T>(`.${name}`) as T;
     this.base = find("base");
     this.over = find("over");
@@ -58,7 +63,10 @@ export class Timeline {
     listenToPointers(this);
     this.paint();
     // The track with most slices is seen first.
-    const largest = run.tracks.reduce((most, { slices }, track) => (slices > run.tracks[most].slices ? track : most), 0);
+    const largest = run.tracks.reduce(
+      (most, { slices }, track) => (slices > run.tracks[most].slices ? track : most),
+      0,
+    );
     const top = run.tracks.length ? this.layout.block(largest).top : 0;
     if (top > scroller.clientHeight / 2) scroller.scrollTop = top - 2 * HEADER;
   }
@@ -177,7 +185,8 @@ export class Timeline {
       this.spacer.style.height = `${this.layout.height}px`;
       const matching = this.store.matches[this.run.index]?.functions ?? null;
       const context = this.base.getContext("2d", { alpha: false });
-      if (context) this.painter.draw(context, this.window, this.scroller.scrollTop, width, height, dpr, palette, matching);
+      if (context)
+        this.painter.draw(context, this.window, this.scroller.scrollTop, width, height, dpr, palette, matching);
       render(<Labels timeline={this} />, this.labels);
     }
     this.paintRuler(width, dpr);
@@ -201,7 +210,9 @@ export class Timeline {
     const marks = this.store.marks.filter((mark) => mark.run === this.run.index);
     const matches = this.matches();
     drawRuler(context, this.run, this.window, width, dpr, palette, {
-      range, matches, marks: marks.map((mark) => [mark.begin, mark.end]),
+      range,
+      matches,
+      marks: marks.map((mark) => [mark.begin, mark.end]),
     });
   }
 
@@ -250,11 +261,17 @@ export class Timeline {
     if (selection?.kind === "slice" && selection.run === this.run.index) {
       this.outline(context, selection.slice, palette.selection, 3 * dpr, dpr);
     }
-    if (focus?.run === this.run.index) this.outline(context, focus.slice, palette.focus, 2 * dpr, dpr, [4 * dpr, 2 * dpr]);
+    if (focus?.run === this.run.index)
+      this.outline(context, focus.slice, palette.focus, 2 * dpr, dpr, [4 * dpr, 2 * dpr]);
   }
 
   private outline(
-    context: CanvasRenderingContext2D, slice: number, color: string, thickness: number, dpr: number, dash: number[] = [],
+    context: CanvasRenderingContext2D,
+    slice: number,
+    color: string,
+    thickness: number,
+    dpr: number,
+    dash: number[] = [],
   ): void {
     const { slices } = this.run;
     if (!slices) return;

@@ -48,7 +48,14 @@ export function showTooltip(timeline: Timeline, hit: Hit, x: number, y: number):
       box.hidden = true;
       return;
     }
-    render(<div>{[rate, band].filter(Boolean).map((text) => <p key={text}>{text}</p>)}</div>, box);
+    render(
+      <div>
+        {[rate, band].filter(Boolean).map((text) => (
+          <p key={text}>{text}</p>
+        ))}
+      </div>,
+      box,
+    );
   } else {
     const calls = timeline.callsInPixel(hit.slice);
     const name = run.names[run.slices?.functionOf(hit.slice) ?? 0];
