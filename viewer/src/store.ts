@@ -137,6 +137,8 @@ export class Store {
       if (found && (!hasWrapped || count === 1)) {
         this.found = { run, ...found };
         this.focusOn(run, found.slice);
+        const s = this.runs[run].slices;
+        if (s) this.timelines[run]?.view.approach(s.begin[found.slice], s.end(found.slice));
         this.select({ kind: "slice", run, slice: found.slice });
         return;
       }

@@ -36,6 +36,7 @@ export function Table({ label, columns, count, cells, onSelect, selected = -1, r
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
+  const id = label.replaceAll(" ", "-");
   const first = Math.max(0, Math.floor(top / ROW) - MORE);
   const last = Math.min(count, Math.ceil((top + height) / ROW) + MORE);
   const onKey = (event: KeyboardEvent): void => {
@@ -67,7 +68,8 @@ export function Table({ label, columns, count, cells, onSelect, selected = -1, r
     rows.push(
       <tr
         key={row}
-        id={`${label}-${row}`}
+        id={`${id}-${row}`}
+        role="row"
         aria-rowindex={row + 2}
         aria-selected={isSelected}
         class={[
@@ -82,7 +84,12 @@ export function Table({ label, columns, count, cells, onSelect, selected = -1, r
         }}
       >
         {cells(row).map((cell, i) => (
-          <td key={i} class={columns[i].isNumber ? "number" : ""} title={typeof cell === "string" ? cell : undefined}>
+          <td
+            role="gridcell"
+            key={i}
+            class={columns[i].isNumber ? "number" : ""}
+            title={typeof cell === "string" ? cell : undefined}
+          >
             {cell}
           </td>
         ))}
@@ -94,22 +101,24 @@ export function Table({ label, columns, count, cells, onSelect, selected = -1, r
       class="table"
       ref={root}
       tabIndex={0}
-      role="region"
+      role="grid"
       aria-label={label}
+      aria-rowcount={count + 1}
       onKeyDown={onKey}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
-      aria-activedescendant={active >= 0 ? `${label}-${active}` : undefined}
+      aria-activedescendant={active >= first && active < last ? `${id}-${active}` : undefined}
     >
-      <table role="grid" aria-label={label} aria-rowcount={count + 1}>
+      <table role="presentation">
         <colgroup>
           {columns.map((column, i) => (
             <col key={i} style={{ width: column.width ?? "auto" }} />
           ))}
         </colgroup>
         <thead>
-          <tr>
+          <tr role="row">
             {columns.map((column, i) => (
               <th
+                role="columnheader"
                 key={i}
                 class={column.isNumber ? "number" : ""}
                 aria-sort={column.sorted ?? undefined}

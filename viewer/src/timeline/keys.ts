@@ -146,11 +146,13 @@ function sliceKey(timeline: Timeline, key: string, focus: number): boolean {
     }
     case "c":
       layout.toggle(layout.collapsed, track);
-      timeline.invalidate();
+      store.spoken = layout.collapsed.has(track) ? "collapsed" : "expanded";
+      store.changed();
       return true;
     case "u":
       layout.toggle(layout.unfolded, track);
-      timeline.invalidate();
+      store.spoken = layout.unfolded.has(track) ? "all rows are shown" : "deep rows are folded";
+      store.changed();
       return true;
     default:
       return false;

@@ -53,14 +53,17 @@ export class View {
     this.set(begin - margin, end + margin);
   }
 
-  /** Moves so that a range is seen; its width changes only if the range is much wider or narrower. */
+  /** Moves so that the begin of a range is seen, or a part of it where it is longer than the window. */
   reveal(begin: number, end: number): void {
-    const length = end - begin;
-    if (length > this.width * 0.9 || length < this.width / 400) {
-      const width = Math.max(length * 1.2, Math.min(this.width, length * 40), LEAST);
-      this.set((begin + end - width) / 2, (begin + end + width) / 2);
-    } else if (begin < this.begin || end > this.end) {
-      this.set((begin + end - this.width) / 2, (begin + end + this.width) / 2);
-    }
+    const isSeen =
+      end - begin > this.width ? begin < this.end && end > this.begin : begin >= this.begin && end <= this.end;
+    if (!isSeen)
+      this.pan((end - begin > this.width ? begin + this.width * 0.4 : (begin + end) / 2) - (this.begin + this.end) / 2);
+  }
+
+  /** Zooms in so that a range is wide enough to be seen well. */
+  approach(begin: number, end: number): void {
+    const width = Math.max((end - begin) * 20, LEAST);
+    if (width < this.width / 20) this.set((begin + end - width) / 2, (begin + end + width) / 2);
   }
 }
