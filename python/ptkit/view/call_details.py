@@ -86,7 +86,9 @@ class CallDetails:
         self._names = names
         self._origin = origin
         self._length_ns = length_ns
-        self._length = (columns["end"] - columns["begin"]).astype(np.int64)
+        # A call takes more positions than it has instructions where another stack was executed meanwhile.
+        length = columns["instructions"] if length_ns is None else columns["end"] - columns["begin"]
+        self._length = length.astype(np.int64)
         self._is_whole = bool((columns["calls"] == 1).all())
         self._nesting: Nesting | None = None
         function = columns["function"]
@@ -122,14 +124,14 @@ class CallDetails:
         if len(rows) > _SLOWEST:
             limit = np.partition(length, len(rows) - _SLOWEST)[len(rows) - _SLOWEST]
             rows = rows[length >= limit]
-        rows = rows[np.argsort(~self._length[rows], kind="stable")][:_SLOWEST]
+        rows = rows[np.lexsort((self._columns["id"][rows], ~self._length[rows]))][:_SLOWEST]
         cells = self._columns
         return [
             {
                 "id": int(cells["id"][row]),
                 "track": int(cells["track"][row]),
                 "begin": int(cells["begin"][row]) - self._origin,
-                "duration": int(self._length[row]),
+                "duration": int(cells["end"][row]) - int(cells["begin"][row]),
                 "instructions": int(cells["instructions"][row]),
             }
             for row in rows.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ _DEEP_TRACKS, _FEW_DEPTHS = 8, 8  # so many of them with all depths, and depths 
 _MOST_BANDS = 20_000  # of all tracks
 _MOST_POINTS = 16_000
 _LEAST_EACH = 16
+_NAMELESS = re.compile(r"\[.*\]|thread .*|.*!0x[0-9a-f]+")
 _LOST = 2  # kind of bands
 _NS_SPAN = 1 << 40  # ticks by which the length of one is found
 
@@ -163,9 +165,10 @@ class Run:
             notes.append("no calls: nothing was executed of what is chosen, or nothing could be decoded")
         if not info.code_regions:
             notes.append("no code: the recording has none, so nothing is decoded; see `ptkit info`")
-        named = functions.rows.known("function")
-        if len(functions) and named is not None and not named.any():
-            notes.append("no names: functions have addresses alone")
+        if len(functions) and all(map(_NAMELESS.fullmatch, functions.names.original)):
+            notes.append(
+                "no names: functions have addresses alone; `--symbols`, or files with symbols, name them"
+            )
         if info.first_tsc is None:
             notes.append("no times: positions are instructions")
         if is_emulated(self.trace):
