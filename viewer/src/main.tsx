@@ -23,22 +23,15 @@ function showPage(): void {
   const runs = runsOf(head);
   const store = new Store(head, runs);
   if (!runs.some((run) => run.head.chunks.length)) store.tab = "recording";
+  // The worker decodes while the first screen is painted.
+  const loads = runs.map((run) => run.load());
   render(<App store={store} />, root);
-  // Decoding begins when the first screen is painted.
-  requestAnimationFrame(() =>
-    setTimeout(() => {
-      performance.mark("ptkit-first-screen");
-      void Promise.all(
-        runs.map(async (run) => {
-          await run.load();
-          store.changed();
-        }),
-      ).then(() =>
-        requestAnimationFrame(() => {
-          performance.mark("ptkit-decoded");
-          document.documentElement.dataset.state = runs.some((run) => run.error) ? "damaged" : "decoded";
-        }),
-      );
+  requestAnimationFrame(() => setTimeout(() => performance.mark("ptkit-first-screen")));
+  for (const load of loads) void load.then(() => store.changed());
+  void Promise.all(loads).then(() =>
+    requestAnimationFrame(() => {
+      performance.mark("ptkit-decoded");
+      document.documentElement.dataset.state = runs.some((run) => run.error) ? "damaged" : "decoded";
     }),
   );
 }
