@@ -31,7 +31,7 @@ export function matchOf(run: Run, isMatch: (fn: number) => boolean): Match {
   if (column?.array) {
     const array = column.array;
     for (let i = 0; i < array.length; i++) slices += functions[array[i]];
-  } else if (column && run.slices) slices = functions[column.value] * run.slices.count;
+  } else if (column && run.slices) slices = (functions[column.value] ?? 0) * run.slices.count;
   return { functions, functionCount, slices };
 }
 

@@ -16,6 +16,7 @@ export function Labels({ timeline }: { timeline: Timeline }) {
       {layout.visible(top, top + scroller.clientHeight).map((block) => {
         const track = run.tracks[block.track];
         const isCollapsed = layout.collapsed.has(block.track);
+        const isLow = block.rows === 0;
         const hidden = layout.hiddenRows(block.track);
         const name = run.trackName(block.track);
         const detail = cleaned(track.detail);
@@ -33,15 +34,14 @@ export function Labels({ timeline }: { timeline: Timeline }) {
               onClick={() => toggle(layout.collapsed, block.track)}
             >
               <span aria-hidden="true">{isCollapsed ? "\u25b8" : "\u25be"}</span> {name}
-              {isCollapsed && detail !== name ? <small>{detail}</small> : null}
+              {isLow && detail !== name ? <small>{detail}</small> : null}
             </button>
-            {!isCollapsed && detail && detail !== name ? <small>{detail}</small> : null}
+            {!isLow && detail && detail !== name ? <small>{detail}</small> : null}
             {!isCollapsed && (hidden > 0 || layout.unfolded.has(block.track)) ? (
               <button class="fold" onClick={() => toggle(layout.unfolded, block.track)}>
                 {hidden > 0 ? `+${countText(hidden)} deeper` : "fold"}
               </button>
             ) : null}
-            {!isCollapsed && !track.slices ? <small>no calls</small> : null}
           </div>
         );
       })}
