@@ -14,7 +14,7 @@ declare -A groups=(
   [maven]="maven"
 )
 # Wanted, but not had everywhere: what needs them is skipped without (ccache saves time).
-declare -A optional=([build]="ccache llvm-dev" [test]="gcc-multilib linux-perf llvm lld clang dwz libdebuginfod1 valgrind autofdo gcc-11 bolt-19" [lint]="libclang-rt-dev" [wine]="libclang-rt-dev")
+declare -A optional=([build]="ccache llvm-dev" [test]="gcc-multilib linux-perf llvm lld clang dwz libdebuginfod1 valgrind autofdo gcc-11 bolt-19 chromium" [lint]="libclang-rt-dev" [wine]="libclang-rt-dev")
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 

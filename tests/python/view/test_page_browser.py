@@ -1,0 +1,180 @@
+"""The page in Chromium: by mouse and by keyboard, without requests, and with hostile names."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compiling import build
+from readers import node_package
+from rounds import needs_emulator
+from small_elf import elf
+
+import ptkit
+from ptkit.cli import main
+
+CHROMIUM = shutil.which("chromium")
+DRIVER = Path(__file__).resolve().parents[2] / "support" / "files" / "drive_page.cjs"
+ROUNDS = 7
+DECODED = ["until", "document.documentElement.dataset.state === 'decoded'"]
+SELECTION = ["value", "document.querySelector('section[aria-label=Selection]').innerText"]
+SPOKEN = ["until", "document.getElementById('spoken').innerText"]
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+    pytest.mark.skipif(
+        node_package("puppeteer-core") is None, reason="puppeteer-core is not installed (npm)"
+    ),
+]
+
+
+class Browser:
+    """A page that was opened, and what was done on it."""
+
+    def __init__(self, page: Path, *actions: list[Any]) -> None:
+        package = node_package("puppeteer-core")
+        assert package is not None
+        command = ["node", str(DRIVER), str(package.parent), str(CHROMIUM), str(page)]
+        done = subprocess.run(
+            command, input=json.dumps(actions), capture_output=True, text=True, timeout=400, check=False
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        said = json.loads(done.stdout)
+        self.results: list[Any] = said["results"]
+        self.page = page
+        self.requests: list[str] = said["requests"]
+        assert said["errors"] == []
+        assert said["dialogs"] == 0
+        # The page, and its worker, which is a part of the page.
+        assert self.requests[0] == f"file://{page}"
+        assert [address for address in self.requests[1:] if not address.startswith("blob:null/")] == []
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recording of counted loops, and its page."""
+    folder = tmp_path_factory.mktemp("page")
+    program = build("counted_loops", folder)
+    ptkit.record([program, str(ROUNDS)], output=folder / "loops.ptk", backend="emulator", quiet=True)
+    assert main(["view", str(folder / "loops.ptk"), "-o", str(folder / "page.html"), "--no-open"]) == 0
+    return folder
+
+
+def functions_of(folder: Path, **query: Any) -> dict[str, tuple[int, int, int]]:
+    """Calls, instructions alone and with callees of each function."""
+    functions = ptkit.open(folder / "loops.ptk").functions(**query)
+    names = ("count", "self_instructions", "instructions")
+    rows = zip(functions.named("function"), *(functions[name].tolist() for name in names), strict=True)
+    return {name: (count, own, whole) for name, count, own, whole in rows}
+
+
+def numbers(text: str) -> list[int]:
+    return [int(number.replace(",", "")) for number in re.findall(r"\b\d[\d,]*\b", text)]
+
+
+@needs_emulator
+def test_functions_have_their_totals(folder: Path) -> None:
+    texts = "[...document.querySelectorAll('section.functions tbody tr[id]')].map(row => row.innerText)"
+    _, shown = Browser(folder / "page.html", DECODED, ["size", 1280, 4000], ["value", texts]).results
+    expected = functions_of(folder)
+    rows = [row.split("\t") for row in shown]
+    unique = [row for row in rows if row[0] in expected]  # equal names have their files and RVAs, too
+    assert len(unique) > 10
+    for name, _, *amounts in unique:
+        assert tuple(numbers(" ".join(amounts))) == expected[name], name
+
+
+@needs_emulator
+def test_search_finds_every_slice(folder: Path) -> None:
+    actions = [["press", "/"], ["type", "leaf"], ["press", "Enter"]]
+    found = ["value", "document.querySelector('section[aria-label=Search] [role=status]').innerText"]
+    *_, said = Browser(folder / "page.html", DECODED, *actions, found).results
+    assert numbers(said)[-1] == functions_of(folder)["leaf"][0] == 100 * ROUNDS
+
+
+@needs_emulator
+def test_a_selected_function_is_reproduced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = [["focus", "input[aria-label='Filter functions']"], ["type", "odd"], ["click", "#functions-0"]]
+    words = ["value", "document.querySelector('section[aria-label=Selection] code.command').innerText"]
+    line = ["value", "document.querySelector('section[aria-label=Selection] code.Python-line').innerText"]
+    _, said, command, python = Browser(folder / "page.html", DECODED, *chosen, SELECTION, words, line).results
+    expected = functions_of(folder)["odd"]
+    found = re.search(r"calls\n([\d,]+)\nself\n([\d,]+) instructions\ntotal\n([\d,]+) instructions", said)
+    assert found is not None, said
+    assert tuple(int(text.replace(",", "")) for text in found.groups()) == expected
+    monkeypatch.chdir(folder)
+    program, *arguments = shlex.split(command)
+    assert program == "ptkit"
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        assert main([*arguments, "--json"]) == 0
+    rows = [json.loads(text) for text in printed.getvalue().splitlines()]
+    (row,) = (one for one in rows if one.get("function") == "odd")
+    assert (row["count"], row["self_instructions"], row["instructions"]) == expected
+    table = eval(python, {"ptkit": ptkit})
+    assert table["count"].tolist() == [expected[0]]
+
+
+@needs_emulator
+def test_a_range_of_everything_has_all_instructions(folder: Path) -> None:
+    actions = [["drag", [200, 130], [1255, 140], "Shift"], SELECTION]
+    *_, said = Browser(folder / "page.html", DECODED, *actions).results
+    row = re.search(r"^odd\t(.*)$", said, re.M)
+    assert row is not None, said
+    calls, own, _, whole = row[1].split("\t")
+    assert (*numbers(calls), *numbers(own), *numbers(whole)) == functions_of(folder)["odd"]
+
+
+@needs_emulator
+def test_the_keyboard_alone_reaches_slices(folder: Path) -> None:
+    """Tab to the timeline, arrows into calls, Enter selects; each slice is spoken."""
+    focus = ["value", "document.activeElement.getAttribute('aria-roledescription')"]
+    tabs = [one for _ in range(8) for one in (["press", "Tab"], focus)]
+    _, *found = Browser(folder / "page.html", DECODED, *tabs).results
+    assert "timeline" in found
+    count = found.index("timeline") + 1
+    reach = [["press", "Tab"]] * count
+    steps = [["press", "ArrowDown"], ["press", "ArrowDown"], SPOKEN, ["press", "Enter"], SELECTION]
+    _, spoken, said = Browser(folder / "page.html", DECODED, *reach, *steps).results
+    names = set(functions_of(folder))
+    (name,) = (one for one in (said.splitlines()[0],) if one in names)
+    assert name in spoken
+
+
+@needs_emulator
+@pytest.mark.parametrize(("width", "theme"), [(420, []), (1280, [["dark"]])], ids=["narrow", "dark"])
+def test_the_page_fits_the_window(folder: Path, tmp_path: Path, width: int, theme: list[list[Any]]) -> None:
+    picture = tmp_path / "page.png"
+    fits = ["until", "document.documentElement.scrollWidth <= window.innerWidth"]
+    colour = ["value", "getComputedStyle(document.body).backgroundColor"]
+    actions = [["size", width, 700], *theme, fits, colour, ["picture", str(picture)]]
+    *_, background = Browser(folder / "page.html", DECODED, *actions).results
+    light = sum(numbers(background)[:3]) / 3
+    assert light < 80 if theme else light > 200
+    assert picture.stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"';alert(1)//", "\u202egnp.exe"],
+)
+def test_hostile_names_are_text(name: str, loop: Any, open_trace: Any, tmp_path: Path) -> None:
+    encoded = name.encode()
+    image = elf(loop.CODE, loop.BASE, "x" * len(encoded)).replace(b"x" * len(encoded), encoded)
+    (tmp_path / "a<b>&").mkdir()
+    (tmp_path / "a<b>&" / "program").write_bytes(image)
+    trace = open_trace(loop.stream(20), images=[str(tmp_path / "a<b>&" / "program")])
+    trace.view().save(tmp_path / "page.html")
+    actions = [["click", "#functions-0"], SELECTION, ["value", "document.querySelectorAll('img').length"]]
+    _, said, images = Browser(tmp_path / "page.html", DECODED, *actions).results
+    assert images == 0
+    shown = name.replace("\u202e", "\\u202e")
+    assert shown in said or name in said or name.replace("\u202e", "\ufffd") in said
