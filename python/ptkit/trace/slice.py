@@ -77,6 +77,9 @@ class Slice(Tables, Calls, Plots, PartView):
         where = f"stream {self._stream}, instructions {low:,} to {end}"
         return f"<ptkit.Slice of {self._trace.source!r}, {where}>"
 
+    def _bound_query(self) -> dict[str, Any] | None:
+        return None
+
     def _span(self) -> tuple[int, int] | None:
         return self._trace.open_parts.times.span
 

@@ -43,5 +43,5 @@ class View(Tables, Calls, Plots, PartView):
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
         return self._trace.open_parts.plan(table, query, self._bound, **more)
 
-    def _bound_query(self) -> dict[str, Any]:
+    def _bound_query(self) -> dict[str, Any] | None:
         return dict(self._bound)

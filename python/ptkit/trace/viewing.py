@@ -40,8 +40,8 @@ class Viewing(ABC):
     def _to_view(self, *, redact: bool) -> AbstractContextManager[ViewTrace]:
         """A context that gives what pages are made of."""
 
-    def _bound_query(self) -> dict[str, Any]:
-        """What selects this part of a trace."""
+    def _bound_query(self) -> dict[str, Any] | None:
+        """What selects this part of a trace; None: no query does."""
         return {}
 
     def view(
@@ -102,8 +102,8 @@ class Viewing(ABC):
         Examples
         --------
         >>> import ptkit, tempfile
-        >>> page = ptkit.record(["true"]).view()  # doctest: +SKIP
-        >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
+        >>> page = ptkit.record(["true"]).view()
+        >>> with tempfile.TemporaryDirectory() as folder:
         ...     page.save(f"{folder}/page.html") == page.bytes
         True
         """

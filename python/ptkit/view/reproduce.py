@@ -20,12 +20,13 @@ class Reproduced:
     Attributes
     ----------
     bound, query : dict
-        Arguments of `ptkit.decode.Query`: of the part of the trace, and of the view.
+        Arguments of `ptkit.decode.Query`: of the part of the trace (None: it is no selection), and of the
+        view.
     frames, inlines, of
         As of `ptkit.Trace.view`.
     """
 
-    bound: Mapping[str, Any]
+    bound: Mapping[str, Any] | None
     query: Mapping[str, Any]
     frames: str = "native"
     inlines: bool = False
@@ -33,7 +34,9 @@ class Reproduced:
 
     def head(self, file: str) -> dict[str, Any]:
         """The member ``reproduce`` of a run."""
-        chosen = {name: value for name, value in {**self.bound, **self.query}.items() if value is not None}
+        chosen = {
+            name: value for name, value in {**(self.bound or {}), **self.query}.items() if value is not None
+        }
         words: list[str] = []
         for name, value in chosen.items():
             words += [word for one in _values(name, value) for word in (f"--{name}", one)]

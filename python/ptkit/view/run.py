@@ -180,6 +180,8 @@ class Run:
             notes.append(
                 "redacted: paths, command lines, names of threads, source and disassembly are left out"
             )
+        if self.reproduced.bound is None:
+            notes.append("a part between two events: the commands shown are those of the whole recording")
         if undecided := int(np.count_nonzero(~np.asarray(functions.rows["count_exact"]))):
             notes.append(f"{counted(undecided, 'function')} with undecided frames: counts may be wrong")
         return notes
@@ -293,7 +295,7 @@ def read_run(
     names: str,
     frames: str,
     inlines: bool,
-    bound: Mapping[str, Any],
+    bound: Mapping[str, Any] | None,
     query: Mapping[str, Any],
 ) -> Run:
     """Read what a page shows of a trace, by four passes through its streams.
@@ -307,8 +309,8 @@ def read_run(
         ``"short"`` or ``"full"``.
     frames, inlines
         As for `ptkit.Trace.calls`.
-    bound : dict
-        Selection that the part of the trace has already.
+    bound : dict or None
+        Selection that the part of the trace has already; None: it is no selection.
     query : dict
         Selection of calls.
 

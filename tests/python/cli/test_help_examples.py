@@ -9,6 +9,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+import webbrowser
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiled(folder / "a.out", "-O1", folder / "program.c")
     shutil.copy(folder / "a.out", folder / "server")
     ptkit.Recorder(["sort", str(folder / "README.md")], folder / "sort.ptk", backend="emulator").run()
+    for name in ("before.ptk", "after.ptk"):
+        shutil.copy(folder / "sort.ptk", folder / name)
     return folder
 
 
@@ -110,6 +114,8 @@ def test_example_runs(
     monkeypatch.chdir(folder)
     monkeypatch.setattr(bench, "_MOST_INSTRUCTIONS", 100_000)
     monkeypatch.setattr(bench, "_MADE_BYTES", 8 << 10)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))  # pages without a name of their own stay there
+    monkeypatch.setattr(webbrowser, "open", lambda url: True)
     words = shlex.split(_bounded(ours.partition(" > ")[0]))[1:]
     if "--help" in words:
         with pytest.raises(SystemExit) as ended:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ptkit.capture.sizes import size_of
 from ptkit.cli import common, selection
+from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.terminal import print_text
 from ptkit.cli.stacks import add_frames_option, add_inlines
@@ -35,7 +36,7 @@ EXAMPLES = """examples:
   ptkit view sort.ptk -o sort.html
   ptkit view sort.ptk --time 10%-20% --of instructions
   ptkit view before.ptk after.ptk
-  ptkit view app.ptk --frames python
+  ptkit view sort.ptk --symbol 'mem*' --names full
   ptkit view sort.ptk --redact --size 4M -o sort.html"""
 
 _LEAST, _MOST = 1 << 16, 2**62
@@ -74,6 +75,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which calls", "Repeated options add up.")
     selection.add_choice_options(group)
     common.add_open_options(parser)
+    common.add_json_option(parser)
     parser.add_argument(
         "other", metavar="FILE2", type=common.trace_path, nargs="?", help="a second run, beside the first one"
     )
@@ -106,10 +108,16 @@ def run(options: argparse.Namespace) -> int:
             stack.enter_context(decoding(traces[0], activity="reading", passes=_PASSES))
         page = _page(traces, chosen, options)
         page.write(file)
+    reason = "" if options.no_open else open_in_browser(path)
+    if options.json:
+        opened = not (options.no_open or reason)
+        shown = {"path": path, "bytes": page.bytes, "notes": list(page.notes), "opened": opened}
+        print_document("view", shown)
+        return 0
     for note in page.notes:
         print_text(f"ptkit view: {note}", errors=True)
     print_text(f"{path}: {page.bytes:,} bytes")
-    if not options.no_open and (reason := open_in_browser(path)):
+    if reason:
         print_text(f"ptkit view: no browser is started, as {reason}: open {path}", errors=True)
     return 0
 
