@@ -26,9 +26,7 @@ __all__ = ["CodeTrace", "FunctionCode", "read_code"]
 
 _ROWS = 1 << 16
 _CONDITIONAL = int(_core.BranchKind.COND)
-_LONGEST = 15  # bytes of an instruction
 _BITS = 64
-_NEAR = 1 << 16  # bytes of code that are read at once
 _MOST_SOURCE = 4 << 20  # bytes of a file
 _MOST_LINES = 400
 _AWAY = 40  # lines without executed ones, after which others are of other functions
@@ -121,30 +119,8 @@ class FunctionCode:
 
     def _texts(self, rows: slice) -> tuple[list[str], int]:
         """Instructions as text; how many of them have no bytes."""
-        ips, sizes = self.ip[rows].tolist(), self.size[rows].tolist()
-        spaces = self.space[rows].tolist()
-        texts: list[str] = []
-        missing = 0
-        begin, block, last = 0, b"", -1
-        for row, (ip, size, space) in enumerate(zip(ips, sizes, spaces, strict=True)):
-            at = ip - begin
-            if space != last or not 0 <= at <= len(block) - size:
-                begin, block, last = ip, self._code(ip, size, space, ips[-1], spaces[row:]), space
-                at = 0
-            code = block[at : at + (size or _LONGEST)]
-            missing += not code
-            texts.append(_core.disassemble(code, ip, self.bits, self.cs_base) if code else "(bad)")
-        return texts, missing
-
-    def _code(self, ip: int, size: int, space: int, last: int, spaces: list[int]) -> bytes:
-        """Bytes from an instruction on, of more of them where these are near."""
-        length = last - ip + _LONGEST
-        if spaces[-1] == space and 0 < length <= _NEAR:
-            # The end of the function may be the end of what is known.
-            for more in (length, length - _LONGEST + 1):
-                if code := _code_at(self.session, ip, more, space):
-                    return code
-        return _code_at(self.session, ip, size or _LONGEST, space)
+        texts = self.session.disassemble(self.ip[rows], self.space[rows], self.bits, self.cs_base)
+        return [text or "(bad)" for text in texts], texts.count("")
 
     def _source(self, rows: slice, begin_at: int) -> tuple[dict[str, Any] | None, list[int]]:
         """Lines of the file that the function begins in, and the index of each instruction's line."""
@@ -199,15 +175,6 @@ def _lines_of(path: str) -> list[str] | None:
         return file.read_bytes().decode("utf-8", "replace").split("\n")
     except (OSError, ValueError):
         return None
-
-
-def _code_at(session: _core.Session, ip: int, size: int, space: int) -> bytes:
-    """Bytes as they were at the end of the recording, else at its begin."""
-    for time in (2**64 - 2, 0):
-        code = session.read_code(ip, size, space, time)
-        if len(code) == size:
-            return code
-    return b""
 
 
 def read_code(trace: CodeTrace, names: FunctionNames, **query: Any) -> FunctionCode:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["Run", "ViewTrace", "read_run"]
 
 #: Calls that are read as they are: of more of them, short ones are merged while they are decoded.
-WHOLE_CALLS = 8_000_000
+WHOLE_CALLS = 6_000_000
 #: Slices of a page, at most.
-MOST_SLICES = 4_000_000
+MOST_SLICES = 3_500_000
 _FIRST_TRACKS = 32  # tracks of which the head has the first screen, those with most slices
 _DEEP_TRACKS, _FEW_DEPTHS = 8, 8  # so many of them with all depths, and depths of the others
 _MOST_BANDS = 20_000  # of all tracks

@@ -1,6 +1,7 @@
 // Session: a bundle with its code. Reads code, disassembles, converts times, and calls a Python code
 // function.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "api/python/bindings.h"
@@ -101,6 +102,32 @@ std::string disassemble_bytes(const py::buffer& code, std::uint64_t ip, unsigned
   return code::insn::disassemble(static_cast<code::insn::ExecMode>(mode), bytes.bytes(), ip, cs_base);
 }
 
+constexpr std::size_t kMostBytes = 15;  // of an instruction
+
+// Instructions as text, as their code was at the end of the recording, else at its begin; "" without code.
+py::list disassemble_at(const Session& self, const py::array_t<std::uint64_t, py::array::c_style>& ips,
+                        const py::array_t<std::uint32_t, py::array::c_style>& spaces, unsigned mode,
+                        std::uint32_t cs_base) {
+  if (ips.size() != spaces.size()) throw py::value_error("ips and spaces differ in length");
+  py::list texts(ips.size());
+  std::array<std::uint8_t, kMostBytes> bytes{};
+  for (py::ssize_t i = 0; i < ips.size(); ++i) {
+    const std::uint64_t ip = ips.data()[i];
+    const trace::SpaceId space = spaces.data()[i];
+    std::size_t count = self.image->view(space, trace::kTscMax - 1).read(ip, bytes);
+    if (count == 0) count = self.image->view(space, trace::kTscMin).read(ip, bytes);
+    if (count == 0 && self.callback != nullptr) {
+      count = self.callback->read(space, ip, bytes);
+      self.callback->rethrow();
+    }
+    texts[static_cast<std::size_t>(i)] =
+        count == 0 ? std::string()
+                   : code::insn::disassemble(static_cast<code::insn::ExecMode>(mode),
+                                             std::span(bytes).first(count), ip, cs_base);
+  }
+  return texts;
+}
+
 // Widths (16, 32, 64) of the code that was decoded so far.
 py::list code_bits(const Session& self) {
   py::list bits;
@@ -138,6 +165,8 @@ void register_session(py::module_& module) {
            py::arg("debug_folders") = py::none())
       .def("read_code", &read_code, py::arg("ip"), py::arg("size"), py::arg("space") = trace::kAnySpace,
            py::arg("tsc") = trace::kTscMin)
+      .def("disassemble", &disassemble_at, py::arg("ips"), py::arg("spaces"), py::arg("mode"),
+           py::arg("cs_base") = 0)
       .def("take_debug_problems",
            [](const Session& self) {
              return python_warnings(self.debug ? self.debug->take_problems() : std::vector<trace::Warning>{});

@@ -229,3 +229,16 @@ def test_source_lines_have_the_counts_of_lines(recursion: ptkit.Trace) -> None:
         assert -1 <= instruction[3] < len(source["lines"])
         if instruction[3] >= 0:
             assert source["counts"][instruction[3]] is not None
+
+
+def test_code_is_text_at_each_address(loop: Any, loop_trace: ptkit.Trace) -> None:
+    session = loop_trace.opened.session
+    ips = np.array([loop.JNZ, loop.BASE, loop.BASE + (1 << 30)], np.uint64)
+    texts = session.disassemble(ips, np.zeros(3, np.uint32), 64)
+    assert texts == [text_of(loop, loop.JNZ), text_of(loop, loop.BASE), ""]
+    with pytest.raises(ValueError, match="differ in length"):
+        session.disassemble(ips, np.zeros(2, np.uint32), 64)
+
+
+def text_of(loop: Any, ip: int) -> str:
+    return ptkit._core.disassemble(loop.CODE[ip - loop.BASE :], ip, 64)
