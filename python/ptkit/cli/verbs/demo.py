@@ -21,8 +21,8 @@ from ptkit.view.opening import open_in_browser
 
 DESCRIPTION = """\
 Records the Python that runs ptkit, prints its hottest functions and its slowest call with the reason, and
-opens the page that shows the whole run. It takes some ten seconds. Files are written into one folder only: -o,
-or a private folder in your temporary one, and its path is printed.
+opens the page that shows the whole run. It takes some ten seconds. Files are written into one folder only:
+-o, or a private folder in your temporary one, and its path is printed.
 
 The best back end that works here records (`ptkit doctor` lists them). By single steps, only the begin of the
 program is recorded. No browser is started with --no-open, without a display, over SSH and in CI."""
@@ -154,8 +154,8 @@ def _print_slowest(trace: ptkit.Trace, functions: ptkit.Table, path: Path) -> No
     print_text("")
     print_text(f"$ ptkit functions {path} --slow {join([name])}")
     print_text(
-        f"{found.function}: one of its {found.calls:,} calls took {found.slow_from:,} instructions; half of them "
-        f"take {found.fast_to:,} or fewer. It had more of:"
+        f"{found.function}: one of its {found.calls:,} calls took {found.slow_from:,} instructions; half of "
+        f"them take {found.fast_to:,} or fewer. It had more of:"
     )
     for one in found.functions[:_REASONS]:
         print_text(
@@ -165,7 +165,7 @@ def _print_slowest(trace: ptkit.Trace, functions: ptkit.Table, path: Path) -> No
 
 
 def _uneven(functions: ptkit.Table) -> str | None:
-    """The function of which the longest call has most instructions more than its median, and is no wrapper."""
+    """The function of which the longest call has most instructions more than its median; no wrapper."""
     longest, median = (functions[name].astype(np.int64) for name in ("max_instructions", "p50_instructions"))
     most = _MOST_SHARE * int(functions["self_instructions"].sum())
     fits = (functions["count"] >= _LEAST_CALLS) & (longest <= most) & (longest > median)
