@@ -64,11 +64,7 @@ class FrameTimeline final : public CallTimeline {
 
  private:
   // Threads that have another stream's key are others.
-  struct Key {
-    ThreadKey thread;
-    std::uint32_t stream = 0;
-    auto operator<=>(const Key&) const = default;
-  };
+  using Key = std::pair<ThreadKey, std::uint32_t>;  // the stream's number
   // What one stream has of a thread.
   struct Part {
     std::vector<SliceList> roots;

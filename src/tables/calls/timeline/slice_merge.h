@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstdint>
+#include <tuple>
 
 #include "tables/calls/timeline/slice_nodes.h"
 #include "tables/calls/timeline/slowest_calls.h"
@@ -30,7 +30,11 @@ struct MergeLimits {
   [[nodiscard]] std::uint64_t of(std::uint64_t begin) const noexcept {
     return hash_of(begin) < share ? length_of_share : length;
   }
-  auto operator<=>(const MergeLimits&) const = default;
+  bool operator==(const MergeLimits&) const = default;
+  [[nodiscard]] bool operator<(const MergeLimits& other) const noexcept {
+    return std::tie(length_of_share, length, share) <
+           std::tie(other.length_of_share, other.length, other.share);
+  }
 };
 
 class MergeRules {
