@@ -21,7 +21,7 @@ __all__ = ["CallDetails", "SliceRows"]
 _SLOWEST = 20
 _DIFFERENCES = 12
 _SLOW, _FAST = 0.99, 0.5  # shares, as `Trace.compare` has them
-_COLUMNS = ("track", "depth", "begin", "end", "id", "instructions", "flags", "calls")
+_COLUMNS = ("track", "depth", "begin", "length", "id", "instructions", "flags", "is_single", "function")
 _CROSSING = _core.CallFlag.BEGINS_BEFORE | _core.CallFlag.ENDS_AFTER
 
 
@@ -29,21 +29,35 @@ class SliceRows:
     """Columns of all slices that details are made of, gathered part by part."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, list[NDArray[Any]]] = {name: [] for name in (*_COLUMNS, "function")}
+        self._parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _COLUMNS}
 
     def add(self, part: Mapping[str, NDArray[Any]], function: NDArray[np.uint32]) -> None:
         """Add slices: columns of a timeline, and the numbers of their functions in the page."""
+        found = {
+            **part,
+            "length": part["end"] - part["begin"],
+            "is_single": part["calls"] == 1,
+            "function": function,
+        }
         for name in _COLUMNS:
-            self._parts[name].append(part[name])
-        self._parts["function"].append(function)
+            self._parts[name].append(_short(found[name]))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns; the parts are given up."""
         found = {}
         for name in list(self._parts):
             parts = self._parts.pop(name)
-            found[name] = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+            found[name] = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
         return found
+
+
+def _short(values: NDArray[Any]) -> NDArray[Any]:
+    """Values in fewer bytes where they fit: a recording has millions of them."""
+    if values.dtype.itemsize <= 2:
+        return values.copy()
+    most = int(values.max(initial=0))
+    dtype: np.dtype[Any] = np.min_scalar_type(most) if most < 1 << 32 else values.dtype
+    return values.astype(dtype)
 
 
 @dataclass(frozen=True)
@@ -87,9 +101,8 @@ class CallDetails:
         self._origin = origin
         self._length_ns = length_ns
         # A call takes more positions than it has instructions where another stack was executed meanwhile.
-        length = columns["instructions"] if length_ns is None else columns["end"] - columns["begin"]
-        self._length = length.astype(np.int64)
-        self._is_whole = bool((columns["calls"] == 1).all())
+        self._length = columns["instructions" if length_ns is None else "length"].astype(np.int64)
+        self._is_whole = bool(columns["is_single"].all())
         self._nesting: Nesting | None = None
         function = columns["function"]
         self._order = np.argsort(narrow(function), kind="stable")
@@ -103,7 +116,7 @@ class CallDetails:
     def of(self, number: int) -> dict[str, Any]:
         """Members ``histogram``, ``slowest`` and ``slow`` of a function's details."""
         rows = self._order[self._limits[number] : self._limits[number + 1]]
-        single = rows[self._columns["calls"][rows] == 1]
+        single = rows[self._columns["is_single"][rows]]
         is_complete = self._is_whole or len(single) >= self._calls[number]
         return {
             "histogram": self._histogram(single) if is_complete else None,
@@ -131,7 +144,7 @@ class CallDetails:
                 "id": int(cells["id"][row]),
                 "track": int(cells["track"][row]),
                 "begin": int(cells["begin"][row]) - self._origin,
-                "duration": int(cells["end"][row]) - int(cells["begin"][row]),
+                "duration": int(cells["length"][row]),
                 "instructions": int(cells["instructions"][row]),
             }
             for row in rows.tolist()
