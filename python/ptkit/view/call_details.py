@@ -57,7 +57,8 @@ def _short(values: NDArray[Any]) -> NDArray[Any]:
         return values.copy()
     most = int(values.max(initial=0))
     dtype: np.dtype[Any] = np.min_scalar_type(most) if most < 1 << 32 else values.dtype
-    return values.astype(dtype)
+    short: NDArray[Any] = values.astype(dtype)
+    return short
 
 
 @dataclass(frozen=True)
