@@ -54,11 +54,10 @@ class SliceRows:
 def _short(values: NDArray[Any]) -> NDArray[Any]:
     """Values in fewer bytes where they fit: a recording has millions of them."""
     if values.dtype.itemsize <= 2:
-        return values.copy()
+        return values
     most = int(values.max(initial=0))
     dtype: np.dtype[Any] = np.min_scalar_type(most) if most < 1 << 32 else values.dtype
-    short: NDArray[Any] = values.astype(dtype)
-    return short
+    return np.asarray(values, dtype)
 
 
 @dataclass(frozen=True)
