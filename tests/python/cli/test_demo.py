@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -45,6 +46,20 @@ def test_single_steps_record_the_begin(tmp_path: Path) -> None:
     assert found is not None
     trace = ptkit.open(folder / "demo.ptk")
     assert len(trace.instructions()) == int(found[1].replace(",", ""))
+
+
+@needs_steps
+def test_a_document_has_what_was_found(tmp_path: Path) -> None:
+    found = json.loads(demo(tmp_path, "-o", "out", "--backend", "step", "--json"))
+    assert found["document"] == "demo"
+    assert found["limited"]
+    assert not found["opened"]
+    trace = ptkit.open(tmp_path / found["recording"])
+    functions = trace.functions()
+    most = functions["self_instructions"].argsort()[::-1][0]
+    assert found["hottest"][0]["self_instructions"] == int(functions["self_instructions"][most])
+    assert found["slowest"]["instructions"] > found["slowest"]["half"]
+    assert (tmp_path / found["page"]).read_bytes().startswith(b"<!DOCTYPE html>")
 
 
 @needs_emulator

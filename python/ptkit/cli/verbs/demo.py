@@ -14,6 +14,8 @@ import numpy as np
 
 import ptkit
 from ptkit.capture import probe
+from ptkit.cli import common
+from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.terminal import print_text
 from ptkit.errors import ConfigError, OpenError, UnsupportedError
 from ptkit.support.text import counted
@@ -29,7 +31,8 @@ program is recorded. No browser is started with --no-open, without a display, ov
 EXAMPLES = """examples:
   ptkit demo
   ptkit demo -o demo --no-open
-  ptkit demo --backend step"""
+  ptkit demo --backend step
+  ptkit demo --no-open --json"""
 
 _PROGRAM = "print(sorted(map(str, range(5000)))[:3])"
 _STEPS = 60_000  # instructions by single steps: some seconds
@@ -44,7 +47,7 @@ _MOST_SHARE = 0.2  # of the run, that this call may be
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.add_argument(
-        "-o", "--output", metavar="FOLDER", help="where files are written (default: a private one)"
+        "-o", "--output", metavar="FOLDER", help="where files are written (default: a private folder)"
     )
     parser.add_argument(
         "--backend",
@@ -53,6 +56,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="what records (default: auto, the best that works here)",
     )
     parser.add_argument("--no-open", action="store_true", help="start no browser")
+    common.add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     backend = _backend(options.backend)
     folder = _folder(options.output)
     try:
-        _show(folder, backend, starts_browser=not options.no_open)
+        _show(folder, backend, options)
     except BaseException:
         with suppress(OSError):
             folder.rmdir()  # what was not written leaves no folder
@@ -97,71 +101,72 @@ def _folder(output: str | None) -> Path:
     return folder
 
 
-def _show(folder: Path, backend: str, *, starts_browser: bool) -> None:
+def _show(folder: Path, backend: str, options: argparse.Namespace) -> None:
     """Record the program, and print and show what it did."""
-    path = folder / _RECORDING
+    path, output = folder / _RECORDING, folder / _PAGE
     program = [sys.executable, "-I", "-S", "-c", _PROGRAM]
-    print_text(f"$ ptkit record -o {path} -- {join(program)}")
+    lines = _Lines(is_quiet=options.json)
+    lines.print(f"$ ptkit record -o {path} -- {join(program)}")
     limits: dict[str, Any] = {"max_instructions": _STEPS} if backend == "step" else {}
     trace = ptkit.record(program, output=path, backend=backend, quiet=True, **limits)
     recording = trace.recording
     assert recording is not None
     branches = counted(recording.branches, "branch", "branches") + ", " if recording.branches else ""
-    print_text(
+    lines.print(
         f"{counted(recording.instructions, 'instruction')}, {branches}by the back end {backend}, "
         f"in {recording.seconds:.1f} s"
     )
     if recording.limited:
-        print_text("single steps take long: only the begin of the program is recorded")
+        lines.print("single steps take long: only the begin of the program is recorded")
     functions = trace.functions()
-    _print_hottest(functions, path)
-    _print_slowest(trace, functions, path)
+    hottest = _hottest(functions)
+    lines.print_hottest(hottest, int(functions["self_instructions"].sum()), path)
+    slowest = _slowest(trace, functions)
+    lines.print_slowest(slowest, path)
     page = trace.view()
-    output = folder / _PAGE
     page.save(output)
-    print_text("")
-    print_text(f"$ ptkit view {path} -o {output}")
-    for note in page.notes:
-        print_text(note)
-    reason = open_in_browser(str(output)) if starts_browser else "of --no-open"
-    print_text(
-        f"open {output}" + (f" (no browser is started, as {reason})" if starts_browser and reason else "")
-    )
-    print_text(f"files: {path}, {output}")
+    reason = "" if options.no_open else open_in_browser(str(output))
+    lines.print("", f"$ ptkit view {path} -o {output}", *page.notes)
+    lines.print(f"open {output}" + (f" (no browser is started, as {reason})" if reason else ""))
+    lines.print(f"files: {path}, {output}")
+    if options.json:
+        document = {
+            "program": program,
+            "backend": backend,
+            "limited": recording.limited,
+            "instructions": recording.instructions,
+            "hottest": hottest,
+            "slowest": slowest,
+            "recording": str(path),
+            "page": str(output),
+            "notes": list(page.notes),
+            "opened": not (options.no_open or reason),
+        }
+        print_document("demo", document)
 
 
-def _print_hottest(functions: ptkit.Table, path: Path) -> None:
-    """Print the functions that executed most instructions."""
-    alone = functions["self_instructions"]
-    total = max(int(alone.sum()), 1)
-    hottest = functions[np.argsort(~alone, kind="stable")[:_TOP]]
-    print_text("")
-    print_text(f"$ ptkit functions {path} --limit {_TOP}")
-    print_text(f"{'self':>6} {'total':>6} {'calls':>9}  function")
-    columns = (hottest[name].tolist() for name in ("self_instructions", "instructions", "count"))
-    for own, whole, count, name in zip(*columns, hottest.named("function"), strict=True):
-        print_text(f"{own / total:6.1%} {whole / total:6.1%} {count:9,}  {name or '?'}")
+def _hottest(functions: ptkit.Table) -> list[dict[str, Any]]:
+    """The functions that executed most instructions."""
+    rows = functions[np.argsort(~functions["self_instructions"], kind="stable")[:_TOP]]
+    names = ("self_instructions", "instructions", "count")
+    columns = zip(rows.named("function"), *(rows[name].tolist() for name in names), strict=True)
+    return [dict(zip(("function", *names), row, strict=True)) for row in columns]
 
 
-def _print_slowest(trace: ptkit.Trace, functions: ptkit.Table, path: Path) -> None:
-    """Print the call that took most instructions more than half of its function's calls, and why."""
+def _slowest(trace: ptkit.Trace, functions: ptkit.Table) -> dict[str, Any] | None:
+    """The call that took most instructions more than half of its function's calls, and why."""
     name = _uneven(functions)
     if name is None:
-        print_text("")
-        print_text("no function has calls of different lengths")
-        return
+        return None
     found = trace.compare(name, slow=_SLOWEST, sample=0)
-    print_text("")
-    print_text(f"$ ptkit functions {path} --slow {join([name])}")
-    print_text(
-        f"{found.function}: one of its {found.calls:,} calls took {found.slow_from:,} instructions; half of "
-        f"them take {found.fast_to:,} or fewer. It had more of:"
-    )
-    for one in found.functions[:_REASONS]:
-        print_text(
-            f"  {one.name}: {one.slow:,.0f} instructions in {one.slow_count:,.0f} calls, "
-            f"instead of {one.fast:,.0f} in {one.fast_count:,.0f}"
-        )
+    members = ("name", "slow", "fast", "slow_count", "fast_count")
+    return {
+        "function": name,
+        "count": found.calls,
+        "instructions": found.slow_from,
+        "half": found.fast_to,
+        "more": [{name: getattr(one, name) for name in members} for one in found.functions[:_REASONS]],
+    }
 
 
 def _uneven(functions: ptkit.Table) -> str | None:
@@ -176,3 +181,38 @@ def _uneven(functions: ptkit.Table) -> str | None:
         if names[row] is not None and names.count(names[row]) == 1:
             return str(names[row])
     return None
+
+
+class _Lines:
+    """Prints what was found, with the command that finds it."""
+
+    def __init__(self, *, is_quiet: bool) -> None:
+        self._is_quiet = is_quiet
+
+    def print(self, *lines: str) -> None:
+        if not self._is_quiet:
+            for line in lines:
+                print_text(line)
+
+    def print_hottest(self, hottest: list[dict[str, Any]], total: int, path: Path) -> None:
+        self.print("", f"$ ptkit functions {path} --limit {_TOP}")
+        self.print(f"{'self':>6} {'total':>6} {'calls':>9}  function")
+        for one in hottest:
+            own, whole = (one[name] / max(total, 1) for name in ("self_instructions", "instructions"))
+            self.print(f"{own:6.1%} {whole:6.1%} {one['count']:9,}  {one['function'] or '?'}")
+
+    def print_slowest(self, slowest: dict[str, Any] | None, path: Path) -> None:
+        if slowest is None:
+            self.print("", "no function has calls of different lengths")
+            return
+        name = slowest["function"]
+        self.print("", f"$ ptkit functions {path} --slow {join([name])}")
+        self.print(
+            f"{name}: one of its {slowest['count']:,} calls took {slowest['instructions']:,} instructions; "
+            f"half of them take {slowest['half']:,} or fewer. It had more of:"
+        )
+        for one in slowest["more"]:
+            self.print(
+                f"  {one['name']}: {one['slow']:,.0f} instructions in {one['slow_count']:,.0f} calls, "
+                f"instead of {one['fast']:,.0f} in {one['fast_count']:,.0f}"
+            )
