@@ -112,7 +112,11 @@ class FxtFile final : public SliceVisitor {
       records_.put_process(static_cast<std::uint64_t>(file.pid), other(file.process));
     begin_thread(file, file.tid, file.name);
     if (track == 0)
-      for (const auto& [name, value] : facts_.notes) records_.put_log(name + ": " + value);
+      for (const auto& [name, value] : facts_.notes) {
+        std::string line = name;
+        line.append(": ").append(value);
+        records_.put_log(line);
+      }
     timeline_.visit(track, *this);
     if (sink_.stopped()) return;
     put_rates(track);

@@ -156,15 +156,7 @@ class PerfettoFile {
   }
 
   [[nodiscard]] std::string session_name() const {
-    std::string text = "ptkit";
-    for (const auto& [name, value] : facts_.notes) text += "; " + name + ": " + value;
-    return text;
-  }
-
-  [[nodiscard]] std::string description() const {
-    std::string text;
-    for (const auto& [name, value] : facts_.notes) text += (text.empty() ? "" : "\n") + name + ": " + value;
-    return text;
+    return facts_.notes.empty() ? "ptkit" : "ptkit; " + facts_.joined_notes("; ");
   }
 
   void put_track(std::size_t track) {
@@ -206,7 +198,7 @@ class PerfettoFile {
     } else {
       descriptor.bytes(track_field::kName, file.process);
     }
-    descriptor.bytes(track_field::kDescription, description());
+    descriptor.bytes(track_field::kDescription, facts_.joined_notes("\n"));
     packets_.put_descriptor(descriptor);
     return process->second;
   }

@@ -18,9 +18,7 @@ class SpeedscopeFile final : public SliceVisitor {
 
   void write() {
     sink_.put("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"ptkit\",");
-    std::string name;
-    for (const auto& [key, value] : facts_.notes) name += (name.empty() ? "" : "; ") + key + ": " + value;
-    sink_.put("\"name\":" + for_json(name) + ",\"activeProfileIndex\":0,\"profiles\":[");
+    sink_.put("\"name\":" + for_json(facts_.joined_notes("; ")) + ",\"activeProfileIndex\":0,\"profiles\":[");
     for (std::size_t i = 0; i < timeline_.tracks().size() && !sink_.stopped(); ++i) put_track(i);
     sink_.put("\n],\n\"shared\":{\"frames\":[");
     for (std::size_t i = 0; i < frames_.size() && !sink_.stopped(); ++i) put_frame(i);

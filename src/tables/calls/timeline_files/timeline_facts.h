@@ -57,6 +57,16 @@ struct TimelineFacts {
   Positions positions;
   // Names and texts for people: axis, recording, losses, what was merged.
   std::vector<std::pair<std::string, std::string>> notes;
+
+  // "name: text" of all notes.
+  [[nodiscard]] std::string joined_notes(std::string_view separator) const {
+    std::string all;
+    for (const auto& [name, text] : notes) {
+      if (!all.empty()) all += separator;
+      all.append(name).append(": ").append(text);
+    }
+    return all;
+  }
   std::size_t most_rates = SIZE_MAX;  // of each track
 };
 
