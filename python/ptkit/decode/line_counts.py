@@ -16,7 +16,7 @@ from ptkit.support.groups import numbered
 from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
 
-__all__ = ["BLOCK_COLUMNS", "EDGE_COLUMNS", "ExecutedCode", "line_executions", "read_lines"]
+__all__ = ["BLOCK_COLUMNS", "EDGE_COLUMNS", "ExecutedCode", "count_blocks", "line_executions", "read_lines"]
 
 BLOCK_COLUMNS = ("ip", "instructions", "mode", "space")
 EDGE_COLUMNS = ("from_ip", "to_ip", "kind", "count", "space")
@@ -62,7 +62,8 @@ class ExecutedCode:
         return index
 
 
-def _count_blocks(parts: Iterator[Table]) -> _core.BlockCounts:
+def count_blocks(parts: Iterator[Table]) -> _core.BlockCounts:
+    """Count blocks; `parts` have the columns `BLOCK_COLUMNS`."""
     blocks = _core.BlockCounts()
     for part in parts:
         blocks.add(part["ip"], part["instructions"], part["mode"], part["space"])
@@ -166,7 +167,7 @@ def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
     ConfigError, OutOfMemoryError
         As for reading the blocks.
     """
-    counted = _count_blocks(iterate(blocks, _ROWS, reuse=True))
+    counted = count_blocks(iterate(blocks, _ROWS, reuse=True))
     code = _selected(counted.instructions(plan.session), blocks)
     line, files, symbols = _lines(plan, code)
     lines = int(line.max()) + 1 if len(line) else 0

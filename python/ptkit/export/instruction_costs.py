@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.decode.line_counts import BLOCK_COLUMNS
+from ptkit.decode.line_counts import BLOCK_COLUMNS, count_blocks
 from ptkit.export.frame_rows import ProfileTrace
 from ptkit.export.function_names import FunctionNames
 
-__all__ = ["CodeLocations", "Costs", "costs_of", "locations_of", "owners_of"]
+__all__ = ["CodeLocations", "Costs", "costs_of", "executed_code", "locations_of", "owners_of"]
 
 _ROWS = 1 << 16
 _COLD = re.compile(r" \[clone \.cold(?:\.\d+)?\]$|\.cold(?:\.\d+)?$")
@@ -107,7 +107,7 @@ def costs_of(trace: ProfileTrace, functions: FunctionNames, own: _Indices, **que
     stay exact; which of those functions executed such an instruction is not known, so they are given to them
     in the order of addresses.
     """
-    code = _executed(trace, query)
+    code = executed_code(trace, query)
     owner = owners_of(trace, functions, code["ip"], code["space"])
     count = code["instructions"].astype(np.int64)
     size = len(functions)
@@ -145,11 +145,10 @@ def costs_of(trace: ProfileTrace, functions: FunctionNames, own: _Indices, **que
     )
 
 
-def _executed(trace: ProfileTrace, query: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    blocks = _core.BlockCounts()
-    for part in trace.iter_blocks(rows=_ROWS, reuse=True, **{**query, "columns": list(BLOCK_COLUMNS)}):
-        blocks.add(part["ip"], part["instructions"], part["mode"], part["space"])
-    return blocks.instructions(trace.opened.session)
+def executed_code(trace: ProfileTrace, query: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """Executed instructions, each with its count: what `ExecutedCode` is made of."""
+    parts = trace.iter_blocks(rows=_ROWS, reuse=True, **{**query, "columns": list(BLOCK_COLUMNS)})
+    return count_blocks(parts).instructions(trace.opened.session)
 
 
 def owners_of(

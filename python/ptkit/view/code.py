@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, ExecutedCode, line_executions
+from ptkit.decode.line_counts import EDGE_COLUMNS, ExecutedCode, line_executions
 from ptkit.export.frame_rows import ProfileTrace, has_source
-from ptkit.export.instruction_costs import locations_of, owners_of
+from ptkit.export.instruction_costs import executed_code, locations_of, owners_of
 from ptkit.support.groups import numbered
 from ptkit.support.text import one_line
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CodeTrace", "FunctionCode", "read_code"]
 
-_ROWS = 1 << 16
 _CONDITIONAL = int(_core.BranchKind.COND)
 _BITS = 64
 _MOST_SOURCE = 4 << 20  # bytes of a file
@@ -57,8 +55,6 @@ class FunctionCode:
         Address of each instruction, in one of the spaces that have it.
     at : numpy.ndarray of uint64
         RVA in its file; the address elsewhere.
-    size : numpy.ndarray of uint8
-        Bytes.
     count : numpy.ndarray of int64
         Executions.
     taken, passed : numpy.ndarray of int64
@@ -83,7 +79,6 @@ class FunctionCode:
     ip: NDArray[np.uint64]
     space: NDArray[np.uint32]
     at: NDArray[np.uint64]
-    size: NDArray[np.uint8]
     count: _Indices
     taken: _Indices
     passed: _Indices
@@ -189,7 +184,7 @@ def read_code(trace: CodeTrace, names: FunctionNames, **query: Any) -> FunctionC
         Which blocks and branches; see `ptkit.decode.Query`.
     """
     session = trace.opened.session
-    code = _executed(trace, query)
+    code = ExecutedCode(**executed_code(trace, query))
     edges = trace.edges(**query | {"columns": list(EDGE_COLUMNS)})
     path, line, paths = _lines(trace, code)
     key, _ = numbered((line, path))
@@ -219,7 +214,6 @@ def read_code(trace: CodeTrace, names: FunctionNames, **query: Any) -> FunctionC
         code.ip[one],
         code.space[one],
         locations.at[one],
-        code.size[one],
         sums(code.count),
         np.where(taken[one] < 0, -1, sums(taken)),
         np.where(taken[one] < 0, -1, sums(passed)),
@@ -231,17 +225,6 @@ def read_code(trace: CodeTrace, names: FunctionNames, **query: Any) -> FunctionC
         bits[0] if len(bits) == 1 else _BITS,
         trace.info.cs_base,
     )
-
-
-def _executed(trace: CodeTrace, query: dict[str, Any]) -> ExecutedCode:
-    blocks = _core.BlockCounts()
-    for part in _blocks(trace, query):
-        blocks.add(part["ip"], part["instructions"], part["mode"], part["space"])
-    return ExecutedCode(**blocks.instructions(trace.opened.session))
-
-
-def _blocks(trace: CodeTrace, query: dict[str, Any]) -> Iterator[Table]:
-    return trace.iter_blocks(rows=_ROWS, reuse=True, **query | {"columns": list(BLOCK_COLUMNS)})
 
 
 def _lines(trace: CodeTrace, code: ExecutedCode) -> tuple[NDArray[np.int32], _Indices, list[str]]:

@@ -107,13 +107,13 @@ class _RunData:
         """Bytes of the first chunks of details."""
         return sum(len(data_element("", data)) + _NAME for data, _ in self.details[:kept])
 
-    def head(self, notes: list[str]) -> dict[str, Any]:
+    def head(self) -> dict[str, Any]:
         """The member of ``runs``."""
         detail = [-1] * len(self.run.functions)
         for chunk, (_, numbers) in enumerate(self.details[: self.kept]):
             for number in numbers:
                 detail[number] = chunk
-        return self.run.head(self.slices, detail, shows_full=self.shows_full, notes=notes)
+        return self.run.head(self.slices, detail, shows_full=self.shows_full)
 
     def elements(self) -> Iterator[bytes]:
         """Elements of the chunks."""
@@ -191,7 +191,7 @@ def _head(data: Sequence[_RunData], notes: list[str]) -> bytes:
         "version": _VERSION,
         "ptkit": __version__,
         "words": _words(),
-        "runs": [one.head([]) for one in data],
+        "runs": [one.head() for one in data],
         "notes": notes,
     }
     return f'<script type="application/json" id="head">{json_text(document)}</script>\n'.encode()

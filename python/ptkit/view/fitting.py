@@ -21,8 +21,8 @@ _CAREFUL = 1.15
 _STEPS = 40
 
 
-def fit_slices(timeline: CallTimeline, count: Callable[[], int], bytes_: int, size: int) -> int:
-    """Reduce a timeline until it has at most `size` bytes, and little less; how many it has.
+def fit_slices(timeline: CallTimeline, count: Callable[[], int], bytes_: int, size: int) -> None:
+    """Reduce a timeline until it has at most `size` bytes, and little less.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def fit_slices(timeline: CallTimeline, count: Callable[[], int], bytes_: int, si
     slices, power = len(timeline), _MOST_POWER
     for _ in range(_STEPS):
         if bytes_ <= size:
-            return bytes_
+            return
         part = exp(log(_AIM * size / bytes_) / power)
         timeline.reduce(max(int(slices * max(part, _KEPT)), 1))
         found, left = count(), len(timeline)
@@ -55,4 +55,3 @@ def fit_slices(timeline: CallTimeline, count: Callable[[], int], bytes_: int, si
         slices, bytes_ = left, found
     if bytes_ > size:
         raise ConfigError(f"the slices have at least {bytes_:,} bytes")
-    return bytes_

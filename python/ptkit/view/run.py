@@ -119,9 +119,7 @@ class Run:
         code = {"code": None, "source": None} if self.code is None else self.code.of(number)
         return {"function": number, **self.details.of(number), **code}
 
-    def head(
-        self, chunks: list[Chunk], detail: list[int], *, shows_full: bool, notes: list[str]
-    ) -> dict[str, Any]:
+    def head(self, chunks: list[Chunk], detail: list[int], *, shows_full: bool) -> dict[str, Any]:
         """The member of ``runs``.
 
         Parameters
@@ -132,8 +130,6 @@ class Run:
             Number of the chunk with the details of each function, or -1.
         shows_full : bool
             Whether full names of functions are there.
-        notes : list of str
-            Sentences that are added.
         """
         info = self.trace.info
         command = info.recording.get("command")
@@ -141,7 +137,7 @@ class Run:
             "title": self.title(),
             "command": one_line(join(command)) if command else None,
             "facts": [[name, one_line(str(text))] for name, text in lines_of(info)],
-            "notes": [one_line(text) for text in [*self.notes(), *notes]],
+            "notes": [one_line(text) for text in self.notes()],
             "by": self.timeline.by,
             "unit_ns": self._unit_ns(),
             "other": "instructions",

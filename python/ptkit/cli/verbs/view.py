@@ -16,6 +16,7 @@ from ptkit.cli.stacks import add_frames_option, add_inlines
 from ptkit.errors import ConfigError
 from ptkit.export.files import NewFile
 from ptkit.export.timelines import AXES
+from ptkit.support.text import last_part
 from ptkit.trace import Trace
 from ptkit.trace.viewing import SIZE, page_of
 from ptkit.view.opening import check_page, open_in_browser, private_file
@@ -102,7 +103,9 @@ def run(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         path = options.output
         if path is None:
-            path = stack.enter_context(private_file(" and ".join(map(_name, traces))))
+            path = stack.enter_context(
+                private_file(" and ".join(last_part(one.info.source) for one in traces))
+            )
         file = stack.enter_context(NewFile(path))  # refuses a path before the calls are read
         if len(traces) == 1:  # two lines of progress would be drawn over each other
             stack.enter_context(decoding(traces[0], activity="reading", passes=_PASSES))
@@ -133,7 +136,3 @@ def _page(traces: list[Trace], chosen: list[dict[str, Any]], options: argparse.N
         inlines=options.inlines,
         redact=options.redact,
     )
-
-
-def _name(trace: Trace) -> str:
-    return trace.info.source.replace("\\", "/").rsplit("/", 1)[-1]
