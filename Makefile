@@ -29,7 +29,7 @@ help:
 	@echo "make windows-test  that driver in Wine and under sanitizers, over a model of the processors"
 	@echo "make windows-client  the recorder for Windows: build/windows-client/ptkit-capture.exe"
 	@echo "make windows-python  the Python package for CPython 3.11 of Windows: build/windows-python/wheel"
-	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
+	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers, imports of tests"
 	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
 	@echo "make wheel     dist/: source archive and a wheel that needs no libraries, tested in an environment of its own"
 	@echo "make bench     ours against libipt, result checked first"

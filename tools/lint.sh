@@ -26,6 +26,10 @@ echo "ruff"
 echo "mypy"
 "$bin/mypy" --no-error-summary
 
+# A test that imports a name that is gone is found here, not at the end of a run of all tests.
+echo "tests"
+"$bin/python" -m pytest --collect-only -qq >/dev/null || "$bin/python" -m pytest --collect-only -q | grep -A 20 "= ERRORS"
+
 # The static analyzer takes most of the time, and most of that in a few long functions: of a function it explores a
 # third of the states that clang's default allows. TIDY=--all: all files, and all states.
 depth=()

@@ -10,7 +10,7 @@ import pytest
 from compiling import build
 
 import ptkit
-from ptkit.analysis.slow_calls import _choose
+from ptkit.analysis.slow_calls import choose_calls
 
 REQUESTS, EVERY = 5000, 1000
 SLOW = REQUESTS // EVERY
@@ -103,7 +103,7 @@ def test_what_throws_is_slow(tmp_path: Path) -> None:
 )
 def test_a_share_is_the_most_that_is_slow(lengths: list[int], slow: float, expected: list[int]) -> None:
     metric = np.random.default_rng(1).permutation(np.array(lengths, np.uint64))
-    is_slow, is_fast, left_out = _choose(metric, slow, 0.5, "instructions")
+    is_slow, is_fast, left_out = choose_calls(metric, slow, 0.5, "instructions")
     assert sorted(metric[is_slow].tolist()) == expected
     assert not (is_slow & is_fast).any()
     assert len(set(metric[left_out].tolist())) <= 1
