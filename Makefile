@@ -166,7 +166,7 @@ docs: build
 
 # --- lint -----------------------------------------------------------------------------------------------------------
 # Files are checked one by one: the tree is configured, not built.
-lint: $(addprefix $(STAMPS)/packages-,lint test) build $(STAMPS)/group-lint
+lint: $(addprefix $(STAMPS)/packages-,lint test) build $(STAMPS)/group-lint $(STAMPS)/group-test
 	cmake -S . -B $(BUILD)/lint -G "$(GENERATOR)" -DPTKIT_TESTS=ON >/dev/null
 	TIDY=$(TIDY) bash tools/lint.sh $(BUILD)/lint $(VENV)/bin
 
