@@ -413,8 +413,8 @@ class TimelineReader:
     def read(self, rows: int) -> dict[str, NDArray[Any]]: ...
 
 def read_timeline(
-    query: CallQuery, *, by: str, most: int
-) -> tuple[tuple[CallTimeline, CallNotes], _Columns, _Columns]: ...
+    query: CallQuery, *, by: str, most: int, with_sums: bool = False
+) -> tuple[tuple[CallTimeline, CallNotes, dict[str, _Columns] | None], _Columns, _Columns]: ...
 def write_timeline(
     timeline: CallTimeline,
     format: str,

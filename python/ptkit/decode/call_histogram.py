@@ -15,8 +15,9 @@ from ptkit.table.html import Cell, html_table
 
 __all__ = ["CallHistogram", "histogram"]
 
-_STEPS = (1, 2, 5)
 _LAST = 2**63 - 1
+#: Usual limits: three for each power of ten.
+_USUAL = np.array([0, *(step * 10**power for power in range(19) for step in (1, 2, 5)), _LAST], np.int64)
 _BAR = 20  # characters
 
 
@@ -73,15 +74,11 @@ def histogram(
 
 
 def _usual_limits(ordered: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Limits around all lengths, three for each power of ten."""
+    """Limits around all lengths."""
     if not len(ordered):
-        return np.array([0, 1], np.int64)
-    lowest, highest = int(ordered[0]), int(ordered[-1])
-    every = [0, *(step * 10**power for power in range(20) for step in _STEPS)]
-    every = [*(one for one in every if one <= _LAST), _LAST]
-    first = max(number for number, one in enumerate(every) if one <= lowest)
-    last = next(number for number, one in enumerate(every) if one > highest)
-    return np.array(every[first : last + 1], np.int64)
+        return _USUAL[:2]
+    first, last = np.searchsorted(_USUAL, ordered[[0, -1]], "right")
+    return _USUAL[first - 1 : last + 1]
 
 
 def _checked(bins: Sequence[int]) -> NDArray[np.int64]:

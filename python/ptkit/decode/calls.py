@@ -162,7 +162,7 @@ def read_calls(
     """
     stored = CallTable.stored(plan.stored, inlines)
     query = call_query(plan, frames=frames, inlines=inlines, window=window)
-    key = _key(plan, frames=frames, inlines=inlines, window=window)
+    key = key_of_sums(plan, frames=frames, inlines=inlines, window=window)
     # Few columns are asked for where memory or time matter.
     kept = plan.kept if plan.time and set(CallTable.SUMMED) <= set(stored) else None
     leaves_sums = kept is not None and kept.find(key, "function") is None
@@ -170,7 +170,7 @@ def read_calls(
         (rows, anomalies, notes, sums), *found = query.calls(stored, leaves_sums)
     except MemoryError:
         raise frames_too_large(plan, query) from None
-    sides = _sides(plan, found, window, frames=frames, inlines=inlines)
+    sides = sides_of(plan, found, window, frames=frames, inlines=inlines)
     if kept is not None and sums is not None:
         kept.keep(key, Sums(sums, sides))
     plan.after()
@@ -244,7 +244,7 @@ def read_tree(plan: Plan, *, frames: str, inlines: bool = False, window: Window 
     return _table(plan, "call_tree", found.rows["tree"], found.sides)
 
 
-def _sides(plan: Plan, found: Sequence[Any], window: Window | None, **how: Any) -> tuple[Any, Any]:
+def sides_of(plan: Plan, found: Sequence[Any], window: Window | None, **how: Any) -> tuple[Any, Any]:
     """Errors and gaps of all streams, unless they have to be selected."""
     if not plan.select_sides and plan.indexed is not None and not _follows_all(plan, window, how):
         return plan.indexed.sides or (found[0], found[1])
@@ -255,7 +255,7 @@ def _sums(plan: Plan, table: str, *, window: Window | None, **how: Any) -> Sums:
     """Sums over the frames that have the rows `table`: those that are kept, or those of a new pass."""
     _check(plan)
     plan = replace(plan, time=True)  # rows do not depend on the columns that are asked for
-    key = _key(plan, window=window, **how)
+    key = key_of_sums(plan, window=window, **how)
     found = None if plan.kept is None else plan.kept.find(key, table)
     is_of_index = plan.is_whole and window is None and _NATIVE | how == _NATIVE
     if found is None and plan.indexed is not None and is_of_index:
@@ -266,7 +266,7 @@ def _sums(plan: Plan, table: str, *, window: Window | None, **how: Any) -> Sums:
             (rows, _), *sides = query.sums(tree=table == "tree", kept=plan.kept is not None)
         except MemoryError:
             raise frames_too_large(plan, query) from None
-        found = Sums(rows, _sides(plan, sides, window, **how))
+        found = Sums(rows, sides_of(plan, sides, window, **how))
         if plan.kept is not None:
             plan.kept.keep(key, found)
     plan.after()
@@ -290,7 +290,7 @@ def whole_sums(plan: Plan, index: _core.Index) -> tuple[Sums, list[NDArray[np.ui
     return Sums(rows, (errors, gaps)), states
 
 
-def _key(
+def key_of_sums(
     plan: Plan,
     *,
     frames: str,

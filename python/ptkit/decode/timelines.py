@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.decode.calls import Window, call_query, too_large
+from ptkit.decode.calls import Window, call_query, key_of_sums, sides_of, too_large
+from ptkit.decode.kept_sums import Sums
 from ptkit.decode.plan import Plan, check_choice
 from ptkit.support.arguments import integer
 from ptkit.support.text import counted
@@ -206,11 +207,16 @@ def read_timeline(
     check_choice("by", by, ("time", "instructions"))
     most = 0 if slices is None else integer("slices", slices, 1, _MOST_SLICES)
     plan = replace(plan, time=True)  # functions and numbers are those of calls() by instructions, too
-    query = call_query(plan, frames=frames, inlines=inlines, tails_replaced=tails_replaced, window=window)
+    how: dict[str, Any] = {"frames": frames, "tails_replaced": tails_replaced, "inlines": inlines}
+    query = call_query(plan, window=window, **how)
+    key = key_of_sums(plan, window=window, **how)
+    leaves_sums = plan.kept is not None and plan.kept.find(key, "function") is None
     try:
-        (handle, notes), *sides = _core.read_timeline(query, by=by, most=most)
+        (handle, notes, sums), *sides = _core.read_timeline(query, by=by, most=most, with_sums=leaves_sums)
     except MemoryError:
         raise too_large("call_timeline: the frames", query, _FEWER) from None
+    if plan.kept is not None and sums is not None:
+        plan.kept.keep(key, Sums(sums, sides_of(plan, sides, window, **how)))
     errors, gaps = (
         from_core(side, rows, context=plan.context)
         for side, rows in zip(("errors", "gaps"), sides, strict=True)

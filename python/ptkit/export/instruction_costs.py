@@ -108,7 +108,8 @@ def costs_of(trace: ProfileTrace, functions: FunctionNames, own: _Indices, **que
     in the order of addresses.
     """
     code = executed_code(trace, query)
-    owner = owners_of(trace, functions, code["ip"], code["space"])
+    locations = locations_of(trace, code["ip"], code["space"])
+    owner = owners_of(trace, functions, locations)
     count = code["instructions"].astype(np.int64)
     size = len(functions)
     order = np.lexsort((code["ip"], code["space"], owner))
@@ -125,9 +126,7 @@ def costs_of(trace: ProfileTrace, functions: FunctionNames, own: _Indices, **que
     left = count - taken
     got = np.zeros(size, np.int64)
     np.add.at(got, owner[inside], taken[inside])
-    row, function, amount = _given(
-        left, locations_of(trace, ip, space).file, own - got, functions.file.astype(np.int64)
-    )
+    row, function, amount = _given(left, locations.file[order], own - got, functions.file.astype(np.int64))
     shared = int(amount.sum())
     got += np.bincount(function, amount, size).astype(np.int64)
     rest = np.flatnonzero(own > got)
@@ -151,10 +150,8 @@ def executed_code(trace: ProfileTrace, query: dict[str, Any]) -> dict[str, NDArr
     return count_blocks(parts).instructions(trace.opened.session)
 
 
-def owners_of(
-    trace: ProfileTrace, functions: FunctionNames, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]
-) -> _Indices:
-    """Number of the function that has each address; -1: none."""
+def owners_of(trace: ProfileTrace, functions: FunctionNames, locations: CodeLocations) -> _Indices:
+    """Number of the function that has each location; -1: none."""
     known = np.flatnonzero(functions.entry_known & ~functions.inlined)
     entries = locations_of(trace, functions.entry[known], functions.space[known])
     numbers: dict[tuple[int, int], int] = {}
@@ -164,19 +161,20 @@ def owners_of(
         if symbol >= 0:
             numbers.setdefault((file, begin), number)
             by_name.setdefault((file, entries.names[symbol]), number)
-    locations = locations_of(trace, ips, spaces)
-    keys = np.stack([locations.file, locations.begin.view(np.int64), locations.symbol], axis=1)
-    distinct, row = np.unique(keys, axis=0, return_inverse=True)
+    # Addresses ascend, so most of them are of the symbol of the one before.
+    keys = locations.file, locations.begin, locations.symbol
+    is_first = np.ones(len(locations.file), np.bool_)
+    is_first[1:] = np.logical_or.reduce([one[1:] != one[:-1] for one in keys])
     owners = []
-    for file, begin, symbol in distinct.tolist():
+    for file, begin, symbol in zip(*(one[is_first].tolist() for one in keys), strict=True):
         number = -1
         if symbol >= 0:
-            number = numbers.get((file, begin % 2**64), -1)
+            number = numbers.get((file, begin), -1)
             name = locations.names[symbol]
             if number < 0 and (whole := _COLD.sub("", name)) != name:
                 number = by_name.get((file, whole), -1)
         owners.append(number)
-    found = np.array(owners, np.int64)[row.reshape(-1)] if owners else np.zeros(len(ips), np.int64)
+    found: _Indices = np.array(owners, np.int64)[np.cumsum(is_first) - 1]
     nameless = entries.symbol < 0
     for file in np.unique(entries.file[nameless]).tolist():
         # Without symbols, code is of the function that begins before it.

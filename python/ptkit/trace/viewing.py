@@ -96,8 +96,8 @@ class Viewing(ABC):
 
         Notes
         -----
-        Streams are decoded four times: for sums, for the timeline, for the counts of code, and for those of
-        branches. docs/view.md has what the page shows, and what it embeds.
+        Streams are decoded three times: for the timeline, for the counts of code, and for those of branches.
+        docs/view.md has what the page shows, and what it embeds.
 
         Examples
         --------

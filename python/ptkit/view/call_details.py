@@ -162,7 +162,8 @@ class CallDetails:
             return None
         means = [self._means(side) for side in (chosen.slow, chosen.fast)]
         extra = means[0] - means[1]
-        first = np.argsort(-extra, kind="stable")[:_DIFFERENCES]
+        more = np.flatnonzero(extra > 0)
+        first = more[np.argsort(-extra[more], kind="stable")[:_DIFFERENCES]]
         shown = [
             {
                 "name": self._names[one],
@@ -171,7 +172,6 @@ class CallDetails:
                 "extra": _rounded(extra[one]),
             }
             for one in first.tolist()
-            if extra[one] > 0
         ]
         return {"text": self._sentence(len(rows), chosen, number), "rows": shown, "unit": "instructions"}
 

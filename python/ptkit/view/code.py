@@ -190,8 +190,8 @@ def read_code(trace: CodeTrace, names: FunctionNames, **query: Any) -> FunctionC
     key, _ = numbered((line, path))
     executions = line_executions(code, key, edges)
     taken, passed = _directions(code, edges)
-    owner = owners_of(trace, names, code.ip, code.space)
     locations = locations_of(trace, code.ip, code.space)
+    owner = owners_of(trace, names, locations)
     inside = np.flatnonzero(owner >= 0)
     order = inside[np.lexsort((locations.at[inside], locations.file[inside], owner[inside]))]
     # Code that is mapped several times is one.

@@ -13,6 +13,7 @@ import numpy as np
 
 from ptkit import __version__, _core
 from ptkit.errors import ConfigError, UnsupportedError
+from ptkit.support.mapped import mapped
 from ptkit.support.text import counted
 from ptkit.view.columns import deflated
 from ptkit.view.fitting import fit_slices
@@ -85,23 +86,28 @@ class _RunData:
 
     def encode_details(self, most: int) -> None:
         """Encode details until they have `most` bytes."""
-        waiting: list[str] = []
+        size = 0
+        for data, numbers in mapped(_detail_chunk, self._details(), 1):
+            self.details.append((data, numbers))
+            size += len(data) + _NAME
+            if size > most:  # the last ones do not fit, unless there is nothing else
+                return
+
+    def _details(self) -> Iterator[tuple[str, list[int]]]:
+        """Details of functions as JSON, for one chunk after the other, and their functions."""
+        texts: list[str] = []
         numbers: list[int] = []
-        size = length = 0
+        length = 0
         functions = self.run.functions
-        order = np.argsort(-functions.own()[: functions.most], kind="stable").tolist()
-        for at, number in enumerate(order):
-            text = json_text(self.run.detail(number))
-            waiting.append(text)
+        for number in np.argsort(-functions.own()[: functions.most], kind="stable").tolist():
+            texts.append(json_text(self.run.detail(number)))
             numbers.append(number)
-            length += len(text)
-            if length >= _DETAILS or at == len(order) - 1:
-                data = b64encode(deflated(f"[{','.join(waiting)}]".encode()))
-                size += len(data) + _NAME
-                self.details.append((data, numbers))
-                waiting, numbers, length = [], [], 0
-                if size > most:  # the last ones do not fit, unless there is nothing else
-                    return
+            length += len(texts[-1])
+            if length >= _DETAILS:
+                yield f"[{','.join(texts)}]", numbers
+                texts, numbers, length = [], [], 0
+        if texts:
+            yield f"[{','.join(texts)}]", numbers
 
     def detail_bytes(self, kept: int) -> int:
         """Bytes of the first chunks of details."""
@@ -124,6 +130,11 @@ class _RunData:
 
 
 _NAME = len("r0-details-1000")
+
+
+def _detail_chunk(details: tuple[str, list[int]]) -> tuple[bytes, list[int]]:
+    text, numbers = details
+    return b64encode(deflated(text.encode())), numbers
 
 
 @dataclass(frozen=True)

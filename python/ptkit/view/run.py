@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "ViewTrace", "read_run"]
 
-#: Calls that are read as they are: of more of them, short ones are merged while they are decoded.
-WHOLE_CALLS = 6_000_000
-#: Slices of a page, at most.
-MOST_SLICES = 3_500_000
+#: Slices of a page, at most: of more calls, short ones are merged while they are decoded.
+MOST_SLICES = 4_000_000
 _FIRST_TRACKS = 32  # tracks of which the head has the first screen, those with most slices
 _DEEP_TRACKS, _FEW_DEPTHS = 8, 8  # so many of them with all depths, and depths of the others
 _MOST_BANDS = 20_000  # of all tracks
@@ -294,7 +292,7 @@ def read_run(
     bound: Mapping[str, Any] | None,
     query: Mapping[str, Any],
 ) -> Run:
-    """Read what a page shows of a trace, by four passes through its streams.
+    """Read what a page shows of a trace, by three passes through its streams.
 
     Parameters
     ----------
@@ -318,10 +316,8 @@ def read_run(
     check_query(query)
     by = axis_of(trace, of)
     how: dict[str, Any] = {"frames": frames, "inlines": inlines}
-    sums = trace.functions(**how, **query, columns=list(COLUMNS))
-    calls = int(sums["count"].sum() + sums["begin_unseen"].sum())
-    slices = None if calls <= WHOLE_CALLS else MOST_SLICES
-    timeline = trace.call_timeline(by, slices=slices, **how, **query)
+    timeline = trace.call_timeline(by, slices=MOST_SLICES, **how, **query)
+    sums = trace.functions(**how, **query, columns=list(COLUMNS))  # of the same pass
     functions = page_functions(sums, timeline.functions, names, [path for path, _ in trace.info.files])
     rows = SliceRows()
     origin, end = positions_of(timeline, functions.number, rows)
@@ -332,8 +328,6 @@ def read_run(
         origin if by == "time" else 0,
         trace.open_parts.times.length_ns if by == "time" else None,
     )
-    if len(timeline) > MOST_SLICES:
-        timeline.reduce(MOST_SLICES)
     has_code = bool(len(functions)) and has_source(trace)
     code = read_code(trace, functions.names, **query) if has_code else None
     return Run(

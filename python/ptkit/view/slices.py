@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit.support.mapped import mapped
 from ptkit.view.call_details import SliceRows
 from ptkit.view.columns import ROWS, packed_columns, slice_columns
 from ptkit.view.first_screen import FirstScreen
@@ -61,20 +60,17 @@ def encoded_slices(
         Gets all slices, too.
     """
 
+    def parts() -> Iterator[dict[str, NDArray[Any]]]:
+        for part in timeline.parts(ROWS):
+            if screen is not None:
+                screen.add(part, functions[part["function"]])
+            yield part
+
     def chunk(part: dict[str, NDArray[Any]]) -> Chunk:
         columns, data = packed_columns(slice_columns(part, functions, origin, is_time=timeline.by == "time"))
         return Chunk(len(part["id"]), columns, b64encode(data))
 
-    waiting: deque[Future[Chunk]] = deque()
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for part in timeline.parts(ROWS):
-            waiting.append(pool.submit(chunk, part))
-            if screen is not None:
-                screen.add(part, functions[part["function"]])
-            if len(waiting) > _THREADS:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    return mapped(chunk, parts(), _THREADS)
 
 
 def positions_of(timeline: CallTimeline, functions: NDArray[np.uint32], rows: SliceRows) -> tuple[int, int]:

@@ -6,6 +6,7 @@
 
 #include "api/python/bindings.h"
 #include "api/python/calls/call_query.h"
+#include "api/python/calls/stream_sums.h"
 #include "api/python/long_calls.h"
 #include "api/python/reader_input.h"
 #include "code/symbol/names/python_name.h"
@@ -23,51 +24,12 @@ using tables::calls::StreamCalls;
 
 constexpr const char* kReaderInUse = "another thread reads from this reader";
 
-// Sums of each stream, and those of all streams together.
-class StreamSums {
- public:
-  StreamSums(const CallQuery& query, CallSums::Tree tree) : all_(query.frames, tree) {
-    for (std::size_t i = 0; i < query.streams.size(); ++i)
-      of_streams_.push_back(std::make_unique<CallSums>(query.frames, tree));
-  }
-  [[nodiscard]] const std::vector<std::unique_ptr<CallSums>>& of_streams() const { return of_streams_; }
-  void end_stream(std::size_t index, const StreamCalls& calls) {
-    all_.add_all(std::move(*of_streams_[index]), calls.functions(), calls.groups());
-    of_streams_[index].reset();
-  }
-  [[nodiscard]] std::uint64_t bytes() const { return all_.bytes(); }
-  // Rows by what the frames are summed up by, and "tree", if that was not dropped.
-  [[nodiscard]] py::dict to_python() {
-    py::dict found;
-    for (const auto& [name, by] :
-         {std::pair("function", tables::calls::By::FUNCTION), std::pair("entry", tables::calls::By::ENTRY),
-          std::pair("module", tables::calls::By::MODULE)})
-      found[name] = rows_to_python(
-          all_.functions(by, tables::columns::usual_columns(tables::columns::TableId::functions)));
-    if (all_.has_tree())
-      found["tree"] =
-          rows_to_python(all_.tree(tables::columns::usual_columns(tables::columns::TableId::call_tree)));
-    return found;
-  }
-
- private:
-  [[nodiscard]] static py::tuple rows_to_python(std::unique_ptr<tables::columns::Batch> rows) {
-    if (rows == nullptr) throw std::bad_alloc();
-    rows->shrink();
-    return batch_to_python(std::move(rows));
-  }
-
-  std::vector<std::unique_ptr<CallSums>> of_streams_;
-  CallSums all_;
-};
-
 // ((calls, anomalies, notes, sums or None), errors, gaps). `with_sums`: what read_sums() gives, too.
 py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& names, bool with_sums) {
   std::vector<std::unique_ptr<tables::calls::FrameTable>> tables;
   std::vector<std::unique_ptr<tables::calls::TwoSinks>> sinks;
   const auto mask = mask_of(tables::columns::TableId::calls, names);
-  const auto tree = with_sums ? CallSums::Tree::SMALL : CallSums::Tree::NONE;
-  StreamSums sums(query, tree);
+  StreamSums sums(query, with_sums ? CallSums::Tree::SMALL : CallSums::Tree::NONE);
   for (std::size_t i = 0; i < query.streams.size(); ++i) {
     tables.push_back(std::make_unique<tables::calls::FrameTable>(
         query.frames, mask, query.streams[i], query.frames_shown != tables::calls::FrameView::NATIVE));
@@ -90,7 +52,7 @@ py::tuple read_calls(const CallQuery& query, const std::vector<std::string>& nam
   });
   return errors.take(py::make_tuple(to_python(all, tables::columns::TableId::calls, mask),
                                     to_python(anomalies, tables::columns::TableId::stack_anomalies), notes,
-                                    with_sums ? py::object(sums.to_python()) : py::object(py::none())));
+                                    with_sums ? py::object(sums.to_python()) : py::none()));
 }
 
 // ((sums, states), errors, gaps). `tree`: the tree is wanted. `kept`: other sums may be wanted later.

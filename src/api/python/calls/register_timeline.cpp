@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/python/calls/call_query.h"
+#include "api/python/calls/stream_sums.h"
 #include "api/python/calls/timeline_handle.h"
 #include "api/python/long_calls.h"
 #include "tables/calls/frame_index.h"
@@ -13,29 +14,38 @@
 namespace ptkit::api::python {
 namespace {
 
+using tables::calls::CallSums;
 using tables::calls::FrameTimeline;
 using tables::calls::Slice;
 using tables::calls::SliceSink;
 using tables::calls::StreamCalls;
 using tables::calls::TimelineAxis;
+using tables::calls::TwoSinks;
 
-// ((timeline, notes), errors, gaps). `most`: slices; 0: the timeline is whole.
-py::tuple read_timeline(const CallQuery& query, const std::string& by, std::size_t most) {
+// ((timeline, notes, sums or None), errors, gaps). `most`: slices; 0: the timeline is whole. `with_sums`:
+// what CallQuery.sums() gives, too.
+py::tuple read_timeline(const CallQuery& query, const std::string& by, std::size_t most, bool with_sums) {
   const TimelineAxis axis = by == "time" ? TimelineAxis::TIME : TimelineAxis::INSTRUCTIONS;
   std::vector<std::unique_ptr<SliceSink>> sinks;
-  for (std::size_t i = 0; i < query.streams.size(); ++i)
+  std::vector<std::unique_ptr<TwoSinks>> both;
+  StreamSums sums(query, CallSums::Tree::NONE);
+  for (std::size_t i = 0; i < query.streams.size(); ++i) {
     sinks.push_back(std::make_unique<SliceSink>(axis, query.frames, most));
+    both.push_back(std::make_unique<TwoSinks>(*sinks[i], *sums.of_streams()[i]));
+  }
   auto timeline = std::make_unique<FrameTimeline>(axis, most);
   const auto notes = std::make_shared<tables::calls::FrameIndex>();
   ErrorTables errors;
   Gathered gathered(query);
-  read_streams<StreamCalls>(query, into(query, sinks), [&](std::size_t index, StreamCalls& calls) {
+  const auto open = with_sums ? into(query, both, {.all_groups = true}) : into(query, sinks);
+  read_streams<StreamCalls>(query, open, [&](std::size_t index, StreamCalls& calls) {
     errors.add(calls);
+    if (with_sums) sums.end_stream(index, calls);
     SliceSink& sink = *sinks[index];
     timeline->add(sink, query.streams[index], notes->frames(), calls.functions(), notes->functions());
     notes->append({}, sink.ids());
     sinks[index].reset();
-    gathered.report(timeline->bytes() + notes->bytes());
+    gathered.report(timeline->bytes() + notes->bytes() + sums.bytes());
   });
   {
     const py::gil_scoped_release release;
@@ -43,7 +53,7 @@ py::tuple read_timeline(const CallQuery& query, const std::string& by, std::size
   }
   check_signals();
   const auto handle = std::make_shared<TimelineHandle>(std::move(timeline));
-  return errors.take(py::make_tuple(handle, notes));
+  return errors.take(py::make_tuple(handle, notes, with_sums ? py::object(sums.to_python()) : py::none()));
 }
 
 // An array that owns the vector's memory.
@@ -261,7 +271,8 @@ void register_timeline(py::module_& module) {
            py::arg("first"), py::arg("last"))
       .def("read", &TimelineReader::read, py::arg("rows"), "Up to `rows` rows; fewer only at the end.");
   module.def("read_timeline", &read_timeline, py::arg("query"), py::kw_only(), py::arg("by"), py::arg("most"),
-             "((timeline, notes of its functions), errors, gaps). `most`: slices; 0: all calls.");
+             py::arg("with_sums") = false,
+             "((timeline, notes of its functions, sums), errors, gaps). `most`: slices; 0: all calls.");
 }
 
 }  // namespace ptkit::api::python
