@@ -7,12 +7,15 @@ from typing import Any
 
 __all__ = ["data_element", "json_text"]
 
-_MARKUP = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
+_MARKUP = "<>&"
 
 
 def json_text(value: Any) -> str:
     """JSON in ASCII, without the characters that HTML gives a meaning."""
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":")).translate(_MARKUP)
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for sign in _MARKUP:
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
 
 
 def data_element(name: str, data: bytes) -> bytes:
