@@ -1,5 +1,5 @@
-// Build of ../python/ptkit/view/page.html: one file of markup, style and script. The output depends on the sources and
-// the lock file alone.
+// Build of ../python/ptkit/view/page.html, one file of markup, style and script, and of widget.js beside it, the module
+// that shows it in a notebook's widget. The output depends on the sources and the lock file alone.
 import { build } from "esbuild";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 const root = dirname(fileURLToPath(import.meta.url));
 const target = process.argv[2] ?? join(root, "../python/ptkit/view/page.html");
 
-async function bundle(entry) {
+async function bundle(entry, options = {}) {
   const result = await build({
     absWorkingDir: root,
     entryPoints: [entry],
@@ -23,6 +23,7 @@ async function bundle(entry) {
     jsxFactory: "h",
     jsxFragment: "Fragment",
     logLevel: "warning",
+    ...options,
   });
   return result.outputFiles[0].text.trim();
 }
@@ -54,3 +55,5 @@ const page = shell.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
 mkdirSync(dirname(target), { recursive: true });
 writeFileSync(target, page);
 console.log(`${target}: ${(page.length / 1000).toFixed(1)} kB`);
+const widget = await bundle("src/widget/notebook.ts", { format: "esm", minify: false });
+writeFileSync(join(dirname(target), "widget.js"), `${widget}\n`);

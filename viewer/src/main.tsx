@@ -6,6 +6,7 @@ import { serveDecoding, type DedicatedWorkerScope } from "./decode/worker";
 import { runsOf } from "./model/run";
 import { Store } from "./store";
 import { cleaned } from "./text/names";
+import { talkToParent } from "./widget/page";
 
 function showPage(): void {
   const root = document.getElementById("app") as HTMLElement;
@@ -32,6 +33,7 @@ function showPage(): void {
     requestAnimationFrame(() => {
       performance.mark("ptkit-decoded");
       document.documentElement.dataset.state = runs.some((run) => run.error) ? "damaged" : "decoded";
+      talkToParent(store);
     }),
   );
 }

@@ -88,11 +88,31 @@ export class Store {
     this.changed();
   }
 
+  /** Selects a slice, shows it and zooms in to it. */
+  goTo(run: number, slice: number): void {
+    const s = this.runs[run].slices;
+    this.focusOn(run, slice);
+    if (s) this.timelines[run]?.view.approach(s.begin[slice], s.end(slice));
+    this.select({ kind: "slice", run, slice });
+  }
+
   find(query: string): void {
     this.query = query;
     this.matches = query ? this.runs.map((run) => search(run, query)) : [];
     this.found = null;
     this.changed();
+  }
+
+  /** Finds functions with this very name, else those that `find` finds, and goes to their first slice. */
+  findByName(name: string): void {
+    this.find(name);
+    const named = this.runs.map((run) => matchOf(run, (fn) => run.isNamed(fn, name)));
+    if (named.some((match) => match.functionCount)) this.matches = named;
+    this.step(1);
+    if (this.found) return;
+    // No slice: all of their calls are merged with others.
+    const run = this.matches.findIndex((match) => match.functionCount);
+    if (run >= 0) this.select({ kind: "function", run, fn: this.matches[run].functions.indexOf(1) });
   }
 
   /** Finds the slices of one function alone, in both runs, and goes to the first one. */
@@ -136,10 +156,7 @@ export class Store {
         found && from !== NONE && this.found ? (found.number - this.found.number) * direction <= 0 : false;
       if (found && (!hasWrapped || count === 1)) {
         this.found = { run, ...found };
-        this.focusOn(run, found.slice);
-        const s = this.runs[run].slices;
-        if (s) this.timelines[run]?.view.approach(s.begin[found.slice], s.end(found.slice));
-        this.select({ kind: "slice", run, slice: found.slice });
+        this.goTo(run, found.slice);
         return;
       }
       run = (run + direction + count) % count;

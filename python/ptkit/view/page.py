@@ -7,16 +7,21 @@ from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING
 
+from ptkit.errors import UnsupportedError
 from ptkit.export.files import NewFile
+from ptkit.support.arguments import integer
 from ptkit.view.opening import open_in_browser, private_file
 from ptkit.view.picture import svg_picture
 
 if TYPE_CHECKING:
     from ptkit.view.document import Document
+    from ptkit.view.widget import PageWidget
 
 __all__ = ["Page"]
 
-_HEIGHT = 640  # pixels of a notebook's cell
+#: Pixels of a notebook's cell.
+HEIGHT = 640
+_MOST_HEIGHT = 10_000
 
 
 class Page:
@@ -86,13 +91,51 @@ class Page:
         open_in_browser(path)
         return path
 
+    def widget(self, *, height: int = HEIGHT) -> PageWidget:
+        """Make a widget of the page, which says what is selected in it.
+
+        Parameters
+        ----------
+        height : int
+            Pixels of the cell.
+
+        Returns
+        -------
+        ptkit.view.widget.PageWidget
+            Its trait `selection`, and its methods `find`, `select` and `zoom`.
+
+        Raises
+        ------
+        ConfigError
+            If `height` is no positive number.
+        UnsupportedError
+            If anywidget is missing.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> widget = ptkit.record(["true"]).view().widget()
+        >>> widget.selection["kind"] is None
+        True
+        >>> widget.find("main")
+        """
+        try:
+            import anywidget  # noqa: F401
+        except ImportError:
+            raise UnsupportedError(
+                "widget: it needs anywidget, which is not installed: pip install ptkit[widget]"
+            ) from None
+        from ptkit.view.widget import PageWidget
+
+        return PageWidget(self._document, height=integer("height", height, 1, _MOST_HEIGHT))
+
     def _repr_html_(self) -> str:
         # Viewers that strip the frame show the picture behind it.
         text = b"".join(self._document.parts).decode()
         picture = b64encode(svg_picture(self._document.runs[0]).encode()).decode()
         title = escape(self._document.runs[0].title())
         return (
-            f'<div style="position:relative;min-height:{_HEIGHT}px">'
+            f'<div style="position:relative;min-height:{HEIGHT}px">'
             f'<img alt="{title}" src="data:image/svg+xml;base64,{picture}" style="max-width:100%">'
             f'<iframe title="{title}" sandbox="allow-scripts" '
             'style="position:absolute;inset:0;width:100%;height:100%;border:0;background:#fff" '

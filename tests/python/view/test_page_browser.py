@@ -6,56 +6,23 @@ import io
 import json
 import re
 import shlex
-import shutil
-import subprocess
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compiling import build
-from readers import node_package
 from rounds import needs_emulator
 from small_elf import elf
+from view_browser import DECODED, SELECTION, Browser, needs_browser
 
 import ptkit
 from ptkit.cli import main
 
-CHROMIUM = shutil.which("chromium")
-DRIVER = Path(__file__).resolve().parents[2] / "support" / "files" / "drive_page.cjs"
 ROUNDS = 7
-DECODED = ["until", "document.documentElement.dataset.state === 'decoded'"]
-SELECTION = ["value", "document.querySelector('section[aria-label=Selection]').innerText"]
 SPOKEN = ["until", "document.getElementById('spoken').innerText"]
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
-    pytest.mark.skipif(
-        node_package("puppeteer-core") is None, reason="puppeteer-core is not installed (npm)"
-    ),
-]
-
-
-class Browser:
-    """A page that was opened, and what was done on it."""
-
-    def __init__(self, page: Path, *actions: list[Any]) -> None:
-        package = node_package("puppeteer-core")
-        assert package is not None
-        command = ["node", str(DRIVER), str(package.parent), str(CHROMIUM), str(page)]
-        done = subprocess.run(
-            command, input=json.dumps(actions), capture_output=True, text=True, timeout=400, check=False
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        said = json.loads(done.stdout)
-        self.results: list[Any] = said["results"]
-        self.page = page
-        self.requests: list[str] = said["requests"]
-        assert said["errors"] == []
-        assert said["dialogs"] == 0
-        # The page, and its worker, which is a part of the page.
-        assert self.requests[0] == f"file://{page}"
-        assert [address for address in self.requests[1:] if not address.startswith("blob:null/")] == []
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")

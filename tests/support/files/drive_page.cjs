@@ -15,13 +15,19 @@ async function until(page, expression, seconds) {
   }
 }
 
+// The page, or the frame that `frame` has chosen: values are of its document, and selectors find its elements.
+let scope;
+
 const perform = {
-  until: (page, expression, seconds = 60) => until(page, expression, seconds),
-  value: (page, expression) => page.evaluate(expression),
+  frame: async (page, selector) => {
+    scope = selector ? await (await page.waitForSelector(selector)).contentFrame() : page;
+  },
+  until: (page, expression, seconds = 60) => until(scope, expression, seconds),
+  value: (page, expression) => scope.evaluate(expression),
   press: (page, key) => page.keyboard.press(key),
   type: (page, text) => page.keyboard.type(text),
-  focus: (page, selector) => page.focus(selector),
-  click: (page, selector) => page.click(selector),
+  focus: (page, selector) => scope.focus(selector),
+  click: (page, selector) => scope.click(selector),
   drag: async (page, from, to, key) => {
     if (key) await page.keyboard.down(key);
     await page.mouse.move(...from);
@@ -57,6 +63,7 @@ const perform = {
       if (message.type() === "error") said.errors.push(message.text());
     });
     await page.goto(`file://${file}`, { waitUntil: "load", timeout: 120000 });
+    scope = page;
     for (const [action, ...rest] of actions) {
       const result = await perform[action](page, ...rest);
       if (action === "value" || action === "until") said.results.push(result);

@@ -62,6 +62,12 @@ export class Run {
     return full === null || full === undefined ? this.names[fn] : cleaned(full);
   }
 
+  /** Whether a function has this name, full name, or full name after that of its file and "!". */
+  isNamed(fn: number, text: string): boolean {
+    const full = this.fullName(fn);
+    return [this.names[fn], full, `${this.moduleFile(fn)}!${full}`].includes(cleaned(text));
+  }
+
   moduleName(fn: number): string {
     const module = this.head.functions.module[fn];
     return module < 0 || module === undefined ? "" : cleaned(this.head.functions.modules[module] ?? "");

@@ -60,10 +60,16 @@ function joined(...parts: string[]): string {
   return parts.filter(Boolean).join(", ");
 }
 
+/** Full name of a function as it is in the recording. */
+export function wholeName(run: Run, fn: number): string {
+  const { name, full } = run.head.functions;
+  return full[fn] ?? name[fn];
+}
+
 /** Name by which `--symbol` selects one function. */
 export function symbolOf(run: Run, fn: number): string {
   const { name, full, module, modules } = run.head.functions;
-  const whole = full[fn] ?? name[fn];
+  const whole = wholeName(run, fn);
   const isShared = name.some((other, i) => i !== fn && (full[i] ?? other) === whole);
   return isShared && module[fn] >= 0 ? `${fileName(modules[module[fn]])}!${whole}` : whole;
 }

@@ -5,6 +5,7 @@ import { FramePainter } from "../draw/frame";
 import { drawRuler, RULER } from "../draw/ruler";
 import type { Window } from "../draw/row";
 import type { Run } from "../model/run";
+import type { Match } from "../model/search";
 import { NONE } from "../model/slices";
 import type { Store } from "../store";
 import { listenToPointers } from "./input";
@@ -35,7 +36,7 @@ export class Timeline {
   private readonly observer: ResizeObserver;
   private frame = 0;
   private isDirty = true;
-  private matchStrip: { query: string; strip: Uint8Array | null } = { query: "", strip: null };
+  private matchStrip: { match: Match | null; strip: Uint8Array | null } = { match: null, strip: null };
 
   /** Elements of `root` have the classes `ruler`, `scroller`, `spacer`, `labels`, `base` and `over`. */
   constructor(
@@ -218,18 +219,17 @@ export class Timeline {
 
   // Columns of the whole run that have a matching slice.
   private matches(): Uint8Array | null {
-    const { query } = this.store;
     const { slices } = this.run;
     const match = this.store.matches[this.run.index];
     if (!match || !slices) return null;
-    if (this.matchStrip.query !== query || !this.matchStrip.strip) {
+    if (this.matchStrip.match !== match || !this.matchStrip.strip) {
       const strip = new Uint8Array(1024);
       const scale = strip.length / this.run.span;
       for (let i = 0; i < slices.count; i++) {
         if (!match.functions[slices.functionOf(i)]) continue;
         strip[Math.min(strip.length - 1, Math.floor((slices.begin[i] - this.run.head.range[0]) * scale))] = 1;
       }
-      this.matchStrip = { query, strip };
+      this.matchStrip = { match, strip };
     }
     return this.matchStrip.strip;
   }
