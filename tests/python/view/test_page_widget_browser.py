@@ -230,26 +230,35 @@ def test_zoom_shows_the_interval(trace: ptkit.Trace, tmp_path: Path) -> None:
 
 
 @needs_emulator
+@pytest.mark.parametrize(
+    ("kind", "actions"),
+    [
+        ("slice", [["drag", [700, 150], [700, 150]]]),
+        ("function", [["click", "#functions-0"]]),
+        ("range", [["drag", [400, 130], [800, 140], "Shift"]]),
+    ],
+)
 def test_a_page_that_is_shown_again_has_the_selection_and_repeats_no_request(
-    trace: ptkit.Trace, tmp_path: Path
+    kind: str, actions: list[list[Any]], trace: ptkit.Trace, tmp_path: Path
 ) -> None:
-    widget = trace.view().widget()
+    widget = trace.view(of="time").widget()
     widget.find("leaf")
-    odd = calls_of(trace, "odd")
-    widget_page = host(widget, tmp_path / "host.html")
-    widget.select(odd[3])
-    chosen = json.dumps(widget.get_state()["_requests"][-1:])
-    actions = [
-        *[*SELECTED, ["value", f"model.set('_requests', {chosen})"]],
-        ["until", f"model.get('selection').id === {odd[3]}"],
+    chosen = f"model.get('selection').function !== 'leaf' && model.get('selection').kind === '{kind}'"
+    steps = [
+        *[*SELECTED, *SHOWN, *actions, ["frame", ""], ["until", chosen], *SELECTED],
+        *[["frame", "#cell iframe"], TITLE, ["frame", ""]],
         ["value", "(remove(), document.querySelectorAll('iframe').length + listening())"],
-        ["value", "void show('again')"],
-        *[["frame", "#again iframe"], ["until", TITLE[1].replace("h2')", "h2')?")]],
-        *[["frame", ""], ["value", "model.get('selection').id"]],
+        ["value", "(saved.length = 0, void show('again'))"],
+        *[["frame", "#again iframe"], ["until", TITLE[1].replace("h2')", "h2')?")], ["frame", ""]],
+        *[["until", "saved.length"], ["value", "saved.map((one) => one.selection)"]],
     ]
-    *_, left, _, title, id = Browser(widget_page, *actions).results
+    *_, before, title, left, _, again, _, saved = Browser(
+        host(widget, tmp_path / "host.html"), *steps
+    ).results
     assert left == 0
-    assert (title, id) == ("odd", odd[3])
+    assert before["kind"] == kind
+    assert saved == [before]
+    assert again == title
 
 
 @needs_emulator
