@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 VIEWER = ROOT / "viewer"
 # sha256 of files of python/ptkit/view: `npm run build` in viewer/ changes them.
 BUILT = {
-    "page.html": "e8e231808b471659e3f3d241464052c62c29f48157b8ad6ebdc7efba87556210",
+    "page.html": "ca07bcfe46ea06e37b5b7ab204c3e6938a1cfa8c7abaa6b010fe74ef54eff693",
     "widget.js": "2d6c8d2eb46b89593d4382fd612993d9ac9cf453d9f4daeac9e997c2d4f15196",
 }
 

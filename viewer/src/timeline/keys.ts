@@ -33,7 +33,8 @@ export function pageKey(store: Store, event: KeyboardEvent): boolean {
     case "/":
       store.tab = "search";
       store.changed();
-      setTimeout(() => document.querySelector<HTMLInputElement>("#search")?.focus()); // once it is in the document
+      // It is in the document after the microtasks of this key, and gets the next one.
+      queueMicrotask(() => document.querySelector<HTMLInputElement>("#search")?.focus());
       return true;
     case "?":
       store.isHelpOpen = !store.isHelpOpen;
