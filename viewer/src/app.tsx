@@ -181,6 +181,13 @@ export function App({ store }: { store: Store }) {
   useStore(store);
   const [share, setShare] = useState(0.4);
   const isNarrow = useNarrow();
+  const content = useRef<HTMLDivElement>(null);
+  const shown = useRef(store.tab);
+  // What had the focus may be gone with its panel: the keyboard goes on in the next one.
+  useLayoutEffect(() => {
+    if (shown.current !== store.tab && document.activeElement === document.body) content.current?.focus();
+    shown.current = store.tab;
+  }, [store.tab]);
   const notes = store.runs.reduce((sum, run) => sum + run.head.notes.length, store.head.notes.length);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
@@ -226,7 +233,7 @@ export function App({ store }: { store: Store }) {
               </button>
             ))}
           </div>
-          <div class="content" role="tabpanel" tabIndex={-1} aria-label={store.tab}>
+          <div class="content" ref={content} role="tabpanel" tabIndex={-1} aria-label={store.tab}>
             {store.tab === "selection" || store.tab === "functions" ? <SelectionPanel store={store} /> : null}
             {store.tab === "search" ? <SearchPanel store={store} /> : null}
             {store.tab === "recording" ? <RecordingPanel store={store} /> : null}

@@ -117,6 +117,19 @@ def test_the_keyboard_alone_reaches_slices(folder: Path) -> None:
 
 
 @needs_emulator
+def test_the_keyboard_alone_goes_from_a_match_to_slow_calls(folder: Path) -> None:
+    """Enter in the list of matches selects the first one, and the focus stays beside what it shows."""
+    panel = ["until", "document.activeElement.getAttribute('role') === 'tabpanel'"]
+    tab = ["value", "document.activeElement.innerText"]
+    search = [["press", "/"], ["type", "leaf"], *[["press", "Tab"]] * 3, ["press", "Enter"], panel]
+    actions = [DECODED, *search, SELECTION, *[["press", "Tab"]] * 5, tab, ["press", "Enter"], SELECTION]
+    *_, said, focused, slow = Browser(folder / "page.html", *actions).results
+    assert said.splitlines()[0] == "leaf"
+    assert focused == "slow against fast"
+    assert slow != said
+
+
+@needs_emulator
 @pytest.mark.parametrize(("width", "theme"), [(420, []), (1280, [["dark"]])], ids=["narrow", "dark"])
 def test_the_page_fits_the_window(folder: Path, tmp_path: Path, width: int, theme: list[list[Any]]) -> None:
     picture = tmp_path / "page.png"

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 VIEWER = ROOT / "viewer"
 # sha256 of files of python/ptkit/view: `npm run build` in viewer/ changes them.
 BUILT = {
-    "page.html": "ca07bcfe46ea06e37b5b7ab204c3e6938a1cfa8c7abaa6b010fe74ef54eff693",
+    "page.html": "04a022062ead4d9014d8a3d2697d7fea79da6042a31e472d2a8d49191e30a7ed",
     "widget.js": "2d6c8d2eb46b89593d4382fd612993d9ac9cf453d9f4daeac9e997c2d4f15196",
 }
 

@@ -57,7 +57,7 @@ export function Table({ label, columns, count, cells, onSelect, selected = -1, r
       const at = next * ROW;
       if (at < element.scrollTop) element.scrollTop = at;
       else if (at + 2 * ROW > element.scrollTop + height) element.scrollTop = at + 2 * ROW - height;
-    } else if (event.key === "Enter" && active >= 0) onSelect?.(active);
+    } else if (event.key === "Enter" && count) onSelect?.(Math.max(active, 0));
     else return;
     event.preventDefault();
     event.stopPropagation();
