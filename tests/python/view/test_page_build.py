@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 VIEWER = ROOT / "viewer"
 # sha256 of files of python/ptkit/view: `npm run build` in viewer/ changes them.
 BUILT = {
-    "page.html": "04a022062ead4d9014d8a3d2697d7fea79da6042a31e472d2a8d49191e30a7ed",
+    "page.html": "b1931de80375bff8c753421084fc12a7f1f0d959f935d2c23cd5514cc5ffd878",
     "widget.js": "2d6c8d2eb46b89593d4382fd612993d9ac9cf453d9f4daeac9e997c2d4f15196",
 }
 

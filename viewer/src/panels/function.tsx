@@ -120,7 +120,7 @@ function Slow({ run, fn, detail }: { run: Run; fn: number; detail: Detail }) {
       <Table
         label="slow against fast"
         columns={[
-          { title: slow.unit === "ns" ? "function or line" : "function or line, instructions" },
+          { title: `function, ${slow.unit}` },
           { title: "slow", hint: "A slow call, on average", isNumber: true, width: "18%" },
           { title: "fast", hint: "A fast call, on average", isNumber: true, width: "18%" },
           { title: "extra", hint: "What slow calls have more", isNumber: true, width: "18%" },
