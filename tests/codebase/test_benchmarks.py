@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compiling import build
 from perf_script import needs_perf
+from readers import NODE, READERS, node_package
+from rounds import needs_emulator
 
+import ptkit
 from ptkit import _core
 from ptkit.cli.synthetic import CODE, synthetic_stream
 
@@ -24,6 +28,7 @@ import recordings  # noqa: E402
 from harness import contest, headline, machine, perf_data, table  # noqa: E402
 from harness.contest import Checks, Contestant, timing_of  # noqa: E402
 from harness.questions import QUESTIONS  # noqa: E402
+from pages import run as pages  # noqa: E402
 from taken_branches import perf as perf_text  # noqa: E402
 
 # Its folder `coverage` is not the package of that name.
@@ -234,3 +239,62 @@ def test_a_program_that_fails_ends_the_benchmark_unless_it_may() -> None:
 def test_plain_calls_have_as_many_rows(question: str, made: Path) -> None:
     plain = asked(Contestant(question, ("--plain",), python=True), made, "time", "0")
     assert plain["rows"] == asked(Contestant(question, python=True), made)["rows"]
+
+
+def opened(seconds: float) -> dict[str, float]:
+    answer = {"opened": seconds, "asked": 0.5, "intervals": [16.0] * 18 + [40.0, 50.0], "memory": 2e6}
+    return pages.opened_of({**answer, "heap": {"used": 1e6, "arrays": 3e6}})
+
+
+def test_pages_that_fail_are_said_beside_medians() -> None:
+    made = [{"wall": 2.0, "cpu": 1.0, "peak": 4e6}]
+    ours = pages.Figures("ptkit", "", 1_000_000, made, [opened(1), opened(2), opened(9)])
+    other = pages.Figures("other", "", 3_000_000, made, [opened(6)], ["it crashed", "it crashed"])
+    missing = pages.Figures("third", "no third in build")
+    _, _, *rows, calls, failed, left_out = pages.table([ours, other, missing], [{**made[0], "wall": 1.0}])
+    assert rows == [
+        "| ptkit | 2.0 | 1.0 | 4 | 1.0 | 2.00 | 1.50 | 16 | 40 | 4 | 2 |",
+        "| other | 2.0 (1.0) | 1.0 (1.0) | 4 (1.0) | 3.0 (3.0) | 6.00 (3.0) | 5.50 (3.7)"
+        " | 16 (1.0) | 40 (1.0) | 4 (1.0) | 2 (1.0) |",
+        "| third | - | - | - | - | - | - | - | - | - | - |",
+    ]
+    assert calls == "| `calls()` | 1.0 (0.5) | 1.0 (1.0) | 4 (1.0) | - | - | - | - | - | - | - |"
+    assert failed == "other: 2 of 3 failed: it crashed"
+    assert left_out == "third: left out: no third in build"
+
+
+@pytest.fixture(scope="module")
+def loops(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("loops")
+    words = [build("counted_loops", folder), "7"]
+    ptkit.record(words, output=folder / "loops.ptk", backend="emulator", quiet=True)
+    return folder / "loops.ptk"
+
+
+@needs_emulator
+def test_a_page_without_all_calls_ends_the_benchmark(loops: Path, tmp_path: Path) -> None:
+    trace = ptkit.open(loops)
+    trace.view().save(tmp_path / "calls.html")
+    rows = len(trace.calls())
+    assert pages.check_page(tmp_path / "calls.html", rows) == rows
+    with pytest.raises(SystemExit, match="nothing was timed"):
+        pages.check_page(tmp_path / "calls.html", rows + 1)
+
+
+@needs_emulator
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.skipif(node_package("puppeteer-core") is None, reason="puppeteer-core is not installed (npm)")
+def test_pages_are_opened_and_moved(loops: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert NODE is not None
+    monkeypatch.setenv("PTKIT_READERS", READERS)
+    words = [str(loops), "--rounds", "1", "--makes", "1", "--seconds", "1", "--output", str(tmp_path)]
+    found = pages.measure(loops, tmp_path, pages.parse_arguments(words))["viewers"]
+    assert [one["title"] for one in found] == ["ptkit", "Perfetto", "speedscope"]
+    assert found[0]["opened"], found[0]["failures"]
+    for one in found:
+        assert one["left_out"] or one["opened"], one["failures"]
+        for figures in one["opened"]:
+            assert 0 < figures["loaded"] <= figures["opened"] < 120
+            assert 10 < figures["frame"] <= figures["p95"]
+            assert figures["heap"] > 1e6
+            assert figures["memory"] > 1e7
