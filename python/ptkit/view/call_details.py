@@ -103,6 +103,7 @@ class CallDetails:
         # A call takes more positions than it has instructions where another stack was executed meanwhile.
         self._length = columns["instructions" if length_ns is None else "length"].astype(np.int64)
         self._is_whole = bool(columns["is_single"].all())
+        self._has_length = (columns["flags"] & _CROSSING) == 0
         self._nesting: Nesting | None = None
         function = columns["function"]
         self._order = np.argsort(narrow(function), kind="stable")
@@ -116,7 +117,7 @@ class CallDetails:
     def of(self, number: int) -> dict[str, Any]:
         """Members ``histogram``, ``slowest`` and ``slow`` of a function's details."""
         rows = self._order[self._limits[number] : self._limits[number + 1]]
-        single = rows[self._columns["is_single"][rows]]
+        single = rows if self._is_whole else rows[self._columns["is_single"][rows]]
         is_complete = self._is_whole or len(single) >= self._calls[number]
         return {
             "histogram": self._histogram(single) if is_complete else None,
@@ -128,7 +129,7 @@ class CallDetails:
         return lengths if self._length_ns is None else self._length_ns(lengths)
 
     def _histogram(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        whole = rows[(self._columns["flags"][rows] & _CROSSING) == 0]
+        whole = rows[self._has_length[rows]]
         found = histogram(self._in_unit(self._length[whole]), self.unit, 0, None)
         return {"edges": found.limits.tolist(), "counts": found.counts.tolist(), "of": self.unit}
 

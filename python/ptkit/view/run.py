@@ -76,6 +76,8 @@ class Run:
         What the run was made of, as words.
     screen : FirstScreen
         Of the slices that were encoded last.
+    slice_notes : list of str
+        On these slices: what was merged, changed and left out.
     """
 
     trace: ViewTrace
@@ -87,6 +89,7 @@ class Run:
     end: int
     reproduced: Reproduced
     screen: FirstScreen = field(init=False)
+    slice_notes: list[str] = field(init=False)
 
     @property
     def is_time(self) -> bool:
@@ -110,6 +113,7 @@ class Run:
         """All slices, and the first screen."""
         tracks = len(self.timeline.tracks)
         self.screen = FirstScreen(tracks, self.origin, self.end)
+        self.slice_notes = self.timeline.notes()
         return list(encoded_slices(self.timeline, self.functions.number, self.origin, self.screen))
 
     def detail(self, number: int) -> dict[str, Any]:
@@ -167,7 +171,7 @@ class Run:
             notes.append("no times: positions are instructions")
         if is_emulated(self.trace):
             notes.append(EMULATED_TIMES)
-        notes += [*losses_of(timeline.errors, timeline.gaps), *timeline.notes()]
+        notes += [*losses_of(timeline.errors, timeline.gaps), *self.slice_notes]
         if not self.is_time and len(timeline.tracks) > 1:
             notes.append("positions are instructions of each thread: those of two threads do not compare")
         if not has_source(self.trace):
