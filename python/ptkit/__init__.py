@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         StackFlag,
         TimeSource,
     )
+    from ptkit.analysis.coverage import CodeFile, Coverage, CoverageRun
     from ptkit.analysis.slow_calls import CallComparison, CallDifference
     from ptkit.capture import Filter, Trigger
     from ptkit.decode.call_histogram import CallHistogram
@@ -123,6 +124,7 @@ _NAMES = {
         "StackFlag",
         "TimeSource",
     ),
+    "ptkit.analysis.coverage": ("CodeFile", "Coverage", "CoverageRun"),
     "ptkit.analysis.slow_calls": ("CallComparison", "CallDifference"),
     "ptkit.trace.opening.bundle": ("redact",),
     "ptkit.capture": ("Filter", "Trigger"),
@@ -176,10 +178,13 @@ __all__ = [
     "CallHistogram",
     "CallKind",
     "CallTable",
+    "CodeFile",
     "ColumnError",
     "ConfigError",
+    "Coverage",
     "CoverageDecoder",
     "CoverageResult",
+    "CoverageRun",
     "DecodeError",
     "ErrorCode",
     "ErrorFlag",

@@ -31,14 +31,20 @@ def tool(name: str) -> str:
     return found
 
 
-def of_gcov(source: Path, folder: Path) -> dict[int, int]:
-    """Executions of each line of a program, as gcov says."""
+def text_of_gcov(source: Path, folder: Path) -> str:
+    """What gcov says of a program: its lines, with the outcomes of branches after them."""
     gcov = tool("gcov")
     program = compiled(folder / "counting", "-O0", "-pthread", "--coverage", source)
     subprocess.run([str(program)], cwd=folder, check=True, capture_output=True)
     notes = next(folder.glob("*.gcno"))
-    subprocess.run([gcov, "-o", str(folder), str(notes)], cwd=folder, check=True, capture_output=True)
-    text = (folder / f"{source.name}.gcov").read_text()
+    command = [gcov, "-b", "-c", "-o", str(folder), str(notes)]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return (folder / f"{source.name}.gcov").read_text()
+
+
+def of_gcov(source: Path, folder: Path) -> dict[int, int]:
+    """Executions of each line of a program, as gcov says."""
+    text = text_of_gcov(source, folder)
     lines = re.findall(r"^ *(\d+)\*?: *(\d+):", text, re.MULTILINE)
     return {int(line): int(count) for count, line in lines}
 
@@ -76,6 +82,41 @@ def test_lines_are_gcovs(name: str, tmp_path: Path) -> None:
     expected = compared(of_gcov(source, tmp_path).items())
     assert len(expected) > 10
     assert compared(counts) == expected
+
+
+def branches_of_gcov(source: Path, folder: Path) -> dict[int, Counter[int]]:
+    """How often each outcome of each line's branches was taken, for branches that were executed."""
+    found: dict[int, Counter[int]] = {}
+    number = 0
+    for line in text_of_gcov(source, folder).splitlines():
+        if counted := re.match(r" *[-#\d]+\*?: *(\d+):", line):
+            number = int(counted[1])
+        elif taken := re.match(r"branch +\d+ taken (\d+)", line):
+            found.setdefault(number, Counter())[int(taken[1])] += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("names/source_lines", 24), ("calls/recursion", 10), ("calls/indirect", 4), ("branches/inputs", 2)],
+)
+def test_branches_are_gcovs(name: str, least: int, tmp_path: Path) -> None:
+    """But for `switch`: gcov has an outcome for each label, and -O0 code compares in turn."""
+    source = PROGRAMS / f"{name}.c"
+    rows = recorded(source, tmp_path).coverage().branches
+    texts = ["", *source.read_text().splitlines()]
+    found: dict[int, Counter[int]] = {}
+    columns = (rows.named(column) for column in ("source", "line", "taken", "not_taken"))
+    for path, line, taken, not_taken in zip(*columns, strict=True):
+        if path is not None and path.endswith(source.name):
+            found.setdefault(line, Counter()).update([taken, not_taken])
+    expected = branches_of_gcov(source, tmp_path)
+
+    def compared(branches: dict[int, Counter[int]]) -> dict[int, Counter[int]]:
+        return {line: of for line, of in branches.items() if "switch (" not in texts[line]}
+
+    assert sum(of.total() for of in compared(expected).values()) >= least
+    assert compared(found) == compared(expected)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,15 @@ from ptkit.support.groups import numbered
 from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
 
-__all__ = ["BLOCK_COLUMNS", "EDGE_COLUMNS", "ExecutedCode", "count_blocks", "line_executions", "read_lines"]
+__all__ = [
+    "BLOCK_COLUMNS",
+    "EDGE_COLUMNS",
+    "ExecutedCode",
+    "count_blocks",
+    "line_executions",
+    "read_lines",
+    "selected_code",
+]
 
 BLOCK_COLUMNS = ("ip", "instructions", "mode", "space")
 EDGE_COLUMNS = ("from_ip", "to_ip", "kind", "count", "space")
@@ -70,7 +78,7 @@ def count_blocks(parts: Iterator[Table]) -> _core.BlockCounts:
     return blocks
 
 
-def _selected(found: dict[str, NDArray[Any]], plan: Plan) -> ExecutedCode:
+def selected_code(found: dict[str, NDArray[Any]], plan: Plan) -> ExecutedCode:
     """Return the instructions at the selected addresses: blocks are selected where they overlap these."""
     ranges = plan.selection.get("ips")
     if ranges:
@@ -168,7 +176,7 @@ def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
         As for reading the blocks.
     """
     counted = count_blocks(iterate(blocks, _ROWS, reuse=True))
-    code = _selected(counted.instructions(plan.session), blocks)
+    code = selected_code(counted.instructions(plan.session), blocks)
     line, files, symbols = _lines(plan, code)
     lines = int(line.max()) + 1 if len(line) else 0
     instructions = _sums(line, code.instructions, lines)

@@ -12,7 +12,16 @@ import numpy as np
 
 from ptkit import _core
 
-__all__ = ["BRANCH_RECORD", "ENUMS", "Column", "TableSchema", "row_tables", "schema_of", "tables"]
+__all__ = [
+    "BRANCH_RECORD",
+    "ENUMS",
+    "Column",
+    "TableSchema",
+    "coverage_tables",
+    "row_tables",
+    "schema_of",
+    "tables",
+]
 
 #: A record of a stream of kind "branch records"; docs/branch-records.md says what its fields hold.
 BRANCH_RECORD = np.dtype(
@@ -99,7 +108,7 @@ class TableSchema:
 
 @cache
 def _names(table: str, roles: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name, column in tables()[table].columns.items() if column.role in roles)
+    return tuple(name for name, column in schema_of(table).columns.items() if column.role in roles)
 
 
 def _column(row: tuple[str, str, str, str], role: str) -> Column:
@@ -228,6 +237,72 @@ _OTHERS = (
 )
 
 
+# Tables of `ptkit.Coverage`, which no trace gives: a set may be of several.
+_FILE = Column("file", _I32, "", "index in `coverage.files`")
+_RVA = Column("rva", _U64, "bytes", "of the first byte in its file; address less load address")
+_LINE = Column("line", _U32, "", "of `source`; see line_known")
+_LINE_KNOWN = Column("line_known", _BOOL, "", "it has a source line", "flag", 1)
+_COVERED = {
+    "covered_blocks": (
+        _FILE,
+        _RVA,
+        Column("size", _U32, "bytes", ""),
+        Column("instructions", _I64, "", "of one execution"),
+        Column("count", _I64, "", "executions"),
+        _LINE,
+        Column("flags", _U8, "", "line known"),
+        _LINE_KNOWN,
+    ),
+    "covered_edges": (
+        Column("from_file", _I32, "", "index in `coverage.files`"),
+        Column("from_rva", _U64, "bytes", "of the branch in its file"),
+        Column("to_file", _I32, "", "index in `coverage.files`"),
+        Column("to_rva", _U64, "bytes", "of the target in its file"),
+        Column("kind", _U8, "BranchKind", ""),
+        Column("count", _I64, "", "how often it was executed"),
+    ),
+    "covered_branches": (
+        _FILE,
+        Column("rva", _U64, "bytes", "of the conditional branch in its file"),
+        Column("taken", _I64, "", "executions that took it"),
+        Column("not_taken", _I64, "", "executions that did not"),
+        _LINE,
+        Column("flags", _U8, "", "line known"),
+        _LINE_KNOWN,
+    ),
+    "covered_functions": (
+        _FILE,
+        Column("rva", _U64, "bytes", "of the begin in its file; see entry_known"),
+        Column("count", _I64, "", "entries at the begin; see entry_known"),
+        Column("instructions", _I64, "", "that were executed in it, without calls"),
+        Column("line", _U32, "", "of the begin in `source`; see line_known"),
+        Column("flags", _U8, "", "line known, symbol known"),
+        _LINE_KNOWN,
+        Column("entry_known", _BOOL, "", "it has a symbol", "flag", 2),
+    ),
+    "covered_lines": (
+        Column("line", _U32, "", "of `source`"),
+        Column("count", _I64, "", "executions, by gcov's rule"),
+        Column("instructions", _I64, "", "that were executed"),
+    ),
+}
+_COVERED_KNOWN = {"line": "line_known", "rva": "entry_known", "count": "entry_known"}
+
+
+@cache
+def coverage_tables() -> Mapping[str, TableSchema]:
+    """Tables of `ptkit.Coverage` by name."""
+    found = {}
+    for name, columns in _COVERED.items():
+        flags = {column.name for column in columns if column.role == "flag"}
+        stored = {column.name for column in columns}
+        known = {
+            column: flag for column, flag in _COVERED_KNOWN.items() if column in stored and flag in flags
+        }
+        found[name] = _made(name, columns, known)
+    return MappingProxyType(found)
+
+
 # Columns that only call stacks are made of.
 _INTERNAL = frozenset({("branches", "number")})
 
@@ -263,5 +338,5 @@ def row_tables() -> Mapping[str, TableSchema]:
 
 
 def schema_of(table: str) -> TableSchema:
-    """The schema of one table."""
-    return tables()[table]
+    """The schema of one table, of a trace or of a set of coverage."""
+    return coverage_tables()[table] if table in _COVERED else tables()[table]

@@ -18,9 +18,9 @@ from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
 from ptkit.table.derived import indirect_branches
 from ptkit.trace.calls import Calls
+from ptkit.trace.code_coverage import CodeCoverage
 from ptkit.trace.parts import with_targets
 from ptkit.trace.plots import NO_TIMES, Plots, limits_of
-from ptkit.trace.tables import Tables
 from ptkit.trace.viewing import PartView
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _OF_EDGES = ["from_ip", "to_ip", "kind", "flags", "space"]
 _EDGE = ("space", "from_ip", "to_ip", "kind", "flags")
 
 
-class Slice(Tables, Calls, Plots, PartView):
+class Slice(CodeCoverage, Calls, Plots, PartView):
     """The tables of a trace between two events of one stream.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the rows of
@@ -79,6 +79,9 @@ class Slice(Tables, Calls, Plots, PartView):
 
     def _bound_query(self) -> dict[str, Any] | None:
         return None
+
+    def _whole(self) -> WholeTrace:
+        return self._trace
 
     def _span(self) -> tuple[int, int] | None:
         return self._trace.open_parts.times.span

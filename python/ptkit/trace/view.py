@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from ptkit import decode as _decode
 from ptkit.decode import Query
 from ptkit.trace.calls import Calls
+from ptkit.trace.code_coverage import CodeCoverage
 from ptkit.trace.plots import Plots
-from ptkit.trace.tables import Tables
 from ptkit.trace.viewing import PartView
 
 if TYPE_CHECKING:
     from ptkit.trace.whole import WholeTrace
 
 
-class View(Tables, Calls, Plots, PartView):
+class View(CodeCoverage, Calls, Plots, PartView):
     """The tables of a trace between two times, or those that touch some code.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the
@@ -33,6 +33,9 @@ class View(Tables, Calls, Plots, PartView):
 
     def __repr__(self) -> str:
         return f"<ptkit.View of {self._trace.source!r}, {self._text}>"
+
+    def _whole(self) -> WholeTrace:
+        return self._trace
 
     def _span(self) -> tuple[int, int] | None:
         return self._trace.open_parts.times.span

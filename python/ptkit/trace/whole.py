@@ -13,12 +13,12 @@ from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.decode.scope import stream_indices
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets
 from ptkit.support.text import counted
+from ptkit.trace.code_coverage import CodeCoverage
 from ptkit.trace.comparing import Comparing
 from ptkit.trace.names.code import Code
 from ptkit.trace.open_parts import OpenParts, open_parts
 from ptkit.trace.plots import Plots
 from ptkit.trace.stacks_at import StacksAt
-from ptkit.trace.tables import Tables
 from ptkit.trace.threads import Threads
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["WholeTrace"]
 
 
-class WholeTrace(Code, Tables, Comparing, StacksAt, Threads, Plots):
+class WholeTrace(Code, CodeCoverage, Comparing, StacksAt, Threads, Plots):
     """`Trace` without its parts, which refer to this."""
 
     def __init__(
@@ -73,6 +73,9 @@ class WholeTrace(Code, Tables, Comparing, StacksAt, Threads, Plots):
     def open_parts(self) -> OpenParts:
         """Times, names and scope, for the command line; provisional, as `ptkit.decode` is."""
         return self._open
+
+    def _whole(self) -> WholeTrace:
+        return self
 
     def __repr__(self) -> str:
         streams = counted(len(self.streams), "stream")
