@@ -123,6 +123,11 @@ ABOUT = {
     "([moments.md](moments.md)).",
     "at_times": "`trace.at_times()`: one row per time and stream ([moments.md](moments.md)).",
     "mappings": "`trace.mappings()`: one row per range of addresses with code of one file, or of no file.",
+    "covered_blocks": "`coverage.blocks`: basic blocks that ran ([coverage-sets.md](coverage-sets.md)).",
+    "covered_edges": "`coverage.edges`: branches of which both ends lie in files.",
+    "covered_branches": "`coverage.branches`: conditional branches, with both outcomes.",
+    "covered_functions": "`coverage.functions`: functions of which an instruction ran.",
+    "covered_lines": "`coverage.lines`: source lines of which an instruction ran.",
 }
 
 # Enumeration, heading, and the rows with its members' texts.
@@ -181,12 +186,12 @@ def kind_rows(kinds: Any, path: str, macro: str) -> list[tuple[str, ...]]:
 
 def columns() -> str:
     """All tables with their columns."""
-    from ptkit.support.schema import tables
+    from ptkit.support.schema import coverage_tables, schema_of, tables
     from ptkit.table.derived import derived_of
 
     parts = ["## Columns\n"]
     for table, about in ABOUT.items():
-        schema = tables()[table]
+        schema = schema_of(table)
         lines = []
         for one in schema.columns.values():
             known = schema.validity.get(one.name)
@@ -196,11 +201,11 @@ def columns() -> str:
             column, made_of = made.column, ", ".join(f"`{name}`" for name in made.needs)
             made_of += "".join(f", and `{name}` if it is there" for name in made.uses)
             dtype = "str" if column.dtype == object else column.dtype.name
-            doc = f"{column.doc}; made of {made_of}"
+            doc = f"{column.doc}; made of {made_of}" if made_of else column.doc
             lines.append((f"`{column.name}`", dtype, column.unit, "derived", made.known_if, doc))
         parts.append(f"### {table}\n\n{about}\n")
         parts.append(table_of(("column", "dtype", "unit", "role", "known if", "meaning"), lines))
-    assert set(ABOUT) == set(tables())
+    assert set(ABOUT) == {*tables(), *coverage_tables()}
     return "\n".join(parts)
 
 

@@ -110,7 +110,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _shell("ptkit record -o sort.ptk -- sort README.md", folder)
     _shell("ptkit record -o program.ptk -- ./a.out && ptkit export program.ptk -o perf.data", folder)
     shutil.copy(folder / "sort.ptk", folder / "big.ptk")
-    shutil.copy(folder / "sort.ptk", folder / "trace.ptk")
+    for name in ("trace.ptk", "before.ptk", "after.ptk"):
+        shutil.copy(folder / "sort.ptk", folder / name)
     taken = ptkit.open(folder / "program.ptk").branches(taken=True)
     known = taken[taken["from_known"] & taken["to_known"]]
     (folder / "dump.bts").write_bytes(

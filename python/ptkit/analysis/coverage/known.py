@@ -98,7 +98,7 @@ class KnownCode:
         return of_lines[is_first & (codes >= 0)], functions
 
     def _mapped(self, ran: set[int]) -> Iterator[tuple[int, int, int, int, int]]:
-        """Number, addresses, space and load address of each part of a file, once for all places of it."""
+        """Number, addresses, space and load address of each part of a file, once wherever it lies."""
         found = _core.mappings(self._session)
         names = ("file", "address", "size", "rva", "space")
         seen: set[tuple[int, int, int]] = set()

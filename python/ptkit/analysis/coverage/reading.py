@@ -31,7 +31,7 @@ _Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class _Places:
+class _Locations:
     """Where addresses lie: number of the file, -1 outside of files, and the RVA in it."""
 
     file: NDArray[np.int32]
@@ -71,15 +71,15 @@ def read_coverage(blocks: Plan, edges: Table, files: Sequence[tuple[str, str]], 
     counted = count_blocks(iterate(blocks, _ROWS, reuse=True))
     code = selected_code(counted.instructions(session), blocks)
     all_files, numbers = united([CodeFile(*file) for file in files])
-    places = _places(session, code.ip, code.space, numbers)
-    inside = (places.file >= 0) & (code.size > 0)
+    locations = _locations(session, code.ip, code.space, numbers)
+    inside = (locations.file >= 0) & (code.size > 0)
     texts = Texts()
     names = _names(session, code, texts)
     to, origin = (code.find(edges[name], edges["space"]) for name in ("to_ip", "from_ip"))
     rows = {
-        "code": _code_rows(session, code, places, names, inside, (origin, to), all_files),
+        "code": _code_rows(session, code, locations, names, inside, (origin, to), all_files),
         "edges": _edge_rows(session, code, names, edges, origin, numbers),
-        "functions": _function_rows(code, places, names, inside, (origin, to), edges),
+        "functions": _function_rows(code, locations, names, inside, (origin, to), edges),
         "lines": _line_rows(code, names, edges),
     }
     blocks.after()  # warnings of debug files come about while lines are looked up
@@ -94,12 +94,12 @@ def read_coverage(blocks: Plan, edges: Table, files: Sequence[tuple[str, str]], 
     return Coverage(all_files, (run,), texts.all(), rows, (known,))
 
 
-def _places(
+def _locations(
     session: _core.Session, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], numbers: NDArray[np.int32]
-) -> _Places:
+) -> _Locations:
     files, rvas = _core.name_files(session, ips, spaces, None, None, True, True)
     of_file = np.append(numbers, np.int32(-1))  # memory without a file has numbers after those of files
-    return _Places(of_file[np.where((files >= 0) & (files < len(numbers)), files, -1)], rvas)
+    return _Locations(of_file[np.where((files >= 0) & (files < len(numbers)), files, -1)], rvas)
 
 
 def _names(session: _core.Session, code: ExecutedCode, texts: Texts) -> _Names:
@@ -122,7 +122,7 @@ def _new(level: str, size: int) -> Rows:
 def _code_rows(
     session: _core.Session,
     code: ExecutedCode,
-    places: _Places,
+    locations: _Locations,
     names: _Names,
     inside: NDArray[np.bool_],
     ends: tuple[_Indices, _Indices],
@@ -136,8 +136,8 @@ def _code_rows(
     begins |= np.isin(before, origin[origin >= 0])
     rows = _new("code", len(code.ip))
     for name, values in (
-        ("file", places.file),
-        ("rva", places.rva),
+        ("file", locations.file),
+        ("rva", locations.rva),
         ("size", code.size),
         ("flags", np.where(begins, BEGINS, 0)),
         ("source", names.source),
@@ -147,7 +147,7 @@ def _code_rows(
     ):
         rows[name] = values
     has_id = np.array([bool(file.build_id) for file in files] + [True])
-    unidentified = np.flatnonzero(inside & ~has_id[places.file])
+    unidentified = np.flatnonzero(inside & ~has_id[locations.file])
     rows["check"][unidentified] = _checks(session, code, before, unidentified)
     return grouped(LEVELS["code"], rows[inside])
 
@@ -181,16 +181,18 @@ def _edge_rows(
 ) -> Rows:
     """Edges of which both ends lie in files."""
     spaces, kinds = np.asarray(edges["space"]), np.asarray(edges["kind"])
-    ends = {end: _places(session, np.asarray(edges[f"{end}_ip"]), spaces, numbers) for end in ("from", "to")}
+    ends = {
+        end: _locations(session, np.asarray(edges[f"{end}_ip"]), spaces, numbers) for end in ("from", "to")
+    }
     # Of a conditional branch that did not run with the selected code, the next instruction is not known.
     kept = (origin >= 0) | (kinds != _COND)
-    for place in ends.values():
-        kept &= place.file >= 0
+    for location in ends.values():
+        kept &= location.file >= 0
     is_next = (kinds == _COND) & (origin >= 0)
     is_next[is_next] = (code.ip[origin] + code.size[origin] == edges["to_ip"])[is_next]
     rows = _new("edges", len(kinds))
-    for end, place in ends.items():
-        rows[f"{end}_file"], rows[f"{end}_rva"] = place.file, place.rva
+    for end, location in ends.items():
+        rows[f"{end}_file"], rows[f"{end}_rva"] = location.file, location.rva
     rows["kind"], rows["count"] = kinds, edges["count"]
     rows["flags"] = np.where(is_next, PASSES, 0)
     for name, values, none in (
@@ -204,7 +206,7 @@ def _edge_rows(
 
 def _function_rows(
     code: ExecutedCode,
-    places: _Places,
+    locations: _Locations,
     names: _Names,
     inside: NDArray[np.bool_],
     ends: tuple[_Indices, _Indices],
@@ -216,7 +218,7 @@ def _function_rows(
     """
     entered = np.where((names.function >= 0) & (names.inside == 0), code.count, 0)
     begins = names.inside
-    rvas = places.rva - begins
+    rvas = locations.rva - begins
     origin, target = ends
     is_jump = np.isin(np.asarray(edges["kind"]), (_COND, _JUMP, _JUMP_INDIRECT))
     jumps = np.flatnonzero(is_jump & (origin >= 0) & (target >= 0))
@@ -226,7 +228,7 @@ def _function_rows(
     np.subtract.at(entered, target[loops], np.asarray(edges["count"])[loops])
     rows = _new("functions", len(code.ip))
     named = names.function >= 0
-    rows["file"], rows["function"] = places.file, names.function
+    rows["file"], rows["function"] = locations.file, names.function
     rows["rva"] = np.where(named, rvas, 0)
     rows["count"], rows["instructions"] = np.maximum(entered, 0), code.instructions
     at_begin = named & (begins == 0)

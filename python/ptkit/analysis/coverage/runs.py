@@ -18,7 +18,7 @@ class CoverageRun:
     source : str
         Path or description of the recording.
     errors, gaps : int
-        Of its selected part: places where it is not known what ran.
+        Of its selected part: where it is not known what ran.
     outside : int
         Instructions that ran in no file, such as JIT code: they are in no set.
     is_added, is_removed : bool

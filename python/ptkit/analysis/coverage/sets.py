@@ -171,6 +171,36 @@ class Coverage:
         has_all = (one.all_lines if by == "line" else one.all_functions for one in self.files)
         return len(self._countable(by)) if any(has_all) else None
 
+    def summary(self) -> list[tuple[str, str, int, int | None]]:
+        """How much is in the set: of each source file its lines, of each file its functions and blocks.
+
+        Returns
+        -------
+        list of (str, str, int, int or None)
+            ``"line"``, ``"function"`` or ``"block"``; path of the source file, or of the file; how many are
+            in the set; how many could have run, where that is known.
+        """
+        total = self.total("line")
+        rows = self._rows["lines"]
+        found: list[tuple[str, str, int, int | None]] = []
+        sources = {self._texts[code]: code for code in np.unique(rows["source"]).tolist()}
+        for path in sorted(sources):
+            own = rows["source"] == sources[path]
+            known = None if total is None else int(np.count_nonzero(own))
+            found.append(("line", path, int(np.count_nonzero(own & (rows["instructions"] > 0))), known))
+        if self.has_lines_only:
+            return found
+        functions, blocks = self._countable("function"), block_rows(self._rows["code"])
+        for number, file in enumerate(self.files):
+            own = functions["file"] == number
+            known = int(np.count_nonzero(own)) if file.all_functions else None
+            ran = int(np.count_nonzero(own & (functions["instructions"] > 0)))
+            in_file = int(np.count_nonzero(blocks["file"] == number))
+            if ran or in_file:
+                found.append(("function", file.path, ran, known))
+                found.append(("block", file.path, in_file, None))
+        return found
+
     def _countable(self, by: str) -> Rows:
         if by not in _BY:
             raise ConfigError(f"by={by!r}: there are {', '.join(map(repr, _BY))}")
@@ -276,6 +306,25 @@ class Coverage:
         if operator == "^":
             runs = tuple(run.as_operand(operator) for run in runs)
         return Coverage(files, runs, texts.all(), rows, has_lines_only=lines_only)
+
+    def check_builds(self, other: Coverage) -> None:
+        """Refuse a set that has another build of a file.
+
+        Parameters
+        ----------
+        other : Coverage
+
+        Raises
+        ------
+        ConfigError
+            If both have a file of one name, and no build of it in common; or a file without a build-id of
+            which the code differs.
+        """
+        files, here, there = matched(self.files, other.files)
+        none = np.zeros(max(len(self._texts), len(other._texts)), np.int32)
+        level = LEVELS["code"]
+        some = with_numbers(level, self._level("code"), here, none)
+        _check_code(some, with_numbers(level, other._level("code"), there, none), files)
 
     def by_line(self) -> Coverage:
         """The set of lines alone: compares with that of another build, where lines have the same numbers."""
