@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,22 @@ from ptkit.analysis.coverage.texts import Texts
 __all__ = ["KnownCode"]
 
 _STEP = 1 << 20  # addresses that are looked up at once
-_MOST_BYTES = 1 << 30  # of a file in memory
+_MOST_BYTES = 1 << 26  # of a function
+_MOST_UNSIZED = 1 << 16  # bytes of a function of which the size is not known
 
 #: A range of addresses, and its address space or None for all.
 Range = tuple[int, int, int | None]
+
+
+@dataclass(frozen=True)
+class _Functions:
+    """Symbols with code, ordered by number of the file and RVA."""
+
+    ip: NDArray[np.uint64]
+    space: NDArray[np.uint32]
+    size: NDArray[np.uint64]
+    file: NDArray[np.int32]
+    rva: NDArray[np.uint64]
 
 
 class KnownCode:
@@ -58,59 +71,87 @@ class KnownCode:
             With 0 for what ran.
         files_with_lines, files_with_functions : set of int
         """
-        lines, functions = ([np.zeros(0, LEVELS[name].dtype)] for name in ("lines", "functions"))
-        of_lines: set[int] = set()
-        of_functions: set[int] = set()
-        for file, low, high, space, base in self._mapped(ran):
-            for begin in range(low, high, _STEP):
-                ips = np.arange(begin, min(begin + _STEP, high), dtype=np.uint64)
-                some, others = self._of(file, ips, space, base, texts)
-                lines.append(some)
-                functions.append(others)
-                of_lines |= {file} if len(some) else set()
-                of_functions |= {file} if len(others) else set()
+        begins = self._functions(ran)
+        functions = np.zeros(len(begins.ip), LEVELS["functions"].dtype)
+        functions["file"], functions["rva"] = begins.file, begins.rva
+        symbols, inside, names = _core.name_symbols(
+            self._session, begins.ip, begins.space, None, None, True, False
+        )
+        functions["function"] = texts.add(names, symbols)
+        functions["source"], functions["line"] = self._lines(begins.ip, begins.space, texts)
+        has_lines = functions["source"] >= 0
+        lines = self._all_lines(begins, has_lines, texts)
+        # Where only a part of a function is selected, its lines are, and the function is not.
+        whole = (symbols >= 0) & (inside == 0) & self._are_selected(begins.ip, begins.space)
         return (
-            grouped(LEVELS["lines"], np.concatenate(lines)),
-            grouped(LEVELS["functions"], np.concatenate(functions)),
-            of_lines,
-            of_functions,
+            lines,
+            grouped(LEVELS["functions"], functions[whole]),
+            set(begins.file[has_lines].tolist()),
+            set(begins.file[whole].tolist()),
         )
 
-    def _of(
-        self, file: int, ips: NDArray[np.uint64], space: int, base: int, texts: Texts
-    ) -> tuple[Rows, Rows]:
-        spaces = np.full(len(ips), space, np.uint32)
-        sources, lines, paths = _core.name_lines(self._session, ips, spaces, None)
-        codes = texts.add(paths, sources)
-        codes[lines == 0] = -1
-        symbols, inside, names = _core.name_symbols(self._session, ips, spaces, None, None, True, False)
-        of_lines = np.zeros(len(ips), LEVELS["lines"].dtype)
-        of_lines["source"], of_lines["line"] = codes, lines
-        begins = np.flatnonzero((symbols >= 0) & (inside == 0))
-        functions = np.zeros(len(begins), LEVELS["functions"].dtype)
-        functions["file"], functions["rva"] = file, ips[begins] - np.uint64(base)
-        functions["function"] = texts.add(names, symbols)[begins]
-        functions["source"] = codes[begins]
-        functions["line"] = np.where(codes[begins] >= 0, lines[begins], 0)
-        # Addresses of one line follow each other: one of each run is enough.
-        is_first = np.ones(len(ips), np.bool_)
-        is_first[1:] = (codes[1:] != codes[:-1]) | (lines[1:] != lines[:-1])
-        return of_lines[is_first & (codes >= 0)], functions
+    def _functions(self, ran: set[int]) -> _Functions:
+        """Functions of files of which a part is selected, once for each file and RVA."""
+        found = _core.match_symbols(self._session, "*", False)
+        ips, sizes = (np.array([row[at] for row in found], np.uint64) for at in (1, 2))
+        spaces = np.array([row[4] for row in found], np.uint32)
+        files, rvas = _core.name_files(self._session, ips, spaces, None, None, True, True)
+        numbers = np.append(self._numbers, np.int32(-1))
+        of_set = numbers[np.where((files >= 0) & (files < len(self._numbers)), files, -1)]
+        order = np.lexsort((rvas, of_set))
+        order = order[np.isin(of_set[order], list(ran))]
+        file, rva = of_set[order], rvas[order]
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = (file[1:] != file[:-1]) | (rva[1:] != rva[:-1])
+        order = order[is_first]
+        file, rva, size = of_set[order], rvas[order], sizes[order]
+        # A symbol without a size ends where the next one begins.
+        after = np.full(len(order), _MOST_UNSIZED, np.uint64)
+        if len(order):
+            same = file[1:] == file[:-1]
+            after[:-1][same] = np.minimum(rva[1:] - rva[:-1], _MOST_UNSIZED)[same]
+        return _Functions(ips[order], spaces[order], np.where(size > 0, size, after), file, rva)
 
-    def _mapped(self, ran: set[int]) -> Iterator[tuple[int, int, int, int, int]]:
-        """Number, addresses, space and load address of each part of a file, once wherever it lies."""
-        found = _core.mappings(self._session)
-        names = ("file", "address", "size", "rva", "space")
-        seen: set[tuple[int, int, int]] = set()
-        for file, address, size, rva, space in zip(*(found[name].tolist() for name in names), strict=True):
-            number = int(self._numbers[file]) if 0 <= file < len(self._numbers) else -1
-            if number not in ran or not 0 < size <= _MOST_BYTES:
-                continue
-            for low, high in self._selected(address, address + size, space):
-                part = number, rva + low - address, high - low
-                if part not in seen:
-                    seen.add(part)
-                    yield number, low, high, space, address - rva
+    def _lines(
+        self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], texts: Texts
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        """Source files as numbers of texts, and lines; -1 and 0: none."""
+        sources, lines, paths = _core.name_lines(self._session, ips, spaces, None)
+        codes = np.where(lines > 0, texts.add(paths, sources), -1).astype(np.int32)
+        return codes, np.where(codes >= 0, lines, 0)
+
+    def _all_lines(self, begins: _Functions, chosen: NDArray[np.bool_], texts: Texts) -> Rows:
+        """Lines of all bytes of functions."""
+        spans = sorted(
+            (low, high, space)
+            for begin, size, space in zip(
+                *(column[chosen].tolist() for column in (begins.ip, begins.size, begins.space)), strict=True
+            )
+            for low, high in self._selected(begin, begin + min(size, _MOST_BYTES), space)
+        )
+        parts = [np.zeros(0, LEVELS["lines"].dtype)]
+        for some in _in_steps(spans):
+            sizes = [high - low for low, high, _ in some]
+            ips = np.concatenate([np.arange(low, high, dtype=np.uint64) for low, high, _ in some])
+            spaces = np.repeat(np.array([space for *_, space in some], np.uint32), sizes)
+            codes, lines = self._lines(ips, spaces, texts)
+            # Addresses of one line follow each other: one of each run is enough.
+            is_first = np.ones(len(ips), np.bool_)
+            is_first[1:] = (codes[1:] != codes[:-1]) | (lines[1:] != lines[:-1])
+            kept = np.flatnonzero(is_first & (codes >= 0))
+            rows = np.zeros(len(kept), LEVELS["lines"].dtype)
+            rows["source"], rows["line"] = codes[kept], lines[kept]
+            parts.append(rows)
+        return grouped(LEVELS["lines"], np.concatenate(parts))
+
+    def _are_selected(self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        if not self._ranges:
+            return np.ones(len(ips), np.bool_)
+        chosen = np.zeros(len(ips), np.bool_)
+        for first, last, of_space in self._ranges:
+            inside = (ips >= np.uint64(first)) & (ips <= np.uint64(last))
+            chosen |= inside if of_space is None else inside & ((spaces == of_space) | (spaces == 0))
+        return chosen
 
     def _selected(self, low: int, high: int, space: int) -> Iterator[tuple[int, int]]:
         if not self._ranges:
@@ -119,3 +160,19 @@ class KnownCode:
             begin, end = max(low, first), min(high, last + 1)
             if begin < end and (of_space is None or space in (0, of_space)):
                 yield begin, end
+
+
+def _in_steps(spans: list[tuple[int, int, int]]) -> Iterator[list[tuple[int, int, int]]]:
+    """Spans in groups of bounded size, in order; large ones are cut."""
+    group: list[tuple[int, int, int]] = []
+    size = 0
+    for low, high, space in spans:
+        for begin in range(low, high, _STEP):
+            end = min(begin + _STEP, high)
+            group.append((begin, end, space))
+            size += end - begin
+            if size >= _STEP:
+                yield group
+                group, size = [], 0
+    if group:
+        yield group
