@@ -249,6 +249,40 @@ def test_two_builds_are_refused_and_compare_by_line(
         left - other.by_line()
 
 
+def test_a_selection_leaves_other_files_out(tmp_path: Path) -> None:
+    """Another build of a library matters where its code is in the sets."""
+    (tmp_path / "twice.c").write_text("int twice(int x) { return FACTOR * x; }\n")
+    (tmp_path / "main.c").write_text("int twice(int); int main(void) { return twice(0); }\n")
+    library = tmp_path / "libtwice.so"
+
+    def build_library(factor: str) -> None:
+        flags = "-shared", "-fPIC", "-Wl,--build-id", f"-DFACTOR={factor}"
+        compiled(library, *flags, tmp_path / "twice.c")
+
+    build_library("2")
+    program = compiled(
+        tmp_path / "twice", "-g", tmp_path / "main.c", library, f"-Wl,-rpath,{tmp_path}", "-Wl,--build-id"
+    )
+    some = recorded(program, "some")
+    build_library("3")
+    other = recorded(program, "other")
+    assert {"twice", library.name} < {file.name for file in some.coverage().files}
+    with pytest.raises(ptkit.ConfigError, match=r"libtwice.so: two builds .* --module"):
+        some.coverage() | other.coverage()
+    parts = [one.coverage(module="twice") for one in (some, other)]
+    assert [file.name for file in parts[0].files] == ["twice"]
+    assert set(parts[0].edges.named("to_module")) == {"twice"}
+    assert (parts[0] ^ parts[1]).covered("block") == 0
+    assert functions_of(parts[0] & parts[1])["main"] == 2
+
+
+def test_nothing_ran(open_trace: Any, packets: Any) -> None:
+    nothing = open_trace(packets.PSB, images=[_core.__file__]).coverage()
+    assert (nothing.covered("block"), nothing.covered("line"), nothing.total("line")) == (0, 0, None)
+    assert [len(getattr(nothing | nothing, level)) for level in LEVELS] == [0] * len(LEVELS)
+    assert nothing.summary() == []
+
+
 def test_files_without_a_build_id_are_known_by_name_and_code(tmp_path: Path) -> None:
     def build(folder: str, *flags: str) -> Path:
         (tmp_path / folder).mkdir()

@@ -85,7 +85,8 @@ def matched(
             one, other = next(iter(here.values())), next(iter(there.values()))
             raise ConfigError(
                 f"{name}: two builds of the file ran: {one} and {other}; RVAs of two builds do not compare. "
-                "Record both runs with one build, or compare by line: a.by_line() - b.by_line(), or --by line"
+                "Record both with one build, select other files (module=, --module), or compare by line: "
+                "a.by_line() - b.by_line(), or --by line"
             )
     files, numbers = united([*some, *others])
     return files, numbers[: len(some)], numbers[len(some) :]

@@ -72,6 +72,12 @@ def read_coverage(blocks: Plan, edges: Table, files: Sequence[tuple[str, str]], 
     code = selected_code(counted.instructions(session), blocks)
     all_files, numbers = united([CodeFile(*file) for file in files])
     locations = _locations(session, code.ip, code.space, numbers)
+    executed = np.unique(locations.file[(locations.file >= 0) & (code.size > 0)])
+    # The set has the files of the code that ran, and was selected, alone.
+    new_numbers = np.full(len(all_files) + 1, -1, np.int32)
+    new_numbers[executed] = np.arange(len(executed), dtype=np.int32)
+    all_files, numbers = tuple(all_files[number] for number in executed.tolist()), new_numbers[numbers]
+    locations = _Locations(new_numbers[locations.file], locations.rva)
     inside = (locations.file >= 0) & (code.size > 0)
     texts = Texts()
     names = _names(session, code, texts)
