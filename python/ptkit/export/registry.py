@@ -257,6 +257,16 @@ _OWN = (
         embeds="names of files",
     ),
     Exporter(
+        "lcov",
+        "lines, functions and outcomes of branches by source file, for genhtml and tools of CI",
+        _Writer("lcov", "write_lcov"),
+        "blocks",
+        suffixes=(".info", ".lcov"),
+        head=rb"TN:",
+        embeds="paths of source files, names of functions",
+        command=lambda written: f"genhtml --branch-coverage {written.path} -o OUT",
+    ),
+    Exporter(
         "raw",
         "the packets of a stream as the processor wrote them",
         _Writer("raw", "write_raw"),

@@ -125,6 +125,21 @@ class Coverage:
         """Source lines of which an instruction ran, with executions by gcov's rule (docs/source-lines.md)."""
         return line_table(self._level("lines"), self._texts)
 
+    @property
+    def known_functions(self) -> Table:
+        """All named functions of the files, as `functions`; those that are not in the set have 0."""
+        self._look_up()
+        return function_table(self._level("functions"), self.files, self._texts, ran_only=False)
+
+    @property
+    def known_lines(self) -> Table:
+        """All lines that have code, as `lines`; those that are not in the set have 0.
+
+        Where it is not known what could have run (`total`), those that are in the set alone.
+        """
+        self._look_up()
+        return line_table(self._level("lines"), self._texts, ran_only=False)
+
     def _level(self, name: str) -> Rows:
         if self.has_lines_only and name != "lines":
             raise ConfigError(

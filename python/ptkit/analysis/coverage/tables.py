@@ -143,17 +143,19 @@ def branch_table(edges: Rows, files: Sequence[CodeFile], texts: _Texts) -> Table
     return _table("covered_branches", found, stored, _names_of(found, files, texts), shown)
 
 
-def function_table(functions: Rows, files: Sequence[CodeFile], texts: _Texts) -> Table:
+def function_table(
+    functions: Rows, files: Sequence[CodeFile], texts: _Texts, *, ran_only: bool = True
+) -> Table:
     """Table of functions."""
-    rows = functions[functions["instructions"] > 0]
+    rows = functions[functions["instructions"] > 0] if ran_only else functions
     stored = ("file", "rva", "count", "instructions", "line")
     shown = ("function", "module", "count", "instructions", "rva", "source", "line", "file", "flags")
     return _table("covered_functions", rows, stored, _names_of(rows, files, texts), shown)
 
 
-def line_table(lines: Rows, texts: _Texts) -> Table:
+def line_table(lines: Rows, texts: _Texts, *, ran_only: bool = True) -> Table:
     """Table of source lines."""
-    rows = lines[lines["instructions"] > 0]
+    rows = lines[lines["instructions"] > 0] if ran_only else lines
     rows = rows[_by_path(rows, texts)]
     names = _Names()
     names.add("source", rows["source"], texts)

@@ -14,6 +14,7 @@ from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.terminal import print_text
 from ptkit.cli.stacks import note
 from ptkit.errors import ConfigError, OpenError
+from ptkit.export.registry import check_output, export, exporters
 
 DESCRIPTION = """\
 Prints how much ran: lines of each source file, functions and blocks of each file, and what share that is,
@@ -26,9 +27,11 @@ EXAMPLES = """examples:
   ptkit coverage sort.ptk --by function
   ptkit coverage before.ptk after.ptk --only-in after.ptk --by line
   ptkit coverage sort.ptk --module sort --fail-under 1 --by function
-  ptkit coverage before.ptk after.ptk -o both.cov"""
+  ptkit coverage before.ptk after.ptk -o both.cov
+  ptkit coverage sort.ptk -o sort.info"""
 
 _BELOW = 1  # exit status
+_LCOV = "lcov"
 _SELECTIONS = ("stream", "cpu", "tid", "pid", "space", "cr3", "ip", "symbol", "module", "time")
 
 
@@ -54,7 +57,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         type=_percent,
         help="exit with status 1 if fewer per cent of the lines ran, or of the functions with --by function",
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="also write the set to this file")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help="also write the set to this file, or as .info for genhtml"
+    )
     parser.add_argument("--limit", metavar="N", type=common.number(first=1), help="print N lines at most")
     parser.add_argument("--force", action="store_true", help="overwrite OUT also if it is no set of coverage")
     common.add_names_option(parser)
@@ -68,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     _check(options, paths)
     coverage = _combined(options, paths)
     if options.output is not None:
-        coverage.save(options.output)
+        _write(coverage, options)
     by = options.by or "line"
     percent = coverage.percent(by) if by != "block" else None
     if options.fail_under is not None and percent is None:
@@ -92,6 +97,20 @@ def run(options: argparse.Namespace) -> int:
     return _BELOW
 
 
+def _write(coverage: Coverage, options: argparse.Namespace) -> None:
+    """Write the set, or its lines, functions and branches as LCOV's tracefile."""
+    if not _is_lcov(options.output):
+        coverage.save(options.output)
+        return
+    for sentence in export(coverage, options.output, format=_LCOV).notes:
+        if sentence not in coverage.missing:
+            note(options, sentence)
+
+
+def _is_lcov(path: str) -> bool:
+    return path.lower().endswith(exporters()[_LCOV].suffixes)
+
+
 def _percent(text: str) -> float:
     return 100 * common.share(text if text.endswith("%") else f"{text}%")
 
@@ -112,7 +131,9 @@ def _check(options: argparse.Namespace, paths: list[str]) -> None:
         return
     if output in paths:
         raise ConfigError(f"-o {output}: is what is read; give another name")
-    if Path(output).exists() and not (options.force or is_saved_set(output)):
+    if _is_lcov(output):
+        check_output(exporters()[_LCOV], output, force=options.force)
+    elif Path(output).exists() and not (options.force or is_saved_set(output)):
         raise OpenError(f"{output}: exists, and is no set of coverage; --force overwrites it")
 
 
