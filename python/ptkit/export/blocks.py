@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,10 +15,11 @@ from ptkit.errors import ConfigError
 from ptkit.support.text import counted
 
 if TYPE_CHECKING:
+    from ptkit.analysis.coverage import Coverage
     from ptkit.info import TraceInfo
     from ptkit.table import Table
 
-__all__ = ["BlockTrace", "Blocks", "executed_blocks", "loss_notes"]
+__all__ = ["BlockTrace", "Blocks", "blocks_of", "executed_blocks", "loss_notes", "refuse_selection"]
 
 _PART = 1 << 18
 _SLOTS = 1 << 18  # a power of two
@@ -147,6 +148,29 @@ def executed_blocks(trace: BlockTrace, *, file_offsets: bool = False, **query: A
     )
 
 
+def blocks_of(coverage: Coverage) -> Blocks:
+    """The blocks of a set, which do not overlap.
+
+    Raises
+    ------
+    ConfigError
+        If the set has lines alone.
+    """
+    table = coverage.blocks
+    file, rva, size = (np.asarray(table[name]) for name in ("file", "rva", "size"))
+    added = [run for run in coverage.runs if run.is_added]
+    return Blocks(
+        file.astype(np.int64),
+        rva,
+        size.astype(np.uint64),
+        tuple((one.path, one.build_id) for one in coverage.files),
+        0,
+        sum(run.errors for run in added),
+        sum(run.gaps for run in added),
+        len(coverage.files),
+    )
+
+
 def modules_of(trace: BlockTrace) -> tuple[tuple[str, str], ...]:
     """Path and build-id of each module, by number."""
     memory = tuple((name, "") for name, *_ in _core.anon_memory(trace.opened.session))
@@ -182,6 +206,18 @@ def _new_rows(trace: BlockTrace, part: Table, recent: _Recent, file_offsets: boo
         known, files.astype(np.uint64) + np.uint64(1) << _HALF, rows["space"] << _HALF | _NO_FILE
     )
     return rows[recent.new(rows["rva"].copy(), sizes | owner)]
+
+
+def refuse_selection(query: Mapping[str, Any]) -> None:
+    """Refuse to select from a set.
+
+    Raises
+    ------
+    ConfigError
+        If something is selected.
+    """
+    if query:
+        raise ConfigError(f"{next(iter(query))}: a set of coverage was selected when it was made")
 
 
 def loss_notes(blocks: Blocks) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ptkit import _core
 from ptkit.analysis.coverage import Coverage
-from ptkit.errors import ConfigError
+from ptkit.export.blocks import refuse_selection
 from ptkit.support.text import one_line
 
 __all__ = ["CoverageTrace", "write_lcov"]
@@ -65,8 +65,7 @@ def write_lcov(trace: CoverageTrace | Coverage, path: str, **query: Any) -> dict
         If a set is to be selected, or has lines alone.
     """
     if isinstance(trace, Coverage):
-        if query:
-            raise ConfigError(f"{next(iter(query))}: a set of coverage was selected when it was made")
+        refuse_selection(query)
         coverage = trace
     else:
         coverage = trace.coverage(**query)
@@ -76,7 +75,7 @@ def write_lcov(trace: CoverageTrace | Coverage, path: str, **query: Any) -> dict
         for name, source in sorted(sources.items())
         for line in ("TN:", f"SF:{one_line(name)}", *source.records(), "end_of_record")
     ]
-    contents = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    contents = "".join(f"{line}\n" for line in lines or ["TN:"]).encode("utf-8", "surrogateescape")
     _core.write_file(os.fsencode(path), contents)
     return {"bytes": len(contents), "notes": _notes(coverage)}
 

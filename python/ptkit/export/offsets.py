@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from ptkit import _core
-from ptkit.export.blocks import BlockTrace, executed_blocks, loss_notes
+from ptkit.analysis.coverage import Coverage
+from ptkit.errors import ConfigError
+from ptkit.export.blocks import BlockTrace, blocks_of, executed_blocks, loss_notes, refuse_selection
 from ptkit.export.hits import executions
 from ptkit.support.arguments import flag
 from ptkit.support.text import module_name, one_line
@@ -17,13 +20,13 @@ __all__ = ["write_offsets"]
 
 
 def write_offsets(
-    trace: BlockTrace, path: str, *, file_offsets: bool = False, hits: bool = False, **query: Any
+    trace: BlockTrace | Coverage, path: str, *, file_offsets: bool = False, hits: bool = False, **query: Any
 ) -> dict[str, Any]:
     """Write the begins of the blocks that were executed, as ``libc.so.6+28a10``, each once.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Trace or Coverage
     path : str
         A file; an earlier one is replaced when the new one is complete.
     file_offsets : bool
@@ -32,11 +35,29 @@ def write_offsets(
         A number after each: how often the instruction there was executed, also in blocks that begin before
         it.
     **query
-        Which blocks: ``pid=``, ``time=``, ``module=``, ...; see `ptkit.decode.Query`.
+        Which blocks: ``pid=``, ``time=``, ``module=``, ...; see `ptkit.decode.Query`. A set takes none.
+
+    Raises
+    ------
+    ConfigError
+        If a set is to be selected, or to give offsets in files: it has RVAs.
     """
-    blocks = executed_blocks(trace, file_offsets=file_offsets, **query)
+    if isinstance(trace, Coverage):
+        refuse_selection(query)
+        if file_offsets:
+            raise ConfigError("file_offsets: a set of coverage has RVAs alone; leave it out")
+        blocks, notes = blocks_of(trace), trace.missing
+    else:
+        blocks = executed_blocks(trace, file_offsets=file_offsets, **query)
+        notes = loss_notes(blocks)
     names = [name if at >= blocks.files else module_name(name) for at, (name, _) in enumerate(blocks.modules)]
-    counts = executions(trace, file_offsets=file_offsets, **query) if flag("hits", hits) else None
+    counts = None
+    if flag("hits", hits):
+        counts = (
+            _counts_of(trace)
+            if isinstance(trace, Coverage)
+            else executions(trace, file_offsets=file_offsets, **query)
+        )
     lines: dict[str, int] = {}
     for file in np.unique(blocks.file).tolist():
         for offset in np.unique(blocks.rva[blocks.file == file]).tolist():
@@ -45,4 +66,10 @@ def write_offsets(
     text = "".join(f"{line}\n" if counts is None else f"{line} {count}\n" for line, count in lines.items())
     contents = text.encode("utf-8", "surrogateescape")
     _core.write_file(os.fsencode(path), contents)
-    return {"bytes": len(contents), "notes": loss_notes(blocks)}
+    return {"bytes": len(contents), "notes": notes}
+
+
+def _counts_of(coverage: Coverage) -> Counter[tuple[int, int]]:
+    """How often each block of a set was executed, by number of the file and RVA."""
+    columns = (coverage.blocks[name].tolist() for name in ("file", "rva", "count"))
+    return Counter({(file, rva): count for file, rva, count in zip(*columns, strict=True)})

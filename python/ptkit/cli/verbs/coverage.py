@@ -14,7 +14,7 @@ from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.terminal import print_text
 from ptkit.cli.stacks import note
 from ptkit.errors import ConfigError, OpenError
-from ptkit.export.registry import check_output, export, exporters
+from ptkit.export.registry import Exporter, check_output, export, exporters
 
 DESCRIPTION = """\
 Prints how much ran: lines of each source file, functions and blocks of each file, and what share that is,
@@ -31,7 +31,7 @@ EXAMPLES = """examples:
   ptkit coverage sort.ptk -o sort.info"""
 
 _BELOW = 1  # exit status
-_LCOV = "lcov"
+_FORMATS = ("lcov", "drcov")  # of exports of sets, by the suffix of OUT
 _SELECTIONS = ("stream", "cpu", "tid", "pid", "space", "cr3", "ip", "symbol", "module", "time")
 
 
@@ -58,7 +58,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="exit with status 1 if fewer per cent of the lines ran, or of the functions with --by function",
     )
     parser.add_argument(
-        "-o", "--output", metavar="OUT", help="also write the set to this file, or as .info for genhtml"
+        "-o",
+        "--output",
+        metavar="OUT",
+        help="also write the set to this file, or as .info for genhtml, or as .drcov",
     )
     parser.add_argument("--limit", metavar="N", type=common.number(first=1), help="print N lines at most")
     parser.add_argument("--force", action="store_true", help="overwrite OUT also if it is no set of coverage")
@@ -98,17 +101,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(coverage: Coverage, options: argparse.Namespace) -> None:
-    """Write the set, or its lines, functions and branches as LCOV's tracefile."""
-    if not _is_lcov(options.output):
+    """Write the set as such, or in the format that the suffix of the path says."""
+    format = _format_of(options.output)
+    if format is None:
         coverage.save(options.output)
         return
-    for sentence in export(coverage, options.output, format=_LCOV).notes:
+    for sentence in export(coverage, options.output, format=format.name).notes:
         if sentence not in coverage.missing:
             note(options, sentence)
 
 
-def _is_lcov(path: str) -> bool:
-    return path.lower().endswith(exporters()[_LCOV].suffixes)
+def _format_of(path: str) -> Exporter | None:
+    known = exporters()
+    return next((known[name] for name in _FORMATS if path.lower().endswith(known[name].suffixes)), None)
 
 
 def _percent(text: str) -> float:
@@ -131,8 +136,8 @@ def _check(options: argparse.Namespace, paths: list[str]) -> None:
         return
     if output in paths:
         raise ConfigError(f"-o {output}: is what is read; give another name")
-    if _is_lcov(output):
-        check_output(exporters()[_LCOV], output, force=options.force)
+    if (format := _format_of(output)) is not None:
+        check_output(format, output, force=options.force)
     elif Path(output).exists() and not (options.force or is_saved_set(output)):
         raise OpenError(f"{output}: exists, and is no set of coverage; --force overwrites it")
 

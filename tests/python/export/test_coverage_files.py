@@ -1,4 +1,4 @@
-"""LCOV's tracefile: equal to the tables of coverage, and read by genhtml."""
+"""Coverage in files of other tools: LCOV's tracefile, which genhtml reads; drcov and offsets of sets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from compiling import PROGRAMS, compiled
+from test_blocks import read_drcov
 
 import ptkit
 from ptkit import export
@@ -95,7 +96,7 @@ def test_without_debug_information_a_note_says_so(tmp_path: Path) -> None:
         ptkit.Recorder([str(program)], tmp_path / "bare.ptk", backend="emulator", quiet=True).run()
     )
     done = trace.export(tmp_path / "bare.info")
-    assert done.bytes == 0
+    assert (tmp_path / "bare.info").read_text() == "TN:\n"
     assert "lines that did not run are not known" in done.notes[0]
 
 
@@ -119,3 +120,51 @@ def test_genhtml_reads_it(trace: ptkit.Trace, tmp_path: Path) -> None:
         for name, key in (("lines", "L"), ("functions", "FN"), ("branches", "BR"))
     }
     assert shown == expected
+
+
+def executed_bytes(path: Path) -> set[tuple[str, int]]:
+    """Module and RVA of each byte of the blocks of a drcov file."""
+    found = read_drcov(path)
+    names = [path for *_, path in found.modules]
+    return {(names[module], at) for module, start, size in found.blocks for at in range(start, start + size)}
+
+
+def test_drcov_of_a_set_has_the_bytes_of_the_traces(
+    trace: ptkit.Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_trace, of_set, of_verb = (tmp_path / f"{name}.drcov" for name in ("trace", "set", "verb"))
+    trace.export(of_trace)
+    coverage = trace.coverage()
+    export.export(coverage, of_set)
+    assert executed_bytes(of_set) == executed_bytes(of_trace)
+    assert main(["coverage", trace.source, "-o", str(of_verb)]) == 0
+    assert of_verb.read_bytes() == of_set.read_bytes()
+    only = coverage - trace.coverage(symbol="left")
+    export.export(only, of_set)
+    rest = executed_bytes(of_set)
+    trace.export(of_trace, symbol="left")
+    [(_, address, size)] = trace.symbols("left")
+    base = trace.info.modules[0].base
+    own = {
+        (name, at) for name, at in executed_bytes(of_trace) if address - base <= at < address - base + size
+    }
+    assert own
+    assert not own & rest
+    capsys.readouterr()
+
+
+def test_offsets_of_a_set_have_its_counts(trace: ptkit.Trace, tmp_path: Path) -> None:
+    of_trace, of_set = tmp_path / "trace.txt", tmp_path / "set.txt"
+    trace.export(of_trace, "offsets", hits=True)
+    coverage = trace.coverage()
+    export.export(coverage | coverage, of_set, format="offsets", hits=True)
+    once, twice = (
+        {at: int(count) for at, count in map(str.split, path.read_text().splitlines())}
+        for path in (of_trace, of_set)
+    )
+    assert len(twice) == len(coverage.blocks)
+    common = once.keys() & twice.keys()
+    assert len(common) > len(twice) // 2
+    assert all(twice[at] == 2 * once[at] for at in common)
+    with pytest.raises(ptkit.ConfigError, match="has RVAs alone"):
+        export.export(coverage, of_set, format="offsets", file_offsets=True)
