@@ -7,7 +7,8 @@
 
 namespace ptkit::test {
 
-#if defined(__SANITIZE_ADDRESS__)
+// Sanitizers take longer, and so does an emulator: `make portable` runs tests for other processors in one.
+#if defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__)
 inline constexpr double kSlowdown = 8;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -19,7 +20,7 @@ inline constexpr double kSlowdown = 1;
 inline constexpr double kSlowdown = 1;
 #endif
 
-// About as a build without sanitizers takes.
+// About as a build without sanitizers takes on a processor of its own.
 template <typename Work>
 double seconds_of(const Work& work) {
   const std::clock_t begin = std::clock();
