@@ -71,20 +71,6 @@ def unpack_headers(packages: Packages, folder: Path, release: str) -> Path:
     return root / "usr/src" / name
 
 
-def find_kernel() -> Kernel:
-    """The same, if it is there already or asked for with PTKIT_EMULATED=1.
-
-    Raises
-    ------
-    Missing
-        Neither, or it cannot be had here.
-    """
-    folder = build_folder()
-    if os.environ.get("PTKIT_EMULATED") != "1" and not list(folder.glob("headers-*")):
-        raise Missing("not downloaded yet: set PTKIT_EMULATED=1 (80 MB once)")
-    return debian_kernel(folder)
-
-
 def find_busybox() -> Path:
     """A busybox without libraries: the one that is installed, or the package's."""
     installed = Path("/bin/busybox")
