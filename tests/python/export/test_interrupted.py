@@ -74,7 +74,7 @@ def test_ctrl_c_leaves_nothing_of_any_format(name: str, long: Path, out: Path) -
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_full_disk_leaves_nothing_of_any_format(name: str, long: Path, out: Path) -> None:
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))\n"
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))\n"
     with started(long, name, out, limit=limit) as process:
         done, said = process.communicate(timeout=120)
     assert "OpenError" in said, said
