@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from windows_wheel import package_files
 
 import ptkit
 
@@ -35,6 +36,13 @@ def test_one_version() -> None:
         r'^PACKAGE_VERSION="(.+)"$', (ROOT / "kernel/dkms.conf").read_text(), flags=re.MULTILINE
     )
     assert project == cmake == module == ptkit.__version__
+
+
+def test_the_wheel_for_windows_has_the_files_of_that_for_linux() -> None:
+    names = set(package_files())
+    assert {"ptkit/py.typed", "ptkit/schemas/rows-1.json", "ptkit/view/page.html"} < names
+    installed = set(package_files(Path(ptkit.__file__).parent))  # with the driver's sources
+    assert names == {name for name in installed if (ROOT / "python" / name).exists()}
 
 
 def test_all_has_every_extra_for_users() -> None:

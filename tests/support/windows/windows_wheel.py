@@ -13,6 +13,7 @@ from debian import Missing
 ROOT = Path(__file__).resolve().parents[3]
 TAG = "cp311-cp311-win_amd64"
 _WHEEL = "Wheel-Version: 1.0\nGenerator: ptkit\nRoot-Is-Purelib: false\n"
+_COMPILED = {".so", ".pyc"}
 # Software that is compiled in, and its licences in the folder of its sources.
 LICENCES = {
     "elfutils": ("COPYING-GPLV2", "COPYING-LGPLV3"),
@@ -39,15 +40,13 @@ def _metadata(project: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _package(module: Path) -> dict[str, bytes]:
-    """The package's files, by path in the wheel."""
-    folder = ROOT / "python" / "ptkit"
-    files = {
+def package_files(folder: Path = ROOT / "python" / "ptkit") -> dict[str, bytes]:
+    """Files of the package without what is compiled, by path in the wheel."""
+    return {
         f"ptkit/{path.relative_to(folder).as_posix()}": path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.suffix in {".py", ".pyi", ".typed"} or path.name == "py.typed"
+        if path.is_file() and path.suffix not in _COMPILED and path.name != "ptkit-parser"
     }
-    return files | {f"ptkit/{module.name}": module.read_bytes()}
 
 
 def _licences(sources: Path) -> dict[str, bytes]:
@@ -80,7 +79,7 @@ def make_wheel(folder: Path, module: Path, sources: Path) -> Path:
     project = (ROOT / "pyproject.toml").read_text()
     name = f"ptkit-{_field(project, 'version')}"
     info = f"{name}.dist-info"
-    contents = _package(module)
+    contents = {**package_files(), f"ptkit/{module.name}": module.read_bytes()}
     contents |= {f"{info}/licenses/{path}": data for path, data in _licences(sources).items()}
     contents |= {
         f"{info}/METADATA": _metadata(project).encode(),
