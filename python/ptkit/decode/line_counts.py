@@ -22,8 +22,8 @@ __all__ = [
     "ExecutedCode",
     "count_blocks",
     "line_executions",
+    "read_code",
     "read_lines",
-    "selected_code",
 ]
 
 BLOCK_COLUMNS = ("ip", "instructions", "mode", "space")
@@ -78,9 +78,21 @@ def count_blocks(parts: Iterator[Table]) -> _core.BlockCounts:
     return blocks
 
 
-def selected_code(found: dict[str, NDArray[Any]], plan: Plan) -> ExecutedCode:
-    """Return the instructions at the selected addresses: blocks are selected where they overlap these."""
-    ranges = plan.selection.get("ips")
+def read_code(blocks: Plan) -> ExecutedCode:
+    """Count the instructions at the selected addresses: blocks are selected where they overlap these.
+
+    Parameters
+    ----------
+    blocks : Plan
+        Of the blocks, with `BLOCK_COLUMNS`.
+
+    Raises
+    ------
+    ConfigError, OutOfMemoryError
+        As for reading the blocks.
+    """
+    found = count_blocks(iterate(blocks, _ROWS, reuse=True)).instructions(blocks.session)
+    ranges = blocks.selection.get("ips")
     if ranges:
         kept = np.zeros(len(found["ip"]), np.bool_)
         for low, last, space in ranges:
@@ -175,8 +187,7 @@ def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
     ConfigError, OutOfMemoryError
         As for reading the blocks.
     """
-    counted = count_blocks(iterate(blocks, _ROWS, reuse=True))
-    code = selected_code(counted.instructions(plan.session), blocks)
+    code = read_code(blocks)
     line, files, symbols = _lines(plan, code)
     lines = int(line.max()) + 1 if len(line) else 0
     instructions = _sums(line, code.instructions, lines)

@@ -16,14 +16,13 @@ from ptkit.analysis.coverage.rows import BEGINS, LEVELS, PASSES, Rows, grouped
 from ptkit.analysis.coverage.runs import CoverageRun
 from ptkit.analysis.coverage.sets import Coverage
 from ptkit.analysis.coverage.texts import Texts
-from ptkit.decode import Plan, iterate
-from ptkit.decode.line_counts import ExecutedCode, count_blocks, line_executions, selected_code
+from ptkit.decode import Plan
+from ptkit.decode.line_counts import ExecutedCode, line_executions, read_code
 from ptkit.support.groups import numbered
 from ptkit.table import Table
 
 __all__ = ["read_coverage"]
 
-_ROWS = 1 << 16  # such a part stays in the second level cache
 _COND, _JUMP, _JUMP_INDIRECT = (
     int(kind) for kind in (_core.BranchKind.COND, _core.BranchKind.JUMP, _core.BranchKind.JUMP_INDIRECT)
 )
@@ -68,8 +67,7 @@ def read_coverage(blocks: Plan, edges: Table, files: Sequence[tuple[str, str]], 
         As for reading the blocks.
     """
     session = blocks.session
-    counted = count_blocks(iterate(blocks, _ROWS, reuse=True))
-    code = selected_code(counted.instructions(session), blocks)
+    code = read_code(blocks)
     all_files, numbers = united([CodeFile(*file) for file in files])
     locations = _locations(session, code.ip, code.space, numbers)
     executed = np.unique(locations.file[(locations.file >= 0) & (code.size > 0)])
