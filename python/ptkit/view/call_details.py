@@ -174,7 +174,7 @@ class CallDetails:
             }
             for one in first.tolist()
         ]
-        return {"text": self._sentence(len(rows), chosen, number), "rows": shown, "unit": "instructions"}
+        return {"text": self._sentence(len(rows), chosen, number), "rows": shown}
 
     def _choose(self, rows: NDArray[np.int64]) -> _Chosen | None:
         length = self._length[rows]

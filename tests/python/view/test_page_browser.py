@@ -15,11 +15,14 @@ from compiling import build
 from rounds import needs_emulator
 from small_elf import elf
 from view_browser import DECODED, SELECTION, Browser, needs_browser
+from view_pages import PageData
 
 import ptkit
 from ptkit.cli import main
 
 ROUNDS = 7
+WORDS = ("command", "Python-line")
+DETAILS = ["until", "document.querySelector('section[aria-label=Selection] [role=tab]') !== null"]
 SPOKEN = ["until", "document.getElementById('spoken').innerText"]
 
 pytestmark = needs_browser
@@ -91,6 +94,35 @@ def test_a_selected_function_is_reproduced(folder: Path, monkeypatch: pytest.Mon
 
 
 @needs_emulator
+@pytest.mark.parametrize("of", ["time", "instructions"])
+def test_slow_against_fast_is_reproduced(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    """Calls are slow by what the axis has, and so they are in the command and in the Python line."""
+    ptkit.open(folder / "loops.ptk").view(of=of).save(tmp_path / "page.html")
+    page = PageData(tmp_path / "page.html")
+    (name, *_) = (
+        page.runs[0]["functions"]["name"][number] for number, one in page.details().items() if one["slow"]
+    )
+    search = [["press", "/"], ["type", name], *[["press", "Tab"]] * 3, ["press", "Enter"]]
+    focused = [["until", "document.activeElement.getAttribute('role') === 'tabpanel'"], DETAILS]
+    tab = [*[["press", "Tab"]] * 5, ["press", "Enter"]]
+    last = "[...document.querySelectorAll('section[aria-label=Selection] code.{}')].at(-1).innerText"
+    shown = [SELECTION, *(["value", last.format(one)] for one in WORDS)]
+    actions = [DECODED, *search, *focused, *tab, *shown]
+    *_, said, command, python = Browser(tmp_path / "page.html", *actions).results
+    monkeypatch.chdir(folder)
+    found = eval(python, {"ptkit": ptkit})
+    assert found.by == of
+    assert f"{len(found.slow):,} slow one" in said
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        assert main(shlex.split(command)[1:]) == 0
+    assert f"{name}: " in printed.getvalue().splitlines()[0]
+    assert f"{len(found.slow):,} slow one" in printed.getvalue()
+
+
+@needs_emulator
 def test_a_range_of_everything_has_all_instructions(folder: Path) -> None:
     actions = [["drag", [200, 130], [1255, 140], "Shift"], SELECTION]
     *_, said = Browser(folder / "page.html", DECODED, *actions).results
@@ -122,7 +154,16 @@ def test_the_keyboard_alone_goes_from_a_match_to_slow_calls(folder: Path) -> Non
     panel = ["until", "document.activeElement.getAttribute('role') === 'tabpanel'"]
     tab = ["value", "document.activeElement.innerText"]
     search = [["press", "/"], ["type", "leaf"], *[["press", "Tab"]] * 3, ["press", "Enter"], panel]
-    actions = [DECODED, *search, SELECTION, *[["press", "Tab"]] * 5, tab, ["press", "Enter"], SELECTION]
+    actions = [
+        DECODED,
+        *search,
+        DETAILS,
+        SELECTION,
+        *[["press", "Tab"]] * 5,
+        tab,
+        ["press", "Enter"],
+        SELECTION,
+    ]
     *_, said, focused, slow = Browser(folder / "page.html", *actions).results
     assert said.splitlines()[0] == "leaf"
     assert focused == "slow against fast"

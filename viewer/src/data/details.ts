@@ -22,7 +22,7 @@ export interface Detail {
   function: number;
   histogram?: { edges: number[]; counts: number[]; of: "ns" | "instructions" } | null;
   slowest?: SlowCall[] | null;
-  slow?: { text: string; rows: SlowRow[]; unit: "ns" | "instructions" } | null;
+  slow?: { text: string; rows: SlowRow[] } | null;
   code?: { instructions: Instruction[]; bytes_missing: number } | null;
   source?: { path: string; first: number; lines: string[]; counts: (number | null)[] } | null;
 }

@@ -113,14 +113,14 @@ function Calls({ store, run, detail }: { store: Store; run: Run; detail: Detail 
 function Slow({ run, fn, detail }: { run: Run; fn: number; detail: Detail }) {
   const { slow } = detail;
   if (!slow) return <p class="empty">The calls are too few or too alike to compare slow with fast ones.</p>;
-  const text = (value: number): string => (slow.unit === "ns" ? axisText(value, "ns") : countText(Math.round(value)));
+  const text = (value: number): string => countText(Math.round(value));
   return (
     <>
       <p>{cleaned(slow.text)}</p>
       <Table
         label="slow against fast"
         columns={[
-          { title: `function, ${slow.unit}` },
+          { title: "function, instructions" },
           { title: "slow", hint: "A slow call, on average", isNumber: true, width: "18%" },
           { title: "fast", hint: "A fast call, on average", isNumber: true, width: "18%" },
           { title: "extra", hint: "What slow calls have more", isNumber: true, width: "18%" },
@@ -133,7 +133,7 @@ function Slow({ run, fn, detail }: { run: Run; fn: number; detail: Detail }) {
           text(slow.rows[i].extra),
         ]}
       />
-      <Reproduce of={ofSlow(run, fn, slow.unit)} />
+      <Reproduce of={ofSlow(run, fn)} />
     </>
   );
 }

@@ -94,16 +94,16 @@ export function ofFunctions(run: Run): Reproduced {
 }
 
 /** Slow against fast calls of a function. */
-export function ofSlow(run: Run, fn: number, unit: "ns" | "instructions"): Reproduced {
+export function ofSlow(run: Run, fn: number): Reproduced {
   const { file, options, query } = run.head.reproduce;
   const symbol = symbolOf(run, fn);
   return {
     command: words("functions", run, [
       ...options,
       ...option("--slow", symbol),
-      ...(unit === "ns" ? ["--of", "time"] : []),
+      ...(run.isTime ? ["--of", "time"] : []),
     ]),
-    python: `ptkit.open(${pythonText(file)}).compare(${joined(pythonText(symbol), unit === "ns" ? 'by="time"' : "", query)})`,
+    python: `ptkit.open(${pythonText(file)}).compare(${joined(pythonText(symbol), run.isTime ? 'by="time"' : "", query)})`,
   };
 }
 
