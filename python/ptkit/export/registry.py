@@ -267,6 +267,14 @@ _OWN = (
         command=lambda written: f"genhtml --branch-coverage {written.path} -o OUT",
     ),
     Exporter(
+        "tenet",
+        "the address of each executed instruction of a thread, for Tenet in IDA and Binary Ninja",
+        _Writer("tenet", "write_tenet"),
+        "rows",
+        suffixes=(".tenet.txt",),
+        head=rb"[re]ip=0x[0-9a-f]+\n",
+    ),
+    Exporter(
         "raw",
         "the packets of a stream as the processor wrote them",
         _Writer("raw", "write_raw"),

@@ -211,6 +211,8 @@ def test_redaction_leaves_out_paths(name: str, tmp_path: Path, spaces: Any) -> N
     folder = tmp_path / "out"
     folder.mkdir()
     more: dict[str, Any] = {"stream": 0} if name == "raw" else {}
+    if name == "tenet":
+        more = {"tid": 1}
     if name in ("autofdo", "llvm", "bolt", "bolt-traces"):  # files of one program
         more = {"module": "alpha_fn"}
     need(name)

@@ -32,6 +32,8 @@ Lighthouse and other readers. offsets: the begins of these blocks as lines of mo
 often the instruction there was executed. Each block is there once. Memory without a file is a module of its
 own, [anon 0x10000000].
 
+tenet: the address of each executed instruction of one thread (--tid), for the trace explorer Tenet.
+
 raw: the bytes of a stream as the processor wrote them (--stream N where there are several). code: a folder
 with the code that was executed, a file for each region and version, and index.json.
 
@@ -53,6 +55,7 @@ EXAMPLES = """examples:
   ptkit export sort.ptk --format drcov -o sort.drcov
   ptkit export sort.ptk --format offsets --module libc.so.6 -o sort.txt
   ptkit export sort.ptk --format offsets --hits -o hits.txt
+  ptkit export sort.ptk --tid 4711 -o sort.tenet.txt
   ptkit export sort.ptk --format raw --stream 0 -o sort.pt
   ptkit export sort.ptk --format code -o sort.code
   ptkit export sort.ptk --table calls -o calls.csv
