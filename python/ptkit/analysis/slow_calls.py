@@ -232,6 +232,15 @@ def _metric(calls: CallTable, by: str) -> NDArray[np.int64]:
     return lengths
 
 
+def chosen_text(function: str, calls: int, slow: int, slow_from: str, fast: int, fast_to: str) -> str:
+    """Which calls of a function are compared: numbers of calls, and limits as texts with their units."""
+    less = "fewer" if "instruction" in fast_to else "less"
+    return (
+        f"{function}: {counted(calls, 'call')}; {counted(slow, 'slow one')}, {slow_from} or more; "
+        f"{counted(fast, 'fast one')}, {fast_to} or {less}"
+    )
+
+
 def choose_calls(metric: NDArray[np.int64], slow: Choice, fast: Choice, by: str) -> _Chosen:
     """Masks of slow calls, of fast ones, and of those that a share of slow ones leaves out."""
     longest = _longest(metric, fast)

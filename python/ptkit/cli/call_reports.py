@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from ptkit.analysis.slow_calls import CallComparison, CallDifference
+from ptkit.analysis.slow_calls import CallComparison, CallDifference, chosen_text
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import print_painted
@@ -237,11 +237,8 @@ def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Nam
     durations, of = Durations(trace), found.by
     names = common.shown_names(options, found._full_names())
     function = names.get(found.function_full, found.function_full)
-    print_text(
-        f"{function}: {counted(found.calls, 'call')}; {counted(len(found.slow), 'slow one')}, "
-        f"{durations.length(found.slow_from, of)} or more; {counted(len(found.fast), 'fast one')}, "
-        f"{durations.length(found.fast_to, of)} or {'fewer' if of == 'instructions' else 'less'}"
-    )
+    slow_from, fast_to = (durations.length(limit, of) for limit in (found.slow_from, found.fast_to))
+    print_text(chosen_text(function, found.calls, len(found.slow), slow_from, len(found.fast), fast_to))
     if len(found.left_out):
         length = durations.length(int(found.left_out.lengths(of)[0][0]), of)
         print_text(

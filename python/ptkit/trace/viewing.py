@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from ptkit.trace.whole import WholeTrace
     from ptkit.view import Page, ViewTrace
 
-__all__ = ["SIZE", "PartView", "Viewing", "page_of", "whole_view"]
+__all__ = ["SIZE", "PartView", "Viewing", "page_of", "page_size", "whole_view"]
 
 #: Bytes of a page, at most, unless another size is asked for.
 SIZE = "20M"
-_LEAST, _MOST = 1 << 16, 2**62
 
 
 class Viewing(ABC):
@@ -113,6 +112,14 @@ class Viewing(ABC):
         return page_of(runs, of=of, size=size, names=names, frames=frames, inlines=inlines, redact=redact)
 
 
+def page_size(size: int | str | None) -> int:
+    """Read the most bytes that a page may have; None: no limit."""
+    from ptkit.capture.sizes import size_of
+
+    most = 2**62
+    return most if size is None else size_of("size", size, 1 << 16, most)
+
+
 def page_of(
     runs: Sequence[tuple[Viewing, Query]],
     *,
@@ -124,7 +131,6 @@ def page_of(
     redact: bool,
 ) -> Page:
     """Make a page of one run or two, each with its selection; see `Viewing.view`."""
-    from ptkit.capture.sizes import size_of
     from ptkit.view import make_document, read_run
     from ptkit.view.page import Page
 
@@ -132,7 +138,7 @@ def page_of(
     if of is not None:
         check_choice("of", of, AXES)
     check_frames(frames, flag("inlines", inlines))
-    most = _MOST if size is None else size_of("size", size, _LEAST, _MOST)
+    most = page_size(size)
     with ExitStack() as stack:
         found = []
         for part, query in runs:

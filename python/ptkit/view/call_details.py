@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.analysis.slow_calls import choose_calls
+from ptkit.analysis.slow_calls import choose_calls, chosen_text
 from ptkit.decode.call_histogram import histogram
 from ptkit.errors import ConfigError
-from ptkit.support.text import counted, duration
+from ptkit.support.text import duration
 from ptkit.view.nesting import Nesting, narrow, nesting_of
 
 __all__ = ["CallDetails", "SliceRows"]
@@ -202,11 +202,7 @@ class CallDetails:
                 strict=True,
             )
         )
-        less = "fewer" if self._length_ns is None else "less"
-        return (
-            f"{self._names[number]}: {counted(calls, 'call')}; {counted(len(chosen.slow), 'slow one')}, "
-            f"{slow} or more; {counted(len(chosen.fast), 'fast one')}, {fast} or {less}"
-        )
+        return chosen_text(self._names[number], calls, len(chosen.slow), slow, len(chosen.fast), fast)
 
 
 def _rounded(value: float) -> float | int:

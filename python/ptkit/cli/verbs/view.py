@@ -7,7 +7,6 @@ import copy
 from contextlib import ExitStack
 from typing import Any
 
-from ptkit.capture.sizes import size_of
 from ptkit.cli import common, selection
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import decoding
@@ -18,7 +17,7 @@ from ptkit.export.files import NewFile
 from ptkit.export.timelines import AXES
 from ptkit.support.text import last_part
 from ptkit.trace import Trace
-from ptkit.trace.viewing import SIZE, page_of
+from ptkit.trace.viewing import SIZE, page_of, page_size
 from ptkit.view.opening import check_page, open_in_browser, private_file
 
 DESCRIPTION = """\
@@ -40,7 +39,6 @@ EXAMPLES = """examples:
   ptkit view sort.ptk --symbol 'mem*' --names full
   ptkit view sort.ptk --redact --size 4M -o sort.html"""
 
-_LEAST, _MOST = 1 << 16, 2**62
 _PASSES = 4
 
 
@@ -51,9 +49,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="overwrite the output also if it is no page of ptkit"
     )
     parser.add_argument("--no-open", action="store_true", help="start no browser")
-    parser.add_argument(
-        "--size", type=_size, default=size_of("size", SIZE, 1, _MOST), help=f"most bytes (default: {SIZE})"
-    )
+    parser.add_argument("--size", type=_size, default=page_size(SIZE), help=f"most bytes (default: {SIZE})")
     parser.add_argument(
         "--of",
         choices=AXES,
@@ -85,7 +81,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def _size(text: str) -> int:
     """Read a number of bytes."""
     try:
-        return size_of("size", text, _LEAST, _MOST)
+        return page_size(text)
     except ConfigError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("size=")) from None
 
