@@ -157,7 +157,8 @@ def _histogram(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]
     if found.unknown:
         note(options, f"{counted(found.unknown, 'call')} without known times: not among these")
     if crossing := int((calls["begins_before"] | calls["ends_after"]).sum()):
-        note(options, f"{counted(crossing, 'call')} beyond the ends of --time: not among these")
+        cut = "time" if options.instructions is None else "instructions"
+        note(options, f"{counted(crossing, 'call')} beyond the ends of --{cut}: not among these")
     report(trace, options, len(calls), _losses(calls))
     return 0
 

@@ -33,6 +33,7 @@ _NUMBER = r"0[xX][0-9a-fA-F_]+|[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _MOMENT = rf"({_NUMBER})(s|ms|us|ns|%|)"
 _INTERVAL = re.compile(rf"(?:{_MOMENT})?-(?:{_MOMENT})?")
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_INSTRUCTIONS = re.compile(r"([0-9][0-9_,]*)?-([0-9][0-9_,]*)?")
 _TIME_FORMS = "write FROM-TO, such as 10ms-20ms, 0.1s-0.2s, 10%-20%, or TSC ticks"
 
 #: A time as it was written: its number and its unit, "" for ticks. None: an open end.
@@ -42,7 +43,7 @@ Moment = tuple[str, str] | None
 def add_selection_options(parser: argparse.ArgumentParser) -> None:
     """Add the choice of rows, and how they are printed."""
     group = parser.add_argument_group(
-        "which rows", "Repeated options add up. --time and --limit take one value."
+        "which rows", "Repeated options add up. --time, --instructions and --limit take one value."
     )
     add_choice_options(group)
     group.add_argument(
@@ -117,6 +118,13 @@ def add_choice_options(group: argparse._ActionsContainer) -> None:
         help="from FROM to before TO: s, ms, us or ns from the start of the trace, %% of its span, or TSC "
         "ticks, such as 10ms-20ms; one end may be left out",
     )
+    group.add_argument(
+        "--instructions",
+        metavar="FROM-TO",
+        type=_instructions,
+        help="instructions FROM to before TO of the thread, counted from its begin in its stream; choose the "
+        "thread by --tid where a stream has several; one end may be left out",
+    )
 
 
 def add_whole_calls(group: argparse._ActionsContainer) -> None:
@@ -165,6 +173,19 @@ def _interval(text: str) -> tuple[Moment, Moment]:
     return begin, end
 
 
+def _instructions(text: str) -> tuple[int | None, int | None]:
+    """Read a range of instructions."""
+    found = _INSTRUCTIONS.fullmatch(text)
+    if found is None or text == "-":
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a range of instructions: write FROM-TO, such as 1000-3000 or 1000-"
+        )
+    first, end = (None if one is None else number()(one.replace(",", "")) for one in found.groups())
+    if first is not None and end is not None and first > end:
+        raise argparse.ArgumentTypeError(f"{text}: FROM must not be above TO")
+    return first, end
+
+
 def moment(text: str) -> tuple[str, str]:
     """Read one time, or a length of time: its number and its unit."""
     found = re.fullmatch(_MOMENT, text)
@@ -187,14 +208,21 @@ def selection(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
     interval = getattr(options, "time", None)
     if interval is not None:
         chosen["time"] = _ticks(trace, interval)
+    if getattr(options, "instructions", None) is not None:
+        chosen["instructions"] = options.instructions
     if getattr(options, "taken", False) or getattr(options, "not_taken", False):
         chosen["taken"] = options.taken
     # The plan says what is wrong before anything is printed.
     table = "branches" if {"kind", "taken"} & chosen.keys() and options.verb != "events" else "events"
+    if options.verb == "packets":
+        table = options.verb
     trace.open_parts.plan(table, Query(**chosen))  # type: ignore[typeddict-item]
     if getattr(options, "whole_calls", False):
         if interval is None:
-            raise ConfigError("--whole-calls goes with --time: without it, all calls are whole")
+            what = "without it, all calls are whole"
+            if "instructions" in chosen:
+                what = "a range of instructions has parts of calls"
+            raise ConfigError(f"--whole-calls goes with --time: {what}")
         chosen["whole_calls"] = True
     return chosen
 
@@ -292,7 +320,7 @@ def add_owners(writer: LineWriter) -> None:
 
 def report_no_rows(trace: Trace, options: argparse.Namespace, rows: int) -> None:
     """Say on standard error that nothing was selected, and what the trace spans."""
-    names = (*_REPEATED, "time")
+    names = (*_REPEATED, "time", "instructions")
     given = [f"--{name}" for name in names if getattr(options, name, None)]
     given += [
         f"--{name.replace('_', '-')}" for name in ("taken", "not_taken") if getattr(options, name, False)

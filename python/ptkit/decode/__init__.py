@@ -8,10 +8,11 @@ from ptkit.decode.calls import (
     read_calls,
     read_functions,
     read_tree,
-    time_window,
     whole_sums,
+    window_of,
 )
 from ptkit.decode.index_sums import IndexSums, encoded, parts_of
+from ptkit.decode.instruction_range import OF_OWNERS, InstructionRanges, instruction_range
 from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, read_lines
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.moments import overlapping, read_ptwrites, read_times
@@ -27,8 +28,10 @@ __all__ = [
     "ALL_EDGES",
     "BLOCK_COLUMNS",
     "EDGE_COLUMNS",
+    "OF_OWNERS",
     "CallTimeline",
     "IndexSums",
+    "InstructionRanges",
     "OpenTrace",
     "Opened",
     "Plan",
@@ -39,6 +42,7 @@ __all__ = [
     "Settings",
     "Window",
     "encoded",
+    "instruction_range",
     "iterate",
     "iterate_calls",
     "overlapping",
@@ -54,7 +58,7 @@ __all__ = [
     "read_times",
     "read_tree",
     "sorted_by_time",
-    "time_window",
     "whole_edges",
     "whole_sums",
+    "window_of",
 ]

@@ -35,12 +35,22 @@ class Window:
     end: int
 
 
-def time_window(plan: Plan) -> Window | None:
-    """The window of a query that selects by time."""
-    if "time" not in plan.selection:
+def window_of(plan: Plan) -> Window | None:
+    """The window of a query that selects by time or by instructions.
+
+    Raises
+    ------
+    ConfigError
+        If it selects by both.
+    """
+    has_time = "time" in plan.selection
+    if has_time and plan.window is not None:
+        raise ConfigError("instructions: calls are cut at times or at instructions; leave one of both out")
+    if not has_time and plan.window is None:
         return None
-    begin, end = plan.selection["time"]
-    return Window("time", begin, end) if begin < end else Window("time", LAST_ADDRESS, LAST_ADDRESS)
+    begin, end = plan.window or plan.selection["time"]
+    by = "time" if has_time else "instructions"
+    return Window(by, begin, end) if begin < end else Window(by, LAST_ADDRESS, LAST_ADDRESS)
 
 
 def _check(plan: Plan) -> None:

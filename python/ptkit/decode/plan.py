@@ -17,7 +17,7 @@ from ptkit.decode.query import Query
 from ptkit.decode.scope import Scope
 from ptkit.decode.selection import bind, by_space, selection_of
 from ptkit.errors import ColumnError, ConfigError
-from ptkit.support.arguments import integer, names
+from ptkit.support.arguments import LAST_ADDRESS, integer, names
 from ptkit.support.schema import schema_of
 from ptkit.table.derived import derived_of
 
@@ -30,6 +30,9 @@ _SELECTED_BY = {
     "blocks": ("ip", "size"),
     "instructions": ("ip",),
 }
+# Tables that are limited to instructions: of frames, and of rows with a number of instructions before them.
+_FRAMES = ("calls", "functions", "call_tree")
+_NUMBERED = ("branches", "blocks", "instructions", "events", "errors", "gaps")
 _TIMES = {"tsc", "tsc_error", "tsc_source", "tsc_estimate", "time_known", "end_time_known", "flags"}
 
 
@@ -66,6 +69,7 @@ class Plan:
     met: Callable[[Table], None] = _ignore  # called with errors, which come in parts
     limits: Limits = field(default_factory=dict)  # between which positions of the stream rows lie
     side_limits: Limits = field(default_factory=dict)  # the same for their errors and gaps, if others
+    window: tuple[int, int] | None = None  # frames: instructions of their streams at which they are cut
     kept: KeptSums | None = None  # where sums over frames are kept
     indexed: IndexSums | None = None  # sums over all rows of all streams
     is_every: bool = False  # rows of all streams are asked for
@@ -96,6 +100,29 @@ class Plan:
         wanted = {*self.stored, *columns_of(self.table, limits)}
         stored = tuple(name for name in schema_of(self.table).names("stored", "on demand") if name in wanted)
         return replace(self, stored=stored, limits=limits, side_limits=side_limits or {})
+
+    def within(self, instructions: tuple[int, int]) -> Plan:
+        """Limit the query to instructions [low, high) of its streams.
+
+        Raises
+        ------
+        ConfigError
+            If its rows have no such position.
+        """
+        plan = replace(self, is_whole=False)
+        if self.table in _FRAMES:
+            return replace(plan, window=instructions)
+        if self.table == "edges":
+            low, high = (
+                instructions if instructions[0] < instructions[1] else (LAST_ADDRESS - 1, LAST_ADDRESS)
+            )
+            selection = {**self.selection, "by": "instructions", "bins": [low, high]}
+            return replace(plan, selection=selection, stored=(*self.stored, "bin"))
+        if self.table not in _NUMBERED:
+            raise ConfigError(
+                f"instructions: {self.table} are not selected by instructions; select them by time"
+            )
+        return plan.between({"instruction": instructions}, {"instruction": instructions})
 
     def counting(self) -> Plan:
         """Limit the query to the number of rows."""

@@ -30,6 +30,9 @@ class Query(TypedDict, total=False):
     time : tuple of int
         ``(t0, t1)`` in TSC ticks: rows with a known ``tsc`` in [t0, t1). None leaves an end open.
         `Trace.between` takes other units.
+    instructions : tuple of int
+        ``(first, end)``: what the thread did from this number of its instructions on, before the end, counted
+        from its begin in its stream. None leaves an end open. See `Trace.between`.
     offset : tuple of int
         ``(first, end)``: rows that packets in [first, end) of their stream decided (column ``offset``), and
         gaps that meet it. None leaves an end open. Not for edges.
@@ -82,6 +85,7 @@ class Query(TypedDict, total=False):
     cr3: int | Sequence[int] | None
     cpu: int | Sequence[int] | None
     time: tuple[int | None, int | None] | None
+    instructions: tuple[int | None, int | None] | None
     offset: tuple[int | None, int | None] | None
     ip: int | tuple[int, int] | Sequence[int | tuple[int, int]] | None
     symbol: str | Sequence[str] | None

@@ -286,14 +286,14 @@ def _parts_in_time(plan: Plan, rows: int) -> Iterator[Table]:
 
 
 def _side_between(side: Table | None, limits: Limits) -> Table | None:
-    """Errors or gaps between the limits; without a limit that they have, all."""
-    known = {name: limit for name, limit in limits.items() if name in ("offset", "order")}
-    return None if side is None else side[rows_between(side, known)[0]]
+    """Errors or gaps between the limits."""
+    return None if side is None else side[rows_between(side, limits)[0]]
 
 
 def _kept_parts(plan: Plan, parts: Iterator[Table]) -> Iterator[Table]:
     """Rows between the limits of a plan; reading ends where no more can come."""
-    of_sides = {**plan.limits, **plan.side_limits}
+    of_offsets = {name: limit for name, limit in plan.limits.items() if name == "offset"}
+    of_sides = {**of_offsets, **plan.side_limits}
     for part in parts:
         rows, more = rows_between(part, plan.limits)
         kept = part[rows]

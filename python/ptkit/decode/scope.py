@@ -62,6 +62,15 @@ class Scope:
         """Number of streams."""
         return len(self._info.streams)
 
+    @property
+    def spaces_count(self) -> int:
+        """Number of address spaces."""
+        return len(self._info.spaces)
+
+    def threads_of(self, stream: int) -> set[tuple[int, int]]:
+        """Processes and threads that a stream can have rows of; -1 where one is not known."""
+        return self._threads()[stream]
+
     def streams(self, query: Query) -> tuple[int, ...]:
         """Streams that can have rows of a selection by stream, processor, thread and process.
 

@@ -450,21 +450,27 @@ class Calls(Timelines):
 
     def _window(self, plan: _decode.Plan) -> _decode.Window | None:
         """Window at which frames are cut."""
-        return _decode.time_window(plan)
+        return _decode.window_of(plan)
+
+    def _cut(self, plan: _decode.Plan, *, whole: bool) -> _decode.Window | None:
+        """The window, unless frames are wanted as a whole."""
+        if whole and plan.window is not None:
+            raise ConfigError("whole_calls: a range of instructions has parts of calls; leave it out")
+        return None if whole else self._window(plan)
 
     def _frames(
         self, query: Query, frames: str, *, inlines: bool = False, whole: bool = False
     ) -> tuple[CallTable, Table]:
         """All frames, and the anomalies."""
         plan = self._plan("calls", query)
-        window = None if whole else self._window(plan)
+        window = self._cut(plan, whole=whole)
         return _decode.read_calls(plan, frames=frames, inlines=inlines, window=window)
 
     def _frame_parts(
         self, query: Query, rows: int, *, inlines: bool = False, whole: bool = False
     ) -> Iterator[Table]:
         plan = self._plan("calls", query)
-        window = None if whole else self._window(plan)
+        window = self._cut(plan, whole=whole)
         return _decode.iterate_calls(plan, rows, inlines=inlines, window=window)
 
     def _function_sums(
@@ -477,10 +483,10 @@ class Calls(Timelines):
             frames=frames,
             tails_replaced=tails == "replaced",
             inlines=inlines,
-            window=None if whole else self._window(plan),
+            window=self._cut(plan, whole=whole),
         )
 
     def _tree_sums(self, query: Query, frames: str, *, inlines: bool, whole: bool) -> Table:
         plan = self._plan("call_tree", query)
-        window = None if whole else self._window(plan)
+        window = self._cut(plan, whole=whole)
         return _decode.read_tree(plan, frames=frames, inlines=inlines, window=window)

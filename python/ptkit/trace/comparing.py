@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (*CallTable.SUMMED, "end_how", "instruction", "end_instruction", "stream", "tid")
 _MOST_SAMPLES = 2**20
-_PARTIAL = ("time", "ip", "symbol", "module")
+_PARTIAL = ("time", "instructions", "ip", "symbol", "module")
 
 
 class Comparing(Parts, Calls):

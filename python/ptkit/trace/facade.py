@@ -11,7 +11,7 @@ from ptkit import _core
 from ptkit import decode as _decode
 from ptkit import export as _export
 from ptkit.decode import Query
-from ptkit.errors import OutOfMemoryError
+from ptkit.errors import ConfigError, OutOfMemoryError
 from ptkit.support.arguments import LAST_ADDRESS, integer
 from ptkit.trace.exporting import export_trace
 from ptkit.trace.opening import index as _index
@@ -38,9 +38,9 @@ class Trace(WholeTrace, Viewing):
     Table methods decode anew. What is kept: ``errors``, ``gaps``, ``stack_anomalies``, and the sums over
     frames that `functions` and `call_tree` share, 64 MiB at most (docs/calls.md). All take the keyword
     arguments of `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``space``, ``cr3``, ``cpu``,
-    ``time``, ``offset``, ``ip``, ``symbol``, ``module``, ``kind``, ``taken``, ``order``, ``threads`` and
-    ``errors``. The ``iter_`` methods give the same rows in parts of ``rows`` rows, in bounded memory; with
-    ``reuse=True`` parts share memory: a part is valid until the next one is asked for.
+    ``time``, ``instructions``, ``offset``, ``ip``, ``symbol``, ``module``, ``kind``, ``taken``, ``order``,
+    ``threads`` and ``errors``. The ``iter_`` methods give the same rows in parts of ``rows`` rows, in bounded
+    memory; with ``reuse=True`` parts share memory: a part is valid until the next one is asked for.
 
     Made by `ptkit.open` and `ptkit.record`.
 
@@ -81,8 +81,9 @@ class Trace(WholeTrace, Viewing):
         seconds: tuple[float | None, float | None] | None = None,
         ns: tuple[int | None, int | None] | None = None,
         percent: tuple[float | None, float | None] | None = None,
+        instructions: tuple[int | None, int | None] | None = None,
     ) -> View:
-        """An interval of the trace: all tables, with the rows that ``time=(t0, t1)`` selects.
+        """An interval of the trace: all tables, with the rows that ``time=`` or ``instructions=`` selects.
 
         Parameters
         ----------
@@ -94,6 +95,10 @@ class Trace(WholeTrace, Viewing):
             Instead: nanoseconds of the recorder's clock, as in column ``time_ns``.
         percent : tuple of float, optional
             Instead: per cent of the span of the trace, 0 to 100.
+        instructions : tuple of int, optional
+            Instead: ``(first, end)`` of the instructions of the thread, counted from its begin in its stream,
+            as the timelines of `call_timeline` and `view` do by instructions. Where a stream has several
+            threads, choose one in each question: ``functions(tid=11)``.
 
         Returns
         -------
@@ -105,7 +110,18 @@ class Trace(WholeTrace, Viewing):
         ------
         ConfigError
             If the begin is above the end, the interval lies outside the trace, the trace has no times or, for
-            seconds and nanoseconds, its clock is not known.
+            seconds and nanoseconds, its clock is not known. From the tables of a range of instructions, if
+            a stream has several threads and none is chosen, or the thread shares several streams with
+            others and none of these is chosen; if a table has no numbers of instructions (packets); if
+            phases or whole calls are asked for, or a time besides.
+
+        Notes
+        -----
+        Adjacent ranges of instructions add up to the whole. `blocks` are those that have a part in the
+        range, and so are counts of lines. Of calls, each instruction counts that is in it, as in a window
+        of time (docs/calls.md). A thread that switches stacks counts those of all of them. Where a stream
+        has several threads, its blocks are read first, once for each range, to find the instructions of the
+        thread. No times are needed.
 
         Examples
         --------
@@ -117,7 +133,16 @@ class Trace(WholeTrace, Viewing):
         >>> early = trace.between(t0, t0 + 50_000).branches()
         >>> max(len(half), len(first), len(early)) < len(trace.branches())
         True
+        >>> part = trace.between(instructions=(1000, 3000))
+        >>> len(part.instructions()), int(part.functions()["self_instructions"].sum())
+        (2000, 2000)
         """
+        if instructions is not None:
+            if any(one is not None for one in (t0, t1, seconds, ns, percent)):
+                raise ConfigError("between() takes one interval: a time, or instructions")
+            _decode.instruction_range(Query(instructions=instructions))
+            first, end = instructions
+            return View(self, Query(instructions=instructions), f"instructions {first} to {end}")
         time, text = interval(self._open.times, t0, t1, {"seconds": seconds, "ns": ns, "percent": percent})
         return View(self, Query(time=time), text)
 

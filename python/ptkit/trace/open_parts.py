@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ptkit import _core
-from ptkit.decode import OpenTrace, Plan, Query, Range, Scope, Settings, plan_of
+from ptkit.decode import (
+    OF_OWNERS,
+    InstructionRanges,
+    OpenTrace,
+    Plan,
+    Query,
+    Range,
+    Scope,
+    Settings,
+    instruction_range,
+    plan_of,
+)
 from ptkit.decode.kept_sums import KeptSums
 from ptkit.errors import SymbolError, TraceWarning
 from ptkit.info import ModuleInfo, TraceInfo, complete, info_of, modules_of
@@ -63,6 +74,8 @@ class OpenParts:
         Warnings that come about while it is decoded.
     has_callback : bool
         Code comes from a function of the user.
+    instruction_ranges : InstructionRanges
+        Where instructions of threads are in their streams.
     methods : type
         Class that has a method for each table, for messages.
     """
@@ -83,6 +96,10 @@ class OpenParts:
     debug_files: DebugFiles
     has_callback: bool
     methods: type = object
+    instruction_ranges: InstructionRanges = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.instruction_ranges = InstructionRanges(self.scope)
 
     @property
     def late(self) -> tuple[LateWarnings, ...]:
@@ -107,6 +124,16 @@ class OpenParts:
 
     def plan(self, table: str, query: Query, bound: Query | None = None, **more: Any) -> Plan:
         """Check a query of a table, or of the rows of `bound`; see `plan_of`."""
+        found = self._plan(table, query, bound, **more)
+        wanted = instruction_range(bound, query)
+        if wanted is None:
+            return found
+        blocks: Any = {name: value for name, value in query.items() if name in OF_OWNERS}
+        blocks |= {"columns": ["instruction", "instructions"], "errors": "rows"}
+        in_streams = self.instruction_ranges.in_streams(self._plan("blocks", blocks), wanted)
+        return found.within(in_streams)
+
+    def _plan(self, table: str, query: Query, bound: Query | None = None, **more: Any) -> Plan:
         return plan_of(
             self.opened,
             self.context,

@@ -57,6 +57,10 @@ def in_bins(
             'phases take both: by="time" or "instructions", and bins=20 or a sequence of limits'
         )
     check_choice("by", by, ("time", "instructions"))
+    if "bins" in plan.selection:
+        raise ConfigError(
+            "by, bins: a range of instructions has no phases; leave it out, and give its limits as bins"
+        )
     time = by == "time"
     selection = plan.selection | {"by": by}
     if time:

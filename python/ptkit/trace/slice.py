@@ -92,6 +92,8 @@ class Slice(CodeCoverage, Calls, Plots, PartView):
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
         if query.get("stream") not in (None, self._stream):
             raise ConfigError(f"stream={query.get('stream')!r}: the slice is of stream {self._stream}")
+        if query.get("instructions") is not None:
+            raise ConfigError("instructions: a slice has those between its events; leave it out")
         whole: Query = {**query, "stream": self._stream}
         return self._trace.open_parts.plan(table, whole, **more).between(
             self._limit(table), self._limit("events")

@@ -110,7 +110,7 @@ class StacksAt(ABC):
         table : str
             ``"branches"``, ``"blocks"``, ``"instructions"`` or ``"events"``.
         **query
-            See `ptkit.decode.Query`; ``offset`` and ``order`` cannot be given.
+            See `ptkit.decode.Query`; ``offset``, ``instructions`` and ``order`` cannot be given.
 
         Returns
         -------
@@ -142,8 +142,10 @@ class StacksAt(ABC):
         0
         """
         check_choice("table", table, _TABLES)
-        if query.get("offset") is not None or query.get("order") is not None:
-            raise ConfigError("around() has no offset= and order=: rows are those of the window, by time")
+        if any(query.get(name) is not None for name in ("offset", "instructions", "order")):
+            raise ConfigError(
+                "around() has no offset=, instructions= and order=: rows are those of the window, by time"
+            )
         if not window >= 0:
             raise ConfigError(f"window={window!r} must not be negative")
         (low,), (high,) = (

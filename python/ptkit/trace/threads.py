@@ -36,7 +36,7 @@ _FRAME_COLUMNS = [
     *("end_tsc_error", "untraced", "untraced_error", "switched", "switched_error", "lost", "lost_error"),
     *("pid", "tid", "stream", "space"),
 ]
-_REFUSED = ("time", "ip", "symbol", "module", "columns", "order")
+_REFUSED = ("time", "instructions", "ip", "symbol", "module", "columns", "order")
 _Thread: TypeAlias = tuple[int, int]  # pid and tid; -1: not known
 _NO_LOSS = (GapCause.START, GapCause.FILTERED)
 

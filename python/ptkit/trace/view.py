@@ -29,7 +29,8 @@ class View(CodeCoverage, Calls, Plots, PartView):
         self._trace = trace
         self._bound = bound
         self._text = text
-        trace.open_parts.plan("events", Query(), bound)  # says what is wrong with it now
+        others: Any = {name: value for name, value in bound.items() if name != "instructions"}
+        trace.open_parts.plan("events", Query(), others)  # says what is wrong with it now
 
     def __repr__(self) -> str:
         return f"<ptkit.View of {self._trace.source!r}, {self._text}>"

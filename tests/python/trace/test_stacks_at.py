@@ -182,7 +182,7 @@ def test_around_takes_clocks(trace: Any) -> None:
         ((1.5, 0), {}, "must be integers"),
         ((1, 0), {"clock": "utc"}, "clock='utc' is not one of"),
         ((1, 0), {"table": "edges"}, "table='edges' is not one of"),
-        ((1, 0), {"order": "time"}, "has no offset= and order="),
+        ((1, 0), {"order": "time"}, "has no offset=, instructions= and order="),
         ((float("nan"), 0), {"clock": "seconds"}, "finite"),
     ],
 )

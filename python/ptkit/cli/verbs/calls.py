@@ -57,7 +57,7 @@ EXAMPLES = """examples:
   ptkit calls sort.ptk --limit 1000 --json"""
 
 _LIMIT = 200
-_OTHER_CALLS = (*OUTER, "time", "slowest", "around", "anomalies")  # than one by its number
+_OTHER_CALLS = (*OUTER, "time", "instructions", "slowest", "around", "anomalies")  # than one by its number
 _WAYS = ("inlines", "frames", "whole_calls")  # of frames
 
 
@@ -128,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
     if options.clock is not None and options.around is None:
         raise ConfigError("--clock goes with --around TIME")
     if options.around is not None:
-        refuse_unused(options, (*_WAYS, *OUTER, "time", "space", "cr3"), "--around")
+        refuse_unused(options, (*_WAYS, *OUTER, "time", "instructions", "space", "cr3"), "--around")
     if options.anomalies:
         refuse_unused(options, _WAYS, "--anomalies")
     if options.slowest is not None:

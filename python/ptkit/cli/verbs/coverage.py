@@ -32,7 +32,9 @@ EXAMPLES = """examples:
 
 _BELOW = 1  # exit status
 _FORMATS = ("lcov", "drcov")  # of exports of sets, by the suffix of OUT
-_SELECTIONS = ("stream", "cpu", "tid", "pid", "space", "cr3", "ip", "symbol", "module", "time")
+_SELECTIONS = (
+    *("stream", "cpu", "tid", "pid", "space", "cr3", "ip", "symbol", "module", "time", "instructions"),
+)
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:

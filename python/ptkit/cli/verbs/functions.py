@@ -55,6 +55,7 @@ EXAMPLES = """examples:
   ptkit functions sort.ptk --sort p99 --of instructions
   ptkit functions sort.ptk --by module
   ptkit functions sort.ptk --by line --limit 50
+  ptkit functions sort.ptk --instructions 1000-50000
   ptkit functions sort.ptk --inlines
   ptkit functions sort.ptk --imports
   ptkit functions sort.ptk --histogram malloc
@@ -77,7 +78,7 @@ _SORTS = {
 _OTHER_SORTS = {"instructions": "total", "count": "calls", "times": "calls"}
 _LENGTHS = ("p50", "p99", "max")
 # Selections after which the sum of what is printed is not all that the streams executed.
-_NARROWING = ("ip", "symbol", "module", "time")
+_NARROWING = ("ip", "symbol", "module", "time", "instructions")
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
