@@ -180,6 +180,7 @@ function makeRun(index) {
       cpu: null,
       stream: t,
       stack: 0,
+      selection: tracks.length > 1 ? [["tid", 7 + t]] : [],
       slices: made.length,
       depth,
       range: [0, last],
@@ -287,6 +288,7 @@ function makeRun(index) {
       file: hostile ? "it's <b>.ptk" : index ? "sort-slow.ptk" : "sort.ptk",
       options: ["--pid", "5"],
       query: "pid=5",
+      selects_all: true,
     },
     tracks: trackHeads,
     functions: isEmpty

@@ -22,7 +22,7 @@ from ptkit.view.call_details import CallDetails, SliceRows
 from ptkit.view.code import CodeTrace, FunctionCode, read_code
 from ptkit.view.first_screen import FirstScreen
 from ptkit.view.functions import COLUMNS, PageFunctions, page_functions
-from ptkit.view.reproduce import Reproduced
+from ptkit.view.reproduce import Reproduced, selections_of, selects_all
 from ptkit.view.slices import Chunk, encoded_slices, positions_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Run:
             "origin": str(self.origin),
             "first_time_ns": self._first_time_ns(),
             "range": [0, self.end - self.origin],
-            "reproduce": self.reproduced.head(last_part(info.source)),
+            "reproduce": {**self.reproduced.head(last_part(info.source)), "selects_all": self._selects_all()},
             "tracks": self._tracks(),
             "functions": {
                 **self.functions.head(is_time=self.is_time, shows_full=shows_full),
@@ -211,12 +211,25 @@ class Run:
         times = self.trace.open_parts.times
         return str(times.ns(self.origin)) if self.is_time and times.to_ns is not None else None
 
+    def _selects_all(self) -> bool:
+        """Whether a range of all tracks can be selected."""
+        return self.is_time or selects_all(self.trace.open_parts, self.timeline, self.reproduced.chosen)
+
+    def _selections(self) -> list[Any]:
+        """What selects the thread of each track; None: nothing does."""
+        if self.is_time:
+            return [[] if one.tid is None else [("tid", one.tid)] for one in self.timeline.tracks]
+        return list(
+            selections_of(self.trace.open_parts, self.timeline, self.reproduced.chosen, self.functions.rows)
+        )
+
     def _tracks(self) -> list[dict[str, Any]]:
         tracks = self.timeline.tracks
         slices = self.screen.slices
         shown = np.argsort(-slices, kind="stable")[:_FIRST_TRACKS].tolist()
         found = []
         thread, last = -1, None
+        selections = self._selections()
         for number, (track, (name, detail)) in enumerate(zip(tracks, self.track_heads(), strict=True)):
             if (owner := _thread_of(track, is_time=self.is_time)) != last or owner is None:
                 thread, last = thread + 1, owner
@@ -229,6 +242,7 @@ class Run:
                 "cpu": track.cpu,
                 "stream": track.stream,
                 "stack": track.stack,
+                "selection": selections[number],
                 "slices": int(slices[number]),
                 "depth": int(self.screen.depth[number]) + 1,
                 "range": self._range(number),

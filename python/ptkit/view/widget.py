@@ -85,10 +85,9 @@ class PageWidget(AnyWidget):
             Thread of the slice, or of a range that is one thread's.
         ``begin``, ``end``, ``by``
             Positions of a slice or of a range. By ``"time"`` they are TSC ticks, as `Trace.between` takes
-            them; by ``"instructions"``, instructions of the thread in its stream.
+            them; by ``"instructions"``, instructions of the thread in its stream, as its ``instructions``.
         ``command``, ``python``
-            The command and the Python line that the page shows for the selection. None: a range of
-            instructions has none.
+            The command and the Python line that the page shows for the selection. None: it shows none.
     height : int
         Pixels of the cell.
     title : str

@@ -6,12 +6,15 @@ import io
 import json
 import re
 import shlex
+import shutil
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compiling import build
+from golden_recordings import open_recording
 from rounds import needs_emulator
 from small_elf import elf
 from view_browser import DECODED, SELECTION, Browser, needs_browser
@@ -130,6 +133,82 @@ def test_a_range_of_everything_has_all_instructions(folder: Path) -> None:
     assert row is not None, said
     calls, own, _, whole = row[1].split("\t")
     assert (*numbers(calls), *numbers(own), *numbers(whole)) == functions_of(folder)["odd"]
+
+
+SUMS = "[...document.querySelectorAll('section[aria-label=Selection] .range tbody tr[id]')]"
+CHOOSE = """(() => {{
+  const tracks = document.querySelector('section[aria-label=Selection] .range select');
+  tracks.value = '{}';
+  tracks.dispatchEvent(new Event('change', {{ bubbles: true }}));
+}})()"""
+
+
+def is_reproduced(page: Path, actions: list[list[Any]], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether command and Python line of a range give the sums that are shown; the command."""
+    monkeypatch.chdir(page.parent)
+    last = "document.querySelector('section[aria-label=Selection] .range code.{}').innerText"
+    shown = [["value", f"{SUMS}.map(row => row.innerText)"], *(["value", last.format(one)] for one in WORDS)]
+    *_, rows, command, python = Browser(page, DECODED, ["size", 1280, 4000], *actions, *shown).results
+    expected: dict[str, tuple[int, ...]] = {}
+    for row in rows:
+        name, _, own, _, whole = row.split("\t")
+        if not re.search(r" \(.*\)| #\d", name):  # equal names have their files, too
+            expected[name] = (*numbers(own), *numbers(whole))
+    assert len(expected) > 3
+
+    def check(rows: Iterable[tuple[str, int, int]]) -> None:
+        found = {name: sums for name, *sums in rows}
+        assert {name: tuple(found[name]) for name in expected} == expected
+
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        assert main([*shlex.split(command)[1:], "--json"]) == 0
+    members = ("function", "self_instructions", "instructions")
+    sums = [json.loads(text) for text in printed.getvalue().splitlines()[1:]]
+    check([tuple(one[name] for name in members) for one in sums])
+    table = eval(python, {"ptkit": ptkit})
+    check(zip(*(table[name].tolist() for name in members), strict=True))
+    begin, end = map(int, re.search(r"--instructions (\d+)-(\d+) ", command).groups())
+    assert table["self_instructions"].sum() == end - begin
+    return command
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("more", "begin", "x"),
+    [
+        ([], "[0-9]+", 400),
+        (["--instructions", "1000-60000"], "1000", 200),
+        (["--time", "20%-60%"], "[0-9]+", 200),
+    ],
+)
+def test_a_range_of_instructions_is_reproduced(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], begin: str, x: int
+) -> None:
+    """Also of a page that has a part of the run: what is selected before it is not in it."""
+    shutil.copy(folder / "loops.ptk", tmp_path)
+    page = tmp_path / "page.html"
+    assert main(["view", str(tmp_path / "loops.ptk"), "-o", str(page), "--no-open", *more]) == 0
+    command = is_reproduced(page, [["drag", [x, 130], [800, 140], "Shift"]], monkeypatch)
+    assert re.fullmatch(rf"ptkit functions loops.ptk --instructions {begin}-[0-9]+ --all", command)
+
+
+@pytest.mark.filterwarnings("ignore::ptkit.PtkitWarning")  # files of the recording's machine are missing
+@pytest.mark.parametrize(("track", "words"), [(0, "--tid 96 --stream 0"), (1, "--tid 99")])
+def test_a_range_of_instructions_of_one_thread_is_reproduced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, track: int, words: str
+) -> None:
+    open_recording("all", tmp_path).save(tmp_path / "all.ptk")
+    trace = ptkit.open(tmp_path / "all.ptk")
+    (tmp_path / "all.perf.data").unlink()
+    trace.view(of="instructions").save(tmp_path / "page.html")
+    drag = ["drag", [210, 130], [260, 140], "Shift"]
+    said = [SELECTION, ["value", CHOOSE.format(track)], SELECTION]
+    *_, first, _, second = Browser(tmp_path / "page.html", DECODED, drag, *said).results
+    assert "choose a track for the command" in first
+    assert "choose a track for the command" not in second
+    command = is_reproduced(tmp_path / "page.html", [drag, ["value", CHOOSE.format(track)]], monkeypatch)
+    assert f" {words} --instructions " in command
 
 
 @needs_emulator

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 VIEWER = ROOT / "viewer"
 # sha256 of files of python/ptkit/view: `npm run build` in viewer/ changes them.
 BUILT = {
-    "page.html": "e8f1c083780775a38fd1733125c3bd69d228556673f90d4c7e83da78b7a7a276",
+    "page.html": "d1dd2fd4f13133896ec96d4dcc6151863aec9678491df0bbadb6cd51a4abbdda",
     "widget.js": "2d6c8d2eb46b89593d4382fd612993d9ac9cf453d9f4daeac9e997c2d4f15196",
 }
 

@@ -145,14 +145,18 @@ def test_a_range_has_the_ticks_of_its_python_line(
 
 
 @needs_emulator
-def test_ranges_of_instructions_have_no_command(trace: ptkit.Trace, tmp_path: Path) -> None:
+def test_a_range_has_the_instructions_of_its_python_line(
+    trace: ptkit.Trace, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     widget = trace.view().widget()
     actions = [*SHOWN, ["drag", [400, 130], [800, 140], "Shift"], *SELECTED]
     *_, sent = Browser(host(widget, tmp_path / "host.html"), *actions).results
     found = selected(widget, sent)
-    shown = [found[name] for name in ("kind", "by", "command", "python")]
-    assert shown == ["range", "instructions", None, None]
+    assert (found["kind"], found["by"], found["tid"]) == ("range", "instructions", None)
     assert 0 <= found["begin"] < found["end"] <= len(trace.instructions(columns=["ip"]))
+    assert f" --instructions {found['begin']}-{found['end']} " in found["command"]
+    table = evaluated(found["python"], folder, monkeypatch)
+    assert table["self_instructions"].sum() == found["end"] - found["begin"]
 
 
 @needs_emulator

@@ -24,6 +24,7 @@ export interface TrackHead {
   cpu: number | null;
   stream: number;
   stack: number;
+  selection: [string, number][] | null;
   slices: number;
   depth: number;
   range: [number, number];
@@ -57,7 +58,7 @@ export interface RunHead {
   origin: string;
   first_time_ns: string | null;
   range: [number, number];
-  reproduce: { file: string; options: string[]; query: string };
+  reproduce: { file: string; options: string[]; query: string; selects_all: boolean };
   tracks: TrackHead[];
   functions: FunctionColumns;
   chunks: ChunkHead[];

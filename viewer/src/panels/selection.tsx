@@ -8,7 +8,7 @@ import { NONE } from "../model/slices";
 import { useStore, type Store } from "../store";
 import { cleaned } from "../text/names";
 import { countText, percentText, plural } from "../text/numbers";
-import { ofCall, ofRange } from "../text/reproduce";
+import { ofCall, ofRange, whyNone } from "../text/reproduce";
 import { Facts } from "./facts";
 import { FunctionPanel } from "./function";
 import { Reproduce } from "./reproduce";
@@ -121,7 +121,7 @@ function RangePanel({ store, run, range }: { store: Store; run: Run; range: Rang
       {reproduced ? (
         <Reproduce of={reproduced} />
       ) : (
-        <p class="muted">No option of ptkit selects by instructions: select a slice for its command.</p>
+        <p class="muted">{whyNone(run, range.track)}</p>
       )}
       <Table
         label="functions of the range"

@@ -43,17 +43,21 @@ function words(verb: string, run: Run, options: string[]): string {
   return ["ptkit", verb, run.head.reproduce.file, ...options].map(shellWord).join(" ");
 }
 
-function optionsWithoutTime(options: string[]): string[] {
+const CUTS = ["time", "instructions"]; // where calls begin and end, as in the range that replaces it
+
+function optionsWithout(options: string[], names: string[]): string[] {
   const kept: string[] = [];
   for (let i = 0; i < options.length; i++) {
-    if (options[i] === "--time") i++;
-    else if (!options[i].startsWith("--time=") && options[i] !== "--whole-calls") kept.push(options[i]);
+    const [name, ...value] = options[i].split("=");
+    if (!names.some((one) => name === `--${one}`)) kept.push(options[i]);
+    else if (!value.length) i++;
   }
   return kept;
 }
 
-function queryWithoutTime(query: string): string {
-  return query.replace(/(^|, )(time=\([^()]*\)|whole_calls=True)/g, "").replace(/^, /, "");
+function queryWithout(query: string, names: string[]): string {
+  const value = String.raw`(\([^()]*\)|\[[^\[\]]*\]|\d+)`;
+  return query.replace(new RegExp(`(^|, )(${names.join("|")})=${value}`, "g"), "").replace(/^, /, "");
 }
 
 function joined(...parts: string[]): string {
@@ -116,23 +120,54 @@ export function ofCall(run: Run, id: number): Reproduced {
   };
 }
 
-/** An interval of time, of all tracks or the thread of one; null by instructions, which no option selects. */
+/** What selects the threads of a range; null: nothing does. */
+function threadsOf(run: Run, track: number | null): [string, number][] | null {
+  const { options, selects_all: selectsAll } = run.head.reproduce;
+  if (run.isTime) {
+    if (options.includes("--instructions")) return null;
+    return track === null ? [] : run.tracks[track].selection;
+  }
+  const isCutByTime = options.includes("--time"); // each track is cut at instructions of its own
+  if (track === null && run.tracks.length > 1) return selectsAll && !isCutByTime ? [] : null;
+  return run.tracks[track ?? 0]?.selection ?? null;
+}
+
+/** Why a range has no command. */
+export function whyNone(run: Run, track: number | null): string {
+  if (run.isTime) return "No command selects a time within a range of instructions.";
+  if (track === null && run.tracks.length > 1)
+    return "Each thread counts its own instructions: choose a track for the command.";
+  return (
+    "No command counts instructions as this track does: its thread has several stacks, or shares a processor " +
+    "with others, and kernel code was traced. A page of this thread alone (ptkit view --tid) may have one."
+  );
+}
+
+/** An interval of all tracks, or of the thread of one; null: no command gives what it shows. */
 export function ofRange(run: Run, begin: number, end: number, track: number | null): Reproduced | null {
-  if (!run.isTime) return null;
-  const tid = track === null ? null : run.tracks[track].tid;
+  const threads = threadsOf(run, track);
+  if (!threads) return null;
   const { file, options, query } = run.head.reproduce;
   const origin = BigInt(run.head.origin);
-  const [t0, t1] = [origin + BigInt(Math.floor(begin)), origin + BigInt(Math.ceil(end))];
+  let [first, last] = [Math.floor(begin), Math.ceil(end)];
+  if (!run.isTime && CUTS.some((name) => options.includes(`--${name}`))) {
+    const ranges = run.tracks.filter((one, i) => one.slices && (track ?? i) === i).map((one) => one.range);
+    first = Math.max(first, Math.min(...ranges.map((one) => one[0])));
+    last = Math.max(first, Math.min(last, Math.max(...ranges.map((one) => one[1]))));
+  }
+  const [from, to] = [origin + BigInt(first), origin + BigInt(last)];
+  const dropped = [...CUTS, ...threads.map(([name]) => name)];
   return {
     command: words("functions", run, [
-      ...optionsWithoutTime(options),
-      ...(tid === null ? [] : ["--tid", String(tid)]),
-      "--time",
-      `${t0}-${t1}`,
+      ...optionsWithout(options, dropped),
+      ...threads.flatMap(([name, value]) => [`--${name}`, String(value)]),
+      run.isTime ? "--time" : "--instructions",
+      `${from}-${to}`,
       "--all",
     ]),
     python:
-      `ptkit.open(${pythonText(file)}).between(${t0}, ${t1})` +
-      `.functions(${joined(queryWithoutTime(query), tid === null || query.includes("tid=") ? "" : `tid=${tid}`)})`,
+      `ptkit.open(${pythonText(file)})` +
+      (run.isTime ? `.between(${from}, ${to})` : `.between(instructions=(${from}, ${to}))`) +
+      `.functions(${joined(queryWithout(query, dropped), ...threads.map(([name, value]) => `${name}=${value}`))})`,
   };
 }
