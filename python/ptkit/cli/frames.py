@@ -182,7 +182,7 @@ def frames_of_call(
     number : int
         Of the call in ``trace.calls()`` of the chosen streams and threads.
     trace, lines, columns, chosen, depth, folds, losses
-        As for `first_frames`; `chosen` selects no functions and no time.
+        As for `first_frames`; `chosen` selects no functions.
 
     Raises
     ------
@@ -190,12 +190,12 @@ def frames_of_call(
         If there is no such call.
     """
     most = None if lines is None else lines * (_FRAMES_PER_LINE if folds else 1)
-    before = 0  # calls of the streams before
+    before = 0  # numbers of the streams before; of calls outside a window, there are no rows
     for stream in trace.open_parts.scope.streams(Query(**chosen)):  # type: ignore[typeddict-item]
         here = chosen | {"stream": stream}
         tops, count = OuterFrames(1), 0
         for part in losses.counted(_parts(trace, ["id", "depth", "tid"], here)):
-            count += len(part)
+            count = max(count, int(part["id"].max()) + 1) if len(part) else count
             found = part[np.asarray(part["id"]) == number - before]
             if len(found):
                 tops.add(found)
@@ -205,6 +205,9 @@ def frames_of_call(
                 return stream, _window(trace, kept, columns, here, counted=True)
         before += count
     there_are = f"they are 0 to {before - 1:,}" if before else "there are none"
+    cut = [f"--{name}" for name in ("time", "instructions") if chosen.get(name) is not None]
+    if cut and before:
+        there_are += f", and not all are within {cut[0]}"
     raise ConfigError(f"no call has the number {number:,}: {there_are}")
 
 

@@ -201,7 +201,7 @@ def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
     arrays: dict[str, NDArray[Any]] = {
         "entry_ip": code.ip[first],
         "space": code.space[first],
-        "file": files[first].astype(np.int32),
+        "file": np.where(files[first] < len(plan.context.files), files[first], -1).astype(np.int32),
         "inline_level": owners.level[first],
         "flags": np.where(owners.level[first] > 0, known | inlined, known).astype(columns["flags"].dtype),
         "count": entries[order],

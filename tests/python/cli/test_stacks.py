@@ -12,6 +12,7 @@ import jsonschema
 import numpy as np
 import pytest
 from compiling import build
+from golden_recordings import open_recording
 from test_json import ROWS, assert_fits
 
 import ptkit
@@ -242,7 +243,7 @@ def test_a_call_by_its_number(
     assert [row["id"] for row in shallow[1:]] == calls["id"][direct].tolist() != []
     assert main(["calls", recording, "--id", str(len(calls))]) == 2
     assert f"they are 0 to {len(calls) - 1:,}" in capsys.readouterr().err
-    for words in (["--symbol", "fib"], ["--time", "0%-1%"], ["--slowest", "1"]):
+    for words in (["--symbol", "fib"], ["--slowest", "1"]):
         assert main(["calls", recording, "--id", "1", *words]) == 2
         assert f"--id does not go with {words[0]}" in capsys.readouterr().err
 
@@ -261,6 +262,27 @@ def test_numbers_of_calls_go_on_from_stream_to_stream(
         first = min(one for one, owner in zip(ids, streams, strict=True) if owner == stream)
         words = ["--stream", str(stream), "--id", str(number - first), "--depth", "1"]
         assert rows(capsys, "calls", "ignored", *words)[1:] == [row]
+
+
+def test_a_call_within_a_time_by_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = open_recording("all", tmp_path)
+    monkeypatch.setattr(ptkit, "open", lambda *_, **__: trace)
+    tsc = trace.calls()["tsc"]
+    first, last = int(tsc.min()), int(tsc.max())
+    time = first + (last - first) * 3 // 10, first + (last - first) * 7 // 10
+    calls = trace.calls(time=time)
+    assert len(set(calls["stream"].tolist())) == 2
+    within = ["--time", f"{time[0]}-{time[1]}", "--depth", "1"]
+    for row in range(0, len(calls), len(calls) // 8):
+        number = int(calls["id"][row])
+        (found,) = rows(capsys, "calls", "ignored", "--id", str(number), *within)[1:]
+        assert [found[name] for name in ("stream", "instructions", "tid")] == [
+            int(calls[name][row]) for name in ("stream", "instructions", "tid")
+        ]
+    assert main(["calls", "ignored", "--id", str(2**40), *within]) == 2
+    assert ", and not all are within --time" in capsys.readouterr().err
 
 
 def test_tree_has_contexts_above_a_share(

@@ -273,7 +273,6 @@ def test_the_command_line_selects_the_same(
         ),
         (["packets", "--tid", "99", "--instructions", "1-5"], "--instructions: packets are not selected"),
         (["tree", "--tid", "99", "--instructions", "1-5", "--whole-calls"], "has parts of calls"),
-        (["calls", "--id", "5", "--instructions", "1-5"], "--id does not go with --instructions"),
         (["calls", "--around", "5", "--instructions", "1-5"], "--instructions does not go with --around"),
     ],
 )

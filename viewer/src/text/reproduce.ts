@@ -111,11 +111,13 @@ export function ofSlow(run: Run, fn: number): Reproduced {
   };
 }
 
+const FUNCTIONS = ["ip", "symbol", "module"]; // a call is printed with what it called, whose functions are others
+
 /** One call and what it called, by its number in the table of calls. */
 export function ofCall(run: Run, id: number): Reproduced {
   const { file, options, query } = run.head.reproduce;
   return {
-    command: words("calls", run, [...options, "--id", String(id)]),
+    command: words("calls", run, [...optionsWithout(options, FUNCTIONS), "--id", String(id)]),
     python: `ptkit.open(${pythonText(file)}).calls(${query}).where(id=${id})`,
   };
 }

@@ -57,7 +57,7 @@ EXAMPLES = """examples:
   ptkit calls sort.ptk --limit 1000 --json"""
 
 _LIMIT = 200
-_OTHER_CALLS = (*OUTER, "time", "instructions", "slowest", "around", "anomalies")  # than one by its number
+_OTHER_CALLS = (*OUTER, "slowest", "around", "anomalies")  # than one by its number
 _WAYS = ("inlines", "frames", "whole_calls")  # of frames
 
 

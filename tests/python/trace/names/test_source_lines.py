@@ -249,3 +249,17 @@ def test_lines_have_the_function_that_executed_most_of_them(tmp_path: Path) -> N
     assert at.line.tolist() == own["line"].tolist()
     whole = trace.functions(columns=["self_instructions"])["self_instructions"].sum()
     assert lines["self_instructions"].sum() == whole
+
+
+def test_counts_of_lines_have_no_file_where_code_has_none(packets: Any) -> None:
+    bundle = ptkit._core.Bundle()
+    for ip in (0x1000, 0x20000, 0x300000):
+        bundle.add_code(ip, bytes.fromhex("90 0f 05"))  # nop; syscall
+        begin = packets.PSB + packets.tsc(1000) + packets.MODE_64 + packets.PSBEND
+        bundle.add_stream(begin + packets.pge(ip) + packets.TIP_PGD)
+    lines = ptkit.Trace(bundle, ptkit.decode.Settings()).functions(
+        by="line", columns=["source", "module", "count"]
+    )
+    assert lines.named("source") == [None] * 3
+    assert sorted(lines["module"].tolist()) == ["[anon 0x1000]", "[anon 0x20000]", "[anon 0x300000]"]
+    assert lines.to_pandas()["count"].tolist() == [1, 1, 1]
