@@ -128,6 +128,10 @@ ABOUT = {
     "covered_branches": "`coverage.branches`: conditional branches, with both outcomes.",
     "covered_functions": "`coverage.functions`: functions of which an instruction ran.",
     "covered_lines": "`coverage.lines`: source lines of which an instruction ran.",
+    "annotated_instructions": "`annotation.instructions`: instructions of functions, with counts "
+    "([annotate.md](annotate.md)).",
+    "annotated_lines": "`annotation.lines`: source lines of functions.",
+    "annotated_loops": "`annotation.loops`: loops of functions.",
 }
 
 # Enumeration, heading, and the rows with its members' texts.
@@ -186,7 +190,7 @@ def kind_rows(kinds: Any, path: str, macro: str) -> list[tuple[str, ...]]:
 
 def columns() -> str:
     """All tables with their columns."""
-    from ptkit.support.schema import coverage_tables, schema_of, tables
+    from ptkit.support.schema import made_tables, schema_of, tables
     from ptkit.table.derived import derived_of
 
     parts = ["## Columns\n"]
@@ -205,7 +209,7 @@ def columns() -> str:
             lines.append((f"`{column.name}`", dtype, column.unit, "derived", made.known_if, doc))
         parts.append(f"### {table}\n\n{about}\n")
         parts.append(table_of(("column", "dtype", "unit", "role", "known if", "meaning"), lines))
-    assert set(ABOUT) == {*tables(), *coverage_tables()}
+    assert set(ABOUT) == {*tables(), *made_tables()}
     return "\n".join(parts)
 
 

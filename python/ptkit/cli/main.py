@@ -25,6 +25,7 @@ VERBS = {
     "events": "print events: PTWRITE, interrupts, changes of address space and mode, ...",
     "edges": "print how often each branch went where, the most frequent ones first",
     "coverage": "print what ran, in one recording or in one alone of several; fail below a percentage",
+    "annotate": "print a function's instructions or source lines with counts, branches and loops",
     "functions": "print where the work went: instructions, calls and times of each function",
     "calls": "print the tree of calls in order of entry, in the manner of a function-graph tracer",
     "tree": "print where the work went by calling context, the heaviest callee first",

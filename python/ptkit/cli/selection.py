@@ -105,6 +105,11 @@ def add_choice_options(group: argparse._ActionsContainer) -> None:
         action="append",
         help="a function; a pattern (mem*); an address in a function (main+0x10) or file ([libc.so.6]+0x10)",
     )
+    add_module_and_time(group)
+
+
+def add_module_and_time(group: argparse._ActionsContainer) -> None:
+    """Add ``--module`` and ``--time``."""
     group.add_argument(
         "--module",
         metavar="NAME",

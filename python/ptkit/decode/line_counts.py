@@ -24,6 +24,7 @@ __all__ = [
     "line_executions",
     "read_code",
     "read_lines",
+    "selected_code",
 ]
 
 BLOCK_COLUMNS = ("ip", "instructions", "mode", "space")
@@ -91,7 +92,13 @@ def read_code(blocks: Plan) -> ExecutedCode:
     ConfigError, OutOfMemoryError
         As for reading the blocks.
     """
-    found = count_blocks(iterate(blocks, _ROWS, reuse=True)).instructions(blocks.session)
+    return selected_code(
+        count_blocks(iterate(blocks, _ROWS, reuse=True)).instructions(blocks.session), blocks
+    )
+
+
+def selected_code(found: dict[str, NDArray[Any]], blocks: Plan) -> ExecutedCode:
+    """The counted instructions at the selected addresses."""
     ranges = blocks.selection.get("ips")
     if ranges:
         kept = np.zeros(len(found["ip"]), np.bool_)

@@ -15,7 +15,7 @@ from ptkit.decode.line_counts import BLOCK_COLUMNS, count_blocks
 from ptkit.export.frame_rows import ProfileTrace
 from ptkit.export.function_names import FunctionNames
 
-__all__ = ["CodeLocations", "Costs", "costs_of", "executed_code", "locations_of", "owners_of"]
+__all__ = ["CodeLocations", "Costs", "costs_of", "executed_code", "locations_of", "owners_of", "whole_name"]
 
 _ROWS = 1 << 16
 _COLD = re.compile(r" \[clone \.cold(?:\.\d+)?\]$|\.cold(?:\.\d+)?$")
@@ -45,6 +45,11 @@ class CodeLocations:
     begin: NDArray[np.uint64]
     symbol: _Indices
     names: Sequence[str]
+
+
+def whole_name(name: str) -> str:
+    """Name of the function that a cold part is of; other names as they are."""
+    return _COLD.sub("", name)
 
 
 def locations_of(trace: ProfileTrace, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]) -> CodeLocations:
@@ -171,7 +176,7 @@ def owners_of(trace: ProfileTrace, functions: FunctionNames, locations: CodeLoca
         if symbol >= 0:
             number = numbers.get((file, begin), -1)
             name = locations.names[symbol]
-            if number < 0 and (whole := _COLD.sub("", name)) != name:
+            if number < 0 and (whole := whole_name(name)) != name:
                 number = by_name.get((file, whole), -1)
         owners.append(number)
     found: _Indices = np.array(owners, np.int64)[np.cumsum(is_first) - 1]

@@ -17,7 +17,7 @@ __all__ = [
     "ENUMS",
     "Column",
     "TableSchema",
-    "coverage_tables",
+    "made_tables",
     "row_tables",
     "schema_of",
     "tables",
@@ -288,18 +288,73 @@ _COVERED = {
 }
 _COVERED_KNOWN = {"line": "line_known", "rva": "entry_known", "count": "entry_known"}
 
+# Tables of `ptkit.Annotation`.
+_CONDITIONAL = Column("is_conditional", _BOOL, "", "it has a conditional branch that ran", "flag", 2)
+_HOTTEST = Column("is_hottest", _BOOL, "", "it is on the hottest path through the function", "flag", 4)
+_HEAD = Column("is_head", _BOOL, "", "a loop begins here", "flag", 8)
+_TAKEN = (
+    Column("taken", _I64, "", "executions of conditional branches that took them; see is_conditional"),
+    Column("not_taken", _I64, "", "executions of conditional branches that did not; see is_conditional"),
+)
+_ANNOTATED_FLAGS = Column("flags", _U8, "", "line known, conditional, on the hottest path, head of a loop")
+_ANNOTATED = {
+    "annotated_instructions": (
+        Column("number", _U32, "", "index in `annotation.functions`"),
+        Column("ip", _U64, "address", "in the first address space where it ran"),
+        Column("rva", _U64, "bytes", "in its file; outside of files the address"),
+        Column(
+            "offset", _I64, "bytes", "from the begin of the function; negative where a part lies before it"
+        ),
+        Column("size", _U8, "bytes", ""),
+        Column("count", _I64, "", "executions; 0: it did not run"),
+        *_TAKEN,
+        Column("line", _U32, "", "of `source`; see line_known"),
+        Column("depth", _U8, "", "loops that it is in"),
+        _ANNOTATED_FLAGS,
+        _LINE_KNOWN,
+        _CONDITIONAL,
+        _HOTTEST,
+        _HEAD,
+    ),
+    "annotated_lines": (
+        Column("number", _U32, "", "index in `annotation.functions`"),
+        Column("line", _U32, "", "of `source`"),
+        Column("count", _I64, "", "executions by gcov's rule, of this function's code; 0: it did not run"),
+        Column("instructions", _I64, "", "that were executed"),
+        *_TAKEN,
+        Column("depth", _U8, "", "loops that its code is in"),
+        _ANNOTATED_FLAGS,
+        _LINE_KNOWN,
+        _CONDITIONAL,
+        _HOTTEST,
+        _HEAD,
+    ),
+    "annotated_loops": (
+        Column("number", _U32, "", "index in `annotation.functions`"),
+        Column("rva", _U64, "bytes", "of the head in its file; outside of files the address"),
+        Column("offset", _I64, "bytes", "of the head, from the begin of the function"),
+        Column("count", _I64, "", "executions of the head; count / entries is the mean of its trips"),
+        Column("entries", _I64, "", "of these, those that came from outside of the loop"),
+        Column("instructions", _I64, "", "that were executed in the loop, without calls"),
+        Column("depth", _U8, "", "loops that the head is in, with its own"),
+        Column("line", _U32, "", "of `source`; see line_known"),
+        Column("flags", _U8, "", "line known"),
+        _LINE_KNOWN,
+    ),
+}
+_ANNOTATED_KNOWN = {"line": "line_known", "taken": "is_conditional", "not_taken": "is_conditional"}
+
 
 @cache
-def coverage_tables() -> Mapping[str, TableSchema]:
-    """Tables of `ptkit.Coverage` by name."""
+def made_tables() -> Mapping[str, TableSchema]:
+    """Tables of `ptkit.Coverage` and `ptkit.Annotation` by name."""
     found = {}
-    for name, columns in _COVERED.items():
-        flags = {column.name for column in columns if column.role == "flag"}
-        stored = {column.name for column in columns}
-        known = {
-            column: flag for column, flag in _COVERED_KNOWN.items() if column in stored and flag in flags
-        }
-        found[name] = _made(name, columns, known)
+    for tables_of, all_known in ((_COVERED, _COVERED_KNOWN), (_ANNOTATED, _ANNOTATED_KNOWN)):
+        for name, columns in tables_of.items():
+            flags = {column.name for column in columns if column.role == "flag"}
+            stored = {column.name for column in columns}
+            known = {column: flag for column, flag in all_known.items() if column in stored and flag in flags}
+            found[name] = _made(name, columns, known)
     return MappingProxyType(found)
 
 
@@ -338,5 +393,5 @@ def row_tables() -> Mapping[str, TableSchema]:
 
 
 def schema_of(table: str) -> TableSchema:
-    """The schema of one table, of a trace or of a set of coverage."""
-    return coverage_tables()[table] if table in _COVERED else tables()[table]
+    """The schema of one table: of a trace, of a set of coverage, or of annotated code."""
+    return made_tables()[table] if table in _COVERED or table in _ANNOTATED else tables()[table]

@@ -80,7 +80,7 @@ def derived_of(table: str) -> Mapping[str, Derived]:
     """Derived columns of a table, by name."""
     schema = schema_of(table)
     found = [*_names(schema), *_nanoseconds(schema), *_lengths(schema), *_files(schema), *_functions(schema)]
-    found += _of_coverage(schema)
+    found += _made_texts(schema)
     return MappingProxyType({one.column.name: one for one in _with_short_names(found)})
 
 
@@ -149,35 +149,42 @@ def _renamed(column: Column, form: str, suffix: str = "") -> Column:
     return replace(column, name=column.name + suffix, doc=column.doc.replace(", demangled", form))
 
 
-# Names of elements of coverage, which tables of it keep as arrays.
+# Texts of coverage and of annotated code, which tables of them keep as arrays.
 
-_OF_COVERAGE = {
+_MADE = {
     "module": "name of the file, without its folders",
     "from_module": "name of the file of the branch, without its folders",
     "to_module": "name of the file of the target, without its folders",
     "function": "function, demangled",
     "source": "path of the source file, as the compiler recorded it",
+    "instruction": "disassembly",
+    "target": "where calls and jumps out of the function went, most often first",
+    "inlined": "function that was inlined here, the innermost one",
+    "text": "the line itself, if the file is there",
 }
-_COVERAGE_TEXTS = {
+_MADE_TEXTS = {
     "covered_blocks": ("module", "function", "source"),
     "covered_edges": ("from_module", "to_module"),
     "covered_branches": ("module", "function", "source"),
     "covered_functions": ("module", "function", "source"),
     "covered_lines": ("source",),
+    "annotated_instructions": ("function", "instruction", "target", "inlined", "source"),
+    "annotated_lines": ("function", "source", "text"),
+    "annotated_loops": ("function", "source"),
 }
 
 
-def _of_coverage(schema: TableSchema) -> list[Derived]:
+def _made_texts(schema: TableSchema) -> list[Derived]:
     return [
         Derived(
-            _column(name, object, "", _OF_COVERAGE[name]),
+            _column(name, object, "", _MADE[name]),
             (),
             lambda table: Labels(np.full(table.rows, -1, np.int32), ()),
             lambda table: np.zeros(table.rows, np.bool_),
             "it has a name",
             lambda context: False,  # `from_arrays` makes it
         )
-        for name in _COVERAGE_TEXTS.get(schema.name, ())
+        for name in _MADE_TEXTS.get(schema.name, ())
     ]
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from html import escape
 from pathlib import Path
@@ -17,6 +16,7 @@ from ptkit.errors import ConfigError
 from ptkit.export.timelines import AXES
 from ptkit.support.arguments import flag
 from ptkit.support.text import one_line
+from ptkit.trace.annotating import Annotating
 from ptkit.trace.exporting import PartExport, PartTrace, redacted
 
 if TYPE_CHECKING:
@@ -32,12 +32,8 @@ __all__ = ["SIZE", "PartView", "Viewing", "page_of", "page_size", "whole_view"]
 SIZE = "20M"
 
 
-class Viewing(ABC):
+class Viewing(Annotating):
     """The method of `Trace` that shows it as a page."""
-
-    @abstractmethod
-    def _to_view(self, *, redact: bool) -> AbstractContextManager[ViewTrace]:
-        """A context that gives what pages are made of."""
 
     def _bound_query(self) -> dict[str, Any] | None:
         """What selects this part of a trace; None: no query does."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ptkit.export.function_names import FunctionNames
     from ptkit.table import Table
 
-__all__ = ["CodeTrace", "FunctionCode", "read_code"]
+__all__ = ["CodeTrace", "FunctionCode", "branch_directions", "read_code", "source_texts"]
 
 _CONDITIONAL = int(_core.BranchKind.COND)
 _BITS = 64
@@ -130,7 +130,7 @@ class FunctionCode:
         lines, first = np.unique(line[own], return_inverse=True)
         low, high = _span(lines, int(line[entry]))
         name = self.paths[int(path[entry])]
-        texts = _lines_of(name)
+        texts = source_texts(name)
         begin = max(low - _BEFORE, 1)
         if texts is None or high > len(texts):
             return None, none
@@ -161,7 +161,7 @@ def _span(lines: NDArray[np.int64], begin: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=64)
-def _lines_of(path: str) -> list[str] | None:
+def source_texts(path: str) -> list[str] | None:
     """Lines of a source file of this machine; None: there is none."""
     try:
         file = Path(path)
@@ -189,7 +189,7 @@ def read_code(trace: CodeTrace, names: FunctionNames, **query: Any) -> FunctionC
     path, line, paths = _lines(trace, code)
     key, _ = numbered((line, path))
     executions = line_executions(code, key, edges)
-    taken, passed = _directions(code, edges)
+    taken, passed = branch_directions(code, edges)
     locations = locations_of(trace, code.ip, code.space)
     owner = owners_of(trace, names, locations)
     inside = np.flatnonzero(owner >= 0)
@@ -235,7 +235,7 @@ def _lines(trace: CodeTrace, code: ExecutedCode) -> tuple[NDArray[np.int32], _In
     return path, line.astype(np.int64), paths
 
 
-def _directions(code: ExecutedCode, edges: Table) -> tuple[_Indices, _Indices]:
+def branch_directions(code: ExecutedCode, edges: Table) -> tuple[_Indices, _Indices]:
     """How often conditional branches were taken, and not; -1: it is none."""
     is_conditional = np.flatnonzero(np.asarray(edges["kind"]) == _CONDITIONAL)
     source, target, space, count = (

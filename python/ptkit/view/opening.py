@@ -17,7 +17,7 @@ from ptkit.errors import ConfigError, OpenError
 __all__ = ["check_page", "no_browser", "open_in_browser", "private_file"]
 
 _HEAD = 4096
-_TITLE = b"<title>ptkit</title>"
+_TITLE = b"<title>ptkit"  # what comes after it differs
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 _MOST_NAME = 60
 

@@ -12,8 +12,8 @@ from ptkit import _core
 from ptkit.analysis.coverage.files import CodeFile
 from ptkit.analysis.coverage.rows import BEGINS, PASSES, Rows
 from ptkit.support.schema import schema_of
-from ptkit.table import Columns, Table, TableContext
-from ptkit.table.derived import KNOWN
+from ptkit.table import Table
+from ptkit.table.made import TextColumns, made_table
 
 __all__ = ["block_rows", "block_table", "branch_table", "edge_table", "function_table", "line_table"]
 
@@ -27,52 +27,20 @@ _BLOCK = np.dtype(
 _Texts = Sequence[str]
 
 
-class _Names:
-    """Text columns of a table, as codes with names."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, NDArray[Any]] = {}
-        self.kept: dict[str, Sequence[str] | None] = {}
-
-    def add(self, column: str, codes: NDArray[np.int32], names: Sequence[str]) -> None:
-        """Add a column; code -1: no text."""
-        present, codes_of_present = np.unique(codes[codes >= 0], return_inverse=True)
-        compact = np.full(len(codes), -1, np.int32)
-        compact[codes >= 0] = codes_of_present
-        self.arrays[column], self.kept[column] = compact, [names[code] for code in present.tolist()]
-        if len(codes_of_present) < len(codes):
-            self.arrays[column + KNOWN] = compact >= 0
-
-    def add_functions(self, codes: NDArray[np.int32], texts: _Texts) -> None:
-        """Add the columns of short and of full names."""
-        self.add("function_full", codes, texts)
-        self.arrays["function"] = self.arrays["function_full"]
-        full = self.kept["function_full"] or []
-        self.kept["function"] = _core.short_names(list(full))
-        if "function_full" + KNOWN in self.arrays:
-            self.arrays["function" + KNOWN] = self.arrays["function_full" + KNOWN]
-
-
-def _table(name: str, rows: Rows, stored: Sequence[str], names: _Names, shown: Sequence[str]) -> Table:
+def _table(name: str, rows: Rows, stored: Sequence[str], names: TextColumns, shown: Sequence[str]) -> Table:
     schema = schema_of(name)
-    arrays: dict[str, NDArray[Any]] = {
-        one: np.ascontiguousarray(rows[one]).astype(schema.columns[one].dtype) for one in stored
-    }
+    arrays: dict[str, NDArray[Any]] = {one: rows[one] for one in stored}
     if "flags" in schema.columns:
         arrays["flags"] = np.where(rows["source"] >= 0, schema.columns["line_known"].mask, 0).astype(np.uint8)
         if "entry_known" in schema.columns:
             arrays["flags"] |= np.where(rows["function"] >= 0, schema.columns["entry_known"].mask, 0).astype(
                 np.uint8
             )
-    arrays |= names.arrays
-    for array in arrays.values():
-        array.flags.writeable = False
-    data = Columns(schema, len(rows), arrays, context=TableContext(kept=names.kept))
-    return Table(data, columns=shown)
+    return made_table(name, arrays, names, shown)
 
 
-def _names_of(rows: Rows, files: Sequence[CodeFile], texts: _Texts) -> _Names:
-    names = _Names()
+def _names_of(rows: Rows, files: Sequence[CodeFile], texts: _Texts) -> TextColumns:
+    names = TextColumns()
     names.add("module", rows["file"], [file.name for file in files])
     names.add_functions(rows["function"], texts)
     names.add("source", rows["source"], texts)
@@ -107,7 +75,7 @@ def block_table(code: Rows, files: Sequence[CodeFile], texts: _Texts) -> Table:
 def edge_table(edges: Rows, files: Sequence[CodeFile], texts: _Texts) -> Table:
     """Table of edges."""
     rows = edges[edges["count"] > 0]
-    names = _Names()
+    names = TextColumns()
     modules = [file.name for file in files]
     for end in ("from", "to"):
         names.add(f"{end}_module", rows[f"{end}_file"], modules)
@@ -157,7 +125,7 @@ def line_table(lines: Rows, texts: _Texts, *, ran_only: bool = True) -> Table:
     """Table of source lines."""
     rows = lines[lines["instructions"] > 0] if ran_only else lines
     rows = rows[_by_path(rows, texts)]
-    names = _Names()
+    names = TextColumns()
     names.add("source", rows["source"], texts)
     stored = ("line", "count", "instructions")
     return _table("covered_lines", rows, stored, names, ("source", *stored))
