@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from ptkit.trace.opening.bundle import redact
     from ptkit.trace.opening.records import open_branches
     from ptkit.trace.recording import Recorder, record
+    from ptkit.view.annotated import AnnotatedFunction, Annotation
 
 __version__ = "0.1.0"
 
@@ -125,6 +126,7 @@ _NAMES = {
         "TimeSource",
     ),
     "ptkit.analysis.coverage": ("CodeFile", "Coverage", "CoverageRun"),
+    "ptkit.view.annotated": ("AnnotatedFunction", "Annotation"),
     "ptkit.analysis.slow_calls": ("CallComparison", "CallDifference"),
     "ptkit.trace.opening.bundle": ("redact",),
     "ptkit.capture": ("Filter", "Trigger"),
@@ -170,6 +172,8 @@ _MODULES = frozenset((*_PUBLIC_MODULES, "_core", "decode", "errors", "info", "su
 
 __all__ = [
     "BRANCH_RECORD",
+    "AnnotatedFunction",
+    "Annotation",
     "BranchKind",
     "CallComparison",
     "CallDifference",

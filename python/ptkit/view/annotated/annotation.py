@@ -16,7 +16,7 @@ from ptkit.table.made import TextColumns, made_table
 from ptkit.view.annotated.function import AnnotatedFunction
 from ptkit.view.annotated.page import fragment, page
 from ptkit.view.annotated.pieces import chosen_functions
-from ptkit.view.annotated.reading import EDGE_COLUMNS, FunctionRows, read_functions
+from ptkit.view.annotated.reading import EDGE_COLUMNS, INSTRUCTION_COLUMNS, FunctionRows, read_functions
 from ptkit.view.annotated.source import SourceFile
 from ptkit.view.annotated.text import listing, plain_part
 
@@ -253,10 +253,12 @@ def annotation_of(
     parts: Any = trace
     chosen, names = chosen_functions(trace, parts.open_parts, name)
     selected = {**query, "symbol": names}
-    blocks = parts._plan("blocks", {**selected, "columns": BLOCK_COLUMNS})
+    is_replaced = any(one.is_replaced for one in chosen)
+    table, columns = ("instructions", INSTRUCTION_COLUMNS) if is_replaced else ("blocks", BLOCK_COLUMNS)
+    rows = parts._plan(table, {**selected, "columns": columns})
     edges = trace.edges(**selected, columns=EDGE_COLUMNS)
-    found, others, has_code = read_functions(trace, chosen, blocks, edges, most, short=short)
-    blocks.after()  # warnings of debug files come about while lines are looked up
+    found, others, has_code = read_functions(trace, chosen, rows, edges, most, short=short)
+    rows.after()  # warnings of debug files come about while lines are looked up
     losses = [0 if side is None else len(side) for side in (edges.errors, edges.gaps)]
     missing = []
     if any(losses):

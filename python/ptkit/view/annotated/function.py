@@ -10,19 +10,15 @@ import numpy as np
 
 from ptkit import _core
 from ptkit.support.text import counted, one_line
+from ptkit.view.annotated.pieces import signed
 from ptkit.view.annotated.reading import FunctionRows, Unknown
 from ptkit.view.annotated.source import LineRow, SourceFile, line_rows
 
-__all__ = ["AnnotatedFunction", "signed"]
+__all__ = ["AnnotatedFunction"]
 
 _MOST_TARGETS = 3  # that are named
 # Direct branches and calls, with their addresses.
 _DIRECT = re.compile(r"((?:bnd |notrack )?(?:j\w+|call|loop\w*|xbegin)) 0x([0-9a-f]+)")
-
-
-def signed(offset: int) -> str:
-    """An offset from the begin of a function."""
-    return f"{'-' if offset < 0 else '+'}{abs(offset):#x}"
 
 
 class AnnotatedFunction:
@@ -129,8 +125,8 @@ class AnnotatedFunction:
             found.append(f"{name}: did not run, or not in what is selected")
         if rows.is_replaced:
             found.append(
-                f"{name}: its code was replaced while it was recorded: counts are of addresses, and "
-                "instructions are those that were there last"
+                f"{name}: its code was replaced while it ran: counts are of all that ran at addresses, "
+                "and the disassembly is of what was there last"
             )
         if rows.other_loops:
             noun = counted(rows.other_loops, "loop")

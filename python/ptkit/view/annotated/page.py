@@ -8,7 +8,8 @@ from hashlib import sha256
 from html import escape
 
 from ptkit.support.text import counted, last_part, one_line
-from ptkit.view.annotated.function import AnnotatedFunction, signed
+from ptkit.view.annotated.function import AnnotatedFunction
+from ptkit.view.annotated.pieces import signed
 from ptkit.view.annotated.text import heat, loops_at, pairs, path_lines, span_lines
 
 __all__ = ["fragment", "page"]
@@ -125,7 +126,7 @@ def _code_rows(function: AnnotatedFunction) -> Iterator[str]:
     most = max(counts, default=0)
     for row in function.code():
         if not isinstance(row, int):
-            text = f"{counted(row.size, 'byte')} that did not run: no code, or not in the recording"
+            text = f"{counted(row.size, 'byte')} that did not run"
             cells = [("", "")] * 4 + [("", signed(row.at - function.rva)), ("t", text), ("", "")]
             yield _row(cells, "dim", is_hottest=False)
             continue

@@ -15,10 +15,15 @@ from ptkit.export.instruction_costs import CodeLocations, locations_of, whole_na
 from ptkit.support.text import module_name
 from ptkit.view.code import CodeTrace
 
-__all__ = ["ChosenFunction", "Piece", "chosen_functions"]
+__all__ = ["ChosenFunction", "Piece", "chosen_functions", "signed"]
 
 _OFFSET = re.compile(r"(.+)[+!](0[xX][0-9a-fA-F]+|[0-9]+)")
 _Range = tuple[int, int, int | None]
+
+
+def signed(offset: int) -> str:
+    """An offset from the begin of a function."""
+    return f"{'-' if offset < 0 else '+'}{abs(offset):#x}"
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,15 @@ class ChosenFunction:
     begin : int
         RVA of its begin; the address outside of files.
     pieces : list of Piece
+    is_replaced : bool
+        Other code was at its addresses for a time.
     """
 
     name: str
     path: str | None
     begin: int
     pieces: list[Piece] = field(default_factory=list)
+    is_replaced: bool = False
 
     @property
     def module(self) -> str | None:
@@ -100,7 +108,9 @@ def chosen_functions(trace: CodeTrace, open_parts: Any, name: str) -> tuple[list
         where = _locations(trace, ranges)
     cold = _cold_names(trace, set(_names(where, name)))
     more = [one for full in cold for one in ranges_of(full)]
-    return _functions(trace, [*ranges, *more], name), [*names, *cold]
+    functions = _functions(trace, [*ranges, *more], name)
+    _mark_replaced(trace, functions)
+    return functions, [*names, *cold]
 
 
 def _locations(trace: CodeTrace, ranges: Sequence[_Range]) -> CodeLocations:
@@ -140,3 +150,18 @@ def _functions(trace: CodeTrace, ranges: Sequence[_Range], name: str) -> list[Ch
         if piece not in function.pieces:
             function.pieces.append(piece)
     return list(functions.values())
+
+
+def _mark_replaced(trace: CodeTrace, functions: Sequence[ChosenFunction]) -> None:
+    """Find functions at the addresses of which there was other code for a time."""
+    regions = _core.code_regions(trace.opened.session)
+    if len({one[4:] for one in regions}) < 2:
+        return
+    cells = [(one[0], one[1], *one[3:]) for one in regions]
+    address, size, space, begin, end = np.array(cells, np.uint64).T
+    for function in functions:
+        for piece in function.pieces:
+            inside = (address <= np.uint64(piece.last)) & (address + size > np.uint64(piece.first))
+            if piece.space is not None:
+                inside &= (space == 0) | (space == piece.space)
+            function.is_replaced |= len({*zip(begin[inside].tolist(), end[inside].tolist(), strict=True)}) > 1

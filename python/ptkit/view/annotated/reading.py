@@ -17,14 +17,15 @@ from ptkit.decode.read import iterate
 from ptkit.export.frame_rows import has_source
 from ptkit.support.groups import numbered
 from ptkit.table import Table
-from ptkit.view.annotated.pieces import ChosenFunction, Piece
+from ptkit.view.annotated.pieces import ChosenFunction, Piece, signed
 from ptkit.view.code import CodeTrace, branch_directions
 
-__all__ = ["EDGE_COLUMNS", "FunctionRows", "Lines", "read_functions"]
+__all__ = ["EDGE_COLUMNS", "INSTRUCTION_COLUMNS", "FunctionRows", "Lines", "read_functions"]
 
 #: Columns of edges that are needed.
 EDGE_COLUMNS = ("from_ip", "to_ip", "kind", "count", "space", "to_known", "to_symbol_full")
 
+INSTRUCTION_COLUMNS = ("ip", "size", "mode", "space")
 _ROWS = 1 << 16
 _MOST_SWEPT = 1 << 20  # bytes of a piece in which code that did not run is looked for
 _MOST_SIZE = 15  # bytes of an instruction
@@ -125,7 +126,7 @@ class _Counts:
 def read_functions(
     trace: CodeTrace,
     functions: Sequence[ChosenFunction],
-    blocks: Plan,
+    rows: Plan,
     edges: Table,
     most: int,
     *,
@@ -137,8 +138,9 @@ def read_functions(
     ----------
     trace : CodeTrace
     functions : sequence of ChosenFunction
-    blocks : Plan
-        Blocks of their code, with `ptkit.decode.BLOCK_COLUMNS`.
+    rows : Plan
+        Blocks of their code, with `ptkit.decode.BLOCK_COLUMNS`; where it was replaced, its instructions, with
+        `INSTRUCTION_COLUMNS`.
     edges : Table
         Edges of the same code, with `EDGE_COLUMNS`.
     most : int
@@ -154,7 +156,7 @@ def read_functions(
     has_code : bool
         All executed instructions could be told apart.
     """
-    counts = _counts(trace, functions, blocks, edges)
+    counts = _counts(trace, functions, rows, edges)
     work = np.zeros(len(functions), np.int64)
     owned = counts.owner >= 0
     np.add.at(work, counts.owner[owned], counts.code.instructions[owned])
@@ -162,7 +164,7 @@ def read_functions(
     ran = int(np.count_nonzero(work))
     # Of many functions, those that did not run say nothing.
     shown = order[: max(min(most, ran), 1)]
-    ranges = blocks.selection.get("ips") or ()
+    ranges = rows.selection.get("ips") or ()
     found = [_function(trace, functions[one], one, counts, ranges) for one in shown]
     if short:
         for one in found:
@@ -170,7 +172,7 @@ def read_functions(
     return found, ran - min(ran, len(shown)), bool(np.all(counts.code.size[owned] > 0))
 
 
-def _counts(trace: CodeTrace, functions: Sequence[ChosenFunction], blocks: Plan, edges: Table) -> _Counts:
+def _counts(trace: CodeTrace, functions: Sequence[ChosenFunction], plan: Plan, edges: Table) -> _Counts:
     bits: set[int] = set()
 
     def noting_bits(parts: Iterator[Table]) -> Iterator[Table]:
@@ -178,9 +180,12 @@ def _counts(trace: CodeTrace, functions: Sequence[ChosenFunction], blocks: Plan,
             bits.update(np.flatnonzero(np.bincount(part["mode"])).tolist())
             yield part
 
-    session = blocks.session
-    counted = count_blocks(noting_bits(iterate(blocks, _ROWS, reuse=True))).instructions(session)
-    code = selected_code(counted, blocks)
+    session = plan.session
+    parts = noting_bits(iterate(plan, _ROWS, reuse=True))
+    if plan.table == "blocks":
+        code = selected_code(count_blocks(parts).instructions(session), plan)
+    else:
+        code = _count_each(parts)
     owner = np.full(len(code.ip), -1, np.int64)
     at = code.ip.copy()
     for number, function in enumerate(functions):
@@ -207,6 +212,24 @@ def _counts(trace: CodeTrace, functions: Sequence[ChosenFunction], blocks: Plan,
         edges,
         frozenset(bits or session.code_bits),
     )
+
+
+def _count_each(parts: Iterator[Table]) -> ExecutedCode:
+    """Count instructions one by one; of several at an address, the size of the most frequent one holds."""
+    keys = np.dtype([("space", np.uint32), ("ip", np.uint64), ("size", np.uint8)])
+    found, sums = np.zeros(0, keys), np.zeros(0, np.int64)
+    for part in parts:
+        rows = np.empty(len(part), keys)
+        for name in keys.names or ():
+            rows[name] = part[name]
+        some, counts = np.unique(rows, return_counts=True)
+        found, row = np.unique(np.concatenate([found, some]), return_inverse=True)
+        sums = np.bincount(row, np.concatenate([sums, counts]), len(found)).astype(np.int64)
+    number, _ = numbered((found["space"], found["ip"]))
+    order = np.lexsort((~sums, number))
+    first = order[np.searchsorted(number[order], np.arange(number.max(initial=-1) + 1))]
+    count = np.bincount(number, sums, len(first)).astype(np.int64)
+    return ExecutedCode(found["ip"][first], found["space"][first], found["size"][first], count, count)
 
 
 def _function(
@@ -259,15 +282,17 @@ def _function(
     cells, order = _with_others(executed, more)
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
-    targets = _targets(trace, counts.edges[touching], jumps, size)
-    own_jumps = np.isin(jumps.kind, JUMPS) & (jumps.source >= 0) & (jumps.target == begin)
+    offsets = [signed(one - function.begin) for one in at.tolist()]
+    targets = _targets(trace, counts.edges[touching], jumps, offsets)
+    own_jumps = np.isin(jumps.kind, JUMPS) & (jumps.target == begin)
+    own_jumps[own_jumps] = _are_inside(function, counts.edges[touching[own_jumps]])
     return FunctionRows(
         function,
         **cells,
         targets=[targets[row] if row < size else [] for row in order.tolist()],
         calls=0 if begin is None else int(count[begin]) - int(jumps.count[own_jumps].sum()),
         unknown=unknown,
-        is_replaced=_is_replaced(trace, function),
+        is_replaced=function.is_replaced,
         loops=[
             Loop(int(position[one.head]), np.sort(position[one.rows]), one.count, one.entries)
             for one in flow.loops()
@@ -275,6 +300,12 @@ def _function(
         other_loops=flow.other_loops,
         **_texts(trace, cells["ip"], cells["space"], bits, unknown),
     )
+
+
+def _are_inside(function: ChosenFunction, edges: Table) -> NDArray[np.bool_]:
+    """Whether branches are of the function: also of code that is not selected."""
+    ips, spaces = np.asarray(edges["from_ip"]), np.asarray(edges["space"])
+    return np.logical_or.reduce([piece.rows(ips, spaces) for piece in function.pieces])
 
 
 def _texts(
@@ -383,19 +414,25 @@ def _is_selected(ip: int, space: int, ranges: Sequence[tuple[int, int, int | Non
     )
 
 
-def _targets(trace: CodeTrace, edges: Table, jumps: Jumps, size: int) -> list[list[str]]:
-    """Names of what calls, and jumps out of the function, led to; the most frequent ones first."""
+def _targets(trace: CodeTrace, edges: Table, jumps: Jumps, offsets: list[str]) -> list[list[str]]:
+    """Names of what calls and jumps out of the function led to; offsets of targets of indirect jumps in it.
+
+    The most frequent ones come first.
+    """
     leaves = np.isin(jumps.kind, _CALLS) | (np.isin(jumps.kind, JUMPS) & (jumps.target < 0))
+    leaves |= jumps.kind == int(_core.BranchKind.JUMP_INDIRECT)
     rows = np.flatnonzero(leaves & (jumps.source >= 0))
     edges = edges[rows]
     known = np.asarray(edges["to_known"])
     names = trace.symbolize(edges["to_ip"], space=edges["space"], modules=True)  # type: ignore[attr-defined]
     imports = edges.named("to_symbol_full")
     full = [name if is_known else other for name, is_known, other in zip(names, known, imports, strict=True)]
-    times: list[dict[str, int]] = [{} for _ in range(size)]
-    cells = (jumps.source[rows].tolist(), jumps.count[rows].tolist(), full, edges["to_ip"].tolist())
-    for row, count, name, ip in zip(*cells, strict=True):
-        shown = name or f"{ip:#x}"
+    times: list[dict[str, int]] = [{} for _ in offsets]
+    ends = (jumps.source[rows].tolist(), jumps.target[rows].tolist(), jumps.kind[rows].tolist())
+    cells = (*ends, jumps.count[rows].tolist(), full, edges["to_ip"].tolist())
+    for row, target, kind, count, name, ip in zip(*cells, strict=True):
+        is_inside = kind not in _CALLS and target >= 0
+        shown = offsets[target] if is_inside else name or f"{ip:#x}"
         times[row][shown] = times[row].get(shown, 0) + count
     return [sorted(one, key=lambda name: (-one[name], name)) for one in times]
 
@@ -425,19 +462,3 @@ def _idle_lines(session: _core.Session, unknown: Unknown) -> list[tuple[str, int
     path, line, paths = _core.name_lines(session, ips, np.full(len(ips), unknown.space, np.uint32), None)
     pairs = zip(path.tolist(), line.tolist(), strict=True)
     return list(dict.fromkeys((paths[one], number) for one, number in pairs if one >= 0 and number > 0))
-
-
-def _is_replaced(trace: CodeTrace, function: ChosenFunction) -> bool:
-    """Whether other code was at the function's addresses for a time."""
-    regions = _core.code_regions(trace.opened.session)
-    for piece in function.pieces:
-        times = {
-            (begin, end)
-            for address, size, _, space, begin, end in regions
-            if address <= piece.last
-            and piece.first < address + size
-            and (piece.space is None or space in (0, piece.space))
-        }
-        if len(times) > 1:
-            return True
-    return False

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ptkit.support.text import counted, fitted, last_part, one_line
-from ptkit.view.annotated.function import AnnotatedFunction, signed
+from ptkit.view.annotated.function import AnnotatedFunction
+from ptkit.view.annotated.pieces import signed
 from ptkit.view.annotated.source import LineRow, spans_of
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def _loop_text(loop: Loop, instructions: int) -> str:
         trips = f"{counted(loop.count, 'trip')}, begun before the trace"
     else:
         entries = counted(loop.entries, "entry", "entries")
-        trips = f"{counted(loop.count, 'trip')} from {entries}: {_rounded(loop.mean)} on average"
-    return f"loop: {trips}; {counted(instructions, 'instruction')}"
+        trips = f"{_rounded(loop.mean)} trips on average ({loop.count:,} from {entries})"
+    return f"loop: {trips}, {counted(instructions, 'instruction')}"
 
 
 def _rounded(value: float) -> str:
@@ -94,37 +95,43 @@ def _instructions(function: AnnotatedFunction, width: int | None) -> Iterator[Li
     bars = min(max(depth, default=0), _MOST_BARS)
     offsets = [signed(function.offset(row)) for row in range(len(counts))]
     wide = max(map(len, ["offset", *offsets]))
-    indent = sum(widths) + len(widths) + 1 + bars + 2
-    used = indent + wide + 1
+    used = sum(widths) + bars + wide + 7  # columns before the instruction
     wheres, space = _wheres(function), None
     if not any(wheres) or (width is not None and width < _WIDE):
         wheres = [""] * len(counts)
     elif width is not None:
         space = width - used - _LINE_WIDTH
     texts = [one_line(function.shown(row)) for row in range(len(counts))]
-    padded = min(max(map(len, texts), default=0), _MOST_PADDED) if space is None else space
+    padded = min(max(map(len, texts), default=0), _MOST_PADDED if space is None else space)
     heading = f"{' '.join(map(str.rjust, heads, widths))}  {'':{bars}} {'offset':>{wide}}  instruction"
     yield [heading if width is None else heading[:width]]
     for row in function.code():
         if not isinstance(row, int):
             offset = signed(row.at - function.rva)
-            text = f"{counted(row.size, 'byte')} that did not run: no code, or not in the recording"
-            yield [" " * (used - wide - 1), (f"{offset:>{wide}}  {_cut(text, used, width)}", "dim")]
+            text = f"{counted(row.size, 'byte')} that did not run"
+            yield [" " * (used - wide - 2), (f"{offset:>{wide}}  {_cut(text, used, width)}", "dim")]
             continue
         if row in loops:
-            yield [" " * (used + 1), (_cut(loops[row], used + 1, width), "note")]
+            yield _indented(loops[row], used, width)
         numbers = [f"{column[row]:>{one}}" for column, one in zip(cells, widths, strict=True)]
-        text = _cut(texts[row], used + 1, width) if space is None else _fit(texts[row], space)
+        text = _cut(texts[row], used, width) if space is None else _fit(texts[row], space)
         line: Line = [
             (numbers[0], heat(counts[row], most)),
             f" {' '.join(numbers[1:])} ",
-            (_MARK if rows.is_hottest[row] else " ", "hot"),
+            (_MARK, "hot") if rows.is_hottest[row] else " ",
             f"{_bars(depth[row]):<{bars}} {offsets[row]:>{wide}}  ",
             text if counts[row] else (text, "dim"),
         ]
         if wheres[row]:
-            line += [" " * (padded - len(text) + 2), (_cut(wheres[row], used + padded + 3, width), "dim")]
+            line += [" " * (padded - len(text) + 2), (_cut(wheres[row], used + padded + 2, width), "dim")]
         yield line
+
+
+def _indented(text: str, indent: int, width: int | None) -> Line:
+    """A note, which begins further on the left where the line is short."""
+    if width is not None:
+        indent = max(min(indent, width - len(text)), 0)
+    return [" " * indent, (_cut(text, indent, width), "note")]
 
 
 def _wheres(function: AnnotatedFunction) -> list[str]:
@@ -193,13 +200,13 @@ def _source(function: AnnotatedFunction, width: int | None) -> Iterator[Line]:
             indent = sum(widths) + 3 + bars + 1
             for at in row.rows if row is not None else ():
                 if at in loops:
-                    yield [" " * indent, (_cut(loops[at], indent, width), "note")]
+                    yield _indented(loops[at], indent, width)
             used = indent + number_width + 2
             text = _cut(file.line(number) or "", used, width)
             yield [
                 (f"{count:>{widths[0]}}", heat(row.count, most) if row is not None else ""),
                 f" {branches:>{widths[1]}} ",
-                (_MARK if row is not None and row.is_hottest else " ", "hot"),
+                (_MARK, "hot") if row is not None and row.is_hottest else " ",
                 f"{_bars(row.depth if row is not None else 0):<{bars}} {number:>{number_width}}  ",
                 (text, "dim") if row is not None and not row.count else text,
             ]
