@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from ptkit.errors import ConfigError, OpenError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["NewFile", "check_folder", "joined", "new_folder"]
+__all__ = ["NewFile", "Written", "check_folder", "joined", "new_folder"]
 
 _CHUNK = 1 << 20
 
@@ -69,6 +70,36 @@ class NewFile:
         file, self._file = self._file, None
         if kind is None and file is not None:
             file.finish()
+
+
+class Written(ABC):
+    """What is written as one file."""
+
+    @abstractmethod
+    def write(self, file: NewFile) -> None:
+        """Write it to a file that is open."""
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write one file.
+
+        Parameters
+        ----------
+        path : path
+            An earlier file is replaced when the new one is complete.
+
+        Returns
+        -------
+        int
+            Bytes of the file.
+
+        Raises
+        ------
+        OpenError
+            If it cannot be written; then nothing is.
+        """
+        with NewFile(os.fspath(path)) as file:
+            self.write(file)
+        return file.bytes
 
 
 def joined(parts: Iterable[bytes]) -> Iterator[bytes]:

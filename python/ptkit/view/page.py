@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING
 
 from ptkit.errors import UnsupportedError
-from ptkit.export.files import NewFile
+from ptkit.export.files import NewFile, Written
 from ptkit.support.arguments import integer
 from ptkit.view.opening import open_in_browser, private_file
 from ptkit.view.picture import svg_picture
@@ -24,7 +23,7 @@ HEIGHT = 640
 _MOST_HEIGHT = 10_000
 
 
-class Page:
+class Page(Written):
     """A page that shows a whole run: one HTML file, which needs neither a server nor a network.
 
     A notebook shows it. Made by `Trace.view`.
@@ -45,28 +44,6 @@ class Page:
     def __repr__(self) -> str:
         titles = " and ".join(repr(run.title()) for run in self._document.runs)
         return f"<ptkit.view.Page of {titles}: {self.bytes:,} bytes>"
-
-    def save(self, path: str | os.PathLike[str]) -> int:
-        """Write the page.
-
-        Parameters
-        ----------
-        path : path
-            An earlier file is replaced when the new one is complete.
-
-        Returns
-        -------
-        int
-            Bytes of the file.
-
-        Raises
-        ------
-        OpenError
-            If it cannot be written; then nothing is.
-        """
-        with NewFile(os.fspath(path)) as file:
-            self.write(file)
-        return file.bytes
 
     def write(self, file: NewFile) -> None:
         """Write the page to a file that is open."""

@@ -84,7 +84,8 @@ def run(options: argparse.Namespace) -> int:
     written = None
     if options.output is not None:
         with NewFile(options.output) as file:
-            written = found.write(file)
+            found.write(file)
+        written = file.bytes
     if options.json:
         print_document("annotate", _document(found, options.output, written))
     elif written is not None:

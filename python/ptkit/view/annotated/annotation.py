@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptkit.decode.line_counts import BLOCK_COLUMNS
-from ptkit.export.files import NewFile
+from ptkit.export.files import NewFile, Written
 from ptkit.support.text import counted, one_line
 from ptkit.table.made import TextColumns, made_table
+from ptkit.view.annotated.extents import chosen_functions
 from ptkit.view.annotated.function import AnnotatedFunction
 from ptkit.view.annotated.page import fragment, page
-from ptkit.view.annotated.pieces import chosen_functions
 from ptkit.view.annotated.reading import EDGE_COLUMNS, INSTRUCTION_COLUMNS, FunctionRows, read_functions
 from ptkit.view.annotated.source import SourceFile
 from ptkit.view.annotated.text import listing, plain_part
@@ -30,7 +29,7 @@ _MOST_PRINTED = 200  # lines of `__repr__`
 _LINE_KNOWN, _CONDITIONAL, _HOTTEST, _HEAD = 1, 2, 4, 8
 
 
-class Annotation:
+class Annotation(Written):
     """Functions with exact counts of their instructions, branches, source lines and loops.
 
     ``print()`` and a notebook show it. Made by `Trace.annotate`.
@@ -92,30 +91,9 @@ class Annotation:
     def _repr_html_(self) -> str:
         return fragment(self.functions, self.missing, has_source=self.has_source)
 
-    def save(self, path: str | os.PathLike[str]) -> int:
-        """Write it as one HTML file, which needs neither a network nor scripts.
-
-        Parameters
-        ----------
-        path : path
-            An earlier file is replaced when the new one is complete.
-
-        Returns
-        -------
-        int
-            Bytes of the file.
-
-        Raises
-        ------
-        OpenError
-            If it cannot be written; then nothing is.
-        """
-        with NewFile(os.fspath(path)) as file:
-            return self.write(file)
-
-    def write(self, file: NewFile) -> int:
-        """Write the same to a file that is open."""
-        return file.write(page(self.name, self.functions, self.missing, has_source=self.has_source))
+    def write(self, file: NewFile) -> None:
+        """Write it as one HTML file, which needs neither a network nor scripts, to a file that is open."""
+        file.write(page(self.name, self.functions, self.missing, has_source=self.has_source))
 
     # Tables.
 
@@ -267,7 +245,7 @@ def annotation_of(
             "not counted; `ptkit info --decode` shows where"
         )
     if not has_code:
-        missing.append("code is missing: instructions behind the missing code are not told apart")
+        missing.append("code is missing: instructions of a block after missing bytes are not counted")
     if others:
         missing.append(
             f"{counted(others, 'more function')} of this name ran: functions=N, --limit N shows N of them"

@@ -10,7 +10,7 @@ import numpy as np
 
 from ptkit import _core
 from ptkit.support.text import counted, one_line
-from ptkit.view.annotated.pieces import signed
+from ptkit.view.annotated.extents import signed
 from ptkit.view.annotated.reading import FunctionRows, Unknown
 from ptkit.view.annotated.source import LineRow, SourceFile, line_rows
 
@@ -110,7 +110,7 @@ class AnnotatedFunction:
         if found is not None and offset is not None and target is None:
             is_inside = any(
                 one.at <= self.rva + offset <= one.at + one.last - one.first
-                for one in self.rows.function.pieces
+                for one in self.rows.function.extents
             )
             return f"{found[1]} {signed(offset)}" if is_inside else text
         if target is None:

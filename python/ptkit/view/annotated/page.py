@@ -8,8 +8,8 @@ from hashlib import sha256
 from html import escape
 
 from ptkit.support.text import counted, last_part, one_line
+from ptkit.view.annotated.extents import signed
 from ptkit.view.annotated.function import AnnotatedFunction
-from ptkit.view.annotated.pieces import signed
 from ptkit.view.annotated.text import heat, loops_at, pairs, path_lines, span_lines
 
 __all__ = ["fragment", "page"]

@@ -17,7 +17,7 @@ from ptkit.decode.read import iterate
 from ptkit.export.frame_rows import has_source
 from ptkit.support.groups import numbered
 from ptkit.table import Table
-from ptkit.view.annotated.pieces import ChosenFunction, Piece, signed
+from ptkit.view.annotated.extents import ChosenFunction, Extent, signed
 from ptkit.view.code import CodeTrace, branch_directions
 
 __all__ = ["EDGE_COLUMNS", "INSTRUCTION_COLUMNS", "FunctionRows", "Lines", "read_functions"]
@@ -27,7 +27,7 @@ EDGE_COLUMNS = ("from_ip", "to_ip", "kind", "count", "space", "to_known", "to_sy
 
 INSTRUCTION_COLUMNS = ("ip", "size", "mode", "space")
 _ROWS = 1 << 16
-_MOST_SWEPT = 1 << 20  # bytes of a piece in which code that did not run is looked for
+_MOST_SWEPT = 1 << 20  # bytes of an extent in which code that did not run is looked for
 _MOST_SIZE = 15  # bytes of an instruction
 _BITS = (64, 32, 16)
 _CALLS = tuple(int(kind) for kind in (_core.BranchKind.CALL, _core.BranchKind.CALL_INDIRECT))
@@ -154,7 +154,7 @@ def read_functions(
     others : int
         How many more functions ran.
     has_code : bool
-        All executed instructions could be told apart.
+        No code of an executed block is missing.
     """
     counts = _counts(trace, functions, rows, edges)
     work = np.zeros(len(functions), np.int64)
@@ -189,10 +189,10 @@ def _counts(trace: CodeTrace, functions: Sequence[ChosenFunction], plan: Plan, e
     owner = np.full(len(code.ip), -1, np.int64)
     at = code.ip.copy()
     for number, function in enumerate(functions):
-        for piece in function.pieces:
-            rows = np.flatnonzero(piece.rows(code.ip, code.space) & (owner < 0))
+        for extent in function.extents:
+            rows = np.flatnonzero(extent.rows(code.ip, code.space) & (owner < 0))
             owner[rows] = number
-            at[rows] = code.ip[rows] - np.uint64(piece.first) + np.uint64(piece.at)
+            at[rows] = code.ip[rows] - np.uint64(extent.first) + np.uint64(extent.at)
     taken, passed = branch_directions(code, edges)
     executions = np.zeros(len(code.ip), np.int64)
     if has_source(trace):
@@ -305,7 +305,10 @@ def _function(
 def _are_inside(function: ChosenFunction, edges: Table) -> NDArray[np.bool_]:
     """Whether branches are of the function: also of code that is not selected."""
     ips, spaces = np.asarray(edges["from_ip"]), np.asarray(edges["space"])
-    return np.logical_or.reduce([piece.rows(ips, spaces) for piece in function.pieces])
+    inside = np.zeros(len(ips), np.bool_)
+    for extent in function.extents:
+        inside |= extent.rows(ips, spaces)
+    return inside
 
 
 def _texts(
@@ -372,16 +375,16 @@ def _not_run(
     found: dict[int, tuple[int, int, int, int]] = {}
     unknown: list[Unknown] = []
     seen: set[int] = set()
-    for piece in sorted(function.pieces, key=lambda one: one.space not in spaces):
-        if piece.at in seen:
+    for extent in sorted(function.extents, key=lambda one: one.space not in spaces):
+        if extent.at in seen:
             continue  # it is mapped in several places
-        seen.add(piece.at)
-        executed = sorted(at for at in sizes if piece.at <= at <= piece.at + piece.last - piece.first)
-        space = piece.space if piece.space is not None else min(spaces, default=0)
-        begin, end = piece.at, min(piece.last - piece.first + 1, _MOST_SWEPT) + piece.at
+        seen.add(extent.at)
+        executed = sorted(at for at in sizes if extent.at <= at <= extent.at + extent.last - extent.first)
+        space = extent.space if extent.space is not None else min(spaces, default=0)
+        begin, end = extent.at, min(extent.last - extent.first + 1, _MOST_SWEPT) + extent.at
         for at in [*executed, end]:
             if begin < at:
-                some, rest = _sweep(trace, piece, (begin, at), space, bits)
+                some, rest = _sweep(trace, extent, (begin, at), space, bits)
                 found |= {one[2]: one for one in some if _is_selected(one[0], space, ranges)}
                 if rest is not None and _is_selected(rest.ip, space, ranges):
                     unknown.append(rest)
@@ -390,11 +393,11 @@ def _not_run(
 
 
 def _sweep(
-    trace: CodeTrace, piece: Piece, bounds: tuple[int, int], space: int, bits: int
+    trace: CodeTrace, extent: Extent, bounds: tuple[int, int], space: int, bits: int
 ) -> tuple[list[tuple[int, int, int, int]], Unknown | None]:
     """Read the instructions between two RVAs, as far as they are known."""
     at, end = bounds
-    ip = piece.first + at - piece.at
+    ip = extent.first + at - extent.at
     code = trace.opened.session.read_code(ip, end - at, space)
     found = []
     offset = 0

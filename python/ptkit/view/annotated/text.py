@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ptkit.support.text import counted, fitted, last_part, one_line
+from ptkit.view.annotated.extents import signed
 from ptkit.view.annotated.function import AnnotatedFunction
-from ptkit.view.annotated.pieces import signed
 from ptkit.view.annotated.source import LineRow, spans_of
 
 if TYPE_CHECKING:

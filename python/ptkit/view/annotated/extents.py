@@ -1,4 +1,4 @@
-"""Where the code of functions lies: they may be mapped several times, and be in several pieces."""
+"""Where the code of functions lies: they may be mapped several times, and in several parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptkit.export.instruction_costs import CodeLocations, locations_of, whole_na
 from ptkit.support.text import module_name
 from ptkit.view.code import CodeTrace
 
-__all__ = ["ChosenFunction", "Piece", "chosen_functions", "signed"]
+__all__ = ["ChosenFunction", "Extent", "chosen_functions", "signed"]
 
 _OFFSET = re.compile(r"(.+)[+!](0[xX][0-9a-fA-F]+|[0-9]+)")
 _Range = tuple[int, int, int | None]
@@ -27,7 +27,7 @@ def signed(offset: int) -> str:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Extent:
     """Addresses of a function, or of a part of it, in one address space or in all of them.
 
     Attributes
@@ -64,7 +64,7 @@ class ChosenFunction:
         Its file; None: it is in none.
     begin : int
         RVA of its begin; the address outside of files.
-    pieces : list of Piece
+    extents : list of Extent
     is_replaced : bool
         Other code was at its addresses for a time.
     """
@@ -72,7 +72,7 @@ class ChosenFunction:
     name: str
     path: str | None
     begin: int
-    pieces: list[Piece] = field(default_factory=list)
+    extents: list[Extent] = field(default_factory=list)
     is_replaced: bool = False
 
     @property
@@ -146,9 +146,9 @@ def _functions(trace: CodeTrace, ranges: Sequence[_Range], name: str) -> list[Ch
             function = ChosenFunction(full, files[file][0] if is_file else None, at)
             functions[key] = function
             by_name.setdefault((file, full), function)
-        piece = Piece(first, last, space, at)
-        if piece not in function.pieces:
-            function.pieces.append(piece)
+        extent = Extent(first, last, space, at)
+        if extent not in function.extents:
+            function.extents.append(extent)
     return list(functions.values())
 
 
@@ -160,8 +160,8 @@ def _mark_replaced(trace: CodeTrace, functions: Sequence[ChosenFunction]) -> Non
     cells = [(one[0], one[1], *one[3:]) for one in regions]
     address, size, space, begin, end = np.array(cells, np.uint64).T
     for function in functions:
-        for piece in function.pieces:
-            inside = (address <= np.uint64(piece.last)) & (address + size > np.uint64(piece.first))
-            if piece.space is not None:
-                inside &= (space == 0) | (space == piece.space)
+        for extent in function.extents:
+            inside = (address <= np.uint64(extent.last)) & (address + size > np.uint64(extent.first))
+            if extent.space is not None:
+                inside &= (space == 0) | (space == extent.space)
             function.is_replaced |= len({*zip(begin[inside].tolist(), end[inside].tolist(), strict=True)}) > 1
