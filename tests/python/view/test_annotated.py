@@ -7,6 +7,7 @@ import hashlib
 import lzma
 import os
 import re
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from perf_data import aux_streams
 from reduced import unpack
 from rounds import needs_emulator
 from small_elf import elf
+from view_browser import CHROMIUM
 from windows_programs import LOAD, windows_program
 
 import ptkit
@@ -370,6 +372,7 @@ class Parsed(HTMLParser):
         self.tags: list[str] = []
         self.names: set[str] = set()
         self.policy = ""
+        self.title = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -377,6 +380,10 @@ class Parsed(HTMLParser):
         self.names |= {name for name, _ in attrs}
         if ("http-equiv", "Content-Security-Policy") in attrs:
             self.policy = dict(attrs)["content"] or ""
+
+    def handle_data(self, data: str) -> None:
+        if self.tags[-1:] == ["title"]:
+            self.title += data
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -413,3 +420,33 @@ def test_hostile_source_lines_are_text(tmp_path: Path) -> None:
     assert "&lt;script&gt;alert(1)" in written
     assert "<i>" not in written
     assert "\x1b" not in repr(found) + written
+
+
+def hostile_page(loop: Any, open_trace: Any, folder: Path) -> Path:
+    """A page of a function of which the name would run scripts."""
+    raw = b"</td></style><script>document.title = 'ran'</script><img src=x onerror=alert(1)>"
+    image = elf(loop.CODE, loop.BASE, "x" * len(raw)).replace(b"x" * len(raw) + b"\0", raw + b"\0")
+    (folder / "program").write_bytes(image)
+    trace = open_trace(loop.stream(20), images=[str(folder / "program")])
+    (symbol,) = (one for one, *_ in trace.symbols("*"))
+    trace.annotate(symbol).save(folder / "page.html")
+    return folder / "page.html"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+def test_a_browser_runs_nothing_of_a_page(loop: Any, open_trace: Any, tmp_path: Path) -> None:
+    page = hostile_page(loop, open_trace, tmp_path)
+    command = [
+        str(CHROMIUM),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path}/user",
+    ]
+    done = subprocess.run(
+        [*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=300, check=True
+    )
+    shown = Parsed(done.stdout)
+    assert set(shown.tags) <= TAGS
+    assert shown.title.startswith("ptkit: ")
+    assert "dec ecx" in done.stdout

@@ -24,8 +24,8 @@ and how often each conditional branch was taken and not. Lines with > are on the
 each loop around, and before the head of a loop is how many trips it made. With -o, writes one HTML file
 (docs/annotate.md)."""
 EXAMPLES = """examples:
-  ptkit annotate sort.ptk --symbol main
-  ptkit annotate sort.ptk --symbol main --source
+  ptkit annotate sort.ptk --symbol malloc
+  ptkit annotate sort.ptk --symbol malloc --source
   ptkit annotate sort.ptk --symbol 'mem*' --limit 3 --time 10%-20%
   ptkit annotate sort.ptk --symbol malloc -o malloc.html"""
 
