@@ -181,6 +181,13 @@ def test_cold_parts_are_of_their_function(optimised: ptkit.Trace) -> None:
 
 
 @needs_emulator
+def test_a_function_that_was_inlined_everywhere(plain: ptkit.Trace) -> None:
+    with pytest.raises(ptkit.SymbolError) as raised:
+        plain.annotate("twice")
+    assert str(raised.value) == "'twice' has no code of its own: it was inlined into work; annotate that"
+
+
+@needs_emulator
 def test_the_hottest_path_leaves_out_what_is_rare(plain: ptkit.Trace) -> None:
     lines = plain.annotate("work", source=True).lines
     hottest = set(lines["line"][lines["is_hottest"]].tolist())

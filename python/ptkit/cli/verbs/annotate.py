@@ -34,6 +34,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.add_argument(
         "--symbol",
+        dest="function",
         metavar="NAME",
         required=True,
         help="a function; a pattern (mem*); an address in a function (main+0x10)",
@@ -71,10 +72,9 @@ def run(options: argparse.Namespace) -> int:
         check_page(options.output, force=options.force)
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
-    name = chosen.pop("symbol")
     with decoding(trace, streams=selection.chosen_streams(trace, options), passes=2):  # blocks and edges
         found = trace.annotate(
-            name,
+            options.function,
             source=options.source,
             functions=options.limit,
             names="short" if common.has_short_names(options) else "full",

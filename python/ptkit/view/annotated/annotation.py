@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptkit.decode.line_counts import BLOCK_COLUMNS
+from ptkit.errors import SymbolError
 from ptkit.export.files import NewFile, Written
 from ptkit.support.text import counted, one_line
 from ptkit.table.made import TextColumns, made_table
 from ptkit.view.annotated.extents import chosen_functions
 from ptkit.view.annotated.function import AnnotatedFunction
+from ptkit.view.annotated.inlined import inlined_into
 from ptkit.view.annotated.page import fragment, page
 from ptkit.view.annotated.reading import EDGE_COLUMNS, INSTRUCTION_COLUMNS, FunctionRows, read_functions
 from ptkit.view.annotated.source import SourceFile
@@ -229,7 +231,15 @@ def annotation_of(
         If there is no such function.
     """
     parts: Any = trace
-    chosen, names = chosen_functions(trace, parts.open_parts, name)
+    try:
+        chosen, names = chosen_functions(trace, parts.open_parts, name)
+    except SymbolError:
+        callers = inlined_into(trace, name, {**query})
+        if not callers:
+            raise
+        raise SymbolError(
+            f"{name!r} has no code of its own: it was inlined into {', '.join(callers)}; annotate that"
+        ) from None
     selected = {**query, "symbol": names}
     is_replaced = any(one.is_replaced for one in chosen)
     table, columns = ("instructions", INSTRUCTION_COLUMNS) if is_replaced else ("blocks", BLOCK_COLUMNS)
