@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 
-__all__ = ["FunctionFlow", "Jumps", "Loop"]
+__all__ = ["JUMPS", "FunctionFlow", "Jumps", "Loop"]
 
 _KIND = _core.BranchKind
 #: Branches within a function. A return goes on behind its call; events come back to where they were.

@@ -13,11 +13,12 @@ from ptkit.errors import SymbolError
 from ptkit.export.files import NewFile, Written
 from ptkit.support.text import counted, one_line
 from ptkit.table.made import TextColumns, made_table
+from ptkit.view.annotated.counts import EDGE_COLUMNS, INSTRUCTION_COLUMNS
 from ptkit.view.annotated.extents import chosen_functions
 from ptkit.view.annotated.function import AnnotatedFunction
 from ptkit.view.annotated.inlined import inlined_into
 from ptkit.view.annotated.page import fragment, page
-from ptkit.view.annotated.reading import EDGE_COLUMNS, INSTRUCTION_COLUMNS, FunctionRows, read_functions
+from ptkit.view.annotated.reading import FunctionRows, read_functions
 from ptkit.view.annotated.source import SourceFile
 from ptkit.view.annotated.text import listing, plain_part
 

@@ -11,7 +11,8 @@ import numpy as np
 from ptkit import _core
 from ptkit.support.text import counted, one_line
 from ptkit.view.annotated.extents import signed
-from ptkit.view.annotated.reading import FunctionRows, Unknown
+from ptkit.view.annotated.idle import Unknown
+from ptkit.view.annotated.reading import FunctionRows
 from ptkit.view.annotated.source import LineRow, SourceFile, line_rows
 
 __all__ = ["AnnotatedFunction"]
@@ -123,7 +124,7 @@ class AnnotatedFunction:
         found = []
         if not self.instructions:
             found.append(f"{name}: did not run, or not in what is selected")
-        if rows.is_replaced:
+        if rows.function.is_replaced:
             found.append(
                 f"{name}: its code was replaced while it ran: counts are of all that ran at addresses, "
                 "and the disassembly is of what was there last"
