@@ -16,13 +16,13 @@ __all__ = ["fragment", "page"]
 
 _STYLE = """\
 :root{color-scheme:light dark}
-body{margin:1.5rem;font:14px/1.45 system-ui,sans-serif;background:light-dark(#fff,#16191d);\
-color:light-dark(#1b1f24,#e4e7eb)}
+body{margin:1.5rem;font:14px/1.45 system-ui,sans-serif;background:light-dark(#fff,#16191d)}
 """
 _OWN_STYLE = """\
 .ptkit-annotated{--muted:light-dark(#5a6472,#9aa5b3);--line:light-dark(#d5d9df,#343a42);\
 --note:light-dark(#8a5a00,#e0b050);--hot:light-dark(#fbd3c4,#5c2a1c);--warm:light-dark(#fdf0d0,#3f3418);\
---path:light-dark(#c5221f,#ff7a70)}
+--path:light-dark(#c5221f,#ff7a70);\
+background:light-dark(#fff,#16191d);color:light-dark(#1b1f24,#e4e7eb)}
 .ptkit-annotated h2{font-size:1.15em;margin:1.4em 0 .4em}
 .ptkit-annotated h3{font-size:1em;font-weight:600;margin:1em 0 .3em;color:var(--muted)}
 .ptkit-annotated table{border-collapse:collapse;font:12.5px/1.5 ui-monospace,monospace}
