@@ -16,6 +16,7 @@ from compiling import PROGRAMS, compiled
 
 import ptkit
 from ptkit import _core
+from ptkit.analysis.coverage import rows as set_rows
 from ptkit.analysis.coverage import saved
 
 SOURCE = PROGRAMS / "branches" / "inputs.c"
@@ -158,6 +159,19 @@ def test_operators_are_those_of_sets(left: ptkit.Coverage, right: ptkit.Coverage
     nothing = left - left
     assert [len(getattr(nothing, level)) for level in LEVELS] == [0] * len(LEVELS)
     same(nothing | right, right)
+
+
+def test_what_is_removed_begins_no_blocks() -> None:
+    level = set_rows.LEVELS["code"]
+    some, others = (np.zeros(2, level.dtype) for _ in range(2))
+    for rows in (some, others):
+        rows["rva"], rows["size"], rows["count"] = (0, 4), 4, 1
+    some["flags"] = set_rows.BEGINS  # a branch of one run alone leads to the second instruction
+    others["flags"] = set_rows.BEGINS, 0
+    nothing = set_rows.combined(level, "-", some, some)
+    again = set_rows.combined(level, "|", nothing, others)
+    assert again.tolist() == others.tolist()
+    assert set_rows.combined(level, "|", some, others)["flags"].tolist() == [set_rows.BEGINS] * 2
 
 
 def test_parts_of_a_trace_add_up(left_trace: ptkit.Trace, left: ptkit.Coverage) -> None:

@@ -126,7 +126,7 @@ def grouped(level: Level, rows: Rows) -> Rows:
 
 
 def combined(level: Level, operator: str, some: Rows, others: Rows) -> Rows:
-    """Rows of both sets: what ran of elements that the result has is added up, and 0 for others."""
+    """Rows of both sets: sums of elements that the result has; 0 and no flags for others."""
     rows = np.concatenate([some, others])
     found = grouped(level, rows)
     if not len(rows):
@@ -138,7 +138,7 @@ def combined(level: Level, operator: str, some: Rows, others: Rows) -> Rows:
     here[numbers[ran & is_first]] = True
     there[numbers[ran & ~is_first]] = True
     kept = OPERATORS[operator](here, there)
-    for name in level.sums:
+    for name in (*level.sums, *(["flags"] if "flags" in (level.dtype.names or ()) else [])):
         found[name][~kept] = 0
     return found
 
