@@ -342,6 +342,14 @@ class BlockCounts:
         mode: NDArray[np.uint8],
         space: NDArray[np.uint32],
     ) -> None: ...
+    def add_counted(
+        self,
+        from_ip: NDArray[np.uint64],
+        to_ip: NDArray[np.uint64],
+        kind: NDArray[np.uint8],
+        space: NDArray[np.uint32],
+        count: NDArray[np.int64],
+    ) -> NDArray[np.bool_]: ...
     def instructions(self, session: Session) -> dict[str, NDArray[Any]]: ...
 
 class CallQuery:

@@ -13,7 +13,14 @@ from ptkit.decode.calls import (
 )
 from ptkit.decode.index_sums import IndexSums, encoded, parts_of
 from ptkit.decode.instruction_range import OF_OWNERS, InstructionRanges, instruction_range
-from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, read_lines
+from ptkit.decode.line_counts import (
+    BLOCK_COLUMNS,
+    EDGE_COLUMNS,
+    ExecutedCode,
+    read_code,
+    read_counts,
+    read_lines,
+)
 from ptkit.decode.merge import sorted_by_time
 from ptkit.decode.moments import overlapping, read_ptwrites, read_times
 from ptkit.decode.opened import Opened, OpenTrace, Settings
@@ -30,6 +37,7 @@ __all__ = [
     "EDGE_COLUMNS",
     "OF_OWNERS",
     "CallTimeline",
+    "ExecutedCode",
     "IndexSums",
     "InstructionRanges",
     "OpenTrace",
@@ -50,6 +58,8 @@ __all__ = [
     "plan_of",
     "read",
     "read_calls",
+    "read_code",
+    "read_counts",
     "read_functions",
     "read_lines",
     "read_ptwrites",

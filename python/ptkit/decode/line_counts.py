@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "count_blocks",
     "line_executions",
     "read_code",
+    "read_counts",
     "read_lines",
     "selected_code",
 ]
@@ -30,6 +32,8 @@ __all__ = [
 BLOCK_COLUMNS = ("ip", "instructions", "mode", "space")
 EDGE_COLUMNS = ("from_ip", "to_ip", "kind", "count", "space")
 _ROWS = 1 << 16  # such a part stays in the second level cache
+_COUNTED = ("from_ip", "to_ip", "kind", "space", "count")
+_WITH_BLOCKS = {"counted_blocks": True}
 _CALLS = tuple(
     int(kind) for kind in (_core.BranchKind.CALL, _core.BranchKind.CALL_INDIRECT, _core.BranchKind.FAR_CALL)
 )
@@ -62,8 +66,14 @@ class ExecutedCode:
             found[rows[same]] = at[same]
         return found
 
+    def ends(self, edges: Table) -> tuple[_Indices, _Indices]:
+        """Return the indices of the source and of the target of each edge, or -1."""
+        spaces = np.asarray(edges["space"])
+        return self.find(np.asarray(edges["from_ip"]), spaces), self.find(np.asarray(edges["to_ip"]), spaces)
+
+    @cached_property
     def before(self) -> _Indices:
-        """Return the index of the instruction that each one follows in memory, or -1."""
+        """The index of the instruction that each one follows in memory, or -1."""
         index = np.arange(len(self.ip), dtype=np.int64) - 1
         if len(index) > 1:
             follows = (self.space[1:] == self.space[:-1]) & (self.ip[:-1] + self.size[:-1] == self.ip[1:])
@@ -79,8 +89,30 @@ def count_blocks(parts: Iterator[Table]) -> _core.BlockCounts:
     return blocks
 
 
+def read_counts(plan: Plan) -> tuple[ExecutedCode, Table]:
+    """Count edges, and the instructions at the selected addresses, by one pass through the branches.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the edges, with `EDGE_COLUMNS`. Blocks are selected by the same query: where they overlap its
+        addresses.
+
+    Raises
+    ------
+    ConfigError, OutOfMemoryError
+        As for reading edges.
+    """
+    counts = read(replace(plan, selection=plan.selection | _WITH_BLOCKS))
+    blocks = _core.BlockCounts()
+    is_block = blocks.add_counted(*(counts.data.arrays[name] for name in _COUNTED))
+    edges = counts[~is_block]
+    edges.errors, edges.gaps = counts.errors, counts.gaps
+    return selected_code(blocks.instructions(plan.session), plan), edges
+
+
 def read_code(blocks: Plan) -> ExecutedCode:
-    """Count the instructions at the selected addresses: blocks are selected where they overlap these.
+    """Count the instructions at the selected addresses by the rows of blocks, where edges cannot be selected.
 
     Parameters
     ----------
@@ -97,9 +129,9 @@ def read_code(blocks: Plan) -> ExecutedCode:
     )
 
 
-def selected_code(found: dict[str, NDArray[Any]], blocks: Plan) -> ExecutedCode:
+def selected_code(found: dict[str, NDArray[Any]], plan: Plan) -> ExecutedCode:
     """The counted instructions at the selected addresses."""
-    ranges = blocks.selection.get("ips")
+    ranges = plan.selection.get("ips")
     if ranges:
         kept = np.zeros(len(found["ip"]), np.bool_)
         for low, last, space in ranges:
@@ -109,16 +141,17 @@ def selected_code(found: dict[str, NDArray[Any]], blocks: Plan) -> ExecutedCode:
     return ExecutedCode(**found)
 
 
-def line_executions(code: ExecutedCode, line: _Indices, edges: Table) -> NDArray[np.int64]:
-    """Return how often a line was executed from each of its instructions on.
+def line_executions(
+    code: ExecutedCode, line: _Indices, edges: Table, ends: tuple[_Indices, _Indices]
+) -> NDArray[np.int64]:
+    """Return how often a line was executed from each of its instructions on. `ends`: of `ExecutedCode.ends`.
 
     Control came to it from another line, or called it, or jumped back within the line (a loop). A return
     comes from the line of the call that it returns to: control did not leave that line for another one of the
     caller.
     """
-    before = code.before()
-    to = code.find(edges["to_ip"], edges["space"])
-    source = code.find(edges["from_ip"], edges["space"])
+    before = code.before
+    source, to = ends
     inside = to >= 0
     to, source, kind, count = to[inside], source[inside], edges["kind"][inside], edges["count"][inside]
     returns = kind == int(_core.BranchKind.RETURN)
@@ -179,27 +212,26 @@ def _sums(numbers: _Indices, values: NDArray[np.int64], size: int) -> NDArray[np
     return sums
 
 
-def read_lines(plan: Plan, blocks: Plan, edges: Plan) -> Table:
+def read_lines(plan: Plan, edges: Plan) -> Table:
     """Count the executions of source lines.
 
     Parameters
     ----------
     plan : Plan
         Of the table of functions, which has the columns of the result.
-    blocks, edges : Plan
-        Of the same selection, with `BLOCK_COLUMNS` and `EDGE_COLUMNS`.
+    edges : Plan
+        Of the same selection, with `EDGE_COLUMNS`.
 
     Raises
     ------
     ConfigError, OutOfMemoryError
-        As for reading the blocks.
+        As for reading the edges.
     """
-    code = read_code(blocks)
+    code, branches = read_counts(edges)
     line, files, symbols = _lines(plan, code)
     lines = int(line.max()) + 1 if len(line) else 0
     instructions = _sums(line, code.instructions, lines)
-    branches = read(edges)
-    entries = _sums(line, line_executions(code, line, branches), lines)
+    entries = _sums(line, line_executions(code, line, branches, code.ends(branches)), lines)
     order = np.argsort(instructions, kind="stable")[::-1]
     owners = _owners(plan, code, symbols)
     first = owners.first_of_lines(line, code)[order]

@@ -258,10 +258,9 @@ class Calls(Timelines):
 
     def _functions_by_line(self, query: Query) -> Table:
         shown = query.pop("columns", None) or _OF_LINES
-        blocks = self._plan("blocks", {**query, "columns": _decode.BLOCK_COLUMNS})
         edges = self._plan("edges", {**query, "columns": _decode.EDGE_COLUMNS})
         plan = self._plan("functions", {**query, "columns": shown})
-        return _decode.read_lines(plan, blocks, edges)
+        return _decode.read_lines(plan, edges)
 
     def call_tree(
         self,

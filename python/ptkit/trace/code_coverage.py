@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ptkit import decode as _decode
 from ptkit.decode import Query
 from ptkit.errors import ConfigError
+from ptkit.trace.parts import with_targets
 from ptkit.trace.tables import Tables
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ptkit.analysis.coverage import Coverage
+    from ptkit.table import Table
 
 __all__ = ["CodeCoverage"]
 
@@ -62,8 +65,8 @@ class CodeCoverage(Tables):
 
         Notes
         -----
-        The trace is decoded twice, for blocks and for edges; memory grows with distinct code only. Code that
-        was replaced is counted as it was last. docs/coverage-sets.md has the rules.
+        The trace is decoded once, a slice twice; memory grows with distinct code only. Code that was replaced
+        is counted as it was last. docs/coverage-sets.md has the rules.
 
         Examples
         --------
@@ -79,8 +82,13 @@ class CodeCoverage(Tables):
                 raise ConfigError(f"{name}: coverage is of all branches of the code; leave it out")
         from ptkit.analysis.coverage import read_coverage
 
-        blocks = self._plan("blocks", {**query, "columns": _decode.BLOCK_COLUMNS})
-        of_edges: Query = {**query, "columns": _decode.EDGE_COLUMNS}
-        edges = self.edges(**of_edges)
+        plan, code, edges = self._counts(query)
         trace = self._whole()
-        return read_coverage(blocks, edges, trace.opened.bundle.files, trace.source)
+        return read_coverage(plan, code, edges, trace.opened.bundle.files, trace.source)
+
+    def _counts(self, query: Query) -> tuple[_decode.Plan, _decode.ExecutedCode, Table]:
+        """A plan of what was counted, the code, and its edges."""
+        plan = self._plan("edges", {**query, "columns": _decode.EDGE_COLUMNS})
+        plan = replace(plan, selection=plan.selection | _decode.ALL_EDGES)
+        code, edges = _decode.read_counts(plan)
+        return plan, code, with_targets(edges)

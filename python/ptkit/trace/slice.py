@@ -174,6 +174,11 @@ class Slice(CodeCoverage, Calls, Plots, PartView):
         columns = schema_of("edges").names("stored") if shown is None else tuple(shown)
         return with_targets(_edges_of(branches))[list(columns)]
 
+    def _counts(self, query: Query) -> tuple[_decode.Plan, _decode.ExecutedCode, Table]:
+        plan = self._plan("blocks", {**query, "columns": _decode.BLOCK_COLUMNS})
+        of_edges: Query = {**query, "columns": _decode.EDGE_COLUMNS}
+        return plan, _decode.read_code(plan), self.edges(**of_edges)
+
     def _phases(self, by: str, slots: int, query: Query) -> tuple[list[int], Table]:
         """Slots lie between the first and the last branch of the slice."""
         axis = "tsc" if by == "time" else "instruction"

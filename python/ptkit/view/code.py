@@ -188,7 +188,7 @@ def read_code(trace: CodeTrace, names: FunctionNames, **query: Any) -> FunctionC
     edges = trace.edges(**query | {"columns": list(EDGE_COLUMNS)})
     path, line, paths = _lines(trace, code)
     key, _ = numbered((line, path))
-    executions = line_executions(code, key, edges)
+    executions = line_executions(code, key, edges, code.ends(edges))
     taken, passed = branch_directions(code, edges)
     locations = locations_of(trace, code.ip, code.space)
     owner = owners_of(trace, names, locations)

@@ -45,6 +45,27 @@ void add_blocks(BlockCounts& self, const py::array_t<std::uint64_t>& ips,
               static_cast<code::insn::ExecMode>(mode[row])});
 }
 
+py::array_t<bool> add_counted(BlockCounts& self, const py::array_t<std::uint64_t>& from_ips,
+                              const py::array_t<std::uint64_t>& to_ips,
+                              const py::array_t<std::uint8_t>& kinds,
+                              const py::array_t<std::uint32_t>& spaces,
+                              const py::array_t<std::int64_t>& counts) {
+  const py::ssize_t rows = from_ips.size();
+  py::array_t<bool> is_block(rows);
+  if (rows == 0) return is_block;
+  const Cells from(from_ips, rows);
+  const Cells to(to_ips, rows);
+  const Cells kind(kinds, rows);
+  const Cells space(spaces, rows);
+  const Cells count(counts, rows);
+  bool* const out = is_block.mutable_data();
+  const py::gil_scoped_release nogil;
+  for (py::ssize_t row = 0; row < rows; ++row)
+    out[row] = self.add_counted(from[row], to[row], static_cast<flow::BranchKind>(kind[row]), space[row],
+                                static_cast<std::uint64_t>(count[row]));
+  return is_block;
+}
+
 template <typename T, typename Member>
 py::array_t<T> column_of(const std::vector<InstructionCount>& counts, Member member) {
   py::array_t<T> cells(static_cast<py::ssize_t>(counts.size()));
@@ -76,6 +97,9 @@ void register_counts(py::module_& module) {
       .def(py::init<>())
       .def("add", &add_blocks, py::arg("ip"), py::arg("instructions"), py::arg("mode"), py::arg("space"),
            "Counts rows of the table of blocks, by their columns.")
+      .def("add_counted", &add_counted, py::arg("from_ip"), py::arg("to_ip"), py::arg("kind"),
+           py::arg("space"), py::arg("count"),
+           "Counts the blocks among rows of counted edges. Returns which rows these are.")
       .def("instructions", &instructions, py::arg("session"),
            "Columns of every instruction of the blocks, by space and address.");
 }

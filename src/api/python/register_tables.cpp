@@ -74,6 +74,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   request.offset_runs = whole;
   request.selection = selection_of(selection);
   request.half_edges = selection.contains("half_edges");
+  request.counts_blocks = selection.contains("counted_blocks");
   if (selection.contains("bins")) {
     request.bins = selection["bins"].cast<std::vector<std::uint64_t>>();
     if (selection["by"].cast<std::string>() == "instructions")

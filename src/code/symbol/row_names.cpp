@@ -126,10 +126,23 @@ std::vector<std::string_view> name_part_of_imports(const Symbols& symbols, const
 
 std::vector<std::string_view> name_symbols(const Symbols& symbols, const code::image::Image& image,
                                            const RowAddresses& rows, RowCodes out) {
+  // The last symbol that was found, and addresses that have it, too.
+  struct Known {
+    const code::image::CodeView* code = nullptr;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::uint64_t address = 0;
+    std::int32_t name = kNoName;
+  } known;
   NameCodes names;
   name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
-    const auto found = symbols.find(run.code->space(), run.code->valid_from(), ip);
-    return found ? Name{names.code_of(found->name), ip - found->address} : Name{};
+    if (known.code == run.code && ip >= known.first && ip <= known.last)
+      return {known.name, ip - known.address};
+    std::uint64_t last = ip;
+    const auto found = symbols.find(run.code->space(), run.code->valid_from(), ip, last);
+    if (!found) return {};
+    known = {run.code, ip, last, found->address, names.code_of(found->name)};
+    return {known.name, ip - known.address};
   });
   return std::move(names.names);
 }

@@ -53,11 +53,13 @@ class Symbols::Impl {
         once_(bundle_->files.size()),
         imports_(bundle_->files.size()) {}
 
-  [[nodiscard]] std::optional<Symbol> find(trace::SpaceId space, std::uint64_t tsc,
-                                           std::uint64_t address) const {
+  [[nodiscard]] std::optional<Symbol> find(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address,
+                                           std::uint64_t& last) const {
     const code::image::CodeView& view = image_.view(space, tsc);
     const code::image::Provenance where = file_at(image_, view, address);
-    std::optional<Symbol> best = find_in_file(where, address);
+    last = where.last;
+    std::optional<Symbol> best = find_in_file(where, address, last);
+    if (!ranges_.empty()) last = address;
     ranges_.at(space, tsc, address, [&](const trace::NameRange& range) {
       if (range.is_module && where.file >= 0) return;
       const auto found = find_in_list(range, address);
@@ -263,23 +265,33 @@ class Symbols::Impl {
     return tables_[index].get();
   }
 
+  // Lowers `last` to an address up to which the symbol is the same.
   [[nodiscard]] std::optional<Symbol> find_in_file(const code::image::Provenance& where,
-                                                   std::uint64_t address) const {
+                                                   std::uint64_t address, std::uint64_t& last) const {
+    const std::uint64_t most = std::exchange(last, address);
     if (where.region < 0 || where.file < 0) return std::nullopt;
     const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(where.region)];
     const Table* table = table_of(where.file);
     if (table == nullptr) return std::nullopt;
-    const auto extent = table->find(region.file_offset + (address - region.address));
+    const std::uint64_t offset = region.file_offset + (address - region.address);
+    const auto extent = table->find(offset);
+    if (extent) last = std::min(most, last_of_same(*table, *extent, offset, address));
     std::optional<Symbol> own;
     if (extent && !is_elsewhere(*extent, region)) own = make(*table, *extent, region, size_of(region));
     const bool is_nameless = own && code::image::function_of_nameless(own->raw_name);
     const bool is_known = extent && table->has_size(extent->index) && table->has_name(extent->index);
     if (is_known && !is_nameless && !has_pdb(where.file)) return own;
-    const auto found = find_in_debug_file(where, address);
+    const auto found = find_in_debug_file(where, address, last);
     if (is_nameless && found && found->address == own->address)
       return with_variant(*own, *table, *extent, *found);
     const bool is_nearer = found && is_known && own && own->address > found->address;
     return found && !is_nearer ? found : own;
+  }
+
+  [[nodiscard]] static std::uint64_t last_of_same(const Table& table, const Table::Extent& extent,
+                                                  std::uint64_t offset, std::uint64_t address) noexcept {
+    const std::uint64_t end = table.end_of_same(extent, offset);
+    return end > offset ? address + (end - 1 - offset) : address;
   }
 
   // A function that an IFUNC of a file chooses has the IFUNC's name, and its own one in a debug file.
@@ -329,14 +341,16 @@ class Symbols::Impl {
     return LinkedSpan{region.address, *linked, region.file, region.space};
   }
 
-  // Only symbols with a size: a label of an ELF debug file may be of data.
+  // Only symbols with a size: a label of an ELF debug file may be of data. Lowers `last` as find_in_file().
   [[nodiscard]] std::optional<Symbol> find_in_debug_file(const code::image::Provenance& where,
-                                                         std::uint64_t address) const {
+                                                         std::uint64_t address, std::uint64_t& last) const {
     const Table* const names = debug_ == nullptr ? nullptr : debug_->names_of(where.file);
     if (names == nullptr) return std::nullopt;
     const auto span = linked_span(where.region);
     if (!span) return std::nullopt;
-    const auto extent = names->find(span->file_offset + (address - span->address));
+    const std::uint64_t offset = span->file_offset + (address - span->address);
+    const auto extent = names->find(offset);
+    last = extent ? std::min(last, last_of_same(*names, *extent, offset, address)) : address;
     if (!extent) return std::nullopt;
     const bool is_in_region = extent->offset >= span->file_offset || !is_whole(where.file);
     const bool is_label_here = has_pdb(where.file) && is_in_region;
@@ -478,7 +492,13 @@ Symbols::Symbols(std::shared_ptr<const trace::TraceBundle> bundle, std::shared_p
 Symbols::~Symbols() = default;
 
 std::optional<Symbol> Symbols::find(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const {
-  return impl_->find(space, tsc, address);
+  std::uint64_t last = 0;
+  return impl_->find(space, tsc, address, last);
+}
+
+std::optional<Symbol> Symbols::find(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address,
+                                    std::uint64_t& last) const {
+  return impl_->find(space, tsc, address, last);
 }
 
 std::vector<Symbol> Symbols::lookup(std::string_view name, const std::vector<std::int32_t>& files) const {

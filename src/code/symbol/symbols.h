@@ -45,6 +45,9 @@ class Symbols {
   // is mapped there (also beneath a page dump) and of lists, the one that begins nearest; of two, the list's.
   [[nodiscard]] std::optional<Symbol> find(trace::SpaceId space, std::uint64_t tsc,
                                            std::uint64_t address) const;
+  // Also gives an address up to which the symbol is the same: `address`, or above it.
+  [[nodiscard]] std::optional<Symbol> find(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address,
+                                           std::uint64_t& last) const;
   // All symbols of a name, once for each address and space: those with the raw or demangled name; if no code
   // of these is known, those with the short name, or the demangled one without arguments; then those with
   // short names that end with it. `files`: only theirs, if not empty.

@@ -133,6 +133,13 @@ std::optional<Table::Extent> Table::find(std::uint64_t offset) const noexcept {
   return is_inside ? std::optional(label) : std::nullopt;
 }
 
+// Up to the next symbol, no other one begins, and those that end before this one are further out.
+std::uint64_t Table::end_of_same(const Extent& extent, std::uint64_t offset) const noexcept {
+  const auto next = std::ranges::upper_bound(entries_, offset, {}, &trace::SymbolEntry::file_offset);
+  const std::uint64_t end = extent.offset + extent.size;
+  return next == entries_.end() ? end : std::min(end, next->file_offset);
+}
+
 Table::Extent Table::extent(std::size_t index) const noexcept {
   const trace::SymbolEntry& entry = entries_[index];
   if (entry.size != 0) return {index, entry.file_offset, end_of(entry) - entry.file_offset};

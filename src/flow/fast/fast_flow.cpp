@@ -107,6 +107,7 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   if (room.kind == BulkRows::EDGES && std::find(counted_.begin(), counted_.end(), &code) == counted_.end()) {
     counted_.push_back(&code);
   }
+  if (room.kind == BulkRows::EDGES) paths->count_blocks(room.count_blocks);
   PathsInUse in_use(code);
   FastState state = load_state();
   state.end = end;

@@ -14,6 +14,12 @@ std::uint16_t calls_of(const PathBuilder& builder) noexcept {
   return builder.depth != 0 ? std::uint16_t{TRANSITION_CALLS} : std::uint16_t{0};
 }
 
+std::uint32_t bytes_of(std::span<const BlockInsn> insns) noexcept {
+  std::uint32_t bytes = 0;
+  for (const BlockInsn& insn : insns) bytes += insn.size;
+  return bytes;
+}
+
 }  // namespace
 
 PathCache::PathCache(BlockCache& cache, bool return_compression)
@@ -31,6 +37,7 @@ PathCache::PathCache(BlockCache& cache, bool return_compression)
       edges_(cache.arena()),
       step_edges_(cache.arena()),
       target_edges_(cache.arena()),
+      whole_blocks_(cache.arena()),
       path_edges_(cache.arena()),
       used_(cache.arena()),
       path_rows_(cache.arena()),
@@ -52,7 +59,8 @@ std::size_t PathCache::bytes() const noexcept {
   return chosen + tnt_transitions_.bytes() + tip_transitions_.bytes() + nodes_.capacity() * sizeof(Node) +
          nodes_by_ip_.bytes() + paths_.capacity() * sizeof(Path) + tails_.capacity() * sizeof(PathTail) +
          steps_.capacity() * sizeof(PathStep) + pushed_.capacity() * sizeof(std::uint64_t) + edges_.bytes() +
-         (path_edges_.capacity() + step_edges_.capacity() + target_edges_.capacity() + used_.capacity()) *
+         (path_edges_.capacity() + step_edges_.capacity() + target_edges_.capacity() +
+          whole_blocks_.capacity() + used_.capacity()) *
              sizeof(std::uint32_t) +
          path_rows_.bytes() + path_insns_.bytes();
 }
@@ -263,9 +271,7 @@ PathRows& PathCache::chosen_rows(const BranchChoice& choice) {
 void PathCache::add_path_blocks(PathId id) {
   std::vector<PathBlock> blocks;
   each_block(paths_[id], [&](const BasicBlock& block, std::span<const BlockInsn> insns) {
-    std::uint32_t bytes = 0;
-    for (const BlockInsn& insn : insns) bytes += insn.size;
-    blocks.push_back({block.ip, bytes, static_cast<std::uint32_t>(insns.size())});
+    blocks.push_back({block.ip, bytes_of(insns), static_cast<std::uint32_t>(insns.size())});
   });
   path_rows_.add_blocks(id, blocks, head_of(paths_[id]).blocks, branches_of(paths_[id]).size());
 }
@@ -293,8 +299,7 @@ std::uint32_t PathCache::step_edge(PathStep step) {
 
 // Looks up the edges of the path.
 void PathCache::add_path_edges(Path& path) {
-  path_edges_.push_back(0);
-  path.edge = static_cast<std::uint32_t>(path_edges_.size());
+  path.edge = begin_list();
   const auto add = [this](std::uint32_t number) {
     if (number != 0) path_edges_.push_back(number);
   };
@@ -309,15 +314,44 @@ void PathCache::add_path_edges(Path& path) {
     const BasicBlock& last = last_block(path);
     if (tail.has_branch && !tail.is_open) add(edges_.number(last.last_ip, tail.to, last.branch, tail.flags));
   }
-  EdgeIndex::fill_up(path_edges_, path.edge);
-  path_edges_[path.edge - 1] = static_cast<std::uint32_t>(path_edges_.size()) - path.edge;
+  end_list(path.edge);
 }
 
-// Counts the branches of the path, without the last one if its target varies.
+// Looks up the blocks of the path: the rows that add_path_blocks() adds.
+void PathCache::add_counted_blocks(Path& path) {
+  path.block = begin_list();
+  if (whole_blocks_.size() < cache_.block_count()) whole_blocks_.resize(cache_.block_count());
+  each_block(path, [this](const BasicBlock& block, std::span<const BlockInsn> insns) {
+    const bool is_whole = insns.size() == block.count;
+    std::uint32_t number = is_whole ? whole_blocks_[block.number()] : 0;
+    if (number == 0) {
+      const BlockSize size{bytes_of(insns), static_cast<std::uint32_t>(insns.size())};
+      number = edges_.number(block.ip, size.to_ip(), counted_block(cache_.mode()), kBothKnown);
+      if (is_whole) whole_blocks_[block.number()] = number;
+    }
+    path_edges_.push_back(number);
+  });
+  end_list(path.block);
+}
+
+std::uint32_t PathCache::begin_list() {
+  path_edges_.push_back(0);
+  return static_cast<std::uint32_t>(path_edges_.size());
+}
+
+void PathCache::end_list(std::uint32_t list) {
+  EdgeIndex::fill_up(path_edges_, list);
+  path_edges_[list - 1] = static_cast<std::uint32_t>(path_edges_.size()) - list;
+}
+
+// Counts the branches of the path, without the last one if its target varies, and its blocks if they are
+// counted.
 void PathCache::count_path(Path& path, std::uint64_t times) {
   if (path.edge == 0) add_path_edges(path);
-  const std::uint32_t* const list = path_edges_.data() + path.edge;
-  edges_.count_each({list, list[-1]}, times);
+  count_list(path.edge, times);
+  if (!counts_blocks_) return;
+  if (path.block == 0) add_counted_blocks(path);
+  count_list(path.block, times);
 }
 
 void PathCache::note_bits(Transition& transition) {

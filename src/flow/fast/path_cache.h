@@ -29,7 +29,8 @@ struct Path {
   std::uint32_t step = 0;  // index of the first PathStep
   std::uint32_t push = 0;  // index of the return addresses that the path's calls leave on the stack
   std::uint32_t tail = 0;
-  std::uint32_t edge = 0;  // index of its edge numbers; 0: not looked up yet
+  std::uint32_t edge = 0;   // index of its edge numbers; 0: not looked up yet
+  std::uint32_t block = 0;  // the same of its counted blocks
   std::uint16_t steps = 0;
   std::uint16_t part = 0;  // instructions of the last block, if not all
   std::uint8_t pushes = 0;
@@ -99,6 +100,8 @@ class PathCache {
     count_transitions();
     return edges_.take();
   }
+  // Whether blocks are counted along with edges. Counts that were noted before are to be taken before.
+  void count_blocks(bool counts) noexcept { counts_blocks_ = counts; }
   // Forgets all counts. Takes no memory.
   void clear_counts() noexcept;
   // Notes a TRANSITION_NEW transition that is counted for the first time: only these are visited afterwards.
@@ -140,6 +143,14 @@ class PathCache {
   void each_block(const Path& path, const Visit& visit) const;
   [[nodiscard]] std::uint32_t step_edge(PathStep step);
   void add_path_edges(Path& path);
+  void add_counted_blocks(Path& path);
+  // Starts a list of `path_edges_`, and ends it.
+  [[nodiscard]] std::uint32_t begin_list();
+  void end_list(std::uint32_t list);
+  void count_list(std::uint32_t list, std::uint64_t times) noexcept {
+    const std::uint32_t* const first = path_edges_.data() + list;
+    edges_.count_each({first, first[-1]}, times);
+  }
   // Calls visit(index, is_target) for each noted transition, and for others if noted ones have moved.
   template <typename Visit>
   void each_noted(const Visit& visit);
@@ -163,8 +174,10 @@ class PathCache {
   // 1 + edge numbers; 0: not looked up yet.
   base::ArenaVector<std::uint32_t> step_edges_;    // by PathStep
   base::ArenaVector<std::uint32_t> target_edges_;  // for the last row of TIP transitions
-  // Lists of edge numbers for paths, without the last branch if its target varies. The size precedes each
-  // list.
+  base::ArenaVector<std::uint32_t> whole_blocks_;  // by block
+  bool counts_blocks_ = false;
+  // Lists of edge numbers for paths, without the last branch if its target varies, and of numbers of their
+  // blocks. The size precedes each list.
   base::ArenaVector<std::uint32_t> path_edges_;
   base::ArenaVector<std::uint32_t> used_;  // noted transitions; TIP transitions have kTargetUse
   bool used_lost_ = false;                 // noted transitions have moved since

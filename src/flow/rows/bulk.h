@@ -46,6 +46,33 @@ inline constexpr std::uint8_t kHalfEdge = 0x80;
   return static_cast<BranchKind>(static_cast<std::uint8_t>(kind) & (kHalfEdge - 1U));
 }
 
+// A counted basic block, as EdgeCount has it: `from_ip` is its address, `to_ip` its size, and the kind has its
+// mode. No BranchKind has these bits, with kHalfEdge or without.
+inline constexpr std::uint8_t kCountedBlock = 0x60;
+
+[[nodiscard]] constexpr bool is_counted_block(BranchKind kind) noexcept {
+  return (static_cast<std::uint8_t>(kind) & (kHalfEdge | kCountedBlock)) == kCountedBlock;
+}
+[[nodiscard]] constexpr BranchKind counted_block(code::insn::ExecMode mode) noexcept {
+  return static_cast<BranchKind>(kCountedBlock | static_cast<std::uint8_t>(mode) >> 4U);
+}
+[[nodiscard]] constexpr code::insn::ExecMode mode_of(BranchKind kind) noexcept {
+  return static_cast<code::insn::ExecMode>((static_cast<std::uint8_t>(kind) & ~kCountedBlock) << 4U);
+}
+
+// Size of a counted block.
+struct BlockSize {
+  std::uint32_t bytes = 0;
+  std::uint32_t instructions = 0;
+
+  [[nodiscard]] static constexpr BlockSize of(std::uint64_t to_ip) noexcept {
+    return {static_cast<std::uint32_t>(to_ip >> 32U), static_cast<std::uint32_t>(to_ip)};
+  }
+  [[nodiscard]] constexpr std::uint64_t to_ip() const noexcept {
+    return std::uint64_t{bytes} << 32U | instructions;
+  }
+};
+
 // A branch with known source and target, and its count. A conditional branch has one count for each
 // direction.
 struct EdgeCount {
@@ -98,6 +125,7 @@ struct BulkRoom {
   std::uint64_t position = 0;  // stream offset where the pass begins
   // EDGES: add_edges() gets the counts, otherwise add_counts(). All rooms of a decode have the same value.
   bool in_order = true;
+  bool count_blocks = false;  // EDGES: the counts have those of blocks, too. As `in_order`.
   BranchChoice choice;  // BRANCHES: the selected ones
   // Columns; null if a column is not selected. `row` is the first free row.
   std::uint64_t* from_ip = nullptr;  // BRANCHES

@@ -69,6 +69,10 @@ void EdgeCounter::add_sorted(std::vector<Edge> more) {
 
 void EdgeCounter::keep_only(const IpSet& ips) {
   const auto is_outside = [&ips](const Edge& edge) {
+    if (flow::is_counted_block(edge.kind)) {
+      const std::uint32_t bytes = std::max(flow::BlockSize::of(edge.to_ip).bytes, 1U);
+      return !ips.meets(edge.from_ip, edge.from_ip + bytes - 1, edge.space);
+    }
     return !ips.has(edge.from_ip, edge.space) &&
            (flow::is_half_edge(edge.kind) || !ips.has(edge.to_ip, edge.space));
   };

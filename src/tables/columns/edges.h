@@ -34,7 +34,7 @@ class EdgeCounter {
   // `edges` are sorted, and each occurs once.
   void add_ordered(std::span<const flow::EdgeCount> edges, std::uint32_t space);
   void add_all(const EdgeCounter& others);
-  // Removes the edges that have neither end in the set.
+  // Removes the edges that have neither end in the set, and the blocks that do not overlap it.
   void keep_only(const IpSet& ips);
   // Appends the edges of one bin in their order, and removes them here. False: out of memory.
   [[nodiscard]] bool move_to(Batch& edges, std::uint32_t bin = 0);

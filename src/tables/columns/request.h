@@ -61,6 +61,7 @@ struct Request {
   bool sync = true;           // packets: start at the first PSB
   bool marks = false;         // branches: also rows of a MarkKind
   bool half_edges = false;    // edges: also indirect calls and jumps of which the target is not known
+  bool counts_blocks = false;  // edges: also blocks, as flow::kCountedBlock has them
   bool offset_runs = false;   // branches, blocks, instructions: keep `offset` as runs, where possible
   Selection selection;
   // Edges: ascending limits of phases, for the column `bin`; then other rows are not selected. Empty: one

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
+#include <queue>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -18,7 +21,7 @@ namespace {
 }
 
 [[nodiscard]] auto key_of(const ExecutedBlock& block) noexcept {
-  return std::tuple(block.space, block.ip, block.mode, block.instructions);
+  return std::tuple(block.space, block.mode, block.ip, block.instructions);
 }
 
 // The instruction at `ip`. False: there is no code, or none that can be decoded.
@@ -30,20 +33,111 @@ namespace {
   return code::insn::decode(mode, base::Bytes(bytes).first(size), found) == base::Status::OK;
 }
 
-void add_block(const BlockCounts::Counted& counted, const code::image::CodeView& code, std::uint32_t cs_base,
-               std::vector<InstructionCount>& out) {
-  const auto& [block, count] = counted;
-  std::uint64_t ip = block.ip;
-  for (std::uint32_t left = block.instructions; left > 0; --left) {
+// Blocks that are at one instruction of the same code: from there on they have the same instructions, until
+// they end one by one.
+class Stream {
+ public:
+  Stream(const code::image::CodeView& code, std::uint64_t ip) : code_(&code), ip_(ip) {}
+
+  [[nodiscard]] const code::image::CodeView& code() const noexcept { return *code_; }
+  [[nodiscard]] std::uint64_t ip() const noexcept { return ip_; }
+  [[nodiscard]] bool empty() const noexcept { return ends_.empty(); }
+  void add(std::uint64_t instructions, std::uint64_t count) {
+    ends_.push({done_ + instructions, count});
+    count_ += count;
+  }
+  // Adds the blocks of another stream at the same instruction.
+  void add_all(Stream&& other) {
+    for (; !other.ends_.empty(); other.ends_.pop())
+      add(other.ends_.top().at - other.done_, other.ends_.top().count);
+  }
+  // Counts the instruction, and goes on to the next one. Without code there, counts the rest of all blocks.
+  void step(code::insn::ExecMode mode, std::uint32_t cs_base, InstructionCount& out) {
     code::insn::Insn found;
-    if (!decode_at(code, ip, block.mode, found)) {
-      out.push_back({ip, count, count * left, block.space, 0});
+    out.ip = ip_;
+    out.count = out.instructions = count_;
+    if (!decode_at(*code_, ip_, mode, found)) {
+      out.instructions = 0;
+      for (; !ends_.empty(); ends_.pop()) out.instructions += (ends_.top().at - done_) * ends_.top().count;
       return;
     }
-    out.push_back({ip, count, count, block.space, found.size});
-    ip = code::insn::next_ip(found, block.mode, ip, cs_base);
+    out.size = found.size;
+    ip_ = code::insn::next_ip(found, mode, ip_, cs_base);
+    ++done_;
+    for (; !ends_.empty() && ends_.top().at == done_; ends_.pop()) count_ -= ends_.top().count;
   }
-}
+
+ private:
+  struct End {
+    std::uint64_t at = 0;  // instructions of the stream
+    std::uint64_t count = 0;
+    bool operator>(const End& other) const noexcept { return at > other.at; }
+  };
+  const code::image::CodeView* code_;
+  std::uint64_t ip_;
+  std::uint64_t done_ = 0;   // instructions
+  std::uint64_t count_ = 0;  // of all blocks
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+};
+
+// Counts the instructions of blocks of one space and mode, which are sorted by address: a sweep over the
+// addresses, with a stream for each way to decode the code there (one, as a rule).
+class Sweep {
+ public:
+  Sweep(const code::image::Image& image, std::vector<InstructionCount>& out)
+      : views_(image), cs_base_(image.bundle().configuration.cs_base), out_(out) {}
+
+  void run(std::span<const BlockCounts::Counted> blocks) {
+    const ExecutedBlock& first = blocks.front().block;
+    for (std::size_t next = 0; next < blocks.size() || !streams_.empty();) {
+      const auto at = least();
+      if (next < blocks.size() && (at == streams_.end() || blocks[next].block.ip <= at->ip())) {
+        begin(blocks[next++]);
+        continue;
+      }
+      InstructionCount& one = out_.emplace_back();
+      one.space = first.space;
+      at->step(first.mode, cs_base_, one);
+      if (at->empty()) {
+        streams_.erase(at);
+      } else if (streams_.size() > 1) {
+        join(at);
+      }
+    }
+  }
+
+ private:
+  using Streams = std::vector<Stream>;
+
+  [[nodiscard]] Streams::iterator least() {
+    return std::ranges::min_element(streams_, {}, [](const Stream& stream) { return stream.ip(); });
+  }
+  void begin(const BlockCounts::Counted& counted) {
+    const code::symbol::RowTimes last{code::symbol::kLastTime, code::symbol::kLastTime, true};
+    const code::image::CodeView& view = views_.at(counted.block.space, last.first);
+    const code::image::CodeView* const known = views_.with_code(view, last, counted.block.ip);
+    const code::image::CodeView& code = known != nullptr ? *known : view;  // null: a callback may have it
+    const auto same = std::ranges::find_if(streams_, [&](const Stream& stream) {
+      return &stream.code() == &code && stream.ip() == counted.block.ip;
+    });
+    Stream& stream = same != streams_.end() ? *same : streams_.emplace_back(code, counted.block.ip);
+    stream.add(counted.block.instructions, counted.count);
+  }
+  // Joins a stream with another one that is at the same instruction.
+  void join(Streams::iterator one) {
+    const auto same = std::find_if(streams_.begin(), streams_.end(), [one](const Stream& stream) {
+      return &stream != &*one && &stream.code() == &one->code() && stream.ip() == one->ip();
+    });
+    if (same == streams_.end()) return;
+    same->add_all(std::move(*one));
+    streams_.erase(one);
+  }
+
+  code::symbol::RowViews views_;
+  std::uint32_t cs_base_;
+  Streams streams_;
+  std::vector<InstructionCount>& out_;
+};
 
 // Adds up the counts of equal addresses, which are neighbours.
 void merge(std::vector<InstructionCount>& counts) {
@@ -91,6 +185,13 @@ void BlockCounts::add(const ExecutedBlock& block, std::uint64_t count) {
   slot->count += count;
 }
 
+bool BlockCounts::add_counted(std::uint64_t from_ip, std::uint64_t to_ip, flow::BranchKind kind,
+                              trace::SpaceId space, std::uint64_t count) {
+  if (!flow::is_counted_block(kind)) return false;
+  add({from_ip, flow::BlockSize::of(to_ip).instructions, space, flow::mode_of(kind)}, count);
+  return true;
+}
+
 std::vector<BlockCounts::Counted> BlockCounts::sorted() const {
   std::vector<Counted> found;
   found.reserve(used_);
@@ -102,18 +203,19 @@ std::vector<BlockCounts::Counted> BlockCounts::sorted() const {
 }
 
 std::vector<InstructionCount> count_instructions(const BlockCounts& blocks, const code::image::Image& image) {
-  const std::uint32_t cs_base = image.bundle().configuration.cs_base;
-  const code::symbol::RowTimes last{code::symbol::kLastTime, code::symbol::kLastTime, true};
-  code::symbol::RowViews views(image);
+  const std::vector<BlockCounts::Counted> sorted = blocks.sorted();
   std::vector<InstructionCount> counts;
-  for (const BlockCounts::Counted& counted : blocks.sorted()) {
-    const code::image::CodeView& view = views.at(counted.block.space, last.first);
-    const code::image::CodeView* const code = views.with_code(view, last, counted.block.ip);
-    add_block(counted, code != nullptr ? *code : view, cs_base, counts);  // null: a callback may have it
+  Sweep sweep(image, counts);
+  for (auto first = sorted.begin(); first != sorted.end();) {
+    const auto end = std::find_if(first, sorted.end(), [first](const BlockCounts::Counted& counted) {
+      return counted.block.space != first->block.space || counted.block.mode != first->block.mode;
+    });
+    sweep.run({first, end});
+    first = end;
   }
-  std::sort(counts.begin(), counts.end(), [](const InstructionCount& a, const InstructionCount& b) {
-    return std::tie(a.space, a.ip) < std::tie(b.space, b.ip);
-  });
+  // Code of several modes, or that wraps at the end of its segment, is not in order.
+  const auto address = [](const InstructionCount& one) { return std::tuple(one.space, one.ip); };
+  if (!std::ranges::is_sorted(counts, {}, address)) std::ranges::sort(counts, {}, address);
   merge(counts);
   return counts;
 }

@@ -7,6 +7,7 @@
 
 #include "code/image/image.h"
 #include "code/insn/insn.h"
+#include "flow/rows/bulk.h"
 #include "trace/bundle.h"
 
 namespace ptkit::tables::coverage {
@@ -32,7 +33,10 @@ class BlockCounts {
   BlockCounts() : slots_(kFirstSlots) {}
 
   void add(const ExecutedBlock& block, std::uint64_t count = 1);
-  // By space, address, mode and size.
+  // Adds a row of counted edges. False: it is one of an edge; see flow::kCountedBlock.
+  [[nodiscard]] bool add_counted(std::uint64_t from_ip, std::uint64_t to_ip, flow::BranchKind kind,
+                                 trace::SpaceId space, std::uint64_t count);
+  // By space, mode, address and size.
   [[nodiscard]] std::vector<Counted> sorted() const;
 
  private:

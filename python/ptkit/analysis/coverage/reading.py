@@ -17,8 +17,7 @@ from ptkit.analysis.coverage.runs import CoverageRun
 from ptkit.analysis.coverage.sets import Coverage
 from ptkit.analysis.coverage.texts import Texts
 from ptkit.decode import Plan
-from ptkit.decode.line_counts import ExecutedCode, line_executions, read_code
-from ptkit.support.groups import numbered
+from ptkit.decode.line_counts import ExecutedCode, line_executions
 from ptkit.table import Table
 
 __all__ = ["read_coverage"]
@@ -47,27 +46,25 @@ class _Names:
     inside: NDArray[np.uint64]  # bytes from the begin of the function
 
 
-def read_coverage(blocks: Plan, edges: Table, files: Sequence[tuple[str, str]], source: str) -> Coverage:
-    """Count what ran.
+def read_coverage(
+    plan: Plan, code: ExecutedCode, edges: Table, files: Sequence[tuple[str, str]], source: str
+) -> Coverage:
+    """Make a set of counted code.
 
     Parameters
     ----------
-    blocks : Plan
-        Of the blocks, with `ptkit.decode.BLOCK_COLUMNS`.
+    plan : Plan
+        Of what was counted.
+    code : ExecutedCode
+        What ran.
     edges : Table
-        Edges of the same selection, with `ptkit.decode.EDGE_COLUMNS`.
+        Its edges, with `ptkit.decode.EDGE_COLUMNS`.
     files : sequence of (str, str)
         Path and build-id of each file of the trace.
     source : str
         Path or description of the trace.
-
-    Raises
-    ------
-    ConfigError, OutOfMemoryError
-        As for reading the blocks.
     """
-    session = blocks.session
-    code = read_code(blocks)
+    session = plan.session
     all_files, numbers = united([CodeFile(*file) for file in files])
     locations = _locations(session, code.ip, code.space, numbers)
     executed = np.unique(locations.file[(locations.file >= 0) & (code.size > 0)])
@@ -79,21 +76,21 @@ def read_coverage(blocks: Plan, edges: Table, files: Sequence[tuple[str, str]], 
     inside = (locations.file >= 0) & (code.size > 0)
     texts = Texts()
     names = _names(session, code, texts)
-    to, origin = (code.find(edges[name], edges["space"]) for name in ("to_ip", "from_ip"))
+    ends = code.ends(edges)
     rows = {
-        "code": _code_rows(session, code, locations, names, inside, (origin, to), all_files),
-        "edges": _edge_rows(session, code, names, edges, origin, numbers),
-        "functions": _function_rows(code, locations, names, inside, (origin, to), edges),
-        "lines": _line_rows(code, names, edges),
+        "code": _code_rows(session, code, locations, names, inside, ends, all_files),
+        "edges": _edge_rows(session, code, locations, names, edges, ends, numbers),
+        "functions": _function_rows(code, locations, names, inside, ends, edges),
+        "lines": _line_rows(code, names, edges, ends),
     }
-    blocks.after()  # warnings of debug files come about while lines are looked up
+    plan.after()  # warnings of debug files come about while lines are looked up
     run = CoverageRun(
         source,
         0 if edges.errors is None else len(edges.errors),
         0 if edges.gaps is None else len(edges.gaps),
         int(code.instructions[~inside].sum()),
     )
-    ranges = tuple(blocks.selection.get("ips") or ())
+    ranges = tuple(plan.selection.get("ips") or ())
     known = KnownCode(session, numbers, ranges)
     return Coverage(all_files, (run,), texts.all(), rows, (known,))
 
@@ -133,7 +130,7 @@ def _code_rows(
     files: tuple[CodeFile, ...],
 ) -> Rows:
     """Instructions; blocks begin at targets, behind branches, and where the code before them did not run."""
-    before = code.before()
+    before = code.before
     origin, target = ends
     begins = before < 0
     begins[target[target >= 0]] = True
@@ -153,7 +150,7 @@ def _code_rows(
     has_id = np.array([bool(file.build_id) for file in files] + [True])
     unidentified = np.flatnonzero(inside & ~has_id[locations.file])
     rows["check"][unidentified] = _checks(session, code, before, unidentified)
-    return grouped(LEVELS["code"], rows[inside])
+    return grouped(LEVELS["code"], _of(rows, inside))
 
 
 def _checks(
@@ -178,16 +175,19 @@ def _checks(
 def _edge_rows(
     session: _core.Session,
     code: ExecutedCode,
+    locations: _Locations,
     names: _Names,
     edges: Table,
-    origin: _Indices,
+    of_edges: tuple[_Indices, _Indices],
     numbers: NDArray[np.int32],
 ) -> Rows:
     """Edges of which both ends lie in files."""
     spaces, kinds = np.asarray(edges["space"]), np.asarray(edges["kind"])
     ends = {
-        end: _locations(session, np.asarray(edges[f"{end}_ip"]), spaces, numbers) for end in ("from", "to")
+        end: _end_locations(session, np.asarray(edges[f"{end}_ip"]), spaces, numbers, locations, index)
+        for end, index in zip(("from", "to"), of_edges, strict=True)
     }
+    origin, _ = of_edges
     # Of a conditional branch that did not run with the selected code, the next instruction is not known.
     kept = (origin >= 0) | (kinds != _COND)
     for location in ends.values():
@@ -205,7 +205,27 @@ def _edge_rows(
         ("function", names.function, -1),
     ):
         rows[name] = np.where(origin >= 0, np.append(values, none)[origin], none)
-    return grouped(LEVELS["edges"], rows[kept])
+    return grouped(LEVELS["edges"], _of(rows, kept))
+
+
+def _end_locations(
+    session: _core.Session,
+    ips: NDArray[np.uint64],
+    spaces: NDArray[np.uint32],
+    numbers: NDArray[np.int32],
+    known: _Locations,
+    index: _Indices,
+) -> _Locations:
+    """Locations of addresses, most of which are those of instructions with an index."""
+    file, rva = np.append(known.file, np.int32(-1))[index], np.append(known.rva, np.uint64(0))[index]
+    others = np.flatnonzero(index < 0)
+    found = _locations(session, ips[others], spaces[others], numbers)
+    file[others], rva[others] = found.file, found.rva
+    return _Locations(file, rva)
+
+
+def _of(rows: Rows, chosen: NDArray[np.bool_]) -> Rows:
+    return rows if chosen.all() else rows[chosen]
 
 
 def _function_rows(
@@ -230,23 +250,36 @@ def _function_rows(
     own &= (rvas[origin[jumps]] == rvas[target[jumps]]) & (begins[target[jumps]] == 0)
     loops = jumps[own]
     np.subtract.at(entered, target[loops], np.asarray(edges["count"])[loops])
-    rows = _new("functions", len(code.ip))
     named = names.function >= 0
-    rows["file"], rows["function"] = locations.file, names.function
-    rows["rva"] = np.where(named, rvas, 0)
-    rows["count"], rows["instructions"] = np.maximum(entered, 0), code.instructions
-    at_begin = named & (begins == 0)
-    rows["source"] = np.where(at_begin, names.source, -1)
-    rows["line"] = np.where(at_begin, names.line, 0)
+    rvas = np.where(named, rvas, 0)
+    # Instructions of one function follow each other: they are added up before they are sorted.
+    is_first = np.ones(len(rvas), np.bool_)
+    for key in (locations.file, rvas, names.function, inside):
+        is_first[1:] &= key[1:] == key[:-1]
+    is_first[1:] = ~is_first[1:]
+    first = np.flatnonzero(is_first)
+    rows = _new("functions", len(first))
+    if not len(rows):
+        return rows
+    rows["file"], rows["rva"], rows["function"] = locations.file[first], rvas[first], names.function[first]
+    rows["count"] = np.add.reduceat(np.maximum(entered, 0), first)
+    rows["instructions"] = np.add.reduceat(code.instructions, first)
     # The row of the begin comes first in each group: it has the lowest address.
-    return grouped(LEVELS["functions"], rows[inside])
+    at_begin = (named & (begins == 0))[first]
+    rows["source"] = np.where(at_begin, names.source[first], -1)
+    rows["line"] = np.where(at_begin, names.line[first], 0)
+    return grouped(LEVELS["functions"], _of(rows, inside[first]))
 
 
-def _line_rows(code: ExecutedCode, names: _Names, edges: Table) -> Rows:
+def _line_rows(
+    code: ExecutedCode, names: _Names, edges: Table, ends: tuple[_Indices, _Indices]
+) -> Rows:
     """Source lines, counted by gcov's rule; all files that have code of a line together."""
-    numbers, _ = numbered((names.source, names.line, np.where(names.source < 0, names.function, -1)))
-    rows = _new("lines", len(code.ip))
-    rows["source"], rows["line"] = names.source, names.line
-    rows["count"] = line_executions(code, numbers, edges)
-    rows["instructions"] = code.instructions
-    return grouped(LEVELS["lines"], rows[names.source >= 0])
+    has_line = names.source >= 0
+    keys = np.where(has_line, names.source.astype(np.int64) << 32 | names.line, -1 - names.function)
+    kept = np.flatnonzero(has_line)
+    rows = _new("lines", len(kept))
+    rows["source"], rows["line"] = names.source[kept], names.line[kept]
+    rows["count"] = line_executions(code, keys, edges, ends)[kept]
+    rows["instructions"] = code.instructions[kept]
+    return grouped(LEVELS["lines"], rows)

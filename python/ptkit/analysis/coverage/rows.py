@@ -114,8 +114,10 @@ def grouped(level: Level, rows: Rows) -> Rows:
     """One row for each element, in the order of the keys: sums, all flags, the rest of the first row."""
     if not len(rows):
         return rows
-    numbers, first = numbered([rows[name] for name in level.keys])
+    numbers, first = numbered([np.ascontiguousarray(rows[name]) for name in level.keys])
     found = rows[first]
+    if len(first) == len(rows):
+        return found
     for name in level.sums:
         found[name] = _sums(numbers, rows[name], len(first))
     if "flags" in (level.dtype.names or ()):

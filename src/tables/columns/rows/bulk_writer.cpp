@@ -102,6 +102,7 @@ bool BulkWriter::open(flow::BulkRoom& room) {
 // emitted one by one.
 bool BulkWriter::open_edges(flow::BulkRoom& room) const noexcept {
   room.phase = static_cast<std::uint32_t>(phase_.number);
+  room.count_blocks = sink_.request.counts_blocks;
   if (!sink_.request.by_instructions()) return true;
   const auto& limits = sink_.request.bins;
   const std::uint64_t instructions = sink_.counts.instructions;

@@ -31,6 +31,13 @@ void EdgePhases::add(const flow::Branch& branch, trace::SpaceId space, std::uint
   }
 }
 
+void EdgePhases::add(const flow::Block& block, trace::SpaceId space, std::uint64_t position) {
+  const std::size_t phase = phase_of(position);
+  if (phase >= counters_.size()) return;
+  const flow::BlockSize size{block.size, static_cast<std::uint32_t>(block.insns.size())};
+  counters_[phase].add({block.ip, size.to_ip(), 1, space, flow::counted_block(block.mode)});
+}
+
 void EdgePhases::add(std::span<const flow::EdgeCount> edges, trace::SpaceId space, std::uint32_t phase) {
   if (phase >= counters_.size()) return;  // before the first phase
   EdgeCounter& counter = counters_[phase];
@@ -40,7 +47,7 @@ void EdgePhases::add(std::span<const flow::EdgeCount> edges, trace::SpaceId spac
   std::vector<flow::EdgeCount> chosen;
   std::copy_if(edges.begin(), edges.end(), std::back_inserter(chosen), [&](const flow::EdgeCount& edge) {
     if (flow::is_half_edge(edge.kind) && !request_.half_edges) return false;
-    return takes_all || choice.has(flow::kind_of(edge.kind));
+    return takes_all || flow::is_counted_block(edge.kind) || choice.has(flow::kind_of(edge.kind));
   });
   counter.add_ordered(chosen, space);
 }

@@ -17,6 +17,8 @@ class EdgePhases {
   // Counts a branch, if both of its ends are known, or it is one of Request::half_edges. `position` is the
   // number or the time by which the request has phases.
   void add(const flow::Branch& branch, trace::SpaceId space, std::uint64_t position);
+  // Counts a block.
+  void add(const flow::Block& block, trace::SpaceId space, std::uint64_t position);
   // Counts of flow::BulkSink::add_edges().
   void add(std::span<const flow::EdgeCount> edges, trace::SpaceId space, std::uint32_t phase);
   void add_all(const EdgePhases& others);

@@ -170,6 +170,7 @@ void RowSink::on_block(const flow::Block& block) {
   if (filter_.selects_context()) {
     if (request_.table == TableId::blocks) put_block(block);
     if (request_.table == TableId::instructions) put_instructions(block);
+    if (request_.counts_blocks) count_block(block);
   }
   counts_.instructions += block.insns.size();
 }
@@ -199,6 +200,12 @@ void RowSink::put_block(const flow::Block& block) {
     return;
   add_row(batch, block, counts_, range);
   estimate_rows(1, counts_.instructions + block.insns.size(), range);
+}
+
+void RowSink::count_block(const flow::Block& block) {
+  const auto range = row_time(block.span);
+  if (!filter_.selects_time(range)) return;
+  edges_.add(block, run_.space, request_.by_instructions() ? counts_.instructions : range.tsc);
 }
 
 void RowSink::put_instructions(const flow::Block& block) {

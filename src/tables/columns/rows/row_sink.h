@@ -58,7 +58,8 @@ class RowSink final : public flow::FlowSink {
   void on_error(const flow::FlowError& error) override;
   void on_gap(const flow::Gap& gap) override;
   [[nodiscard]] bool takes_straight_code() const override {
-    return request_.table != TableId::blocks && request_.table != TableId::instructions;
+    return request_.table != TableId::blocks && request_.table != TableId::instructions &&
+           !request_.counts_blocks;
   }
   void on_straight_code(const flow::StreamSpan& span, std::uint64_t instructions) override;
   [[nodiscard]] bool full() const override;
@@ -135,6 +136,7 @@ class RowSink final : public flow::FlowSink {
   void mark_limits(const flow::StreamSpan& span, std::uint64_t instructions);
   void mark_event(const flow::Event& event);
   void put_block(const flow::Block& block);
+  void count_block(const flow::Block& block);
   void put_instructions(const flow::Block& block);
   void put_some_instructions(const flow::Block& block, InsnSpan span, std::uint64_t ip,
                              const time::TimeRange& range);

@@ -1,5 +1,5 @@
 // The counting loop ends in the state of the loops that write rows, so that the simple decoder emits the same
-// rows after both, and its counts are those of the simple decoder's branches.
+// rows after both, and its counts are those of the simple decoder's branches and blocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using Counts = std::map<std::tuple<std::uint64_t, std::uint64_t, BranchKind>, st
 // Where a row is in the stream, and two of its values.
 using Rows = std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>>;
 
-// Counts branches with known source and target, one by one or as edges.
+// Counts branches with known source and target, and blocks, one by one or as edges.
 class Counter final : public FlowSink, private BulkSink {
  public:
   Counter(bool fast, BulkRows kind) : fast_(fast), kind_(kind) {}
@@ -32,6 +32,8 @@ class Counter final : public FlowSink, private BulkSink {
   void on_block(const Block& block) override {
     instructions += block.insns.size();
     add(block.span, block.ip, block.size);
+    const BlockSize size{block.size, static_cast<std::uint32_t>(block.insns.size())};
+    if (blocks) ++counts[{block.ip, size.to_ip(), counted_block(block.mode)}];
   }
   void on_branch(const Branch& branch) override {
     add(branch.span, branch.from_ip, branch.to_ip);
@@ -56,6 +58,7 @@ class Counter final : public FlowSink, private BulkSink {
 
   bool pauses = false;        // after each packet, and each pass of the fast path
   bool lacks_memory = false;  // for edges
+  bool blocks = true;         // are counted
   Counts counts;
   Rows rows;  // that were emitted one by one
   std::uint64_t instructions = 0;
@@ -70,6 +73,7 @@ class Counter final : public FlowSink, private BulkSink {
   [[nodiscard]] bool open(BulkRoom& room) override {
     room.kind = kind_;
     room.in_order = false;
+    room.count_blocks = blocks;
     room.limit = SIZE_MAX;
     return true;
   }
@@ -241,21 +245,24 @@ TEST_P(Counting, CountsOfADecoderThatEndedEarlyAreForgotten) {
     while (decoder.run()) {
     }
   };
-  Counter simple(false, BulkRows::NONE);
-  decode(simple);
-  for (unsigned round = 0; round < 3; ++round) {
+  for (unsigned round = 0; round < 4; ++round) {
     SCOPED_TRACE(round);
+    Counter simple(false, BulkRows::NONE);
+    simple.blocks = round % 2 == 0;
+    decode(simple);
     Counter stopped(true, BulkRows::EDGES);
     stopped.pauses = true;
     decode(stopped);
     EXPECT_GT(stopped.bulk_bytes, 0U);
     Counter after_stop(true, BulkRows::EDGES);
+    after_stop.blocks = simple.blocks;
     decode(after_stop);
     EXPECT_EQ(after_stop.counts, simple.counts);
     Counter failed(true, BulkRows::EDGES);
     failed.lacks_memory = true;
     EXPECT_THROW(decode(failed), std::bad_alloc);
     Counter after_failure(true, BulkRows::EDGES);
+    after_failure.blocks = simple.blocks;
     decode(after_failure);
     EXPECT_EQ(after_failure.counts, simple.counts);
   }

@@ -11,18 +11,20 @@ namespace {
 
 constexpr std::uint64_t kCode = 0x401000;
 
-// A NOP (1 byte), XOR EAX, EAX (2 bytes), NOP.
-code::image::Image image_with_code() {
+code::image::Image image_with(std::vector<std::uint8_t> bytes) {
   auto bundle = std::make_shared<trace::TraceBundle>();
   bundle->spaces.resize(2);
   trace::CodeRegion region;
   region.address = kCode;
-  region.bytes = trace::TraceBuffer::from_vector({0x90, 0x31, 0xc0, 0x90});
+  region.bytes = trace::TraceBuffer::from_vector(std::move(bytes));
   region.size = region.bytes.size();
   region.space = trace::kAnySpace;
   bundle->code.push_back(region);
   return code::image::Image(bundle);
 }
+
+// A NOP (1 byte), XOR EAX, EAX (2 bytes), NOP.
+code::image::Image image_with_code() { return image_with({0x90, 0x31, 0xc0, 0x90}); }
 
 TEST(BlockCounts, CountsEachBlockOnce) {
   BlockCounts counts;
@@ -68,6 +70,41 @@ TEST(InstructionCounts, AddUpOverlappingBlocks) {
     EXPECT_EQ(found[i].count, executions[i]);
     EXPECT_EQ(found[i].instructions, executions[i]);
     EXPECT_EQ(found[i].size, sizes[i]);
+  }
+}
+
+// Blocks from all bytes of code, of all sizes: many ways to decode it, which meet and part. Counted one by one
+// they are the same.
+TEST(InstructionCounts, AddUpAllWaysToDecodeTheCode) {
+  std::mt19937_64 random(1);
+  std::vector<std::uint8_t> bytes(64);
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  const code::image::Image image = image_with(bytes);
+  BlockCounts counts;
+  std::map<std::uint64_t, InstructionCount> expected;
+  for (std::uint64_t count = 1; count <= 500; ++count) {
+    BlockCounts one;
+    const ExecutedBlock block{.ip = kCode + random() % bytes.size(),
+                              .instructions = static_cast<std::uint32_t>(1 + random() % 12)};
+    counts.add(block, count);
+    one.add(block, count);
+    for (const InstructionCount& found : count_instructions(one, image)) {
+      InstructionCount& sum = expected[found.ip];
+      sum.count += found.count;
+      sum.instructions += found.instructions;
+      sum.size = std::max(sum.size, found.size);
+    }
+  }
+  const auto found = count_instructions(counts, image);
+  ASSERT_EQ(found.size(), expected.size());
+  auto next = expected.begin();
+  for (const InstructionCount& one : found) {
+    SCOPED_TRACE(one.ip - kCode);
+    EXPECT_EQ(one.ip, next->first);
+    EXPECT_EQ(one.count, next->second.count);
+    EXPECT_EQ(one.instructions, next->second.instructions);
+    EXPECT_EQ(one.size, next->second.size);
+    ++next;
   }
 }
 

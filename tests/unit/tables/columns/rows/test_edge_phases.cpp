@@ -95,6 +95,36 @@ TEST(EdgePhases, HalfEdgesAreCountedOnRequest) {
   }
 }
 
+TEST(EdgePhases, BlocksAreSelectedWhereTheyOverlap) {
+  const std::vector<flow::BlockInsn> insns(3);
+  flow::Block block;
+  block.ip = 0x1000;
+  block.insns = insns;
+  block.size = 8;
+  block.mode = code::insn::ExecMode::BITS32;
+  for (const std::uint64_t at : {0xfffu, 0x1000u, 0x1007u, 0x1008u}) {
+    SCOPED_TRACE(at);
+    Request request = edges_of({});
+    request.selection.ips = {{at, at}};
+    EdgePhases edges(request);
+    edges.add(block, 0, 0);
+    const std::vector<flow::EdgeCount> counts{
+        {0x1000, flow::BlockSize{8, 3}.to_ip(), 4, flow::counted_block(block.mode)}};
+    edges.add(counts, 0, 0);
+    Batch batch(TableId::edges, kAllColumns);
+    ASSERT_TRUE(edges.move_to(batch));
+    if (at < block.ip || at >= block.ip + block.size) {
+      EXPECT_EQ(batch.rows(), 0U);
+      continue;
+    }
+    ASSERT_EQ(batch.rows(), 1U);
+    EXPECT_EQ(batch.counts<Column::edges_count>()[0], 5U);
+    const auto kind = static_cast<flow::BranchKind>(batch.cells<Column::edges_kind>()[0]);
+    EXPECT_TRUE(flow::is_counted_block(kind));
+    EXPECT_EQ(flow::mode_of(kind), block.mode);
+  }
+}
+
 TEST(EdgePhases, AddsThoseOfAnother) {
   const Request request = edges_of({0, 10, 20});
   EdgePhases edges(request);
