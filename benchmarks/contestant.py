@@ -149,6 +149,27 @@ class Edges:
         return outcome
 
 
+class CodeCoverage:
+    """What ran, as a set: blocks, edges, functions and lines."""
+
+    def run(self, trace: ptkit.Trace, threads: int) -> Outcome:
+        found = trace.coverage(threads=threads)
+        return Outcome(len(found.edges), found.runs[0].errors, int(found.functions["instructions"].sum()))
+
+    def plain(self, trace: ptkit.Trace) -> Outcome:
+        return self.run(trace, 1)
+
+    def check(self, trace: ptkit.Trace) -> Outcome:
+        outcome = self.run(trace, 1)
+        found = trace.coverage(threads=1)
+        tables = (found.blocks, found.edges, found.branches, found.functions, found.lines)
+        digests = Digests(len(tables))
+        text = [json.dumps([table[name].tolist() for name in table.columns]).encode() for table in tables]
+        digests.update([np.frombuffer(one, np.uint8) for one in text])
+        outcome.digest = digests.text()
+        return outcome
+
+
 class Functions:
     """Sums of all frames by function, of `functions()` or of a table of `calls()`."""
 
@@ -205,7 +226,7 @@ class CallSites:
 
 TAKEN = ("from_ip", "to_ip")
 ALL = ("tsc", "tsc_error", "from_ip", "to_ip", "kind", "flags", "offset")
-QUESTIONS: dict[str, Part | Edges | Functions | CallSites] = {
+QUESTIONS: dict[str, Part | Edges | CodeCoverage | Functions | CallSites] = {
     "columns": Part("packets", ("offset", "kind", "ip", "payload")),
     "edges": Edges(),
     "branches": Part("branches", ("from_ip", "to_ip", "kind")),
@@ -213,6 +234,7 @@ QUESTIONS: dict[str, Part | Edges | Functions | CallSites] = {
     "timed_branches": Timed("branches", ("tsc", "tsc_error", "from_ip", "to_ip", "kind", "flags")),
     "instructions": Part("instructions", ("ip",)),
     "all_branches": Part("branches", ALL),
+    "code_coverage": CodeCoverage(),
     "functions": Functions("functions"),
     "calls": Functions("calls"),
     "call_sites": CallSites(),

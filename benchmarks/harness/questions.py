@@ -148,6 +148,13 @@ QUESTIONS = (
         0.67,
     ),
     Question(
+        "code_coverage",
+        "what ran, as a set of blocks, edges, functions and lines; beside counts of all edges",
+        (_python("code_coverage"), _python("edges")),
+        (_by_both_engines("code_coverage"),),
+        0.67,
+    ),
+    Question(
         "calls",
         "a row for every call; beside every branch with all columns",
         (_python("calls"), _python("all_branches")),

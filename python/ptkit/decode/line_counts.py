@@ -55,16 +55,22 @@ class ExecutedCode:
 
     def find(self, ip: NDArray[np.uint64], space: NDArray[np.uint32]) -> _Indices:
         """Return the index of each address, or -1."""
+        if len(space) and (space == space[0]).all():
+            return self._find_in(int(space[0]), ip)
         found = np.full(len(ip), -1, np.int64)
-        for one in np.unique(space):
-            begin, end = np.searchsorted(self.space, [one, int(one) + 1])
+        for one in np.unique(space).tolist():
             rows = np.flatnonzero(space == one)
-            at = np.searchsorted(self.ip[begin:end], ip[rows])
-            inside = at < end - begin
-            rows, at = rows[inside], at[inside] + begin
-            same = self.ip[at] == ip[rows]
-            found[rows[same]] = at[same]
+            found[rows] = self._find_in(one, ip[rows])
         return found
+
+    def _find_in(self, space: int, ip: NDArray[np.uint64]) -> _Indices:
+        begin, end = np.searchsorted(self.space, [space, space + 1])
+        if begin == end:
+            return np.full(len(ip), -1, np.int64)
+        own = self.ip[begin:end]
+        at = np.searchsorted(own, ip)
+        at[at == len(own)] = 0
+        return np.where(own[at] == ip, at + begin, -1)
 
     def ends(self, edges: Table) -> tuple[_Indices, _Indices]:
         """Return the indices of the source and of the target of each edge, or -1."""

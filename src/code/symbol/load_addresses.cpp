@@ -65,6 +65,17 @@ std::uint64_t LoadAddresses::rva(std::int32_t region_index, std::uint64_t addres
   return has_file ? offset - files_[static_cast<std::size_t>(region.file)].linked_at : offset;
 }
 
+std::uint64_t LoadAddresses::last_of_same(std::int32_t region_index, std::uint64_t address,
+                                          std::uint64_t last) const {
+  const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(region_index)];
+  if (bundle_->file(region.file) == nullptr) return last;
+  const auto index = static_cast<std::size_t>(region.file);
+  const std::uint64_t offset = region.file_offset + (address - region.address);
+  const std::uint64_t most =
+      std::max(offset + (last - address), offset);  // offsets may be addresses, and wrap
+  return address + (code::image::last_of_same(segments_of(files_[index], index), offset, most) - offset);
+}
+
 std::vector<trace::SpaceId> LoadAddresses::spaces() const {
   std::set<trace::SpaceId> spaces;
   for (const trace::CodeRegion& region : bundle_->code) spaces.insert(region.space);

@@ -35,6 +35,9 @@ class LoadAddresses {
   // The RVA of an address in a code region of a file. From the file's segments; else from a mapping of the
   // file's begin in the same space; if there is none, either, it is the offset in the file.
   [[nodiscard]] std::uint64_t rva(std::int32_t region, std::uint64_t address) const;
+  // An address from `address` to `last`, all of them in the region, up to which rva() grows with the address.
+  [[nodiscard]] std::uint64_t last_of_same(std::int32_t region, std::uint64_t address,
+                                           std::uint64_t last) const;
   // The RVA; nullopt where rva() returns the offset in the file, which may be another number.
   [[nodiscard]] std::optional<std::uint64_t> known_rva(std::int32_t region, std::uint64_t address) const;
   // Sorted by space and address.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 #include <unordered_map>
 
 #include "code/image/image.h"
@@ -23,11 +24,15 @@ struct Name {
 // Distinct names, and their codes.
 struct NameCodes {
   std::int32_t code_of(std::string_view name) {
+    if (!names.empty() && name.data() == names[last].data() && name.size() == names[last].size())
+      return static_cast<std::int32_t>(last);
     const auto [code, is_new] = codes.emplace(name, static_cast<std::int32_t>(names.size()));
     if (is_new) names.push_back(name);
+    last = static_cast<std::size_t>(code->second);
     return code->second;
   }
   std::vector<std::string_view> names;
+  std::size_t last = 0;  // index of the name that was given last
   std::unordered_map<std::string_view, std::int32_t> codes;
 };
 
@@ -72,14 +77,30 @@ struct Run {
 
 Run run_at(const RowViews& views, const code::image::Image& image, const code::image::CodeView& view,
            const RowTimes& times, std::uint64_t second, std::uint64_t ip) {
+  if (const code::image::Provenance seen = view.provenance(ip); seen.region >= 0) {
+    const code::image::Provenance where = file_of(image, view, seen, ip);
+    return {&view, second, ip, where.last, &view, where};
+  }
   const code::image::CodeView* const found = views.with_code(view, times, ip);
   const code::image::CodeView& code = found != nullptr ? *found : view;
-  const code::image::Provenance where = file_at(image, code, ip);
-  return {&view, second, ip, found == &view ? where.last : ip, &code, where};
+  return {&view, second, ip, ip, &code, file_at(image, code, ip)};
 }
 
+// Addresses of rows without times that have one name, or one file.
+struct Same {
+  trace::SpaceId space = 0;
+  std::uint64_t first = 1;
+  std::uint64_t last = 0;
+  Name name;  // of the first one
+
+  [[nodiscard]] bool has(trace::SpaceId of, std::uint64_t ip) const noexcept {
+    return ip >= first && ip <= last && space == of;
+  }
+};
+
 // A direct-mapped cache of names by address and view: addresses repeat. `lookup` finds the name of an address
-// in a run; its view may have no code there.
+// in a run; its view may have no code there. It may also give an address up to which all have that name, and
+// offsets that grow with them.
 template <typename Lookup>
 void name_rows(const code::image::Image& image, const RowAddresses& rows, RowCodes out, Lookup&& lookup) {
   struct Slot {
@@ -92,17 +113,26 @@ void name_rows(const code::image::Image& image, const RowAddresses& rows, RowCod
   const int shift = 64 - std::countr_zero(slots.size());
   RowViews views(image);
   Run run;
+  Same same;
   for (std::size_t row = 0; row < rows.ips.size(); ++row) {
     Name name;
-    if (rows.is_known(row)) {
-      const std::uint64_t ip = rows.ips[row];
+    const std::uint64_t ip = rows.ips[row];
+    if (rows.is_known(row) && same.has(rows.spaces[row], ip)) {
+      name = {same.name.code, same.name.offset + (ip - same.first)};
+    } else if (rows.is_known(row)) {
       const RowTimes times = times_of(rows, row);
       const code::image::CodeView& view = views.at(rows.spaces[row], times.first);
       const std::uint64_t second = covers(view, times.second) ? view.valid_from() : times.second;
       Slot& slot = slots[((ip ^ std::uint64_t{view.id()} << 48U) * kHashFactor) >> shift];
       if (slot.view != &view || slot.ip != ip || slot.second != second) {
         if (!run.has(view, second, ip)) run = run_at(views, image, view, times, second, ip);
-        slot = {ip, &view, second, lookup(run, ip)};
+        if constexpr (std::is_invocable_v<Lookup, const Run&, std::uint64_t, std::uint64_t&>) {
+          std::uint64_t last = ip;
+          slot = {ip, &view, second, lookup(run, ip, last)};
+          if (rows.tsc.empty()) same = {rows.spaces[row], ip, last, slot.name};
+        } else {
+          slot = {ip, &view, second, lookup(run, ip)};
+        }
       }
       name = slot.name;
     }
@@ -126,23 +156,13 @@ std::vector<std::string_view> name_part_of_imports(const Symbols& symbols, const
 
 std::vector<std::string_view> name_symbols(const Symbols& symbols, const code::image::Image& image,
                                            const RowAddresses& rows, RowCodes out) {
-  // The last symbol that was found, and addresses that have it, too.
-  struct Known {
-    const code::image::CodeView* code = nullptr;
-    std::uint64_t first = 0;
-    std::uint64_t last = 0;
-    std::uint64_t address = 0;
-    std::int32_t name = kNoName;
-  } known;
   NameCodes names;
-  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
-    if (known.code == run.code && ip >= known.first && ip <= known.last)
-      return {known.name, ip - known.address};
-    std::uint64_t last = ip;
-    const auto found = symbols.find(run.code->space(), run.code->valid_from(), ip, last);
+  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip, std::uint64_t& last) -> Name {
+    std::uint64_t last_of_symbol = ip;
+    const auto found = symbols.find(run.code->space(), run.code->valid_from(), ip, last_of_symbol);
     if (!found) return {};
-    known = {run.code, ip, last, found->address, names.code_of(found->name)};
-    return {known.name, ip - known.address};
+    last = std::min(last_of_symbol, run.last);
+    return {names.code_of(found->name), ip - found->address};
   });
   return std::move(names.names);
 }
@@ -253,8 +273,10 @@ void find_regions(const code::image::Image& image, const RowAddresses& rows, Row
 
 void name_files(const Symbols& symbols, const code::image::Image& image, const LoadAddresses* loads,
                 const RowAddresses& rows, RowCodes out) {
-  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
+  name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip, std::uint64_t& last) -> Name {
     const ModuleOffset found = module_of(symbols, image, loads, *run.code, run.where, ip);
+    if (run.where.file >= 0)
+      last = loads == nullptr ? run.last : loads->last_of_same(run.where.region, ip, run.last);
     return {found.number, found.offset};
   });
 }

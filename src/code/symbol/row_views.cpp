@@ -7,7 +7,11 @@ using code::image::CodeView;
 bool maps(const CodeView& view, std::uint64_t ip) { return view.provenance(ip).region >= 0; }
 
 code::image::Provenance file_at(const code::image::Image& image, const CodeView& view, std::uint64_t ip) {
-  const code::image::Provenance seen = view.provenance(ip);
+  return file_of(image, view, view.provenance(ip), ip);
+}
+
+code::image::Provenance file_of(const code::image::Image& image, const CodeView& view,
+                                const code::image::Provenance& seen, std::uint64_t ip) {
   if (seen.file >= 0 || seen.region < 0) return seen;
   return image.file_beneath(view.space(), seen, ip, view.valid_from());
 }

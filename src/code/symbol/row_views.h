@@ -48,6 +48,10 @@ inline constexpr std::uint64_t kLastTime = trace::kTscMax - 1;  // at which code
 // a file of all spaces, those of the file.
 [[nodiscard]] code::image::Provenance file_at(const code::image::Image& image,
                                               const code::image::CodeView& view, std::uint64_t ip);
+// The same, where the view has `seen` at the address.
+[[nodiscard]] code::image::Provenance file_of(const code::image::Image& image,
+                                              const code::image::CodeView& view,
+                                              const code::image::Provenance& seen, std::uint64_t ip);
 
 // Caches the view of a space at a time: consecutive rows mostly share a view.
 class RowViews {

@@ -1,7 +1,6 @@
 #include "tables/columns/edge_tally.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace ptkit::tables::columns {
 
@@ -79,14 +78,6 @@ void EdgeTally::add_each(const flow::EdgeCounts& edges, std::uint32_t space) {
     edge.kind = one.kind;
     edge.hash = one.hash;
   });
-}
-
-bool is_before(const Edge& a, const Edge& b) noexcept {
-  const auto key = [](const Edge& edge) {
-    return std::tuple(edge.space, edge.from_ip, edge.to_ip, flow::kind_of(edge.kind),
-                      !flow::is_half_edge(edge.kind));
-  };
-  return key(a) < key(b);
 }
 
 void EdgeTally::sort() {

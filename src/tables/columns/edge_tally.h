@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "flow/rows/bulk.h"
@@ -20,7 +21,14 @@ struct Edge {
 };
 
 // The order of edges: by space, from, to and kind.
-[[nodiscard]] bool is_before(const Edge& a, const Edge& b) noexcept;
+[[nodiscard]] inline bool is_before(const Edge& a, const Edge& b) noexcept {
+  if (a.space == b.space && a.from_ip != b.from_ip) return a.from_ip < b.from_ip;
+  const auto key = [](const Edge& edge) {
+    return std::tuple(edge.space, edge.from_ip, edge.to_ip, flow::kind_of(edge.kind),
+                      !flow::is_half_edge(edge.kind));
+  };
+  return key(a) < key(b);
+}
 
 class EdgeTally {
  public:

@@ -52,19 +52,29 @@ void EdgeCounter::add_all(const EdgeCounter& others) {
   add_sorted(others.ordered_);
 }
 
+// Most edges are known from the second list on: only others take more memory.
 void EdgeCounter::add_sorted(std::vector<Edge> more) {
-  if (more.empty()) return;
   if (ordered_.empty()) {
     ordered_ = std::move(more);
     return;
   }
-  std::vector<Edge> both;
-  both.reserve(ordered_.size() + more.size());
-  merge(ordered_, more, [&](const Edge& edge, std::uint64_t count) {
-    both.push_back(edge);
-    both.back().count = count;
-  });
-  ordered_ = std::move(both);
+  std::size_t added = 0;
+  auto known = ordered_.begin();
+  for (const Edge& edge : more) {
+    while (known != ordered_.end() && is_before(*known, edge)) ++known;
+    if (known != ordered_.end() && !is_before(edge, *known)) {
+      known->count += edge.count;
+    } else {
+      more[added++] = edge;
+    }
+  }
+  // Merges from the back, in place.
+  auto from = static_cast<std::ptrdiff_t>(ordered_.size());
+  ordered_.resize(ordered_.size() + added);
+  for (auto to = ordered_.end(); added > 0;) {
+    const bool is_last = from == 0 || is_before(ordered_.begin()[from - 1], more[added - 1]);
+    *--to = is_last ? more[--added] : ordered_.begin()[--from];
+  }
 }
 
 void EdgeCounter::keep_only(const IpSet& ips) {

@@ -4,11 +4,13 @@
 #include <array>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <queue>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "code/insn/quick.h"
 #include "code/symbol/row_views.h"
 
 namespace ptkit::tables::coverage {
@@ -24,22 +26,44 @@ namespace {
   return std::tuple(block.space, block.mode, block.ip, block.instructions);
 }
 
-// The instruction at `ip`. False: there is no code, or none that can be decoded.
-[[nodiscard]] bool decode_at(const code::image::CodeView& code, std::uint64_t ip, code::insn::ExecMode mode,
-                             code::insn::Insn& found) {
-  constexpr std::size_t kMostBytes = 15;
-  std::array<std::uint8_t, kMostBytes> bytes{};
-  const std::size_t size = code.read(ip, bytes);
-  return code::insn::decode(mode, base::Bytes(bytes).first(size), found) == base::Status::OK;
-}
+// Decodes instructions of a view, most of which follow each other.
+class CodeReader {
+ public:
+  explicit CodeReader(const code::image::CodeView& code) : code_(&code) {}
+
+  [[nodiscard]] const code::image::CodeView& code() const noexcept { return *code_; }
+  // Whether the code at `ip` is at hand.
+  [[nodiscard]] bool has(std::uint64_t ip) const noexcept { return ip - begin_ < bytes_.size(); }
+  // The instruction at `ip`. False: there is no code, or none that can be decoded.
+  [[nodiscard]] bool decode(std::uint64_t ip, code::insn::ExecMode mode, code::insn::Insn& found) {
+    constexpr std::size_t kMostBytes = 15;
+    if (!has(ip)) {
+      begin_ = ip;
+      bytes_ = code_->bytes_at(ip);
+    }
+    const base::Bytes rest = bytes_.subspan(ip - begin_);
+    if (rest.size() >= kMostBytes)
+      return code::insn::decode(mode, rest.first(kMostBytes), found) == base::Status::OK;
+    if (code::insn::decode_quick(mode, rest, found)) return true;
+    std::array<std::uint8_t, kMostBytes> joined{};
+    const std::size_t size = code_->read(ip, joined);
+    return code::insn::decode(mode, base::Bytes(joined).first(size), found) == base::Status::OK;
+  }
+
+ private:
+  const code::image::CodeView* code_;
+  std::uint64_t begin_ = 0;
+  base::Bytes bytes_;  // of the code, from `begin_` on; an address before it gives a huge difference
+};
 
 // Blocks that are at one instruction of the same code: from there on they have the same instructions, until
 // they end one by one.
 class Stream {
  public:
-  Stream(const code::image::CodeView& code, std::uint64_t ip) : code_(&code), ip_(ip) {}
+  Stream(const CodeReader& code, std::uint64_t ip) : code_(code), ip_(ip) {}
 
-  [[nodiscard]] const code::image::CodeView& code() const noexcept { return *code_; }
+  [[nodiscard]] const CodeReader& reader() const noexcept { return code_; }
+  [[nodiscard]] const code::image::CodeView& code() const noexcept { return code_.code(); }
   [[nodiscard]] std::uint64_t ip() const noexcept { return ip_; }
   [[nodiscard]] bool empty() const noexcept { return ends_.empty(); }
   void add(std::uint64_t instructions, std::uint64_t count) {
@@ -56,7 +80,7 @@ class Stream {
     code::insn::Insn found;
     out.ip = ip_;
     out.count = out.instructions = count_;
-    if (!decode_at(*code_, ip_, mode, found)) {
+    if (!code_.decode(ip_, mode, found)) {
       out.instructions = 0;
       for (; !ends_.empty(); ends_.pop()) out.instructions += (ends_.top().at - done_) * ends_.top().count;
       return;
@@ -73,7 +97,7 @@ class Stream {
     std::uint64_t count = 0;
     bool operator>(const End& other) const noexcept { return at > other.at; }
   };
-  const code::image::CodeView* code_;
+  CodeReader code_;
   std::uint64_t ip_;
   std::uint64_t done_ = 0;   // instructions
   std::uint64_t count_ = 0;  // of all blocks
@@ -99,6 +123,7 @@ class Sweep {
       one.space = first.space;
       at->step(first.mode, cs_base_, one);
       if (at->empty()) {
+        recent_ = at->reader();
         streams_.erase(at);
       } else if (streams_.size() > 1) {
         join(at);
@@ -113,15 +138,23 @@ class Sweep {
     return std::ranges::min_element(streams_, {}, [](const Stream& stream) { return stream.ip(); });
   }
   void begin(const BlockCounts::Counted& counted) {
-    const code::symbol::RowTimes last{code::symbol::kLastTime, code::symbol::kLastTime, true};
-    const code::image::CodeView& view = views_.at(counted.block.space, last.first);
-    const code::image::CodeView* const known = views_.with_code(view, last, counted.block.ip);
-    const code::image::CodeView& code = known != nullptr ? *known : view;  // null: a callback may have it
+    const CodeReader code = code_at(counted.block.space, counted.block.ip);
     const auto same = std::ranges::find_if(streams_, [&](const Stream& stream) {
-      return &stream.code() == &code && stream.ip() == counted.block.ip;
+      return &stream.code() == &code.code() && stream.ip() == counted.block.ip;
     });
     Stream& stream = same != streams_.end() ? *same : streams_.emplace_back(code, counted.block.ip);
     stream.add(counted.block.instructions, counted.count);
+  }
+  // The last code at an address: mostly that of a block before.
+  [[nodiscard]] CodeReader code_at(trace::SpaceId space, std::uint64_t ip) {
+    const code::symbol::RowTimes last{code::symbol::kLastTime, code::symbol::kLastTime, true};
+    const code::image::CodeView& view = views_.at(space, last.first);
+    const auto has = [&](const CodeReader& reader) { return &reader.code() == &view && reader.has(ip); };
+    if (recent_ && has(*recent_)) return *recent_;
+    const auto near = std::ranges::find_if(streams_, has, &Stream::reader);
+    if (near != streams_.end()) return near->reader();
+    const code::image::CodeView* const known = views_.with_code(view, last, ip);
+    return CodeReader(known != nullptr ? *known : view);  // null: a callback may have it
   }
   // Joins a stream with another one that is at the same instruction.
   void join(Streams::iterator one) {
@@ -136,6 +169,7 @@ class Sweep {
   code::symbol::RowViews views_;
   std::uint32_t cs_base_;
   Streams streams_;
+  std::optional<CodeReader> recent_;  // of the block that ended last
   std::vector<InstructionCount>& out_;
 };
 
@@ -188,23 +222,35 @@ void BlockCounts::add(const ExecutedBlock& block, std::uint64_t count) {
 bool BlockCounts::add_counted(std::uint64_t from_ip, std::uint64_t to_ip, flow::BranchKind kind,
                               trace::SpaceId space, std::uint64_t count) {
   if (!flow::is_counted_block(kind)) return false;
-  add({from_ip, flow::BlockSize::of(to_ip).instructions, space, flow::mode_of(kind)}, count);
+  rows_.push_back({{from_ip, flow::BlockSize::of(to_ip).instructions, space, flow::mode_of(kind)}, count});
   return true;
 }
 
 std::vector<BlockCounts::Counted> BlockCounts::sorted() const {
   std::vector<Counted> found;
-  found.reserve(used_);
-  std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(found),
-               [](const Counted& counted) { return counted.count != 0; });
-  std::sort(found.begin(), found.end(),
-            [](const Counted& a, const Counted& b) { return key_of(a.block) < key_of(b.block); });
+  found.reserve(rows_.size() + used_);
+  found = rows_;
+  std::ranges::copy_if(
+      slots_, std::back_inserter(found), [](std::uint64_t count) { return count != 0; }, &Counted::count);
+  const auto key = [](const Counted& counted) { return key_of(counted.block); };
+  if (!std::ranges::is_sorted(found, {}, key)) std::ranges::sort(found, {}, key);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (kept != 0 && found[kept - 1].block == found[i].block) {
+      found[kept - 1].count += found[i].count;
+    } else {
+      found[kept++] = found[i];
+    }
+  }
+  found.resize(kept);
   return found;
 }
 
 std::vector<InstructionCount> count_instructions(const BlockCounts& blocks, const code::image::Image& image) {
   const std::vector<BlockCounts::Counted> sorted = blocks.sorted();
+  constexpr std::size_t kUsualSize = 4;  // instructions of a block that no other one has
   std::vector<InstructionCount> counts;
+  counts.reserve(sorted.size() * kUsualSize);
   Sweep sweep(image, counts);
   for (auto first = sorted.begin(); first != sorted.end();) {
     const auto end = std::find_if(first, sorted.end(), [first](const BlockCounts::Counted& counted) {

@@ -47,6 +47,7 @@ class BlockCounts {
 
   std::vector<Counted> slots_;
   std::size_t used_ = 0;
+  std::vector<Counted> rows_;  // of add_counted(): each block once for each table of edges
 };
 
 struct InstructionCount {

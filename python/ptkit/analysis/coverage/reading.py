@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,13 +68,13 @@ def read_coverage(
     session = plan.session
     all_files, numbers = united([CodeFile(*file) for file in files])
     locations = _locations(session, code.ip, code.space, numbers)
-    executed = np.unique(locations.file[(locations.file >= 0) & (code.size > 0)])
+    inside = (locations.file >= 0) & (code.size > 0)
+    executed = np.flatnonzero(np.bincount(locations.file[inside], minlength=1))
     # The set has the files of the code that ran, and was selected, alone.
     new_numbers = np.full(len(all_files) + 1, -1, np.int32)
     new_numbers[executed] = np.arange(len(executed), dtype=np.int32)
     all_files, numbers = tuple(all_files[number] for number in executed.tolist()), new_numbers[numbers]
     locations = _Locations(new_numbers[locations.file], locations.rva)
-    inside = (locations.file >= 0) & (code.size > 0)
     texts = Texts()
     names = _names(session, code, texts)
     ends = code.ends(edges)
@@ -134,7 +135,9 @@ def _code_rows(
     origin, target = ends
     begins = before < 0
     begins[target[target >= 0]] = True
-    begins |= np.isin(before, origin[origin >= 0])
+    is_branch = np.zeros(len(before) + 1, np.bool_)  # the last one is that of index -1
+    is_branch[origin] = True
+    begins |= is_branch[before]
     rows = _new("code", len(code.ip))
     for name, values in (
         ("file", locations.file),
@@ -148,8 +151,9 @@ def _code_rows(
     ):
         rows[name] = values
     has_id = np.array([bool(file.build_id) for file in files] + [True])
-    unidentified = np.flatnonzero(inside & ~has_id[locations.file])
-    rows["check"][unidentified] = _checks(session, code, before, unidentified)
+    if not has_id.all():
+        unidentified = np.flatnonzero(inside & ~has_id[locations.file])
+        rows["check"][unidentified] = _checks(session, code, before, unidentified)
     return grouped(LEVELS["code"], _of(rows, inside))
 
 
@@ -193,7 +197,8 @@ def _edge_rows(
     for location in ends.values():
         kept &= location.file >= 0
     is_next = (kinds == _COND) & (origin >= 0)
-    is_next[is_next] = (code.ip[origin] + code.size[origin] == edges["to_ip"])[is_next]
+    source = origin[is_next]
+    is_next[is_next] = code.ip[source] + code.size[source] == np.asarray(edges["to_ip"])[is_next]
     rows = _new("edges", len(kinds))
     for end, location in ends.items():
         rows[f"{end}_file"], rows[f"{end}_rva"] = location.file, location.rva
@@ -204,7 +209,7 @@ def _edge_rows(
         ("line", names.line, 0),
         ("function", names.function, -1),
     ):
-        rows[name] = np.where(origin >= 0, np.append(values, none)[origin], none)
+        rows[name] = _at(values, origin, none)
     return grouped(LEVELS["edges"], _of(rows, kept))
 
 
@@ -217,11 +222,20 @@ def _end_locations(
     index: _Indices,
 ) -> _Locations:
     """Locations of addresses, most of which are those of instructions with an index."""
-    file, rva = np.append(known.file, np.int32(-1))[index], np.append(known.rva, np.uint64(0))[index]
+    file, rva = _at(known.file, index, -1), _at(known.rva, index, 0)
     others = np.flatnonzero(index < 0)
     found = _locations(session, ips[others], spaces[others], numbers)
     file[others], rva[others] = found.file, found.rva
     return _Locations(file, rva)
+
+
+def _at(values: NDArray[Any], index: _Indices, none: int) -> NDArray[Any]:
+    """Values with an index; of index -1: `none`."""
+    if not len(values):
+        return np.full(len(index), none, values.dtype)
+    found = values[index]
+    found[index < 0] = none
+    return found
 
 
 def _of(rows: Rows, chosen: NDArray[np.bool_]) -> Rows:

@@ -115,7 +115,7 @@ def grouped(level: Level, rows: Rows) -> Rows:
     if not len(rows):
         return rows
     numbers, first = numbered([np.ascontiguousarray(rows[name]) for name in level.keys])
-    found = rows[first]
+    found: Rows = rows.take(first)
     if len(first) == len(rows):
         return found
     for name in level.sums:

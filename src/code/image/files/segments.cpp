@@ -152,6 +152,18 @@ std::optional<std::uint64_t> rva_of(const std::vector<FileSegment>& segments, co
   return rva;
 }
 
+std::uint64_t last_of_same(const std::vector<FileSegment>& segments, std::uint64_t file_offset,
+                           std::uint64_t last) noexcept {
+  for (const FileSegment& segment : segments) {
+    const std::uint64_t end = segment.file_offset + segment.size;
+    for (const std::uint64_t limit : {segment.file_offset & ~base::kOffsetInPage, segment.file_offset, end,
+                                      ((end - 1) | base::kOffsetInPage) + 1}) {
+      if (limit > file_offset) last = std::min(last, limit - 1);
+    }
+  }
+  return last;
+}
+
 std::vector<FilePart> mapped_parts(base::Bytes file) {
   Parts parts(file.size());
   if (const auto elf = ElfFile::open(file); elf.ok()) {

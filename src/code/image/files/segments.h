@@ -37,6 +37,10 @@ struct FileSegment {
                                                   const trace::CodeRegion& region,
                                                   std::uint64_t file_offset) noexcept;
 
+// An offset from `file_offset` to `last` up to which rva_of() grows with the offset, in any region.
+[[nodiscard]] std::uint64_t last_of_same(const std::vector<FileSegment>& segments, std::uint64_t file_offset,
+                                         std::uint64_t last) noexcept;
+
 struct FilePart {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
