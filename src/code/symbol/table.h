@@ -30,7 +30,8 @@ class Table {
   };
   // The symbol at a file offset: the innermost symbol with a size, or else the label before it.
   [[nodiscard]] std::optional<Extent> find(std::uint64_t offset) const noexcept;
-  // The offset behind the last one for which find() is sure to give the same `extent`, which is that of `offset`.
+  // The offset behind the last one for which find() is sure to give the same `extent`, which is that of
+  // `offset`.
   [[nodiscard]] std::uint64_t end_of_same(const Extent& extent, std::uint64_t offset) const noexcept;
   // The extent of a symbol. Without a size, it extends to the end of its function, or else to the next
   // symbol, the end of its section if that is known, or the end of the address space.

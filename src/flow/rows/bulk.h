@@ -46,8 +46,8 @@ inline constexpr std::uint8_t kHalfEdge = 0x80;
   return static_cast<BranchKind>(static_cast<std::uint8_t>(kind) & (kHalfEdge - 1U));
 }
 
-// A counted basic block, as EdgeCount has it: `from_ip` is its address, `to_ip` its size, and the kind has its
-// mode. No BranchKind has these bits, with kHalfEdge or without.
+// A counted basic block, as EdgeCount has it: `from_ip` is its address, `to_ip` its size, and the kind has
+// its mode. No BranchKind has these bits, with kHalfEdge or without.
 inline constexpr std::uint8_t kCountedBlock = 0x60;
 
 [[nodiscard]] constexpr bool is_counted_block(BranchKind kind) noexcept {
@@ -126,7 +126,7 @@ struct BulkRoom {
   // EDGES: add_edges() gets the counts, otherwise add_counts(). All rooms of a decode have the same value.
   bool in_order = true;
   bool count_blocks = false;  // EDGES: the counts have those of blocks, too. As `in_order`.
-  BranchChoice choice;  // BRANCHES: the selected ones
+  BranchChoice choice;        // BRANCHES: the selected ones
   // Columns; null if a column is not selected. `row` is the first free row.
   std::uint64_t* from_ip = nullptr;  // BRANCHES
   std::uint64_t* to_ip = nullptr;

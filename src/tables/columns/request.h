@@ -53,16 +53,16 @@ enum MarkKind : std::uint8_t {
 struct Request {
   TableId table = TableId::branches;
   ColumnMask mask = kAllColumns;
-  bool time = true;           // compute times, and the flags for known times
-  bool estimate = false;      // compute estimates of times; needs `time`
-  bool context = true;        // packets: follow context switches (needs `time`)
-  bool side_tables = true;    // also keep all errors and gaps
-  bool select_sides = false;  // keep only the selected errors and gaps
-  bool sync = true;           // packets: start at the first PSB
-  bool marks = false;         // branches: also rows of a MarkKind
-  bool half_edges = false;    // edges: also indirect calls and jumps of which the target is not known
+  bool time = true;            // compute times, and the flags for known times
+  bool estimate = false;       // compute estimates of times; needs `time`
+  bool context = true;         // packets: follow context switches (needs `time`)
+  bool side_tables = true;     // also keep all errors and gaps
+  bool select_sides = false;   // keep only the selected errors and gaps
+  bool sync = true;            // packets: start at the first PSB
+  bool marks = false;          // branches: also rows of a MarkKind
+  bool half_edges = false;     // edges: also indirect calls and jumps of which the target is not known
   bool counts_blocks = false;  // edges: also blocks, as flow::kCountedBlock has them
-  bool offset_runs = false;   // branches, blocks, instructions: keep `offset` as runs, where possible
+  bool offset_runs = false;    // branches, blocks, instructions: keep `offset` as runs, where possible
   Selection selection;
   // Edges: ascending limits of phases, for the column `bin`; then other rows are not selected. Empty: one
   // phase, that of the selection. With marks: limits that have a mark of their own.

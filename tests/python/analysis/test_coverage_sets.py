@@ -18,6 +18,7 @@ import ptkit
 from ptkit import _core
 from ptkit.analysis.coverage import rows as set_rows
 from ptkit.analysis.coverage import saved
+from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, read_code
 
 SOURCE = PROGRAMS / "branches" / "inputs.c"
 TEXTS = ["", *SOURCE.read_text().splitlines()]
@@ -106,6 +107,35 @@ def test_lines_are_counted_by_gcovs_rule(left: ptkit.Coverage, left_trace: ptkit
         if path is not None and path.endswith(SOURCE.name)
     }
     assert found == expected
+
+
+def test_code_is_that_of_all_rows_and_of_the_simple_decoder(left_trace: ptkit.Trace) -> None:
+    """One pass for blocks and edges counts what rows of blocks have, in views and selections, too."""
+    path = left_trace.source
+    simple = ptkit.open(path, engine="simple", index=False)
+    entry = int(left_trace.edges()["to_ip"][0])
+    for query in ({}, {"ip": (entry, entry + 0x400)}, {"threads": 1}):
+        code, edges = left_trace._counts(query)[1:]
+        plan = left_trace._plan("blocks", {**query, "columns": BLOCK_COLUMNS})
+        slow, slow_edges = simple._counts(query)[1:]
+        by_rows = read_code(plan)
+        for name in ("ip", "space", "size", "count", "instructions"):
+            np.testing.assert_array_equal(getattr(code, name), getattr(by_rows, name))
+            np.testing.assert_array_equal(getattr(code, name), getattr(slow, name))
+        for name in EDGE_COLUMNS:
+            np.testing.assert_array_equal(edges[name], slow_edges[name])
+
+
+def test_where_no_instruction_ran_it_is_empty(folder: Path) -> None:
+    program, path = folder / "inputs", folder / "filtered.ptk"
+    recorder = ptkit.Recorder(
+        [str(program), "left"], path, backend="emulator", quiet=True, filters="filter main @ inputs"
+    )
+    trace = ptkit.open(recorder.run())
+    executed = set(trace.instructions(columns=["ip"])["ip"].tolist())
+    left = next(ip for ip in trace.edges()["to_ip"].tolist() if ip not in executed)
+    coverage = trace.coverage(ip=(left, left + 1))
+    assert len(coverage.blocks) == len(coverage.functions) == len(coverage.lines) == 0
 
 
 def test_blocks_do_not_overlap(left: ptkit.Coverage) -> None:

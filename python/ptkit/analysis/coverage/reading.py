@@ -285,9 +285,7 @@ def _function_rows(
     return grouped(LEVELS["functions"], _of(rows, inside[first]))
 
 
-def _line_rows(
-    code: ExecutedCode, names: _Names, edges: Table, ends: tuple[_Indices, _Indices]
-) -> Rows:
+def _line_rows(code: ExecutedCode, names: _Names, edges: Table, ends: tuple[_Indices, _Indices]) -> Rows:
     """Source lines, counted by gcov's rule; all files that have code of a line together."""
     has_line = names.source >= 0
     keys = np.where(has_line, names.source.astype(np.int64) << 32 | names.line, -1 - names.function)

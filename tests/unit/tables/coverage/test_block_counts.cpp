@@ -73,8 +73,8 @@ TEST(InstructionCounts, AddUpOverlappingBlocks) {
   }
 }
 
-// Blocks from all bytes of code, of all sizes: many ways to decode it, which meet and part. Counted one by one
-// they are the same.
+// Blocks from all bytes of code, of all sizes: many ways to decode it, which meet and part. Counted one by
+// one they are the same.
 TEST(InstructionCounts, AddUpAllWaysToDecodeTheCode) {
   std::mt19937_64 random(1);
   std::vector<std::uint8_t> bytes(64);
