@@ -23,10 +23,10 @@ python3 -c 'import ptkit; print(ptkit.__file__, ptkit.__version__)' > where || e
 ptkit doctor --json > doctor || exit 1; put doctor
 ptkit msr explain 0x570 0x2509 > explained || exit 1; put explained
 ptkit record --backend step -o true.ptk -- true || exit 1; put true.ptk
-ptkit doctor --plan -o planned.ptk --backend perf --seconds 0.4 -- bursts 8 250000 120 > plan || exit 1
+ptkit doctor --plan -o planned.ptk --backend perf --seconds 0.4 -- bursts 8 500000 120 > plan || exit 1
 put plan
 $(tail -n 1 plan) || exit 1; put planned.ptk
-ptkit record --backend perf -m 64K -o small.ptk -- bursts 8 250000 120 || exit 1; put small.ptk
+ptkit record --backend perf -m 64K -o small.ptk -- bursts 8 500000 120 || exit 1; put small.ptk
 """
 
 
