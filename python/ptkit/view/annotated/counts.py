@@ -66,11 +66,11 @@ def read_counts(trace: CodeTrace, functions: Sequence[ChosenFunction], plan: Pla
             at[rows] = code.ip[rows] - np.uint64(extent.first) + np.uint64(extent.at)
     taken, passed = branch_directions(code, edges)
     executions = np.zeros(len(code.ip), np.int64)
+    source, target = code.ends(edges)
     if has_source(trace):
         path, line, _ = _core.name_lines(session, code.ip, code.space, None)
         keys, _ = numbered((line.astype(np.int64), path))
-        executions = line_executions(code, keys, edges)
-    source, target = (code.find(edges[name], edges["space"]) for name in ("from_ip", "to_ip"))
+        executions = line_executions(code, keys, edges, (source, target))
     return Counts(
         code,
         owner,
