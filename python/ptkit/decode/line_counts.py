@@ -253,5 +253,6 @@ def read_lines(plan: Plan, edges: Plan) -> Table:
         "instructions": instructions[order],
         "self_instructions": instructions[order],
     }
+    plan.after()  # warnings of debug files come about while lines are looked up
     data = Columns(schema_of("functions"), lines, arrays, context=plan.context)
     return Table(data, columns=plan.shown, errors=branches.errors, gaps=branches.gaps)

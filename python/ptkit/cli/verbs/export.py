@@ -55,7 +55,7 @@ EXAMPLES = """examples:
   ptkit export sort.ptk --format drcov -o sort.drcov
   ptkit export sort.ptk --format offsets --module libc.so.6 -o sort.txt
   ptkit export sort.ptk --format offsets --hits -o hits.txt
-  ptkit export sort.ptk --tid 4711 -o sort.tenet.txt
+  ptkit export sort.ptk -o sort.tenet.txt
   ptkit export sort.ptk --format raw --stream 0 -o sort.pt
   ptkit export sort.ptk --format code -o sort.code
   ptkit export sort.ptk --table calls -o calls.csv
