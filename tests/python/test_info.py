@@ -284,8 +284,10 @@ def test_modules_of_a_recording_are_json(five: Path, capsys: pytest.CaptureFixtu
     }
 
 
-def test_pdb_ids_are_printed_as_symbol_servers_have_them(five: Path, open_trace: Any) -> None:
-    files = (("driver.sys", "3f2504e04f8911d39a0c0305e82c3301-1a"), ("/bin/ls", "ab12-1"))
+def test_ids_of_pe_files_are_printed_as_symbol_servers_have_them(five: Path, open_trace: Any) -> None:
+    ids = "3f2504e04f8911d39a0c0305e82c3301-1a", "65a1b2c3-1d000", "ab12-1"
+    files = tuple(zip(("driver.sys", "a.exe", "/bin/ls"), ids, strict=True))
     text = replace(open_trace(five).info, files=files).text(verbose=True)
+    assert "a.exe  65A1B2C31d000" in text
     assert "driver.sys  3F2504E04F8911D39A0C0305E82C33011A" in text
     assert "/bin/ls  ab12-1" in text

@@ -28,7 +28,7 @@ _COLUMNS = ("function", "function_full", "module", "source", "line", "entry_ip",
 def print_line_report(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> int:
     """Print the lines with most instructions, or in the order that was asked for."""
     streams = selection.chosen_streams(trace, options)
-    with decoding(trace, streams=streams, passes=2):  # blocks and edges
+    with decoding(trace, streams=streams):
         lines = trace.functions("line", columns=_COLUMNS, **chosen)
     if options.sort == "calls":
         lines = lines[np.argsort(~lines["count"], kind="stable")]

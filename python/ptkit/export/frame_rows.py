@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +16,7 @@ from ptkit.support.groups import numbered
 from ptkit.support.text import counted
 
 if TYPE_CHECKING:
-    from ptkit.decode import OpenTrace
+    from ptkit.decode import ExecutedCode, OpenTrace
     from ptkit.decode.call_table import CallTable
     from ptkit.info import TraceInfo
     from ptkit.table import Table
@@ -77,8 +77,8 @@ class ProfileTrace(Protocol):
     def calls(self, **query: Any) -> CallTable:
         """Every frame."""
 
-    def iter_blocks(self, *, rows: int | None = None, reuse: bool = False, **query: Any) -> Iterator[Table]:
-        """Rows of blocks in parts."""
+    def code_counts(self, **query: Any) -> tuple[ExecutedCode, Table]:
+        """Executed instructions and the edges between them."""
 
     def lines(self, ips: Any, *, space: Any = None, tsc: int | None = None) -> Any:
         """Lines of source code."""

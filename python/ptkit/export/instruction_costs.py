@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.decode.line_counts import BLOCK_COLUMNS, count_blocks
 from ptkit.export.frame_rows import ProfileTrace
 from ptkit.export.function_names import FunctionNames
 
-__all__ = ["CodeLocations", "Costs", "costs_of", "executed_code", "locations_of", "owners_of", "whole_name"]
+__all__ = ["CodeLocations", "Costs", "costs_of", "locations_of", "owners_of", "whole_name"]
 
-_ROWS = 1 << 16
 _COLD = re.compile(r" \[clone \.cold(?:\.\d+)?\]$|\.cold(?:\.\d+)?$")
 _Indices = NDArray[np.int64]
 
@@ -112,14 +110,14 @@ def costs_of(trace: ProfileTrace, functions: FunctionNames, own: _Indices, **que
     stay exact; which of those functions executed such an instruction is not known, so they are given to them
     in the order of addresses.
     """
-    code = executed_code(trace, query)
-    locations = locations_of(trace, code["ip"], code["space"])
+    code, _ = trace.code_counts(**query)
+    locations = locations_of(trace, code.ip, code.space)
     owner = owners_of(trace, functions, locations)
-    count = code["instructions"].astype(np.int64)
+    count = code.instructions.astype(np.int64)
     size = len(functions)
-    order = np.lexsort((code["ip"], code["space"], owner))
+    order = np.lexsort((code.ip, code.space, owner))
     owner, count = owner[order], count[order]
-    ip, space = code["ip"][order], code["space"][order]
+    ip, space = code.ip[order], code.space[order]
     # Of each function as many as its frames executed, from its begin on; the others are left.
     before = np.cumsum(count) - count
     first = np.searchsorted(owner, np.arange(size))
@@ -147,12 +145,6 @@ def costs_of(trace: ProfileTrace, functions: FunctionNames, own: _Indices, **que
         np.concatenate([taken[kept], amount, (own - got)[rest]]),
         shared,
     )
-
-
-def executed_code(trace: ProfileTrace, query: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """Executed instructions, each with its count: what `ExecutedCode` is made of."""
-    parts = trace.iter_blocks(rows=_ROWS, reuse=True, **{**query, "columns": list(BLOCK_COLUMNS)})
-    return count_blocks(parts).instructions(trace.opened.session)
 
 
 def owners_of(trace: ProfileTrace, functions: FunctionNames, locations: CodeLocations) -> _Indices:

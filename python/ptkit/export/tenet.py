@@ -17,7 +17,7 @@ from ptkit.table import Table
 __all__ = ["write_tenet"]
 
 _ROWS = 1 << 16
-_COLUMNS = ("ip", "mode", "pid", "tid", "tid_known")
+_COLUMNS = ("ip", "mode", "stream", "pid", "tid", "tid_known")
 _RECOMMENDED = 10_000_000  # instructions that Tenet's documentation gives as a maximum
 
 
@@ -47,23 +47,41 @@ def write_tenet(trace: Opened, path: str, **query: Any) -> dict[str, Any]:
     if len(trace.opened.bundle.streams) > 1 and "stream" not in query:
         query.setdefault("order", "time")
     losses, lines = Losses(), _core.LineWriter(trace.opened.session, [])
-    one_thread, rows = _OneThread(), 0
+    one_thread, rows, has_time = _OneThread(), 0, dict[int, bool]()
+    columns = (*_COLUMNS, "time_known") if "order" in query else _COLUMNS
     with NewFile(path) as file:
-        for part in table_parts(trace, "instructions", _COLUMNS, query, _ROWS, reuse=True):
+        for part in table_parts(trace, "instructions", columns, query, _ROWS, reuse=True):
             losses.of(part)
             if len(part):
                 one_thread.check(part)
                 rows += len(part)
+                if "order" in query:
+                    _note_times(part, has_time)
                 lines.begin(len(part))
                 lines.number(np.ascontiguousarray(part["ip"]), "hex", before=f"{one_thread.register}=0x")
                 lines.write(file.write, strip=False)
     notes = losses.notes()
+    untimed = sorted(stream for stream, known in has_time.items() if not known)
+    if len(has_time) > 1 and untimed:
+        which = ("streams " if len(untimed) > 1 else "stream ") + ", ".join(map(str, untimed))
+        notes.append(
+            f"no times in {which}: it is not known what the thread executed there before the other streams, "
+            "and what after; select one (--stream), or record with times"
+        )
     if rows > _RECOMMENDED:
         notes.append(
             f"{rows:,} instructions: Tenet is made for {_RECOMMENDED:,} at most; select a part (--time, "
             "--symbol)"
         )
     return {"bytes": file.bytes, "notes": notes}
+
+
+def _note_times(part: Table, has_time: dict[int, bool]) -> None:
+    """Note for each stream with rows whether one of them has a time."""
+    streams = np.asarray(part["stream"])
+    timed = np.asarray(part["time_known"])
+    for stream in np.unique(streams).tolist():
+        has_time[stream] = has_time.get(stream, False) or bool(timed[streams == stream].any())
 
 
 class _OneThread:

@@ -26,6 +26,7 @@ EMULATED_TIMES = "emulated: compare instructions, not durations"
 _MOST_LINES = {"process": 20, "module": 20, "stream": 10}
 _MOST_THREADS = 8
 _PDB = re.compile("[0-9a-f]{32}-[0-9a-f]{1,8}")
+_STAMP = re.compile("([0-9a-f]{8})-([0-9a-f]{1,8})")  # time stamp and size of a PE file
 _WINDOWS_FILE = re.compile(r".*\.(exe|dll|sys|ocx|efi)", re.IGNORECASE)
 _MANGLED = (
     "those of Microsoft's compilers (?f@@YAXXZ) stay mangled: this ptkit was built without LLVM's demangler "
@@ -80,7 +81,9 @@ def _has_windows_files(info: TraceFacts) -> bool:
 
 
 def _id_text(build_id: str) -> str:
-    """A build-id; GUID and age of a PDB as symbol servers have them in paths: ``3F25...33011A``."""
+    """A build-id; that of a PE file as symbol servers have it: ``3F25...33011A``, ``65A1B2C31d000``."""
+    if stamp := _STAMP.fullmatch(build_id):
+        return stamp[1].upper() + stamp[2]
     return build_id.replace("-", "").upper() if _PDB.fullmatch(build_id) else build_id
 
 

@@ -86,6 +86,24 @@ class CodeCoverage(Tables):
         trace = self._whole()
         return read_coverage(plan, code, edges, trace.opened.bundle.files, trace.source)
 
+    def code_counts(self, **query: Unpack[Query]) -> tuple[_decode.ExecutedCode, Table]:
+        """Executed instructions and the edges between them, with counts, by one pass (a slice: by two).
+
+        Parameters
+        ----------
+        **query
+            As for `coverage`.
+
+        Returns
+        -------
+        code : ptkit.decode.ExecutedCode
+            By address space and address.
+        edges : Table
+            Edges to known targets, with `ptkit.decode.EDGE_COLUMNS`.
+        """
+        _, code, edges = self._counts(query)
+        return code, edges
+
     def _counts(self, query: Query) -> tuple[_decode.Plan, _decode.ExecutedCode, Table]:
         """A plan of what was counted, the code, and its edges."""
         plan = self._plan("edges", {**query, "columns": _decode.EDGE_COLUMNS})

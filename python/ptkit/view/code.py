@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.decode.line_counts import EDGE_COLUMNS, ExecutedCode, line_executions
+from ptkit.decode.line_counts import ExecutedCode, line_executions
 from ptkit.export.frame_rows import ProfileTrace, has_source
-from ptkit.export.instruction_costs import executed_code, locations_of, owners_of
+from ptkit.export.instruction_costs import locations_of, owners_of
 from ptkit.support.groups import numbered
 from ptkit.support.text import one_line
 
@@ -173,7 +173,7 @@ def source_texts(path: str) -> list[str] | None:
 
 
 def read_code(trace: CodeTrace, names: FunctionNames, **query: Any) -> FunctionCode:
-    """Count executed instructions and source lines by function, by two passes through the branches.
+    """Count executed instructions and source lines by function.
 
     Parameters
     ----------
@@ -181,11 +181,10 @@ def read_code(trace: CodeTrace, names: FunctionNames, **query: Any) -> FunctionC
     names : FunctionNames
         Functions by number.
     **query
-        Which blocks and branches; see `ptkit.decode.Query`.
+        Which code; see `ptkit.decode.Query`.
     """
     session = trace.opened.session
-    code = ExecutedCode(**executed_code(trace, query))
-    edges = trace.edges(**query | {"columns": list(EDGE_COLUMNS)})
+    code, edges = trace.code_counts(**query)
     path, line, paths = _lines(trace, code)
     key, _ = numbered((line, path))
     executions = line_executions(code, key, edges, code.ends(edges))

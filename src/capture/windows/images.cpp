@@ -155,7 +155,7 @@ WindowsImages::CodeFile& WindowsImages::file_of(const WindowsRecord& record) {
     out.contents = contents;
     out.linked_base = file.value().linked_base();
     out.relocations = std::make_shared<const code::image::PeRelocations>(file.value());
-    described.build_id = file.value().pdb().id;
+    described.build_id = file.value().id();
     described.symbols = code::image::pe_symbols(contents.bytes(), true);
     described.unwind = code::bounds::UnwindTable(file.value()).encode();
     described.imports = code::image::Imports(file.value()).encode();

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import PROGRAMS, compiled
+from small_pe import pe
+from windows_programs import LOAD, windows_program
 
 import ptkit
-from ptkit import _core
+from ptkit import _core, capture
 from ptkit.analysis.coverage import rows as set_rows
 from ptkit.analysis.coverage import saved
 from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, read_code
@@ -273,6 +275,70 @@ def test_load_addresses_do_not_matter(open_trace: Any, packets: Any) -> None:
     assert set(counts) == {1}
     assert (sets[0] ^ sets[1]).covered("block") == 0
     assert (sets[0] | sets[1]).blocks["count"].tolist() == [2] * len(counts)
+
+
+def test_address_randomisation_does_not_matter(tmp_path: Path) -> None:
+    """Steps of the processor itself, so the system chooses addresses."""
+    program = compiled(tmp_path / "inputs", "-O0", "-g", "-static-pie", "-Wl,--build-id", SOURCE)
+    if "step" not in {one.name for one in capture.probe() if one.available}:
+        pytest.skip("single steps are not available here: ptrace is not allowed")
+    sets, bases = [], set()
+    while len(bases) < 2 and len(sets) < 5:
+        path = tmp_path / f"{len(sets)}.ptk"
+        trace = ptkit.open(ptkit.Recorder([program, "left"], path, backend="step", quiet=True).run())
+        sets.append(trace.coverage(module="inputs"))
+        bases.add(next(one.base for one in trace.info.modules if one.path.endswith("inputs")))
+    assert len(bases) > 1, "the system gives each run the same addresses"
+    first, last = sets[0], sets[-1]
+    assert functions_of(first ^ last).keys().isdisjoint({"main", "left"})
+    assert line("sum += i;") not in lines_of(first ^ last)
+    both = functions_of(first | last)
+    assert both["left"] == 2 * functions_of(first)["left"] > 0
+
+
+def windows_sets(paths: list[Path], bases: list[int], entry: int, loop: Any, **options: Any) -> list[Any]:
+    """Coverage of runs of a loop in programs for Windows."""
+    sets = []
+    for path, base in zip(paths, bases, strict=True):
+        start = base + entry
+        moved = type("Moved", (loop,), {"BASE": start, "JNZ": start + 2, "JMP": start + 4})
+        trace = ptkit.open(moved.stream(20), cpu="6/142/9", images=[(path, base)], **options)
+        sets.append(trace.coverage())
+    return sets
+
+
+def test_windows_programs_have_lines_of_their_pdb(loop: Any, tmp_path: Path) -> None:
+    source = 'int start(void) {\n  __asm__("1: dec %ecx\\n jnz 1b\\n jmp *%rax");\n}\n'
+    files = {"loop.c": source.replace("int", "__attribute__((naked)) int", 1)}
+    program = windows_program(tmp_path, "x86_64-w64-windows-gnu", files, "-O1")
+    moved = tmp_path / "moved" / "renamed.exe"
+    moved.parent.mkdir()
+    shutil.copy(program.path, moved)
+    paths, bases = [program.path, moved], [LOAD, LOAD + 0x5670000]
+    some, other = windows_sets(paths, bases, program.entry, loop, debug_path=[program.pdb])
+    assert [file.build_id for file in (some | other).files] == [program.pdb_id]
+    assert (some ^ other).covered("block") == (some ^ other).covered("line") == 0
+    columns = (some.lines.named(name) for name in ("source", "line", "count"))
+    [(path, number, count)] = list(zip(*columns, strict=True))
+    assert (path.endswith("loop.c"), number, count) == (True, 2, 120)
+    [(taken, not_taken)] = zip(
+        *(some.branches[name].tolist() for name in ("taken", "not_taken")), strict=True
+    )
+    assert (taken, not_taken) == (100, 20)
+    assert functions_of(some | other) == {"start": 2 * functions_of(some)["start"]}
+
+
+def test_windows_programs_without_a_pdb_are_known_by_time_stamp_and_size(loop: Any, tmp_path: Path) -> None:
+    paths = []
+    for name, stamp in (("a.exe", 0x65A1B2C3), ("b.exe", 0x65A1B2C3), ("c/a.exe", 0x65A1B2C4)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(pe(loop.CODE, LOAD, 0x3000, stamp))
+        paths.append(tmp_path / name)
+    some, moved, other = windows_sets(paths, [LOAD, LOAD + 0x670000, LOAD], 0x1000, loop)
+    assert [file.build_id for file in (some | moved).files] == ["65a1b2c3-3000"]
+    assert (some ^ moved).covered("block") == 0
+    with pytest.raises(ptkit.ConfigError, match=r"a.exe: two builds .*65a1b2c3-3000.*65a1b2c4-3000"):
+        some | other
 
 
 def test_two_builds_are_refused_and_compare_by_line(

@@ -53,15 +53,30 @@ def test_threads_are_not_mixed(spaces: Any, tmp_path: Path) -> None:
     assert addresses(out) == spaces.instructions(tid=2)["ip"].tolist()
 
 
-def test_a_thread_of_several_processors_is_in_order_of_time(packets: Any, tmp_path: Path) -> None:
+def two_processors(packets: Any, times: tuple[bytes, bytes]) -> ptkit.Trace:
+    """A thread that was executed on two processors."""
     bundle = ptkit._core.Bundle()
-    bundle.add_code(0x1000, bytes.fromhex("90 0f 05"))  # nop; syscall
-    bundle.add_code(0x2000, bytes.fromhex("90 0f 05"))
-    for tsc, ip in ((9000, 0x1000), (1000, 0x2000)):  # the second stream is the earlier one
-        begin = packets.PSB + packets.tsc(tsc) + packets.MODE_64 + packets.PSBEND
+    for time, ip in zip(times, (0x1000, 0x2000), strict=True):
+        bundle.add_code(ip, bytes.fromhex("90 0f 05"))  # nop; syscall
+        begin = packets.PSB + time + packets.MODE_64 + packets.PSBEND
         bundle.add_stream(begin + packets.pge(ip) + packets.TIP_PGD, pid=7, tid=7)
-    ptkit.Trace(bundle, ptkit.decode.Settings()).export(tmp_path / "x.tenet.txt")
+    return ptkit.Trace(bundle, ptkit.decode.Settings())
+
+
+def test_a_thread_of_several_processors_is_in_order_of_time(packets: Any, tmp_path: Path) -> None:
+    trace = two_processors(packets, (packets.tsc(9000), packets.tsc(1000)))  # the second one is earlier
+    assert trace.export(tmp_path / "x.tenet.txt").notes == ()
     assert addresses(tmp_path / "x.tenet.txt") == [0x2000, 0x2001, 0x1000, 0x1001]
+
+
+@pytest.mark.parametrize(("first", "said"), [(b"", "streams 0, 1"), (b"time", "stream 1")])
+def test_without_times_it_is_said_that_the_order_of_processors_is_not_known(
+    packets: Any, tmp_path: Path, first: bytes, said: str
+) -> None:
+    trace = two_processors(packets, (first and packets.tsc(9000), b""))
+    [note] = trace.export(tmp_path / "x.tenet.txt").notes
+    assert note.startswith(f"no times in {said}: ")
+    assert trace.export(tmp_path / "x.tenet.txt", stream=1).notes == ()
 
 
 def test_losses_and_long_files_are_noted(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 
 
-def pe(code: bytes, base: int, image_bytes: int = 0) -> bytes:
+def pe(code: bytes, base: int, image_bytes: int = 0, time_stamp: int = 0) -> bytes:
     """A program for Windows: one section at base + 0x1000, which lies at 0x200 in the file.
 
     `image_bytes` is its size in memory; 0: it does not say.
     """
     size = max(0x200, -(-len(code) // 0x200) * 0x200)
-    coff = struct.pack("<4sHHIIIHH", b"PE\0\0", 0x8664, 1, 0, 0, 0, 240, 0x22)
+    coff = struct.pack("<4sHHIIIHH", b"PE\0\0", 0x8664, 1, time_stamp, 0, 0, 240, 0x22)
     optional = struct.pack("<H22xQ", 0x20B, base).ljust(56, b"\0") + struct.pack("<II", image_bytes, 0x200)
     optional = (optional.ljust(108, b"\0") + struct.pack("<I", 16)).ljust(240, b"\0")
     section = struct.pack("<8sIIII", b".text", len(code), 0x1000, size, 0x200).ljust(36, b"\0")

@@ -25,8 +25,8 @@ class CodeFile:
     path : str
         As the first recording has it.
     build_id : str
-        Build-id of an ELF file, or GUID and age of a PE file's PDB; empty: the file has none, and its name
-        and its code are compared instead.
+        Build-id of an ELF file, or GUID and age of a PE file's PDB, else its time stamp and size; empty: the
+        file has none, and its name and its code are compared instead.
     all_lines, all_functions : bool
         Lines, and named functions, that did not run are known, too.
     is_whole : bool

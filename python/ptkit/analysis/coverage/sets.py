@@ -38,8 +38,9 @@ _BY = ("function", "line", "block")
 class Coverage:
     """What ran: blocks, edges, conditional branches, functions and source lines, as sets with counts.
 
-    Elements are known by the identity of their file (build-id; GUID and age of a PDB; else the name and the
-    code) and their RVA, source lines by path and number: load addresses and moved files do not matter.
+    Elements are known by the identity of their file (build-id; GUID and age of a PDB, or time stamp and
+    size of a PE file; else the name and the code) and their RVA, source lines by path and number: load
+    addresses and moved files do not matter.
 
     ``a | b`` has what ran in either set, ``a & b`` what ran in both, ``a - b`` what ran in `a` alone, and
     ``a ^ b`` what ran in one of them alone: each table by its own elements, so that a line of ``a - b`` did

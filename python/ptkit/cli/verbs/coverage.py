@@ -182,5 +182,5 @@ def _read(options: argparse.Namespace, path: str) -> Coverage:
     one.path = os.fspath(path)
     trace = common.open_trace(one)
     chosen = selection.selection(trace, one)
-    with decoding(trace, streams=selection.chosen_streams(trace, one), passes=2):  # blocks and edges
+    with decoding(trace, streams=selection.chosen_streams(trace, one)):
         return trace.coverage(**chosen)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ptkit import _core
 from ptkit.export.frame_rows import has_source
-from ptkit.export.instruction_costs import executed_code, locations_of
+from ptkit.export.instruction_costs import locations_of
 from ptkit.view.code import CodeTrace
 
 __all__ = ["inlined_into"]
@@ -30,8 +30,8 @@ def inlined_into(trace: CodeTrace, name: str, query: dict[str, Any]) -> list[str
     if not has_source(trace):
         return []
     session = trace.opened.session
-    code = executed_code(trace, query)
-    ip, space, count = code["ip"], code["space"], code["count"]
+    code, _ = trace.code_counts(**query)
+    ip, space, count = code.ip, code.space, code.count
     levels = _core.inline_levels(session, ip, space)
     is_it = np.zeros(len(ip), np.bool_)
     for level in range(1, int(levels.max(initial=0)) + 1):

@@ -175,7 +175,7 @@ base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string&
   const auto index = static_cast<std::int32_t>(bundle.files.size());
   if (mapper.add(bundle, index, layout == PeLayout::MEMORY) == 0)
     return base::Failure{base::Status::BAD_FILE, 0, path + ": no section has bytes in the file"};
-  bundle.files.push_back({path, file.value().pdb().id, readable(contents.value(), layout), {}});
+  bundle.files.push_back({path, file.value().id(), readable(contents.value(), layout), {}});
   return index;
 }
 
@@ -191,7 +191,7 @@ std::int32_t add_code(trace::TraceBundle& bundle, const std::string& name, const
     const auto index = static_cast<std::int32_t>(bundle.files.size());
     if (Mapper(code, file.value(), address, placement).add(bundle, index, true) != 0) {
       const std::string shown = name.empty() ? own_name(file.value(), address) : name;
-      bundle.files.push_back({shown, file.value().pdb().id, readable(code, PeLayout::MEMORY), {}});
+      bundle.files.push_back({shown, file.value().id(), readable(code, PeLayout::MEMORY), {}});
       return index;
     }
   }

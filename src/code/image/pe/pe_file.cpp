@@ -58,6 +58,7 @@ const char* PeFile::read(bool whole) {
   const std::uint64_t machine = base::load_le<2>(coff.data() + 4);
   if (machine != kMachineX64 && machine != kMachineX86) return "is a PE file for another processor than x86";
   const auto section_count = static_cast<unsigned>(base::load_le<2>(coff.data() + 6));
+  time_stamp_ = load_u32(coff, 8);
   symbol_table_ = load_u32(coff, 12);
   symbol_count_ = load_u32(coff, 16);
   const std::size_t optional_size = base::load_le<2>(coff.data() + 20);
@@ -153,6 +154,15 @@ PeFile::Pdb PeFile::pdb() const {
     return {id.data(), std::string(base::last_part(text_at(name)))};
   }
   return {};
+}
+
+std::string PeFile::id() const {
+  std::string id = pdb().id;
+  const bool has_stamp = time_stamp_ != 0 && time_stamp_ != UINT32_MAX;
+  if (!id.empty() || !has_stamp || size_ == 0) return id;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%08" PRIx32 "-%" PRIx32, time_stamp_, size_);
+  return text.data();
 }
 
 // Bytes that a row of the debug directory refers to, by RVA (AddressOfRawData) or, if not mapped, by offset.

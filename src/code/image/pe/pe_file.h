@@ -65,9 +65,11 @@ class PeFile {
   [[nodiscard]] std::uint32_t header_size() const noexcept { return header_size_; }  // bytes before sections
   [[nodiscard]] std::size_t section_table() const noexcept { return section_table_; }  // its offset
 
-  // The id stays the same when a file is patched. Its form differs from a build-id's, so that no cache of
-  // decoded code uses it as a key.
   [[nodiscard]] Pdb pdb() const;
+  // The id of the PDB; without one, time stamp and SizeOfImage, "65a1b2c3-1d000"; empty: the file has
+  // neither. It stays the same when a file is patched. Its form differs from a build-id's, so that no cache
+  // of decoded code uses it as a key.
+  [[nodiscard]] std::string id() const;
 
   // `size` bytes of the file, or none if the file is shorter.
   [[nodiscard]] base::Bytes at(std::uint64_t offset, std::uint64_t size) const noexcept;
@@ -85,6 +87,7 @@ class PeFile {
 
   base::Bytes bytes_;
   std::uint64_t base_ = 0;
+  std::uint32_t time_stamp_ = 0;
   std::uint32_t size_ = 0;
   std::size_t header_offset_ = 0;
   std::uint32_t header_size_ = 0;

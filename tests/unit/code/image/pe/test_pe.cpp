@@ -44,6 +44,26 @@ TEST(Pe, MapsSectionsAtTheLinkedBase) {
   EXPECT_EQ(bundle.files[0].build_id, "3f2504e04f8911d39a0c0305e82c3301-1a");
 }
 
+// Without a PDB, time stamp and size in memory say which file it is, unless a linker left either out.
+TEST(Pe, FilesWithoutAPdbHaveTimeStampAndSize) {
+  const auto id_of = [](std::uint32_t stamp, std::uint32_t size, bool has_pdb) {
+    auto bytes = small_pe();
+    put(bytes, 0x80 + 8, stamp, 4);
+    put(bytes, 0x80 + 24 + 56, size, 4);
+    if (!has_pdb) put(bytes, 0x80 + 24 + 112 + 8 * 6, 0, 8);  // the debug directory
+    const TemporaryFile file(bytes);
+    trace::TraceBundle bundle;
+    EXPECT_TRUE(add_image(bundle, file.path(), {}).ok());
+    return bundle.files.at(0).build_id;
+  };
+  EXPECT_EQ(id_of(0x65a1b2c3, 0x4000, false), "65a1b2c3-4000");
+  EXPECT_EQ(id_of(0x00000001, 0x4000, false), "00000001-4000");
+  EXPECT_EQ(id_of(0x65a1b2c3, 0x4000, true), "3f2504e04f8911d39a0c0305e82c3301-1a");
+  EXPECT_EQ(id_of(0x65a1b2c3, 0, false), "");
+  EXPECT_EQ(id_of(0, 0x4000, false), "");
+  EXPECT_EQ(id_of(0xffffffff, 0x4000, false), "");
+}
+
 TEST(Pe, SegmentsAreSectionsWithBytes) {
   const auto segments = file_segments(small_pe());
   ASSERT_EQ(segments.size(), 2u);
