@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +55,20 @@ def test_a_verb_imports_no_other(verb: str) -> None:
     assert f"ptkit.cli.verbs.{verb}" in found
     assert not {f"ptkit.cli.verbs.{other}" for other in VERBS if other != verb} & found
     assert not found & {"pandas", "pyarrow", "ptkit.readers", "ptkit.symbol_lists"}
+
+
+@pytest.mark.parametrize(("verb", "most"), [("info", 130), ("functions", 135)])
+def test_a_verb_imports_what_it_uses(verb: str, most: int, loop_trace: Any, tmp_path: Path) -> None:
+    """Most of a short command's time goes to imports: who adds modules to all verbs finds it here."""
+    path = tmp_path / "loop.ptk"
+    loop_trace.save(path)
+    found = shell(verb, str(path)) - modules("import numpy, numpy.typing")
+    assert f"ptkit.cli.verbs.{verb}" in found
+    unused = {"email", "importlib.metadata", "secrets", "hmac", "pandas", "pyarrow", "rich", "subprocess"}
+    assert not found & unused
+    for folder in ("analysis", "capture", "msr", "planning", "selftest", "symbol_lists", "view"):
+        assert f"ptkit.{folder}" not in found
+    assert len({name for name in found if name.split(".")[0] == "ptkit"}) <= most
 
 
 def test_every_name_is_there_and_listed() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptkit.analysis.slow_calls import CallComparison, CallDifference, chosen_text
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.colours import print_painted
@@ -24,6 +23,9 @@ from ptkit.info import EMULATOR
 from ptkit.support.text import counted, duration
 from ptkit.table import Table
 from ptkit.trace import Trace
+
+if TYPE_CHECKING:
+    from ptkit.analysis.slow_calls import CallComparison, CallDifference
 
 __all__ = [
     "add_call_options",
@@ -239,6 +241,8 @@ def _print_comparison(trace: Trace, found: CallComparison, options: argparse.Nam
     names = common.shown_names(options, found._full_names())
     function = names.get(found.function_full, found.function_full)
     slow_from, fast_to = (durations.length(limit, of) for limit in (found.slow_from, found.fast_to))
+    from ptkit.analysis.slow_calls import chosen_text  # takes a while
+
     print_text(chosen_text(function, found.calls, len(found.slow), slow_from, len(found.fast), fast_to))
     if len(found.left_out):
         length = durations.length(int(found.left_out.lengths(of)[0][0]), of)

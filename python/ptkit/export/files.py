@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -155,7 +154,7 @@ def check_folder(target: Path) -> bool:
 
 def _beside(target: Path) -> Path:
     """A hidden name in the same folder that nothing has."""
-    return target.parent / f".{target.name}-{secrets.token_hex(8)}"
+    return target.parent / f".{target.name}-{os.urandom(8).hex()}"
 
 
 def _put(made: Path, target: Path) -> None:

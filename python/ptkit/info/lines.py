@@ -259,7 +259,11 @@ def _stream_line(index: int, stream: StreamInfo, span: str) -> str:
 
 def _format_text(name: str) -> str:
     """The name of a format, and whether recordings in it were ever read."""
-    from ptkit.readers import formats  # takes a while
+    of_core = {known: guessed for known, _, guessed in _core.formats()}
+    if name in of_core:
+        unverified = of_core[name]
+    else:
+        from ptkit.readers import formats  # takes a while
 
-    unverified = any(known == name and guessed for known, _, guessed in formats())
+        unverified = any(known == name and guessed for known, _, guessed in formats())
     return f"{name} (unverified: ptkit's authors had no recording in it)" if unverified else name

@@ -8,12 +8,7 @@ from typing import Any, cast
 
 from ptkit import _core
 from ptkit.errors import ConfigError, FormatError, UnsupportedError
-from ptkit.readers.drakvuf import DRAKVUF
-from ptkit.readers.gdb_btrace import GDB_BTRACE
 from ptkit.readers.recording import Reader, Source
-from ptkit.readers.simple_pt import SIMPLE_PT
-from ptkit.readers.windows_intelpt import WINDOWS_INTELPT
-from ptkit.readers.xen import XEN
 
 __all__ = ["formats", "open_recording", "readers"]
 
@@ -21,8 +16,18 @@ GROUP = "ptkit.readers"
 
 # Files of these begin with a magic of their own: readers of packages are not loaded for them.
 _FIRST = ("ptk", "perf.data")
-# Each is tried before the format of the core that it names; of several with the same, in this order.
-_OWN = (DRAKVUF, SIMPLE_PT, WINDOWS_INTELPT, GDB_BTRACE, XEN)
+
+
+@cache
+def _own() -> tuple[Reader, ...]:
+    """Readers, each tried before the format of the core that it names; of several with the same, in order."""
+    from ptkit.readers.drakvuf import DRAKVUF  # takes a while, and most recordings need none
+    from ptkit.readers.gdb_btrace import GDB_BTRACE
+    from ptkit.readers.simple_pt import SIMPLE_PT
+    from ptkit.readers.windows_intelpt import WINDOWS_INTELPT
+    from ptkit.readers.xen import XEN
+
+    return DRAKVUF, SIMPLE_PT, WINDOWS_INTELPT, GDB_BTRACE, XEN
 
 
 @cache
@@ -43,7 +48,7 @@ def readers() -> dict[str, Reader]:
     >>> readers.readers()["simple-pt"].description
     "simple-pt's ptout.N with ptout.sideband"
     """
-    found = {reader.name: reader for reader in _OWN}
+    found = {reader.name: reader for reader in _own()}
     for reader in _added():
         if reader.name not in _core_names():
             found.setdefault(reader.name, reader)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.analysis.call_branches import BRANCH_COLUMNS
-from ptkit.analysis.slow_calls import CallComparison, Choice, compare_calls
 from ptkit.decode import Query
 from ptkit.decode.call_table import CallTable
 from ptkit.decode.plan import check_choice
@@ -22,6 +20,7 @@ from ptkit.trace.parts import Parts
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ptkit.analysis.slow_calls import CallComparison, Choice
     from ptkit.table import Table
     from ptkit.trace.open_parts import OpenParts
 
@@ -103,6 +102,9 @@ class Comparing(Parts, Calls):
                 "compare() takes the name of a function, and compares its slow calls with its fast ones: "
                 f'trace.compare("parse"), not {type(function).__name__}'
             )
+        from ptkit.analysis.call_branches import BRANCH_COLUMNS  # takes a while
+        from ptkit.analysis.slow_calls import compare_calls
+
         check_choice("by", by, ("instructions", "time"))
         sample = integer("sample", sample, 0, _MOST_SAMPLES)
         for name in (*_PARTIAL, "columns", "order"):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptkit.analysis.verify import Difference, Report
 from ptkit.cli.output.json_values import decimal, form_of, hexadecimal, with_hexadecimals
 from ptkit.info import TraceInfo
 from ptkit.support.schema import schema_of
+
+if TYPE_CHECKING:
+    from ptkit.analysis.verify import Difference, Report
 
 __all__ = ["info_document", "verify_document"]
 
