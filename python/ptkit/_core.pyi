@@ -565,6 +565,8 @@ def name_lines(
     ips: NDArray[np.uint64],
     spaces: NDArray[np.uint32],
     times: _Times | None = None,
+    *,
+    declared: bool = False,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64], list[str]]: ...
 def name_inlined(
     session: Session,

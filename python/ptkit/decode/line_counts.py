@@ -40,6 +40,7 @@ _CALLS = tuple(
 _JUMPS = tuple(
     int(kind) for kind in (_core.BranchKind.COND, _core.BranchKind.JUMP, _core.BranchKind.JUMP_INDIRECT)
 )
+_NO_LINE = np.iinfo(np.int64).min
 _Indices = NDArray[np.int64]
 
 
@@ -150,26 +151,74 @@ def selected_code(found: dict[str, NDArray[Any]], plan: Plan) -> ExecutedCode:
 def line_executions(
     code: ExecutedCode, line: _Indices, edges: Table, ends: tuple[_Indices, _Indices]
 ) -> NDArray[np.int64]:
-    """Return how often a line was executed from each of its instructions on. `ends`: of `ExecutedCode.ends`.
+    """Return how often the line of each instruction was executed, from that instruction on.
 
-    Control came to it from another line, or called it, or jumped back within the line (a loop). A return
-    comes from the line of the call that it returns to: control did not leave that line for another one of the
-    caller.
+    This is gcov's rule. A basic block is of one line, the highest number that an instruction of it has. A line
+    is executed when control comes to one of its blocks from a block of another line, or by a call, or jumps
+    back within the line (a loop). A line that has no block is executed as often as the blocks with parts of it.
+
+    Parameters
+    ----------
+    code : ExecutedCode
+    line : numpy.ndarray of int64
+        Number of the line of each instruction; in a file, the numbers ascend with the lines.
+    edges : Table
+    ends : tuple of two arrays
+        Of `ExecutedCode.ends`.
     """
-    before = code.before
     source, to = ends
+    found = np.zeros(len(code.ip), np.int64)
+    if not len(found):
+        return found
+    block, first = _blocks(code, source, to)
+    of_block = _lines_of_blocks(code, line, edges, source, first)
+    at = first.copy()  # the first instruction of the line in each block
+    owned = np.flatnonzero(line == of_block[block])
+    at[block[owned[::-1]]] = owned[::-1]
     inside = to >= 0
     to, source, kind, count = to[inside], source[inside], edges["kind"][inside], edges["count"][inside]
-    returns = kind == int(_core.BranchKind.RETURN)
-    source = np.where(returns, before[to], source)
+    jumped = np.zeros(len(first), np.int64)
+    np.add.at(jumped, block[to], count)
+    # A return comes from the line of the call that it returns to.
+    source = np.where(kind == int(_core.BranchKind.RETURN), code.before[to], source)
     loops = np.isin(kind, _JUMPS) & (to <= source)
-    other = (source < 0) | (line[source] != line[to]) | np.isin(kind, _CALLS) | loops
-    jumped = np.zeros(len(code.ip), np.int64)
-    entered = np.zeros(len(code.ip), np.int64)
-    np.add.at(jumped, to, count)
-    np.add.at(entered, to[other], count[other])
-    straight = code.count - np.minimum(jumped, code.count)
-    return entered + np.where((before < 0) | (line[before] != line), straight, 0)
+    other = (source < 0) | np.isin(kind, _CALLS) | loops
+    other |= of_block[block[source]] != of_block[block[to]]
+    other &= of_block[block[to]] != _NO_LINE
+    np.add.at(found, at[block[to[other]]], count[other])
+    before = code.before[first]
+    straight = ((before < 0) | (of_block[block[before]] != of_block)) & (of_block != _NO_LINE)
+    found[at[straight]] += np.maximum(code.count[first] - jumped, 0)[straight]
+    parts = np.flatnonzero(~np.isin(line, of_block))
+    _, once = np.unique(np.stack([block[parts], line[parts]]), axis=1, return_index=True)
+    found[parts[once]] = code.count[parts[once]]
+    return found
+
+
+def _lines_of_blocks(
+    code: ExecutedCode, line: _Indices, edges: Table, source: _Indices, first: _Indices
+) -> _Indices:
+    """The line of each basic block; _NO_LINE: of none.
+
+    A jump that is a block of its own leads back to the begin of a loop, and has its line, or is all the code of
+    a line (`continue`).
+    """
+    of_block = np.maximum.reduceat(line, first)
+    is_jump = np.zeros(len(code.ip), np.bool_)
+    is_jump[source[(source >= 0) & (np.asarray(edges["kind"]) == int(_core.BranchKind.JUMP))]] = True
+    alone = is_jump[first] & (np.diff(first, append=len(code.ip)) == 1)
+    of_block[alone & np.isin(of_block, of_block[~alone])] = _NO_LINE
+    return of_block
+
+
+def _blocks(code: ExecutedCode, source: _Indices, to: _Indices) -> tuple[_Indices, _Indices]:
+    """The number of the basic block of each instruction, and the first instruction of each block."""
+    begins = code.before < 0
+    begins[to[to >= 0]] = True
+    behind = source[source >= 0] + 1
+    begins[behind[behind < len(begins)]] = True
+    begins[1:] |= code.count[1:] != code.count[:-1]
+    return np.cumsum(begins) - 1, np.flatnonzero(begins)
 
 
 @dataclass(frozen=True)
@@ -207,7 +256,7 @@ def _lines(plan: Plan, code: ExecutedCode) -> tuple[_Indices, NDArray[np.int32],
     files, _ = _core.name_files(plan.session, code.ip, code.space, None, None, False, False)
     symbols, _, _ = _core.name_symbols(plan.session, code.ip, code.space, None, None, False, False)
     unknown = sources < 0
-    keys = (files, sources, np.where(unknown, 0, lines), np.where(unknown, symbols, -1))
+    keys = (files, sources, np.where(unknown, 0, lines), np.where(unknown, -2 - symbols, 0))
     numbers, _ = numbered(keys[::-1])
     return numbers, files, symbols
 

@@ -95,13 +95,13 @@ const code::symbol::SourceLines& lines_of(const Session& self) {
 }
 
 py::tuple name_lines(const Session& self, const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
-                     const std::optional<Times>& times) {
+                     const std::optional<Times>& times, bool declared) {
   const code::symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
   const Filled filled(ips.size(), true);
   std::vector<std::string_view> files;
   {
     const py::gil_scoped_release nogil;
-    files = code::symbol::name_lines(lines_of(self), *self.image, addresses, filled.out);
+    files = code::symbol::name_lines(lines_of(self), *self.image, addresses, filled.out, declared);
   }
   py::list paths;
   for (const std::string_view file : files) paths.append(text_of(file));
@@ -392,8 +392,11 @@ void register_symbols(py::module_& module) {
   module.def("name_inlined", &name_inlined, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              py::arg("known"), py::arg("times"), py::arg("levels"),
              "Functions of rows' inlined calls: (codes, names); code -1: no name.");
-  module.def("name_lines", &name_lines, py::arg("session"), py::arg("ips"), py::arg("spaces"),
-             py::arg("times") = py::none(), "Source lines of rows: (codes, lines, files); code -1: none.");
+  module.def(
+      "name_lines", &name_lines, py::arg("session"), py::arg("ips"), py::arg("spaces"),
+      py::arg("times") = py::none(), py::kw_only(), py::arg("declared") = false,
+      "Source lines of rows: (codes, lines, files); code -1: none. declared: where the functions of the "
+      "rows are declared.");
   module.def("inline_levels", &inline_levels, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              "Number of inlined calls that each address is in.");
   module.def("source_frames", &source_frames, py::arg("session"), py::arg("ips"), py::arg("spaces"),

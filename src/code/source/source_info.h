@@ -53,6 +53,8 @@ class SourceInfo {
   // The functions at an address, the innermost one first. A caller's line is that of the call. Without a
   // function, one frame has the line, if that is known.
   [[nodiscard]] virtual std::vector<Frame> frames_at(std::uint64_t address) const = 0;
+  // Where the function at an address is declared; no file: not known.
+  [[nodiscard]] virtual SourceLine declaration_at(std::uint64_t /*address*/) const { return {}; }
   // The inlined calls at an address, and the addresses around it that have the same ones.
   [[nodiscard]] virtual InlinedSpan inlined_at(std::uint64_t address) const = 0;
   // The call with this number.

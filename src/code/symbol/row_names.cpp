@@ -178,11 +178,12 @@ std::vector<std::string_view> name_import_modules(const Symbols& symbols, const 
 }
 
 std::vector<std::string_view> name_lines(const SourceLines& lines, const code::image::Image& image,
-                                         const RowAddresses& rows, RowCodes out) {
+                                         const RowAddresses& rows, RowCodes out, bool declared) {
   FileCodes files;
   LineFinder finder(lines);
   name_rows(image, rows, out, [&](const Run& run, std::uint64_t ip) -> Name {
-    const source::SourceLine found = finder.line_at(run.where, ip);
+    const source::SourceLine found =
+        declared ? finder.declaration_at(run.where, ip) : finder.line_at(run.where, ip);
     return found.file.empty() ? Name{} : Name{files.code_of(found.file), found.line};
   });
   return files.take_names();

@@ -41,9 +41,11 @@ struct RowCodes {
                                                                 const code::image::Image& image,
                                                                 const RowAddresses& rows, RowCodes out);
 // Names the source files of rows' lines, which are in the offsets. Line 0: code that belongs to no line.
+// `declared`: the lines on which the functions of the rows are declared, where that is known.
 [[nodiscard]] std::vector<std::string_view> name_lines(const SourceLines& lines,
                                                        const code::image::Image& image,
-                                                       const RowAddresses& rows, RowCodes out);
+                                                       const RowAddresses& rows, RowCodes out,
+                                                       bool declared = false);
 // Names the functions of rows' inlined calls: of the `levels`-th one from the outside at the address.
 [[nodiscard]] std::vector<std::string> name_inlined(const SourceLines& lines, const code::image::Image& image,
                                                     const RowAddresses& rows,

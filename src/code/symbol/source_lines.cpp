@@ -16,6 +16,14 @@ source::SourceLine LineFinder::line_at(const code::image::Provenance& where, std
   return linked ? cursor_->at(*linked) : source::SourceLine{};
 }
 
+source::SourceLine LineFinder::declaration_at(const code::image::Provenance& where, std::uint64_t address) {
+  const source::SourceLine line = line_at(where, address);
+  const auto linked = modules_.linked_address(where.region, address);
+  if (line.file.empty() || !linked) return line;
+  const source::SourceLine declared = modules_.lines_of(where.file)->declaration_at(*linked);
+  return declared.file == line.file && declared.line != 0 ? declared : line;
+}
+
 std::string_view SourceLines::inlined_at(const code::image::Provenance& where, std::uint64_t address,
                                          std::uint32_t level) const {
   const source::SourceInfo* const lines = modules_->lines_of(where.file);

@@ -49,6 +49,9 @@ class LineFinder {
 
   // The line of an address that a region of a file has; see file_at().
   [[nodiscard]] source::SourceLine line_at(const code::image::Provenance& where, std::uint64_t address);
+  // Where the function of an address is declared, if that is in the file of its line; else its line.
+  [[nodiscard]] source::SourceLine declaration_at(const code::image::Provenance& where,
+                                                  std::uint64_t address);
 
  private:
   const DebugModules& modules_;

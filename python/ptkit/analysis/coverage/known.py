@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
+from ptkit.analysis.coverage.lines import source_lines
 from ptkit.analysis.coverage.rows import LEVELS, Rows, grouped
 from ptkit.analysis.coverage.texts import Texts
 
@@ -78,11 +79,14 @@ class KnownCode:
             self._session, begins.ip, begins.space, None, None, True, False
         )
         functions["function"] = texts.add(names, symbols)
-        functions["source"], functions["line"] = self._lines(begins.ip, begins.space, texts)
+        is_begin = (symbols >= 0) & (inside == 0)
+        functions["source"], functions["line"] = source_lines(
+            self._session, begins.ip, begins.space, is_begin, texts
+        )
         has_lines = functions["source"] >= 0
-        lines = self._all_lines(begins, has_lines, texts)
+        lines = self._all_lines(begins, has_lines, set(begins.ip[is_begin].tolist()), texts)
         # Where only a part of a function is selected, its lines are, and the function is not.
-        whole = (symbols >= 0) & (inside == 0) & self._are_selected(begins.ip, begins.space)
+        whole = is_begin & self._are_selected(begins.ip, begins.space)
         return (
             lines,
             grouped(LEVELS["functions"], functions[whole]),
@@ -112,16 +116,10 @@ class KnownCode:
             after[:-1][same] = np.minimum(rva[1:] - rva[:-1], _MOST_UNSIZED)[same]
         return _Functions(ips[order], spaces[order], np.where(size > 0, size, after), file, rva)
 
-    def _lines(
-        self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], texts: Texts
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """Source files as numbers of texts, and lines; -1 and 0: none."""
-        sources, lines, paths = _core.name_lines(self._session, ips, spaces, None)
-        codes = np.where(lines > 0, texts.add(paths, sources), -1).astype(np.int32)
-        return codes, np.where(codes >= 0, lines, 0)
-
-    def _all_lines(self, begins: _Functions, chosen: NDArray[np.bool_], texts: Texts) -> Rows:
-        """Lines of all bytes of functions."""
+    def _all_lines(
+        self, begins: _Functions, chosen: NDArray[np.bool_], named: set[int], texts: Texts
+    ) -> Rows:
+        """Lines of all bytes of functions. `named`: addresses at which those with a name begin."""
         spans = sorted(
             (low, high, space)
             for begin, size, space in zip(
@@ -134,7 +132,9 @@ class KnownCode:
             sizes = [high - low for low, high, _ in some]
             ips = np.concatenate([np.arange(low, high, dtype=np.uint64) for low, high, _ in some])
             spaces = np.repeat(np.array([space for *_, space in some], np.uint32), sizes)
-            codes, lines = self._lines(ips, spaces, texts)
+            is_begin = np.zeros(len(ips), np.bool_)
+            is_begin[np.cumsum([0, *sizes[:-1]])] = [low in named for low, _, _ in some]
+            codes, lines = source_lines(self._session, ips, spaces, is_begin, texts)
             # Addresses of one line follow each other: one of each run is enough.
             is_first = np.ones(len(ips), np.bool_)
             is_first[1:] = (codes[1:] != codes[:-1]) | (lines[1:] != lines[:-1])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.analysis.coverage.files import CodeFile, united
 from ptkit.analysis.coverage.known import KnownCode
+from ptkit.analysis.coverage.lines import source_lines
 from ptkit.analysis.coverage.rows import BEGINS, LEVELS, PASSES, Rows, grouped
 from ptkit.analysis.coverage.runs import CoverageRun
 from ptkit.analysis.coverage.sets import Coverage
@@ -105,13 +106,11 @@ def _locations(
 
 
 def _names(session: _core.Session, code: ExecutedCode, texts: Texts) -> _Names:
-    sources, lines, paths = _core.name_lines(session, code.ip, code.space, None)
     symbols, inside, functions = _core.name_symbols(session, code.ip, code.space, None, None, True, False)
-    # Line 0: code that the compiler gives no line.
-    has_line = (sources >= 0) & (lines > 0)
+    sources, lines = source_lines(session, code.ip, code.space, (symbols >= 0) & (inside == 0), texts)
     return _Names(
-        np.where(has_line, texts.add(paths, sources), -1).astype(np.int32),
-        np.where(has_line, lines, 0).astype(np.uint32),
+        sources,
+        lines,
         texts.add(functions, symbols),
         np.where(symbols >= 0, inside, 0).astype(np.uint64),
     )

@@ -22,6 +22,7 @@ using code::source::Frame;
 using code::source::InlinedCall;
 using code::source::InlinedSpan;
 using code::source::kMostLevels;
+using code::source::SourceLine;
 using code::source::Spans;
 
 class DebugInfo::Impl {
@@ -68,6 +69,14 @@ class DebugInfo::Impl {
       row = {0, node->call_file, node->call_line};
     }
     return frames;
+  }
+
+  SourceLine declaration_at(std::uint64_t address) {
+    const std::lock_guard lock(mutex_);
+    Unit* const unit = unit_at(address);
+    if (unit == nullptr) return {};
+    const LineTable& lines = lines_of(*unit);
+    return lines.line_of(functions_of(*unit).declaration_at(address, lines));
   }
 
   InlinedSpan inlined_at(std::uint64_t address) {
@@ -224,6 +233,7 @@ std::unique_ptr<code::source::LineCursor> DebugInfo::line_cursor() const {
   return std::make_unique<LineCursor>(*this);
 }
 std::vector<Frame> DebugInfo::frames_at(std::uint64_t address) const { return impl_->frames_at(address); }
+SourceLine DebugInfo::declaration_at(std::uint64_t address) const { return impl_->declaration_at(address); }
 InlinedSpan DebugInfo::inlined_at(std::uint64_t address) const { return impl_->inlined_at(address); }
 InlinedCall DebugInfo::inlined_call(std::uint32_t number) const { return impl_->inlined_call(number); }
 bool DebugInfo::begins_call(std::uint32_t number, std::uint64_t address) const {

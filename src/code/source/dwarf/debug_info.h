@@ -50,6 +50,7 @@ class DebugInfo final : public code::source::SourceInfo {
   [[nodiscard]] UnitLines lines_at(std::uint64_t address) const;  // for LineCursor
   [[nodiscard]] std::unique_ptr<code::source::LineCursor> line_cursor() const override;
   [[nodiscard]] std::vector<code::source::Frame> frames_at(std::uint64_t address) const override;
+  [[nodiscard]] code::source::SourceLine declaration_at(std::uint64_t address) const override;
   [[nodiscard]] code::source::InlinedSpan inlined_at(std::uint64_t address) const override;
   [[nodiscard]] code::source::InlinedCall inlined_call(std::uint32_t number) const override;
   [[nodiscard]] bool begins_call(std::uint32_t number, std::uint64_t address) const override;

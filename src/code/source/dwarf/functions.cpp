@@ -150,4 +150,17 @@ const InlineTree* Functions::at(std::uint64_t address, const LineTable& files, C
   return function.tree.get();
 }
 
+LineRow Functions::declaration_at(std::uint64_t address, const LineTable& files) {
+  const std::uint32_t index = spans_.at(address);
+  if (index == code::source::kNone) return {};
+  Dwarf_Die& die = functions_[index].die;
+  Dwarf_Attribute file;
+  Dwarf_Attribute line;
+  // Numbers of files are those of a unit.
+  if (dwarf_attr_integrate(&die, DW_AT_decl_file, &file) == nullptr || file.cu != die.cu ||
+      dwarf_attr_integrate(&die, DW_AT_decl_line, &line) == nullptr)
+    return {};
+  return {address, files.file(number_of(&file)), static_cast<std::uint32_t>(number_of(&line))};
+}
+
 }  // namespace ptkit::code::dwarf

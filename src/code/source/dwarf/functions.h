@@ -73,6 +73,8 @@ class Functions {
   // Also cuts [first, last] to addresses of which it is the function.
   [[nodiscard]] const InlineTree* at(std::uint64_t address, const LineTable& files, Context& context,
                                      std::uint64_t& first, std::uint64_t& last);
+  // The line on which the function at an address is declared; no file: not known.
+  [[nodiscard]] LineRow declaration_at(std::uint64_t address, const LineTable& files);
 
  private:
   struct Function {
