@@ -132,6 +132,8 @@ ABOUT = {
     "([annotate.md](annotate.md)).",
     "annotated_lines": "`annotation.lines`: source lines of functions.",
     "annotated_loops": "`annotation.loops`: loops of functions.",
+    "diff_threads": "`difference.threads`: pairs of threads, and those of one run ([diff.md](diff.md)).",
+    "divergences": "`difference.divergences`: where two runs part.",
 }
 
 # Enumeration, heading, and the rows with its members' texts.

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         TimeSource,
     )
     from ptkit.analysis.coverage import CodeFile, Coverage, CoverageRun
+    from ptkit.analysis.diff import Difference
     from ptkit.analysis.slow_calls import CallComparison, CallDifference
     from ptkit.capture import Filter, Trigger
     from ptkit.decode.call_histogram import CallHistogram
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
         packets,
     )
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
+    from ptkit.trace.differing import diff
     from ptkit.trace.opening.bundle import redact
     from ptkit.trace.opening.records import open_branches
     from ptkit.trace.recording import Recorder, record
@@ -126,6 +128,7 @@ _NAMES = {
         "TimeSource",
     ),
     "ptkit.analysis.coverage": ("CodeFile", "Coverage", "CoverageRun"),
+    "ptkit.analysis.diff": ("Difference",),
     "ptkit.view.annotated": ("AnnotatedFunction", "Annotation"),
     "ptkit.analysis.slow_calls": ("CallComparison", "CallDifference"),
     "ptkit.trace.opening.bundle": ("redact",),
@@ -162,6 +165,7 @@ _NAMES = {
         "packet_counts",
         "packets",
     ),
+    "ptkit.trace.differing": ("diff",),
     "ptkit.trace.coverage": ("CoverageDecoder", "CoverageResult"),
     "ptkit.trace.recording": ("Recorder", "record"),
     "ptkit.trace.opening.records": ("open_branches",),
@@ -190,6 +194,7 @@ __all__ = [
     "CoverageResult",
     "CoverageRun",
     "DecodeError",
+    "Difference",
     "ErrorCode",
     "ErrorFlag",
     "EventFlag",
@@ -232,6 +237,7 @@ __all__ = [
     "UnsupportedError",
     "View",
     "__version__",
+    "diff",
     "open",
     "open_branches",
     "packet_counts",

@@ -29,6 +29,7 @@ VERBS = {
     "functions": "print where the work went: instructions, calls and times of each function",
     "calls": "print the tree of calls in order of entry, in the manner of a function-graph tracer",
     "tree": "print where the work went by calling context, the heaviest callee first",
+    "diff": "print where two runs of one program part, with line and stacks",
     "view": "show a whole run in a browser: a timeline of all calls, functions with their code",
     "demo": "record a program that is surely here, print what it did, and open its page",
     "threads": "print how long each thread ran, and where it waited",
@@ -101,8 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, the verb's own (1: ``verify`` found a difference, or ``msr plan`` what a processor
-        would refuse; ``record``: the program's), 2 after an error, 130 after Ctrl-C.
+        Exit status: 0, the verb's own (1: ``verify`` and ``diff`` found a difference, or ``msr plan`` what a
+        processor would refuse; ``record``: the program's), 2 after an error, 130 after Ctrl-C.
     """
     words = sys.argv[1:] if arguments is None else arguments
     options = build_parser(words).parse_args(words)

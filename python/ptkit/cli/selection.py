@@ -116,19 +116,24 @@ def add_module_and_time(group: argparse._ActionsContainer) -> None:
         action="append",
         help="a program or library: libc.so.6, or its path; the file of Python functions: app.py, '*.py'",
     )
-    group.add_argument(
-        "--time",
-        metavar="FROM-TO",
-        type=_interval,
-        help="from FROM to before TO: s, ms, us or ns from the start of the trace, %% of its span, or TSC "
-        "ticks, such as 10ms-20ms; one end may be left out",
-    )
+    add_time(group)
     group.add_argument(
         "--instructions",
         metavar="FROM-TO",
         type=_instructions,
         help="instructions FROM to before TO of the thread, counted from its begin in its stream; choose the "
         "thread by --tid where a stream has several; one end may be left out",
+    )
+
+
+def add_time(group: argparse._ActionsContainer, what: str = "") -> None:
+    """Add ``--time``; `what` begins its help."""
+    group.add_argument(
+        "--time",
+        metavar="FROM-TO",
+        type=_interval,
+        help=f"{what}from FROM to before TO: s, ms, us or ns from the start of the trace, %% of its span, or "
+        "TSC ticks, such as 10ms-20ms; one end may be left out",
     )
 
 

@@ -344,12 +344,48 @@ _ANNOTATED = {
 }
 _ANNOTATED_KNOWN = {"line": "line_known", "taken": "is_conditional", "not_taken": "is_conditional"}
 
+# Tables of `ptkit.Difference`.
+_DIFFERENCE = {
+    "diff_threads": (
+        Column("a_tid", _I32, "", "thread of run a; see a_known"),
+        Column("b_tid", _I32, "", "thread of run b; see b_known"),
+        Column("branches", _I64, "", "that are equal in both"),
+        Column("divergences", _I64, "", "of the selected code"),
+        Column("a_unjudged", _I64, "", "branches of run a that could not be compared"),
+        Column("b_unjudged", _I64, "", "branches of run b that could not be compared"),
+        Column("flags", _U8, "", "a known, b known"),
+        Column("a_known", _BOOL, "", "run a has the thread, and its number is known", "flag", 1),
+        Column("b_known", _BOOL, "", "run b has the thread, and its number is known", "flag", 2),
+    ),
+    "divergences": (
+        Column("thread", _I32, "", "row of `difference.threads`"),
+        Column("a_tid", _I32, "", "thread of run a; -1: its number is not known"),
+        Column("b_tid", _I32, "", "thread of run b; -1: its number is not known"),
+        Column("rva", _U64, "bytes", "of the branch in its file; address less load address"),
+        Column("line", _U32, "", "of `source`; see line_known"),
+        Column("depth", _I32, "", "frames that both left until they went on equally"),
+        Column(
+            "a_instruction", _I64, "", "instructions of the stream of run a before the first other branch"
+        ),
+        Column("b_instruction", _I64, "", "the same of run b"),
+        Column("a_branches", _I64, "", "branches of run a until both go on equally"),
+        Column("b_branches", _I64, "", "the same of run b"),
+        Column("a_branch", _I64, "", "compared branches of the thread of run a before it"),
+        Column("b_branch", _I64, "", "the same of run b"),
+        Column("flags", _U8, "", "line known, own"),
+        _LINE_KNOWN,
+        Column("is_own", _BOOL, "", "it is in a file of the program, not of the system", "flag", 2),
+    ),
+}
+_DIFFERENCE_KNOWN = {"line": "line_known", "a_tid": "a_known", "b_tid": "b_known"}
+_MADE = ((_COVERED, _COVERED_KNOWN), (_ANNOTATED, _ANNOTATED_KNOWN), (_DIFFERENCE, _DIFFERENCE_KNOWN))
+
 
 @cache
 def made_tables() -> Mapping[str, TableSchema]:
-    """Tables of `ptkit.Coverage` and `ptkit.Annotation` by name."""
+    """Tables of `ptkit.Coverage`, `ptkit.Annotation` and `ptkit.Difference` by name."""
     found = {}
-    for tables_of, all_known in ((_COVERED, _COVERED_KNOWN), (_ANNOTATED, _ANNOTATED_KNOWN)):
+    for tables_of, all_known in _MADE:
         for name, columns in tables_of.items():
             flags = {column.name for column in columns if column.role == "flag"}
             stored = {column.name for column in columns}
@@ -393,5 +429,5 @@ def row_tables() -> Mapping[str, TableSchema]:
 
 
 def schema_of(table: str) -> TableSchema:
-    """The schema of one table: of a trace, of a set of coverage, or of annotated code."""
-    return made_tables()[table] if table in _COVERED or table in _ANNOTATED else tables()[table]
+    """The schema of one table: of a trace, or one that is made in Python."""
+    return made_tables()[table] if any(table in of for of, _ in _MADE) else tables()[table]

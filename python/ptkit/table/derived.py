@@ -149,7 +149,7 @@ def _renamed(column: Column, form: str, suffix: str = "") -> Column:
     return replace(column, name=column.name + suffix, doc=column.doc.replace(", demangled", form))
 
 
-# Texts of coverage and of annotated code, which tables of them keep as arrays.
+# Texts of coverage, of annotated code and of differences, which tables of them keep as arrays.
 
 _MADE = {
     "module": "name of the file, without its folders",
@@ -161,6 +161,21 @@ _MADE = {
     "target": "where calls and jumps out of the function went, most often first",
     "inlined": "function that was inlined here, the innermost one",
     "text": "the line itself, if the file is there",
+    "a_name": "name of the thread in run a",
+    "b_name": "name of the thread in run b",
+    "program": "name of the file that the process executes",
+    "role": "first function of the program that the thread executed",
+    "paired": "why the two are compared, or are not",
+    "where": "function and line of the branch that both executed, and from which they went on differently; "
+    "else of the code after the last common branch",
+    "own": "function and line of the last branch before it in a file of the program",
+    "kind": "`conditional`, `target` (of a jump or a call), `return`, `signal`, `end`, or `path`: after the "
+    "same branch, the next one is another",
+    "a_way": "what run a did",
+    "b_way": "what run b did",
+    "a_target": "function and line at which run a went on",
+    "b_target": "function and line at which run b went on",
+    "joined": "where both went on equally",
 }
 _MADE_TEXTS = {
     "covered_blocks": ("module", "function", "source"),
@@ -171,6 +186,11 @@ _MADE_TEXTS = {
     "annotated_instructions": ("function", "instruction", "target", "inlined", "source"),
     "annotated_lines": ("function", "source", "text"),
     "annotated_loops": ("function", "source"),
+    "diff_threads": ("a_name", "b_name", "program", "role", "paired"),
+    "divergences": (
+        *("where", "own", "kind", "a_way", "a_target", "b_way", "b_target", "joined", "module", "function"),
+        "source",
+    ),
 }
 
 

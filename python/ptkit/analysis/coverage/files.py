@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptkit.errors import ConfigError
 from ptkit.support.text import module_name
 
-__all__ = ["CodeFile", "matched", "united"]
+__all__ = ["CodeFile", "matched", "other_builds", "united"]
 
 _SHOWN = 16  # characters of a build-id in messages
 
@@ -78,18 +78,27 @@ def matched(
     ConfigError
         If the sets have two builds of one file: a name of which they share no build.
     """
+    for name, (one, other) in other_builds(some, others).items():
+        raise ConfigError(
+            f"{name}: two builds of the file ran: {one} and {other}; RVAs of two builds do not compare. "
+            "Record both with one build, select other files (module=, --module), or compare by line: "
+            "a.by_line() - b.by_line(), or --by line"
+        )
+    files, numbers = united([*some, *others])
+    return files, numbers[: len(some)], numbers[len(some) :]
+
+
+def other_builds(
+    some: Sequence[CodeFile], others: Sequence[CodeFile]
+) -> dict[str, tuple[CodeFile, CodeFile]]:
+    """Files of one name of which two sets have no build in common, by name: one of each."""
     builds = _builds(some), _builds(others)
+    found = {}
     for name in sorted(builds[0].keys() & builds[1].keys()):
         here, there = builds[0][name], builds[1][name]
         if here.keys().isdisjoint(there):
-            one, other = next(iter(here.values())), next(iter(there.values()))
-            raise ConfigError(
-                f"{name}: two builds of the file ran: {one} and {other}; RVAs of two builds do not compare. "
-                "Record both with one build, select other files (module=, --module), or compare by line: "
-                "a.by_line() - b.by_line(), or --by line"
-            )
-    files, numbers = united([*some, *others])
-    return files, numbers[: len(some)], numbers[len(some) :]
+            found[name] = next(iter(here.values())), next(iter(there.values()))
+    return found
 
 
 def _builds(files: Sequence[CodeFile]) -> dict[str, dict[tuple[str, str], CodeFile]]:

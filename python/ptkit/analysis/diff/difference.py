@@ -1,0 +1,573 @@
+"""What differs between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit import _core
+from ptkit.analysis.diff.compare import Parting
+from ptkit.analysis.diff.joining import Joined
+from ptkit.analysis.diff.named import Place
+from ptkit.analysis.diff.pairing import Pair
+from ptkit.analysis.diff.reading import Compared, read_runs
+from ptkit.analysis.diff.sequence import Row
+from ptkit.analysis.diff.strands import Run, is_system
+from ptkit.analysis.diff.tables import divergence_table, thread_table
+from ptkit.errors import ConfigError
+from ptkit.support.text import counted, one_line
+from ptkit.table import Table
+from ptkit.table.html import Cell, html_table
+
+__all__ = ["Context", "DiffFrame", "Difference", "Divergence"]
+
+_LISTED = 100_000  # divergences of a thread
+_PRINTED = 10
+_JOINED = {
+    Joined.SAME_FRAME: "in the same frame",
+    Joined.CALLER: "in a caller",
+    Joined.ANYWHERE: "elsewhere",
+    Joined.END: "not before the end",
+    Joined.NOWHERE: "not found",
+}
+_WAYS = {
+    _core.BranchKind.JUMP: "jump",
+    _core.BranchKind.JUMP_INDIRECT: "jump",
+    _core.BranchKind.CALL: "call",
+    _core.BranchKind.CALL_INDIRECT: "call",
+    _core.BranchKind.RETURN: "return",
+    _core.BranchKind.SYSCALL: "system call",
+}
+
+
+class DiffFrame(NamedTuple):
+    """A frame that is open where two runs part.
+
+    Attributes
+    ----------
+    function : str or None
+        Full name; None: not known.
+    module : str or None
+    source : str or None
+        Path of the source file of `line`; None: not known.
+    line : int
+        Where the frame is; 0: not known.
+    ip : int
+        The same as an address.
+    rva : int
+        The same in the file; outside of files the address.
+    """
+
+    function: str | None
+    module: str | None
+    source: str | None
+    line: int
+    ip: int
+    rva: int
+
+    def __str__(self) -> str:
+        return str(Place(self.module, None, self.rva, self.function, self.source, self.line))
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A place where two runs part, with the stacks of both.
+
+    Attributes
+    ----------
+    number : int
+        Row of `Difference.divergences`.
+    row : dict
+        That row, by column.
+    a_stack, b_stack : tuple of DiffFrame
+        Open frames in each run, the innermost one first.
+    earlier : int
+        Divergences of the thread before it that are not in the program's own files.
+    earlier_in : tuple of str
+        Names of these files.
+    """
+
+    number: int
+    row: dict[str, Any]
+    a_stack: tuple[DiffFrame, ...]
+    b_stack: tuple[DiffFrame, ...]
+    earlier: int
+    earlier_in: tuple[str, ...]
+
+    def earlier_text(self) -> str:
+        """What came before it, as a sentence."""
+        lie = "lies" if self.earlier == 1 else "lie"
+        where = ", ".join(self.earlier_in) or "code of no file"
+        return one_line(f"{counted(self.earlier, 'earlier divergence')} {lie} in libraries: {where}")
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """It as lines of text."""
+        row = self.row
+        found = [f"divergence {self.number} at {row['where']}"]
+        if row["own"] is not None and not row["is_own"]:
+            found.append(f"  called from {row['own']}")
+        for side, stack in (("a", self.a_stack), ("b", self.b_stack)):
+            target = f" {row[f'{side}_target']}" if row[f"{side}_target"] else ""
+            at = f", instruction {row[f'{side}_instruction']:,}"
+            found.append(f"  {side}: {row[f'{side}_way']}{target}{at}")
+            found += [f"       {frame}" for frame in stack]
+        found.append(
+            f"  joined {row['joined']}, after {counted(row['a_branches'], 'branch', 'branches')} of a and "
+            f"{row['b_branches']:,} of b"
+        )
+        return [one_line(line) for line in found]
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+@dataclass(frozen=True)
+class Context:
+    """The last branches before a divergence, and the next ones, of both runs.
+
+    Attributes
+    ----------
+    before, after : list of (str, str)
+        Of run a and of run b; empty: there is none. Before it, both are equal.
+    """
+
+    before: list[tuple[str, str]]
+    after: list[tuple[str, str]]
+
+    def lines(self) -> list[str]:
+        """Both side by side as lines of text."""
+        rows = [("a", "b"), *self.before, ("--", "--"), *self.after]
+        width = max(len(left) for left, _ in rows)
+        return [f"{left:<{width}} | {right}".rstrip() for left, right in rows]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [Cell(one, is_text=True) for one in row] for row in (*self.before, ("...", "..."), *self.after)
+        ]
+        return html_table([Cell("a", is_text=True), Cell("b", is_text=True)], rows)
+
+
+class Difference:
+    """Where two runs part, and what only one of them did; made by `ptkit.diff`.
+
+    Attributes
+    ----------
+    a, b : str
+        Path or description of each run.
+    threads : Table
+        Pairs of threads, and threads that only one run has.
+    divergences : Table
+        Where they part, in order, thread by thread: of the selected code.
+    unjudged : list of str
+        What could not be compared, a sentence for each fact.
+    """
+
+    def __init__(
+        self,
+        sources: tuple[str, str],
+        compared: Compared,
+        *,
+        module: Sequence[str] = (),
+        symbol: Sequence[str] = (),
+        within: Callable[[Row], bool] | None = None,
+    ) -> None:
+        self.a, self.b = sources
+        self._compared = compared
+        self._chosen = module, symbol, within
+        self._rows = self._named_rows()
+        self.threads: Table = thread_table(compared.pairs, compared.results, self._counts())
+        self.divergences: Table = divergence_table(self._rows)
+
+    # Making.
+
+    def _named_rows(self) -> list[dict[str, Any]]:
+        """Rows of the table of divergences."""
+        rows: list[dict[str, Any]] = []
+        for thread, (pair, result) in enumerate(
+            zip(self._compared.pairs, self._compared.results, strict=True)
+        ):
+            if pair.a is not None and pair.b is not None:
+                rows += self._rows_of(thread, pair, result.partings)
+        return rows
+
+    def _rows_of(self, thread: int, pair: Pair, partings: Sequence[Parting]) -> list[dict[str, Any]]:
+        assert pair.a is not None
+        assert pair.b is not None
+        names = self._compared.reader.names
+        sites = [_site(parting) for parting in partings]
+        places = _of_sides(names, sites)
+        owns = _of_sides(names, [_own_site(parting) for parting in partings])
+        targets = [
+            _of_sides(names, [_target(parting.after[side], side) for parting in partings])
+            for side in range(2)
+        ]
+        found = []
+        for number, parting in enumerate(partings):
+            place, own = places[number], owns[number]
+            is_own = place is not None and place.path is not None and not is_system(place.path)
+            row = {
+                "thread": thread,
+                "a_tid": pair.a.tid,
+                "b_tid": pair.b.tid,
+                "module": None if place is None else place.module,
+                "rva": 0 if place is None else place.rva,
+                "function_full": None if place is None else place.function,
+                "source": None if place is None else place.source,
+                "line": 0 if place is None else place.line,
+                "is_own": is_own,
+                "where": str(place) if place is not None else "the begin",
+                "own": str(place) if is_own else str(own) if own is not None else None,
+                "kind": _kind(parting),
+                "depth": parting.depth,
+                "joined": _JOINED[parting.joined],
+                "parting": parting,
+            }
+            for side, letter in enumerate("ab"):
+                after, before = parting.after[side], parting.before[side]
+                target = targets[side][number]
+                row[f"{letter}_way"] = _way(after)
+                row[f"{letter}_target"] = str(target) if target is not None else None
+                row[f"{letter}_instruction"] = (
+                    after.instruction if after is not None else before.instruction + 1 if before else 0
+                )
+                row[f"{letter}_branches"] = parting.skipped[side]
+                row[f"{letter}_branch"] = (
+                    after.position if after is not None else before.position + 1 if before else 0
+                )
+            if self._is_chosen(place, parting):
+                found.append(row)
+        return found
+
+    def _is_chosen(self, place: Place | None, parting: Parting) -> bool:
+        modules, symbols, within = self._chosen
+        if modules and (place is None or not {place.module, place.path} & set(modules)):
+            return False
+        if symbols:
+            if place is None or place.function is None:
+                return False
+            both = (place.function, _core.short_names([place.function])[0])
+            if not any(fnmatchcase(one, pattern) for one in both for pattern in symbols):
+                return False
+        row = parting.after[0] or parting.before[0]
+        return within is None or (row is not None and within(row))
+
+    def _counts(self) -> list[int]:
+        counts = np.bincount([row["thread"] for row in self._rows], minlength=len(self._compared.pairs))
+        result: list[int] = counts.tolist()
+        return result
+
+    # Answers.
+
+    @property
+    def equal(self) -> bool | None:
+        """Both runs took the same path; None: they did as far as it can be judged, see `unjudged`."""
+        if len(self._rows) or any(pair.a is None or pair.b is None for pair in self._compared.pairs):
+            return False
+        if any(result.more for result in self._compared.results):
+            return False
+        return None if self.unjudged else True
+
+    @cached_property
+    def unjudged(self) -> list[str]:
+        """What could not be compared, one sentence for each fact."""
+        found = [
+            f"{name}: two builds of the file ran: {one} and {other}: its code is not compared"
+            for name, (one, other) in self._compared.reader.builds.items()
+        ]
+        for pair, result in zip(self._compared.pairs, self._compared.results, strict=True):
+            for source, strand, losses, rows in zip(
+                (self.a, self.b), (pair.a, pair.b), result.losses, result.unjudged, strict=True
+            ):
+                if strand is None or not (losses or rows):
+                    continue
+                where = f"{source}: {strand.text}"
+                passed = f"{counted(rows, 'branch', 'branches')} could not be compared"
+                if losses:
+                    more = f", and {len(losses) - 1:,} more losses" if len(losses) > 1 else ""
+                    found.append(f"{where}: {losses[0].text}{more}: what ran there is not known; {passed}")
+                else:
+                    found.append(f"{where}: {passed}: no place was found where both runs go on equally")
+            if result.more:
+                found.append(f"{counted(result.more, 'more divergence')} after the first {_LISTED:,}")
+        return found
+
+    def headline(self, thread: int | None = None, module: str | None = None) -> int | None:
+        """Row of the divergence that matters: see `first`."""
+        rows = [
+            (number, row)
+            for number, row in enumerate(self._rows)
+            if (thread is None or thread in (row["a_tid"], row["b_tid"]))
+            and (module is None or row["module"] == module)
+        ]
+        own = [number for number, row in rows if row["is_own"]]
+        if own and module is None:
+            return own[0]
+        return rows[0][0] if rows else None
+
+    def first(self, thread: int | None = None, module: str | None = None) -> Divergence | None:
+        """The first divergence in the program's own files, else the first one, with both stacks.
+
+        Parameters
+        ----------
+        thread : int, optional
+            ID of a thread of either run.
+        module : str, optional
+            Name of a file: the first one there.
+
+        Returns
+        -------
+        Divergence or None
+            None: there is none.
+        """
+        number = self.headline(thread, module)
+        return None if number is None else self.divergence(number)
+
+    def divergence(self, number: int) -> Divergence:
+        """A row of `divergences`, with both stacks."""
+        row = self._row(number)
+        pair = self._compared.pairs[row["thread"]]
+        parting = row["parting"]
+        stacks = [
+            self._stack(side, strand, parting.after[side], parting.before[side])
+            for side, strand in enumerate((pair.a, pair.b))
+        ]
+        earlier = [one for one in self._rows[:number] if one["thread"] == row["thread"] and not one["is_own"]]
+        files = dict.fromkeys(one["module"] for one in earlier if one["module"] is not None)
+        shown = {name: value for name, value in row.items() if name != "parting"}
+        return Divergence(number, shown, stacks[0], stacks[1], len(earlier), tuple(files))
+
+    def _row(self, number: int) -> dict[str, Any]:
+        if not -len(self._rows) <= number < len(self._rows):
+            raise ConfigError(f"divergence {number}: there are {counted(len(self._rows), 'divergence')}")
+        return self._rows[number]
+
+    def _stack(self, side: int, strand: Any, after: Row | None, before: Row | None) -> tuple[DiffFrame, ...]:
+        row = after if after is not None else before
+        if row is None:
+            return ()
+        run = self._compared.reader.runs[side]
+        at = row.instruction
+        query: dict[str, Any] = {"stream": row.stream, "errors": "rows"}
+        if strand.tid >= 0:
+            query["tid"] = strand.tid
+        if strand.spool is not None:
+            at = _own_number(run, row, query)
+        calls = run.trace.calls(instructions=(at, at + 1), **query)
+        order = np.argsort(np.asarray(calls["depth"]), kind="stable")[::-1]
+        ips = np.asarray(calls["call_ip"])[order]
+        where = np.concatenate([np.array([row.from_ip], np.uint64), ips[:-1]])
+        spaces = np.full(len(where), row.space, np.uint32)
+        places = self._compared.reader.names[side](where.tolist(), spaces.tolist())
+        names = calls.named("entry_symbol_full")
+        functions = [names[one] for one in order.tolist()]
+        return tuple(
+            DiffFrame(function or place.function, place.module, place.source, place.line, int(ip), place.rva)
+            for function, place, ip in zip(functions, places, where.tolist(), strict=True)
+        )
+
+    def context(self, divergence: int | Divergence = 0, count: int = 10) -> Context:
+        """The last branches before a divergence, and the next ones, of both runs side by side.
+
+        Parameters
+        ----------
+        divergence : int or Divergence
+            Row of `divergences`.
+        count : int
+            How many before it, and after it.
+        """
+        number = divergence.number if isinstance(divergence, Divergence) else divergence
+        row = self._row(number)
+        pair, parting = self._compared.pairs[row["thread"]], row["parting"]
+        texts = []
+        for side, strand in enumerate((pair.a, pair.b)):
+            assert strand is not None
+            sequence = self._compared.reader.sequence(strand, side)
+            at = row[f"{'ab'[side]}_branch"]
+            begin = max(at - count, 0)
+            sequence.skip(begin)
+            rows: list[Row] = []
+            while len(rows) < at - begin + count and (one := sequence.row()) is not None:
+                rows.append(one)
+                sequence.skip(1)
+            texts.append((self._lines(side, rows[: at - begin]), self._lines(side, rows[at - begin :])))
+        del parting
+        befores, afters = zip(*texts, strict=True)
+        return Context(_beside(*befores, align_end=True), _beside(*afters))
+
+    def _lines(self, side: int, rows: Sequence[Row]) -> list[str]:
+        name = self._compared.reader.names[side]
+        begins = name([row.from_ip for row in rows], [row.space for row in rows])
+        ends = name([row.to_ip for row in rows], [row.space for row in rows])
+        return [
+            one_line(f"{begin} {_arrow(row)} {end if row.to_key >> 48 != 0xFFFF else ''}".rstrip())
+            for row, begin, end in zip(rows, begins, ends, strict=True)
+        ]
+
+    # Printing.
+
+    def lines(self) -> list[str]:
+        """Whether they differ, and in what threads, as lines of text."""
+        found = [f"a: {self.a}", f"b: {self.b}"]
+        pairs, results = self._compared.pairs, self._compared.results
+        compared = sum(result.compared for result in results)
+        if self.equal is not False:
+            judged = "" if self.equal else ", as far as it can be judged"
+            found.append(
+                f"no difference{judged}: {counted(compared, 'branch', 'branches')} of "
+                f"{counted(len(pairs), 'thread')}"
+            )
+        else:
+            total = len(self._rows) + sum(result.more for result in results)
+            found.append(
+                f"{counted(total, 'divergence')}; {counted(compared, 'branch', 'branches')} are equal"
+            )
+        for pair in pairs:
+            if pair.a is None or pair.b is None:
+                strand, side = (pair.a, "a") if pair.b is None else (pair.b, "b")
+                assert strand is not None
+                role = f", {pair.role}" if pair.role else ""
+                found.append(f"only in {side}: {strand.text}{role}: {pair.how}")
+        return [one_line(line) for line in found]
+
+    def listed(self, most: int = _PRINTED) -> list[str]:
+        """The first divergences, a line for each."""
+        found = []
+        for number, row in enumerate(self._rows[:most]):
+            ways = [f"{side}: {row[f'{side}_way']} {row[f'{side}_target'] or ''}".rstrip() for side in "ab"]
+            own = f", from {row['own']}" if row["own"] is not None and not row["is_own"] else ""
+            thread = f" (tid {row['a_tid']}, {row['b_tid']})" if len(self._compared.pairs) > 1 else ""
+            joined = f"joined {row['joined']} after {row['a_branches']:,} and {row['b_branches']:,} branches"
+            found.append(one_line(f"{number}: {row['where']}{own}{thread}: {'; '.join(ways)}; {joined}"))
+        return found
+
+    def __str__(self) -> str:
+        first = self.first()
+        lines = [*self.lines(), *map(one_line, self.unjudged)]
+        if first is not None:
+            lines += [first.earlier_text()] if first.earlier and first.row["is_own"] else []
+            lines += first.lines()
+        if len(self._rows) > 1:
+            lines += [f"  {line}" for line in self.listed()]
+            left = len(self._rows) - _PRINTED
+            lines += [f"  ... {left:,} more"] if left > 0 else []
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        said = {True: "equal", None: "equal as far as it can be judged"}
+        return f"<ptkit.Difference: {said.get(self.equal, counted(len(self._rows), 'divergence'))}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _site(parting: Parting) -> tuple[int, Row, int] | None:
+    """Side, row and address: of the branch that both executed, else of the end of the last common one."""
+    a, b = parting.after
+    if a is not None and b is not None and a.from_key == b.from_key:
+        return 0, a, a.from_ip
+    for side, before in enumerate(parting.before):
+        if before is not None:
+            is_known = before.to_key >> 48 != 0xFFFF
+            return side, before, before.to_ip if is_known else before.from_ip
+    row = a if a is not None else b
+    return None if row is None else (0 if a is not None else 1, row, row.from_ip)
+
+
+def _own_site(parting: Parting) -> tuple[int, Row, int] | None:
+    row = parting.own[0]
+    return None if row is None else (0, row, row.from_ip)
+
+
+def _target(row: Row | None, side: int) -> tuple[int, Row, int] | None:
+    if row is None:
+        return None
+    if row.enters:
+        return side, row, row.from_ip
+    return (side, row, row.to_ip) if row.to_key >> 48 != 0xFFFF else None
+
+
+def _of_sides(
+    names: Sequence[Callable[[Sequence[int], Sequence[int]], list[Place]]],
+    sites: Sequence[tuple[int, Row, int] | None],
+) -> list[Place | None]:
+    found: list[Place | None] = [None] * len(sites)
+    for side in range(2):
+        rows = [(at, site) for at, site in enumerate(sites) if site is not None and site[0] == side]
+        places = names[side]([site[2] for _, site in rows], [site[1].space for _, site in rows])
+        for (at, _), place in zip(rows, places, strict=True):
+            found[at] = place
+    return found
+
+
+def _kind(parting: Parting) -> str:
+    a, b = parting.after
+    if a is None or b is None:
+        return "end"
+    if a.enters or b.enters:
+        return "signal"
+    if a.from_key != b.from_key:
+        return "path"
+    if a.kind == b.kind == _core.BranchKind.COND:
+        return "conditional"
+    return "return" if a.kind == _core.BranchKind.RETURN else "target"
+
+
+def _way(row: Row | None) -> str:
+    if row is None:
+        return "end"
+    if row.enters:
+        return "signal handler"
+    if row.kind == _core.BranchKind.COND:
+        return "taken to" if row.flags & _core.RowFlag.TAKEN else "not taken, to"
+    way = _WAYS.get(_core.BranchKind(row.kind))
+    if way is None:
+        return f"{_core.BranchKind(row.kind).name} to"
+    return way if row.to_key >> 48 == 0xFFFF else f"{way} to"
+
+
+def _arrow(row: Row) -> str:
+    if row.kind == _core.BranchKind.COND and not row.flags & _core.RowFlag.TAKEN:
+        return "-"
+    return {"call": "=>", "return": "<=", "system call": "system call"}.get(
+        _WAYS.get(_core.BranchKind(row.kind), ""), "->"
+    )
+
+
+def _beside(left: list[str], right: list[str], *, align_end: bool = False) -> list[tuple[str, str]]:
+    size = max(len(left), len(right))
+    filled = [
+        [""] * (size - len(one)) + one if align_end else one + [""] * (size - len(one))
+        for one in (left, right)
+    ]
+    return list(zip(*filled, strict=True))
+
+
+def _own_number(run: Run, row: Row, query: dict[str, Any]) -> int:
+    """Number of an instruction of a stream among those of its thread in this stream."""
+    blocks: Any = run.trace
+    count = 0
+    for part in blocks.iter_blocks(columns=["instruction", "instructions"], **query):
+        begin, size = (np.asarray(part[name]).astype(np.int64) for name in ("instruction", "instructions"))
+        before: NDArray[np.int64] = np.clip(row.instruction - begin, 0, size)
+        count += int(before.sum())
+    return count
+
+
+def difference(
+    a: Run, b: Run, sources: tuple[str, str], *, tid: int | None = None, **chosen: Any
+) -> Difference:
+    """Compare two runs."""
+    return Difference(sources, read_runs(a, b, limit=_LISTED, tid=tid), **chosen)

@@ -1,0 +1,102 @@
+"""What branches of two runs are compared by: files by their identity, and RVAs."""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit import _core
+
+__all__ = ["Keys", "Places"]
+
+_FROM, _TO, _KIND = (np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
+_FILE = np.uint64(48)  # bits of an RVA
+_MIX = np.uint64(32)
+OUTSIDE = 0xFFFE  # number of code in no file
+_UNKNOWN = np.uint64(0xFFFF << 48)
+
+
+class Places(NamedTuple):
+    """Ends of branches.
+
+    Attributes
+    ----------
+    file : numpy.ndarray of int32
+        Number of the file that both runs share; -1: none.
+    key : numpy.ndarray of uint64
+        The same for the same place in both runs.
+    """
+
+    file: NDArray[np.int32]
+    key: NDArray[np.uint64]
+
+
+class Keys:
+    """Keys of the branches of one run.
+
+    Parameters
+    ----------
+    session : _core.Session
+    numbers : numpy.ndarray of int32
+        Number that both runs have for each file of the trace.
+    differ : numpy.ndarray of bool
+        By number: both runs have other builds of the file, so that its RVAs do not compare.
+    """
+
+    def __init__(self, session: _core.Session, numbers: NDArray[np.int32], differ: NDArray[np.bool_]) -> None:
+        self._session = session
+        self._numbers = np.append(numbers, np.int32(-1))
+        self._differ = np.append(differ, np.False_) if differ.any() else None
+
+    def places(self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], known: NDArray[np.bool_]) -> Places:
+        """Files of addresses, and their keys."""
+        found, rvas = _core.name_files(self._session, ips, spaces, None, None, True, True)
+        last = len(self._numbers) - 1
+        files = self._numbers[np.where(found.view(np.uint32) < last, found, last)]
+        key = (files.astype(np.uint64) << _FILE) | rvas
+        if (outside := files < 0).any():
+            outside &= known
+            if outside.any():
+                key[outside] = self._outside(ips[outside], spaces[outside], rvas[outside])
+        if self._differ is not None:
+            differ = self._differ[files]
+            key[differ] = files[differ].astype(np.uint64) << _FILE
+        if not known.all():
+            key[~known] = _UNKNOWN
+            files = np.where(known, files, np.int32(-1))
+        return Places(files, key)
+
+    def _outside(
+        self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], offsets: NDArray[np.uint64]
+    ) -> NDArray[np.uint64]:
+        """Code in no file (JIT code): by its name and the offset in it, else the offset in its memory."""
+        distinct, back = np.unique(ips, return_inverse=True)
+        first = np.empty(len(distinct), np.intp)
+        first[back[::-1]] = np.arange(len(ips))[::-1]
+        codes, inside, names = _core.name_symbols(
+            self._session, distinct, spaces[first], None, None, True, False
+        )
+        hashes = np.array([zlib.crc32(name.encode()) for name in names] + [0], np.uint64)
+        named = (hashes[codes] << np.uint64(16)) + inside
+        where = np.where(codes >= 0, named, offsets[first]) & np.uint64((1 << 48) - 1)
+        found: NDArray[np.uint64] = (where | np.uint64(OUTSIDE << 48))[back]
+        return found
+
+    def inside(self, begin: Places, end: Places) -> NDArray[np.bool_] | None:
+        """Branches within a file of which both runs have other builds; None: there is no such file."""
+        if self._differ is None:
+            return None
+        found: NDArray[np.bool_] = self._differ[begin.file] & (self._differ[end.file] | (end.file < 0))
+        return found
+
+    @staticmethod
+    def of_rows(begin: Places, end: Places, kinds: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        """Keys of branches."""
+        found: NDArray[np.uint64] = begin.key * _FROM
+        found ^= found >> _MIX
+        found += end.key * _TO
+        found += kinds.astype(np.uint64) * _KIND
+        return found

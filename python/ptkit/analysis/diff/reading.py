@@ -1,0 +1,121 @@
+"""Two runs: their threads are paired, and each pair is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptkit.analysis.coverage.files import CodeFile, other_builds, united
+from ptkit.analysis.diff.compare import Result, compare
+from ptkit.analysis.diff.keys import Keys
+from ptkit.analysis.diff.named import Named
+from ptkit.analysis.diff.pairing import Pair, paired
+from ptkit.analysis.diff.sequence import Sequence
+from ptkit.analysis.diff.strands import Run, Strand, is_system, strands_of
+
+__all__ = ["Compared", "Reader", "read_runs"]
+
+_ROLE_ROWS = 1 << 13
+
+
+class Reader:
+    """Sequences of the threads of two runs, with keys that both share.
+
+    Attributes
+    ----------
+    runs : tuple of Run
+    files : tuple of CodeFile
+        By the number that both share.
+    builds : mapping of str to (CodeFile, CodeFile)
+        Files of which both runs have other builds, by name.
+    own : numpy.ndarray of bool
+        By number: of the program, not of the system; one more for code in no file.
+    names : tuple of Named
+        Of each run.
+    """
+
+    def __init__(self, a: Run, b: Run) -> None:
+        self.runs = a, b
+        lists = [[CodeFile(*file) for file in run.info.files] for run in self.runs]
+        self.files, numbers = united([*lists[0], *lists[1]])
+        self.builds = other_builds(*lists)
+        differ = np.array([file.name in self.builds for file in self.files], np.bool_)
+        own = [not is_system(file.path) for file in self.files]
+        self.own = np.array([*own, False])
+        count = len(lists[0])
+        # Two builds have one number, so that their branches compare but for RVAs.
+        first = {file.name: number for number, file in reversed([*enumerate(self.files)])}
+        numbers = np.array(
+            [
+                first[self.files[number].name] if self.files[number].name in self.builds else number
+                for number in numbers.tolist()
+            ],
+            np.int32,
+        )
+        self.names = tuple(Named(run.session, run.info.files) for run in self.runs)
+        self._keys = (
+            Keys(a.session, numbers[:count], differ),
+            Keys(b.session, numbers[count:], differ),
+        )
+        self._with_kernel = not any(module.base < 1 << 63 for run in self.runs for module in run.info.modules)
+        # Without modules, code is known by its addresses.
+        if not any(run.info.modules for run in self.runs):
+            self._with_kernel = True
+
+    def sequence(self, strand: Strand, side: int) -> Sequence:
+        """The branches of a thread of run 0 or 1."""
+        return Sequence(strand.parts(), self._keys[side], self.own, with_kernel=self._with_kernel)
+
+    def role(self, strand: Strand, side: int) -> str:
+        """The first own function of a thread; empty: it is not known."""
+        sequence = self.sequence(strand, side)
+        count = min(sequence.fill(1), _ROLE_ROWS)
+        if not count:
+            return ""
+        own = np.flatnonzero(self.own[sequence.ahead("file", count)])
+        if not len(own):
+            return ""
+        row = sequence.row(int(own[0]))
+        assert row is not None
+        return self.names[side]([row.from_ip], [row.space])[0].function or ""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was found of two runs.
+
+    Attributes
+    ----------
+    reader : Reader
+    pairs : tuple of Pair
+    results : tuple of Result
+        Of each pair; of unpaired threads, without branches.
+    """
+
+    reader: Reader
+    pairs: tuple[Pair, ...]
+    results: tuple[Result, ...]
+
+
+def read_runs(a: Run, b: Run, *, limit: int, tid: int | None = None) -> Compared:
+    """Compare two runs thread by thread; `tid`: that of either run alone."""
+    reader = Reader(a, b)
+    strands = [_with_rows(strands_of(run), reader, side) for side, run in enumerate((a, b))]
+    sides = {id(one): side for side, some in enumerate(strands) for one in some}
+    pairs = paired(strands[0], strands[1], lambda one: reader.role(one, sides[id(one)]))
+    if tid is not None:
+        pairs = [pair for pair in pairs if tid in {one.tid for one in (pair.a, pair.b) if one is not None}]
+    results = []
+    for pair in pairs:
+        if pair.a is None or pair.b is None:
+            results.append(Result())
+            continue
+        results.append(compare(reader.sequence(pair.a, 0), reader.sequence(pair.b, 1), limit=limit))
+    return Compared(reader, tuple(pairs), tuple(results))
+
+
+def _with_rows(strands: Seq[Strand], reader: Reader, side: int) -> list[Strand]:
+    """Threads that executed compared code; those without a spool have rows."""
+    return [one for one in strands if one.spool is None or reader.sequence(one, side).fill(1)]

@@ -1,0 +1,133 @@
+"""Two runs against each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptkit.decode import Query
+from ptkit.errors import ConfigError
+from ptkit.support.arguments import integer
+from ptkit.trace.code_coverage import CodeCoverage
+from ptkit.trace.opening.opening import open as _open
+
+if TYPE_CHECKING:
+    from ptkit.analysis.diff import Difference
+    from ptkit.analysis.diff.sequence import Row
+    from ptkit.trace.whole import WholeTrace
+
+__all__ = ["diff"]
+
+_LAST_TID = 2**31 - 1
+
+
+def diff(
+    a: str | os.PathLike[str] | CodeCoverage,
+    b: str | os.PathLike[str] | CodeCoverage,
+    *,
+    module: str | Sequence[str] | None = None,
+    symbol: str | Sequence[str] | None = None,
+    time: tuple[int | None, int | None] | None = None,
+    tid: int | None = None,
+    by: str | None = None,
+) -> Difference:
+    """Compare two runs: where their threads part, and what only one of them did.
+
+    Parameters
+    ----------
+    a, b : path, Trace, View or Slice
+        Two runs of one program: a recording, or a part of one (``trace.between(...)``).
+    module, symbol : str or sequence of str, optional
+        Files and functions (names and patterns) of which divergences count. All code is compared.
+    time : tuple of int, optional
+        ``(t0, t1)`` in TSC ticks: divergences count that run `a` had in [t0, t1).
+    tid : int, optional
+        Thread of run `a` or of run `b` that is compared; None: all.
+    by : str, optional
+        None: branch by branch.
+
+    Returns
+    -------
+    Difference
+        ``equal``, tables ``threads`` and ``divergences``, and ``first()``.
+
+    Raises
+    ------
+    ConfigError, OpenError
+        If an argument is no run, or `tid` is a thread of neither run.
+
+    Notes
+    -----
+    Branches are known by the identity of their file (build-id) and RVA: load addresses do not matter. Each
+    run is decoded once. docs/diff.md has the rules.
+
+    Examples
+    --------
+    >>> import ptkit
+    >>> trace = ptkit.record(["true"])
+    >>> ptkit.diff(trace, trace).equal
+    True
+    """
+    if by is not None:
+        raise ConfigError(f"by={by!r}: None compares branch by branch")
+    from ptkit.analysis.diff import Run
+    from ptkit.analysis.diff.difference import difference
+
+    parts = _part(a, "a"), _part(b, "b")
+    runs = []
+    for part in parts:
+        whole: Any = part._whole()
+        runs.append(Run(part, whole, whole.info, whole.opened.session))  # type: ignore[arg-type]
+    if tid is not None:
+        tid = integer("tid", tid, 0, _LAST_TID)
+        if not any(tid == one for run in runs for _, one, _ in run.info.threads):
+            raise ConfigError(f"tid={tid}: neither run has such a thread")
+    within = None if time is None else _within(parts[0], time)
+    sources = tuple(run.info.source for run in runs)
+    assert len(runs) == len(sources) == 2
+    return difference(
+        runs[0],
+        runs[1],
+        (sources[0], sources[1]),
+        module=_texts(module),
+        symbol=_texts(symbol),
+        within=within,
+        tid=tid,
+    )
+
+
+def _part(run: object, name: str) -> CodeCoverage:
+    if isinstance(run, (str, os.PathLike)):
+        trace: WholeTrace = _open(run)
+        return trace
+    if not isinstance(run, CodeCoverage):
+        raise ConfigError(
+            f"{name} is {type(run).__name__}: diff() compares two recordings: paths, what ptkit.open() gives, or "
+            "parts of these such as trace.between(...)"
+        )
+    return run
+
+
+def _texts(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+
+
+def _within(part: CodeCoverage, time: tuple[int | None, int | None]) -> Callable[[Row], bool]:
+    """Whether a branch is in an interval of time."""
+    limits: dict[int, tuple[int, int]] = {}
+    query = Query(time=time, columns=["instruction", "stream"], errors="rows")
+    for table in part.iter_branches(**query):
+        streams, numbers = np.asarray(table["stream"]), np.asarray(table["instruction"])
+        for stream in np.unique(streams).tolist():
+            own = numbers[streams == stream]
+            low, high = limits.get(stream, (int(own[0]), int(own[-1])))
+            limits[stream] = min(low, int(own[0])), max(high, int(own[-1]))
+
+    def within(row: Row) -> bool:
+        low, high = limits.get(row.stream, (1, 0))
+        return low <= row.instruction <= high
+
+    return within
