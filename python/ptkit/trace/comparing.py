@@ -97,6 +97,11 @@ class Comparing(Parts, Calls):
         >>> found.functions[0].extra > 0
         True
         """
+        if isinstance(function, Parts):
+            raise ConfigError(
+                "compare() compares slow calls of a function with fast ones; two runs are compared by "
+                "ptkit.diff(a, b)"
+            )
         if not isinstance(function, str):
             raise ConfigError(
                 "compare() takes the name of a function, and compares its slow calls with its fast ones: "

@@ -10,7 +10,8 @@ import numpy as np
 
 from ptkit.decode import Query
 from ptkit.errors import ConfigError
-from ptkit.support.arguments import integer
+from ptkit.support.arguments import flag, integer
+from ptkit.support.text import module_name
 from ptkit.trace.code_coverage import CodeCoverage
 from ptkit.trace.opening.opening import open as _open
 
@@ -30,6 +31,7 @@ def diff(
     *,
     module: str | Sequence[str] | None = None,
     symbol: str | Sequence[str] | None = None,
+    own: bool = False,
     time: tuple[int | None, int | None] | None = None,
     tid: int | None = None,
     by: str | None = None,
@@ -42,6 +44,9 @@ def diff(
         Two runs of one program: a recording, or a part of one (``trace.between(...)``).
     module, symbol : str or sequence of str, optional
         Files and functions (names and patterns) of which divergences count. All code is compared.
+    own : bool
+        Divergences count that are in the program's own files, not in those of the system: address
+        randomisation alone changes paths in the loader and in ``memcpy``.
     time : tuple of int, optional
         ``(t0, t1)`` in TSC ticks: divergences count that run `a` had in [t0, t1).
     tid : int, optional
@@ -85,6 +90,12 @@ def diff(
         tid = integer("tid", tid, 0, _LAST_TID)
         if not any(tid == one for run in runs for _, one, _ in run.info.threads):
             raise ConfigError(f"tid={tid}: neither run has such a thread")
+    modules = _texts(module)
+    known = {name for run in runs for one in run.info.modules for name in (one.path, module_name(one.path))}
+    for name in modules:
+        if name not in known:
+            names = sorted({module_name(one) for one in known})
+            raise ConfigError(f"module={name!r}: neither run has such a file; there are {', '.join(names)}")
     within = None if time is None else _within(parts[0], time)
     sources = tuple(run.info.source for run in runs)
     assert len(runs) == len(sources) == 2
@@ -92,8 +103,9 @@ def diff(
         runs[0],
         runs[1],
         (sources[0], sources[1]),
-        module=_texts(module),
+        module=modules,
         symbol=_texts(symbol),
+        own=flag("own", own),
         within=within,
         tid=tid,
     )
@@ -105,8 +117,8 @@ def _part(run: object, name: str) -> CodeCoverage:
         return trace
     if not isinstance(run, CodeCoverage):
         raise ConfigError(
-            f"{name} is {type(run).__name__}: diff() compares two recordings: paths, what ptkit.open() gives, or "
-            "parts of these such as trace.between(...)"
+            f"{name} is {type(run).__name__}: diff() compares two recordings: paths, traces, "
+            "or parts of these such as trace.between(...)"
         )
     return run
 

@@ -6,13 +6,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptkit.analysis.diff.joining import Join, Joined, find_anywhere, find_join, last_level
+from ptkit.analysis.diff.joining import (
+    Join,
+    Joined,
+    find_anywhere,
+    find_end,
+    find_join,
+    find_unwound,
+    last_level,
+)
 from ptkit.analysis.diff.sequence import Loss, Row, Sequence
 
 __all__ = ["Parting", "Result", "compare"]
 
 _FRAME_WINDOWS = (1 << 6, 1 << 10, 1 << 14, 1 << 18, 1 << 20)
+_SURE_ROWS = 1 << 14  # beyond which a join is taken that further rows may show to be no good one
 _ANY_WINDOWS = (1 << 12, 1 << 16, 1 << 18)
+_LOST_ROWS, _PARTED_ROWS = 24, 64  # rows of any frames that must be equal
 _NEAR_LOSS = 200  # instructions after which rows that are equal are not so by chance
 
 
@@ -112,7 +122,7 @@ def _take_losses(a: Sequence, b: Sequence, result: Result) -> bool:
 
 def _pass_loss(a: Sequence, b: Sequence, result: Result) -> None:
     """Go on where both are equal again; what was passed is not judged."""
-    join = _anywhere(a, b)
+    join = _anywhere(a, b, _LOST_ROWS)
     skipped = (a.rest(), b.rest()) if join is None else (a.skip(join.a), b.skip(join.b))
     for number, count in enumerate(skipped):
         result.unjudged[number] += count
@@ -142,33 +152,40 @@ def _join(a: Sequence, b: Sequence) -> Join:
         windows = a.window(size), b.window(size)
         ended = [window.has_ended for window in windows]
         is_last = size == _FRAME_WINDOWS[-1] or all(ended)
-        join = find_join(*windows, is_last=is_last)
+        join = find_join(*windows, is_last=is_last or size >= _SURE_ROWS)
+        if join is None and (is_last or size >= _SURE_ROWS):
+            join = find_unwound(*windows)
         if join is not None:
             return join
         if is_last or not all(len(window.key) for window in windows):
             break
-    join = _anywhere(a, b)
+    if any(ended):
+        join = find_end(*windows) if all(ended) else None
+        return _ends(a, b) if join is None else join
+    join = _anywhere(a, b, _PARTED_ROWS)
     if join is not None:
         return join
-    if any(ended):
-        a.rest()
-        b.rest()
-        return Join(0, 0, Joined.END, 0)
     level = min(last_level(window) for window in windows)
     if a.skip_frames(level) and b.skip_frames(level):
         assert a.before is not None
         assert b.before is not None
         if a.before.to_key == b.before.to_key:
             return Join(0, 0, Joined.CALLER, level + 1)
-    elif a.fill(1) == 0 and b.rest() == 0:
-        return Join(0, 0, Joined.END, 0)
-    return Join(0, 0, Joined.NOWHERE, 0)
+        return Join(0, 0, Joined.NOWHERE, 0)
+    return _ends(a, b)
 
 
-def _anywhere(a: Sequence, b: Sequence) -> Join | None:
+def _ends(a: Sequence, b: Sequence) -> Join:
+    """Both end without another common branch."""
+    a.rest()
+    b.rest()
+    return Join(0, 0, Joined.END, 0)
+
+
+def _anywhere(a: Sequence, b: Sequence, rows: int) -> Join | None:
     for size in _ANY_WINDOWS:
         windows = a.window(size), b.window(size)
-        join = find_anywhere(*windows)
+        join = find_anywhere(*windows, rows)
         if join is not None or all(window.has_ended for window in windows):
             return join
     return None

@@ -18,7 +18,7 @@ from ptkit.analysis.diff.joining import Joined
 from ptkit.analysis.diff.named import Place
 from ptkit.analysis.diff.pairing import Pair
 from ptkit.analysis.diff.reading import Compared, read_runs
-from ptkit.analysis.diff.sequence import Row
+from ptkit.analysis.diff.sequence import Loss, Row
 from ptkit.analysis.diff.strands import Run, is_system
 from ptkit.analysis.diff.tables import divergence_table, thread_table
 from ptkit.errors import ConfigError
@@ -138,7 +138,7 @@ class Context:
     Attributes
     ----------
     before, after : list of (str, str)
-        Of run a and of run b; empty: there is none. Before it, both are equal.
+        Of run a and of run b; empty: there is none. The last ones before it are equal.
     """
 
     before: list[tuple[str, str]]
@@ -182,11 +182,13 @@ class Difference:
         *,
         module: Sequence[str] = (),
         symbol: Sequence[str] = (),
+        own: bool = False,
         within: Callable[[Row], bool] | None = None,
     ) -> None:
         self.a, self.b = sources
         self._compared = compared
         self._chosen = module, symbol, within
+        self._own_only = own
         self._rows = self._named_rows()
         self.threads: Table = thread_table(compared.pairs, compared.results, self._counts())
         self.divergences: Table = divergence_table(self._rows)
@@ -206,10 +208,11 @@ class Difference:
     def _rows_of(self, thread: int, pair: Pair, partings: Sequence[Parting]) -> list[dict[str, Any]]:
         assert pair.a is not None
         assert pair.b is not None
-        names = self._compared.reader.names
+        reader = self._compared.reader
+        names = reader.names
         sites = [_site(parting) for parting in partings]
         places = _of_sides(names, sites)
-        owns = _of_sides(names, [_own_site(parting) for parting in partings])
+        owns = _of_sides(names, [_own_site(parting, reader.is_own) for parting in partings])
         targets = [
             _of_sides(names, [_target(parting.after[side], side) for parting in partings])
             for side in range(2)
@@ -247,7 +250,7 @@ class Difference:
                 row[f"{letter}_branch"] = (
                     after.position if after is not None else before.position + 1 if before else 0
                 )
-            if self._is_chosen(place, parting):
+            if (is_own or not self._own_only) and self._is_chosen(place, parting):
                 found.append(row)
         return found
 
@@ -296,12 +299,16 @@ class Difference:
                 where = f"{source}: {strand.text}"
                 passed = f"{counted(rows, 'branch', 'branches')} could not be compared"
                 if losses:
-                    more = f", and {len(losses) - 1:,} more losses" if len(losses) > 1 else ""
-                    found.append(f"{where}: {losses[0].text}{more}: what ran there is not known; {passed}")
+                    found.append(f"{where}: {_of_losses(losses)}; {passed}")
                 else:
                     found.append(f"{where}: {passed}: no place was found where both runs go on equally")
             if result.more:
                 found.append(f"{counted(result.more, 'more divergence')} after the first {_LISTED:,}")
+        for source, losses in zip((self.a, self.b), self._compared.lost, strict=True):
+            if losses:
+                found.append(f"{source}: {_of_losses(losses)}")
+        if not any(result.compared for result in self._compared.results):
+            found.append("no branch was compared")
         return found
 
     def headline(self, thread: int | None = None, module: str | None = None) -> int | None:
@@ -312,13 +319,14 @@ class Difference:
             if (thread is None or thread in (row["a_tid"], row["b_tid"]))
             and (module is None or row["module"] == module)
         ]
-        own = [number for number, row in rows if row["is_own"]]
-        if own and module is None:
-            return own[0]
-        return rows[0][0] if rows else None
+        # Own code, then what own code called, then the loader and what else ran before it.
+        ranks = [(not row["is_own"], row["own"] is None, number) for number, row in rows]
+        return min(ranks)[2] if ranks and module is None else rows[0][0] if rows else None
 
     def first(self, thread: int | None = None, module: str | None = None) -> Divergence | None:
-        """The first divergence in the program's own files, else the first one, with both stacks.
+        """The first divergence in the program's own files, with both stacks.
+
+        If there is none, the first one in what own code called; if there is none of these either, the first.
 
         Parameters
         ----------
@@ -431,8 +439,10 @@ class Difference:
             )
         else:
             total = len(self._rows) + sum(result.more for result in results)
+            own = sum(row["is_own"] for row in self._rows)
+            where = f", {own:,} in the program's own files" if not self._own_only else ""
             found.append(
-                f"{counted(total, 'divergence')}; {counted(compared, 'branch', 'branches')} are equal"
+                f"{counted(total, 'divergence')}{where}; {counted(compared, 'branch', 'branches')} are equal"
             )
         for pair in pairs:
             if pair.a is None or pair.b is None:
@@ -473,6 +483,11 @@ class Difference:
         return f"<pre>{escape(str(self))}</pre>"
 
 
+def _of_losses(losses: Sequence[Loss]) -> str:
+    more = f", and {counted(len(losses) - 1, 'more loss', 'more losses')}" if len(losses) > 1 else ""
+    return f"{losses[0].text}{more}: what ran there is not known"
+
+
 def _site(parting: Parting) -> tuple[int, Row, int] | None:
     """Side, row and address: of the branch that both executed, else of the end of the last common one."""
     a, b = parting.after
@@ -486,9 +501,12 @@ def _site(parting: Parting) -> tuple[int, Row, int] | None:
     return None if row is None else (0 if a is not None else 1, row, row.from_ip)
 
 
-def _own_site(parting: Parting) -> tuple[int, Row, int] | None:
+def _own_site(parting: Parting, is_own: Callable[[int], bool]) -> tuple[int, Row, int] | None:
     row = parting.own[0]
-    return None if row is None else (0, row, row.from_ip)
+    if row is None:
+        return None
+    is_back = row.kind == _core.BranchKind.RETURN and is_own(row.to_file)
+    return 0, row, row.to_ip if is_back else row.from_ip
 
 
 def _target(row: Row | None, side: int) -> tuple[int, Row, int] | None:

@@ -9,10 +9,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FRAME_ROWS", "Join", "Joined", "Window", "find_anywhere", "find_join", "last_level"]
+__all__ = [
+    "FRAME_ROWS",
+    "Join",
+    "Joined",
+    "Window",
+    "find_anywhere",
+    "find_end",
+    "find_join",
+    "find_unwound",
+    "last_level",
+]
 
 FRAME_ROWS = 4  # rows of a frame that must be equal where two runs join
-_ANY_ROWS = 24  # rows of any frames
+_END_ROWS = 16  # rows at the ends of two runs
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _RETURNED, _ENDED = (
     np.uint64(0x5851F42D4C957F2D),
@@ -44,8 +54,9 @@ class Window:
         Frames that the row opens, less those that it closes.
     enter : numpy.ndarray of bool
         A signal handler began before the row.
-    span : numpy.ndarray of uint64
-        Bytes that a jump backward goes back; 0: it goes forward.
+    from_ip : numpy.ndarray of uint64
+    back_to : numpy.ndarray of uint64
+        Where a jump backward leads to; all other rows: the last address.
     has_ended : bool
         There are no more rows.
     """
@@ -54,7 +65,8 @@ class Window:
     target: NDArray[np.uint64]
     delta: NDArray[np.int8]
     enter: NDArray[np.bool_]
-    span: NDArray[np.uint64]
+    from_ip: NDArray[np.uint64]
+    back_to: NDArray[np.uint64]
     has_ended: bool
 
 
@@ -89,15 +101,21 @@ class _Level(NamedTuple):
         return self.rows[self.limits[level] : self.limits[level + 1]]
 
 
-def _levels(window: Window) -> _Level:
-    """Rows of the outermost frame that was reached until then."""
+def _depths(window: Window) -> NDArray[np.int64]:
+    """Frames above the first one before each row, and after the last one."""
     opened = np.cumsum(window.delta, dtype=np.int64)
     before = np.empty(len(opened) + 1, np.int64)
     before[0], before[1:] = 0, opened
     if window.enter.any():
         entered = np.cumsum(window.enter)
         before[:-1] += entered
-        before[-1] += entered[-1] if len(entered) else 0
+        before[-1] += entered[-1]
+    return before
+
+
+def _levels(window: Window) -> _Level:
+    """Rows of the outermost frame that was reached until then."""
+    before = _depths(window)
     least = np.minimum(np.minimum.accumulate(before), 0)
     rows = np.flatnonzero(before[:-1] == least[:-1])
     last = -int(least[-1])
@@ -125,12 +143,23 @@ def _padded(window: Window, rows: NDArray[np.intp], is_whole: bool, ended: bool)
     return np.concatenate([keys, np.full(FRAME_ROWS, _ENDED if ended else _RETURNED)])
 
 
-def _skipped(window: Window, rows: NDArray[np.intp], size: int) -> NDArray[np.uint64]:
-    """The longest jump backward before each row of a frame."""
+def _spans(window: Window, rows: NDArray[np.intp]) -> NDArray[np.uint64]:
+    """Bytes of the loops that rows of a frame go around: jumps back to where the first row is, or before it.
+
+    Other jumps backward leave code that the compiler moved out of the way.
+    """
+    if not len(rows):
+        return np.zeros(0, np.uint64)
+    from_ip, to = window.from_ip[rows], window.back_to[rows]
+    return np.where(to <= from_ip[0], from_ip - to, 0).astype(np.uint64)
+
+
+def _skipped(spans: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
+    """The longest loop that was gone around before each row of a frame."""
     found = np.zeros(size, np.uint64)
-    if len(rows):
-        longest = np.maximum.accumulate(window.span[rows])
-        count = min(len(rows), size - 1)
+    if len(spans):
+        longest = np.maximum.accumulate(spans)
+        count = min(len(spans), size - 1)
         found[1 : count + 1] = longest[:count]
         found[count + 1 :] = longest[-1]
     return found
@@ -162,7 +191,7 @@ def find_join(a: Window, b: Window, *, is_last: bool) -> Join | None:
     ----------
     a, b : Window
     is_last : bool
-        The windows will not grow: what may not be the best is taken, too.
+        What may not be the best is taken, too.
 
     Returns
     -------
@@ -180,16 +209,15 @@ def find_join(a: Window, b: Window, *, is_last: bool) -> Join | None:
             _padded(b, theirs, both, not returned[1]),
         )
         grams = _grams(keys[0], FRAME_ROWS), _grams(keys[1], FRAME_ROWS)
-        skipped = _skipped(a, mine, len(keys[0])), _skipped(b, theirs, len(keys[1]))
+        spans = _spans(a, mine), _spans(b, theirs)
+        skipped = _skipped(spans[0], len(keys[0])), _skipped(spans[1], len(keys[1]))
         # The marks alone are equal, too: both left the frame.
         most = len(mine), len(theirs)
         found = _best(grams[0][: most[0]], grams[1][: most[1]], skipped)
         if found is not None:
             at, to, around = found
             later = [
-                int(window.span[rows].max(initial=0))
-                for window, rows, whole in ((a, mine, is_whole[0]), (b, theirs, is_whole[1]))
-                if not whole
+                int(ends.max(initial=0)) for ends, whole in zip(spans, is_whole, strict=True) if not whole
             ]
             if both or is_last or around <= min(later, default=0):
                 how = Joined.SAME_FRAME if level == 0 else Joined.CALLER
@@ -206,12 +234,60 @@ def find_join(a: Window, b: Window, *, is_last: bool) -> Join | None:
     return None
 
 
+def find_unwound(a: Window, b: Window) -> Join | None:
+    """Where rows of a frame below, of one run, are rows of any one frame of the other.
+
+    Exceptions, `longjmp` and the like leave frames without a return, so that the frames of the run that does
+    so cannot be counted.
+    """
+    found = [
+        Join(join.a, join.b, Joined.CALLER, join.depth) for join in [_in_any_frame(a, b)] if join is not None
+    ]
+    found += [
+        Join(join.b, join.a, Joined.CALLER, join.depth) for join in [_in_any_frame(b, a)] if join is not None
+    ]
+    return min(found, key=lambda join: join.a + join.b, default=None)
+
+
+def _in_any_frame(a: Window, b: Window) -> Join | None:
+    levels = _levels(a)
+    depths = _depths(b)[:-1]
+    order = np.argsort(depths, kind="stable")
+    grams = _grams(b.key[order], FRAME_ROWS)
+    # Rows of one frame have one depth.
+    own = depths[order]
+    grams_begin = np.flatnonzero(own[: len(grams)] == own[FRAME_ROWS - 1 :][: len(grams)])
+    mine = _grams(a.key[levels.rows], FRAME_ROWS)
+    limits = np.repeat(np.arange(levels.last + 1), np.diff(levels.limits))
+    whole = np.flatnonzero(limits[: len(mine)] == limits[FRAME_ROWS - 1 :][: len(mine)])
+    if not len(grams_begin) or not len(whole):
+        return None
+    distinct, first = np.unique(mine[whole], return_index=True)
+    rows = order[grams_begin]
+    by_place = np.argsort(rows, kind="stable")
+    theirs, second = np.unique(grams[grams_begin][by_place], return_index=True)
+    _, at, to = np.intersect1d(distinct, theirs, assume_unique=True, return_indices=True)
+    if not len(at):
+        return None
+    some, others = levels.rows[whole[first[at]]], rows[by_place][second[to]]
+    chosen = int(np.argmin(some + others))
+    return Join(int(some[chosen]), int(others[chosen]), Joined.CALLER, int(limits[whole[first[at[chosen]]]]))
+
+
+def find_end(a: Window, b: Window, rows: int = _END_ROWS) -> Join | None:
+    """The begin of the rows that both have at their ends, if they are so many at least."""
+    size = min(len(a.key), len(b.key))
+    differ = np.flatnonzero(a.key[len(a.key) - size :][::-1] != b.key[len(b.key) - size :][::-1])
+    same = int(differ[0]) if len(differ) else size
+    return Join(len(a.key) - same, len(b.key) - same, Joined.ANYWHERE, 0) if same >= rows else None
+
+
 def last_level(window: Window) -> int:
     """How many frames the rows leave."""
     return _levels(window).last
 
 
-def find_anywhere(a: Window, b: Window, rows: int = _ANY_ROWS) -> Join | None:
+def find_anywhere(a: Window, b: Window, rows: int) -> Join | None:
     """The nearest place from which on so many rows of any frames are equal."""
     some, others = _grams(a.key, rows), _grams(b.key, rows)
     nothing = np.zeros(len(a.key) + 1, np.uint64), np.zeros(len(b.key) + 1, np.uint64)

@@ -49,24 +49,27 @@ class Keys:
     def __init__(self, session: _core.Session, numbers: NDArray[np.int32], differ: NDArray[np.bool_]) -> None:
         self._session = session
         self._numbers = np.append(numbers, np.int32(-1))
+        self._prefixes = self._numbers.astype(np.uint64) << _FILE
+        self._last = np.uint32(len(numbers))
         self._differ = np.append(differ, np.False_) if differ.any() else None
 
     def places(self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], known: NDArray[np.bool_]) -> Places:
         """Files of addresses, and their keys."""
         found, rvas = _core.name_files(self._session, ips, spaces, None, None, True, True)
-        last = len(self._numbers) - 1
-        files = self._numbers[np.where(found.view(np.uint32) < last, found, last)]
-        key = (files.astype(np.uint64) << _FILE) | rvas
-        if (outside := files < 0).any():
-            outside &= known
-            if outside.any():
-                key[outside] = self._outside(ips[outside], spaces[outside], rvas[outside])
+        numbers = np.minimum(found.view(np.uint32), self._last)  # -1 is the last one, too
+        key = self._prefixes[numbers]
+        files = self._numbers[numbers]
         if self._differ is not None:
             differ = self._differ[files]
-            key[differ] = files[differ].astype(np.uint64) << _FILE
+            rvas[differ] = 0
+        key |= rvas
+        if numbers.max(initial=0) == self._last:
+            outside = (numbers == self._last) & known
+            if outside.any():
+                key[outside] = self._outside(ips[outside], spaces[outside], rvas[outside])
         if not known.all():
             key[~known] = _UNKNOWN
-            files = np.where(known, files, np.int32(-1))
+            files[~known] = -1
         return Places(files, key)
 
     def _outside(

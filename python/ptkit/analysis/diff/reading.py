@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from ptkit.analysis.diff.compare import Result, compare
 from ptkit.analysis.diff.keys import Keys
 from ptkit.analysis.diff.named import Named
 from ptkit.analysis.diff.pairing import Pair, paired
-from ptkit.analysis.diff.sequence import Sequence
+from ptkit.analysis.diff.sequence import Loss, Sequence
 from ptkit.analysis.diff.strands import Run, Strand, is_system, strands_of
 
 __all__ = ["Compared", "Reader", "read_runs"]
@@ -59,10 +58,22 @@ class Reader:
             Keys(a.session, numbers[:count], differ),
             Keys(b.session, numbers[count:], differ),
         )
-        self._with_kernel = not any(module.base < 1 << 63 for run in self.runs for module in run.info.modules)
-        # Without modules, code is known by its addresses.
-        if not any(run.info.modules for run in self.runs):
-            self._with_kernel = True
+        self._with_kernel = False
+
+    def is_own(self, file: int) -> bool:
+        """Whether a file is of the program."""
+        return bool(self.own[file])
+
+    def with_rows(self, strands: tuple[list[Strand], ...]) -> list[list[Strand]]:
+        """Threads that executed compared code: user code; that of the kernel if no thread has any other."""
+        for with_kernel in (False, True):
+            self._with_kernel = with_kernel
+            found = [
+                [one for one in some if self.sequence(one, side).fill(1)] for side, some in enumerate(strands)
+            ]
+            if any(found):
+                break
+        return found
 
     def sequence(self, strand: Strand, side: int) -> Sequence:
         """The branches of a thread of run 0 or 1."""
@@ -92,17 +103,21 @@ class Compared:
     pairs : tuple of Pair
     results : tuple of Result
         Of each pair; of unpaired threads, without branches.
+    lost : tuple of list of Loss
+        Losses of each run that are of no known thread.
     """
 
     reader: Reader
     pairs: tuple[Pair, ...]
     results: tuple[Result, ...]
+    lost: tuple[list[Loss], list[Loss]]
 
 
 def read_runs(a: Run, b: Run, *, limit: int, tid: int | None = None) -> Compared:
     """Compare two runs thread by thread; `tid`: that of either run alone."""
     reader = Reader(a, b)
-    strands = [_with_rows(strands_of(run), reader, side) for side, run in enumerate((a, b))]
+    read = strands_of(a), strands_of(b)
+    strands = reader.with_rows((read[0][0], read[1][0]))
     sides = {id(one): side for side, some in enumerate(strands) for one in some}
     pairs = paired(strands[0], strands[1], lambda one: reader.role(one, sides[id(one)]))
     if tid is not None:
@@ -113,9 +128,4 @@ def read_runs(a: Run, b: Run, *, limit: int, tid: int | None = None) -> Compared
             results.append(Result())
             continue
         results.append(compare(reader.sequence(pair.a, 0), reader.sequence(pair.b, 1), limit=limit))
-    return Compared(reader, tuple(pairs), tuple(results))
-
-
-def _with_rows(strands: Seq[Strand], reader: Reader, side: int) -> list[Strand]:
-    """Threads that executed compared code; those without a spool have rows."""
-    return [one for one in strands if one.spool is None or reader.sequence(one, side).fill(1)]
+    return Compared(reader, tuple(pairs), tuple(results), (read[0][1], read[1][1]))

@@ -30,8 +30,13 @@ _DELTA[[int(_KINDS.CALL), int(_KINDS.CALL_INDIRECT)]] = 1
 _DELTA[int(_KINDS.RETURN)] = -1
 _IS_JUMP = np.zeros(256, np.bool_)
 _IS_JUMP[_JUMPS] = True
+_IS_PLAIN_JUMP = np.zeros(256, np.bool_)
+_IS_PLAIN_JUMP[_JUMPS[1:]] = True
+_RETURN = int(_KINDS.RETURN)
+_NEAR_ROWS = 1 << 12
 _NEAR = np.uint64(4096)  # bytes of code without a branch
 _KERNEL = np.uint64(1 << 63)
+_NOWHERE = np.uint64(2**64 - 1)
 _MOST_HANDLERS = 64
 _NO_LOSS = tuple(int(cause) for cause in (_core.GapCause.START, _core.GapCause.FILTERED))
 
@@ -58,6 +63,7 @@ class Row(NamedTuple):
     from_key: int
     to_key: int
     file: int
+    to_file: int
     enters: bool
 
 
@@ -73,16 +79,23 @@ def arrays_of(part: Table) -> Arrays:
 
 
 def losses_of(part: Table) -> list[Loss]:
-    """Gaps and errors that came up in a part."""
-    found = []
-    for table, column in ((part.gaps, "cause"), (part.errors, "code")):
+    """Gaps that came up in a part, and errors without one."""
+    found, met = [], set()
+    for table in (part.gaps, part.errors):
         if table is None or not len(table):
             continue
-        texts = table.messages()
-        for row, text in enumerate(texts):
-            if column == "cause" and int(table["cause"][row]) in _NO_LOSS:
+        is_gaps = table is part.gaps
+        streams, numbers = table["stream"].tolist(), table["instruction"].tolist()
+        for row, (place, text) in enumerate(
+            zip(zip(streams, numbers, strict=True), table.messages(), strict=True)
+        ):
+            if is_gaps:
+                met.add(place)
+                if int(table["cause"][row]) in _NO_LOSS:
+                    continue
+            elif place in met:
                 continue
-            found.append(Loss(int(table["stream"][row]), int(table["instruction"][row]), text))
+            found.append(Loss(*place, text))
     return found
 
 
@@ -192,6 +205,7 @@ class Sequence:
         end = self._keys.places(arrays["to_ip"], arrays["space"], arrays["to_known"])
         arrays["key"] = Keys.of_rows(begin, end, arrays["kind"])
         arrays["from_key"], arrays["to_key"], arrays["file"] = begin.key, end.key, begin.file
+        arrays["to_file"] = end.file
         arrays["enter"] = enter
         inside = self._keys.inside(begin, end)
         return arrays if inside is None else {name: array[~inside] for name, array in arrays.items()}
@@ -251,7 +265,8 @@ class Sequence:
             target,
             _DELTA[kind],
             enter,
-            np.where(back, from_ip - to_ip, 0).astype(np.uint64),
+            from_ip,
+            np.where(back, to_ip, _NOWHERE),
             self.has_ended and count == self._rows - self._cursor,
         )
 
@@ -261,14 +276,20 @@ class Sequence:
         """Move the cursor over rows that are there."""
         if not count:
             return
-        own = self._own[self._arrays["file"][self._cursor : self._cursor + count]]
-        if own[-1]:
-            self.own_before = self._row(self._cursor + count - 1)
-        elif len(found := np.flatnonzero(own)):
-            self.own_before = self._row(self._cursor + int(found[-1]))
+        for end in range(count, 0, -_NEAR_ROWS):
+            if len(found := np.flatnonzero(self._is_own(max(end - _NEAR_ROWS, 0), end))):
+                self.own_before = self._row(self._cursor + max(end - _NEAR_ROWS, 0) + int(found[-1]))
+                break
         self.before = self._row(self._cursor + count - 1)
         self._cursor += count
         self.position += count
+
+    def _is_own(self, first: int, end: int) -> NDArray[np.bool_]:
+        """Rows of the program's own code, or back to it, but for jumps: those of the PLT are among them."""
+        kind = self.ahead("kind", end)[first:]
+        own: NDArray[np.bool_] = self._own[self.ahead("file", end)[first:]] & ~_IS_PLAIN_JUMP[kind]
+        own |= self._own[self.ahead("to_file", end)[first:]] & (kind == _RETURN)
+        return own
 
     def skip(self, count: int) -> int:
         """Move the cursor, also over rows that have yet to be read; return how far it went."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -151,8 +152,8 @@ def _programs(modules: tuple[ModuleInfo, ...]) -> dict[int, str]:
     return {space: path for space, (_, path) in found.items()}
 
 
-def strands_of(run: Run) -> list[Strand]:
-    """Threads of a run, in the order in which they were created."""
+def strands_of(run: Run) -> tuple[list[Strand], list[Loss]]:
+    """Threads of a run, in the order in which they were created, and losses of no known thread."""
     info = run.info
     programs = _programs(info.modules)
     names = {tid: name for _, tid, name in info.threads if tid is not None}
@@ -179,7 +180,10 @@ def strands_of(run: Run) -> list[Strand]:
         program = programs.get(space, programs.get(0, ""))
         found.append(Strand(run, pid, tid, space, names.get(tid, ""), program, tuple(streams)))
     found.sort(key=lambda one: (info.streams[one.streams[0]].first_tsc or 0, one.tid))
-    return [*found, *(_spooled_strands(run, shared, names, programs) if shared else ())]
+    if not shared:
+        return found, []
+    more, lost = _spooled_strands(run, shared, names, programs)
+    return [*found, *more], lost
 
 
 def _number(one: int | None) -> int:
@@ -188,7 +192,7 @@ def _number(one: int | None) -> int:
 
 def _spooled_strands(
     run: Run, streams: list[int], names: Mapping[int, str], programs: Mapping[int, str]
-) -> list[Strand]:
+) -> tuple[list[Strand], list[Loss]]:
     """Threads of streams that have several, each with a spool of its branches."""
     strands: dict[tuple[int, int, int], Strand] = {}
     met: dict[int, list[Strand]] = {number: [] for number in streams}
@@ -218,6 +222,7 @@ def _spooled_strands(
                 program = programs.get(space, programs.get(0, ""))
                 strand = Strand(run, pid, tid, space, names.get(tid, ""), program)
                 strand.spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (kept by the strand)
+                weakref.finalize(strand, strand.spool.close)
                 strands[key] = strand
             assert strand.spool is not None
             strand.spool.write(rows[begin:end].tobytes())
@@ -225,6 +230,6 @@ def _spooled_strands(
                 if strand not in met[stream]:
                     met[stream].append(strand)
     for loss in losses:
-        for strand in met.get(loss.stream, ()):
+        for strand in met[loss.stream]:
             strand.losses.append(loss)
-    return list(strands.values())
+    return list(strands.values()), [loss for loss in losses if not met[loss.stream]]

@@ -44,6 +44,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     common.add_open_options(parser)
     parser.add_argument("other", metavar="FILE2", type=common.trace_path, help="the other run")
     group = parser.add_argument_group("which divergences", "All code is compared. Repeated options add up.")
+    group.add_argument(
+        "--own", action="store_true", help="those in the program's own files, not in those of the system"
+    )
     group.add_argument("--module", metavar="NAME", action="append", help="those in this file")
     group.add_argument(
         "--symbol",
@@ -93,9 +96,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _difference(a: Trace, b: Trace, options: argparse.Namespace) -> Difference:
-    time = selection.selection(a, options).get("time")
+    of_time = argparse.Namespace(time=options.time, verb=options.verb)
+    time = selection.selection(a, of_time).get("time")
     with decoding(a, activity="comparing"):
-        return diff(a, b, module=options.module, symbol=options.function, time=time, tid=options.tid)
+        return diff(
+            a, b, module=options.module, symbol=options.function, own=options.own, time=time, tid=options.tid
+        )
 
 
 def _print(found: Difference, options: argparse.Namespace, number: int | None) -> None:
