@@ -15,7 +15,7 @@ from ptkit import BranchKind
 from ptkit.analysis.diff import compare as comparing
 from ptkit.analysis.diff.compare import Result, compare
 from ptkit.analysis.diff.joining import Joined
-from ptkit.analysis.diff.keys import Keys, Places
+from ptkit.analysis.diff.keys import Keys, Locations
 from ptkit.analysis.diff.sequence import Loss
 from ptkit.analysis.diff.sequence import Sequence as Rows
 
@@ -31,11 +31,13 @@ class Plain(Keys):
     def __init__(self, base: int = 0) -> None:
         self._base = np.uint64(base)
 
-    def places(self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], known: NDArray[np.bool_]) -> Places:
+    def locations(
+        self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], known: NDArray[np.bool_]
+    ) -> Locations:
         del spaces
-        return Places(np.where(known, 0, -1), np.where(known, ips - self._base, np.uint64(0xFFFF << 48)))
+        return Locations(np.where(known, 0, -1), np.where(known, ips - self._base, np.uint64(0xFFFF << 48)))
 
-    def inside(self, begin: Places, end: Places) -> None:
+    def inside(self, begin: Locations, end: Locations) -> None:
         del begin, end
 
 

@@ -53,7 +53,7 @@ class Program:
             self._next = (number + 1) * _FUNCTION
             self.functions.append(self._block(number, functions, statements, depth=0))
 
-    def _place(self) -> int:
+    def _location(self) -> int:
         self._next += self._random.randrange(4, 40)
         return self._next
 
@@ -63,13 +63,13 @@ class Program:
             kinds = ["call", "call"] if function + 1 < functions else []
             kinds += ["if", "if", "loop"] if depth < 3 else ["plain"]
             kind = self._random.choice(kinds or ["plain"])
-            ip = self._place()
+            ip = self._location()
             if kind == "if":
                 sides = [self._block(function, functions, 2, depth + 1) for _ in range(2)]
                 block.statements.append(Statement(kind, ip, sides))
             elif kind == "loop":
                 body = self._block(function, functions, 3, depth + 1)
-                block.statements.append(Statement(kind, ip, [body], end=self._place()))
+                block.statements.append(Statement(kind, ip, [body], end=self._location()))
             elif kind == "call":
                 callee = self._random.randrange(function + 1, functions)
                 block.statements.append(Statement(kind, ip, [], callee))
@@ -127,7 +127,7 @@ class Execution:
 
 
 def run_again(program: Program, run: Execution, seed: int, count: int) -> tuple[Execution, list[int]]:
-    """A run that decides otherwise at some places, none within another one, and their addresses in order."""
+    """A run that decides otherwise at some statements, none within another one, and their addresses."""
     chooser = random.Random(seed)
     paths = list(run.decisions)
     changed: dict[Path, int] = {}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.analysis.diff.compare import Parting
 from ptkit.analysis.diff.joining import Joined
-from ptkit.analysis.diff.named import Place
+from ptkit.analysis.diff.named import Location
 from ptkit.analysis.diff.pairing import Pair
 from ptkit.analysis.diff.reading import Compared, read_runs
 from ptkit.analysis.diff.sequence import Loss, Row
@@ -73,7 +73,7 @@ class DiffFrame(NamedTuple):
     rva: int
 
     def __str__(self) -> str:
-        return str(Place(self.module, None, self.rva, self.function, self.source, self.line))
+        return str(Location(self.module, None, self.rva, self.function, self.source, self.line))
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Difference:
         reader = self._compared.reader
         names = reader.names
         sites = [_site(parting) for parting in partings]
-        places = _of_sides(names, sites)
+        locations = _of_sides(names, sites)
         owns = _of_sides(names, [_own_site(parting, reader.is_own) for parting in partings])
         targets = [
             _of_sides(names, [_target(parting.after[side], side) for parting in partings])
@@ -219,20 +219,20 @@ class Difference:
         ]
         found = []
         for number, parting in enumerate(partings):
-            place, own = places[number], owns[number]
-            is_own = place is not None and place.path is not None and not is_system(place.path)
+            location, own = locations[number], owns[number]
+            is_own = location is not None and location.path is not None and not is_system(location.path)
             row = {
                 "thread": thread,
                 "a_tid": pair.a.tid,
                 "b_tid": pair.b.tid,
-                "module": None if place is None else place.module,
-                "rva": 0 if place is None else place.rva,
-                "function_full": None if place is None else place.function,
-                "source": None if place is None else place.source,
-                "line": 0 if place is None else place.line,
+                "module": None if location is None else location.module,
+                "rva": 0 if location is None else location.rva,
+                "function_full": None if location is None else location.function,
+                "source": None if location is None else location.source,
+                "line": 0 if location is None else location.line,
                 "is_own": is_own,
-                "where": str(place) if place is not None else "the begin",
-                "own": str(place) if is_own else str(own) if own is not None else None,
+                "where": str(location) if location is not None else "the begin",
+                "own": str(location) if is_own else str(own) if own is not None else None,
                 "kind": _kind(parting),
                 "depth": parting.depth,
                 "joined": _JOINED[parting.joined],
@@ -250,18 +250,18 @@ class Difference:
                 row[f"{letter}_branch"] = (
                     after.position if after is not None else before.position + 1 if before else 0
                 )
-            if (is_own or not self._own_only) and self._is_chosen(place, parting):
+            if (is_own or not self._own_only) and self._is_chosen(location, parting):
                 found.append(row)
         return found
 
-    def _is_chosen(self, place: Place | None, parting: Parting) -> bool:
+    def _is_chosen(self, location: Location | None, parting: Parting) -> bool:
         modules, symbols, within = self._chosen
-        if modules and (place is None or not {place.module, place.path} & set(modules)):
+        if modules and (location is None or not {location.module, location.path} & set(modules)):
             return False
         if symbols:
-            if place is None or place.function is None:
+            if location is None or location.function is None:
                 return False
-            both = (place.function, _core.short_names([place.function])[0])
+            both = (location.function, _core.short_names([location.function])[0])
             if not any(fnmatchcase(one, pattern) for one in both for pattern in symbols):
                 return False
         row = parting.after[0] or parting.before[0]
@@ -378,12 +378,19 @@ class Difference:
         ips = np.asarray(calls["call_ip"])[order]
         where = np.concatenate([np.array([row.from_ip], np.uint64), ips[:-1]])
         spaces = np.full(len(where), row.space, np.uint32)
-        places = self._compared.reader.names[side](where.tolist(), spaces.tolist())
+        locations = self._compared.reader.names[side](where.tolist(), spaces.tolist())
         names = calls.named("entry_symbol_full")
         functions = [names[one] for one in order.tolist()]
         return tuple(
-            DiffFrame(function or place.function, place.module, place.source, place.line, int(ip), place.rva)
-            for function, place, ip in zip(functions, places, where.tolist(), strict=True)
+            DiffFrame(
+                function or location.function,
+                location.module,
+                location.source,
+                location.line,
+                int(ip),
+                location.rva,
+            )
+            for function, location, ip in zip(functions, locations, where.tolist(), strict=True)
         )
 
     def context(self, divergence: int | Divergence = 0, count: int = 10) -> Context:
@@ -518,15 +525,15 @@ def _target(row: Row | None, side: int) -> tuple[int, Row, int] | None:
 
 
 def _of_sides(
-    names: Sequence[Callable[[Sequence[int], Sequence[int]], list[Place]]],
+    names: Sequence[Callable[[Sequence[int], Sequence[int]], list[Location]]],
     sites: Sequence[tuple[int, Row, int] | None],
-) -> list[Place | None]:
-    found: list[Place | None] = [None] * len(sites)
+) -> list[Location | None]:
+    found: list[Location | None] = [None] * len(sites)
     for side in range(2):
         rows = [(at, site) for at, site in enumerate(sites) if site is not None and site[0] == side]
-        places = names[side]([site[2] for _, site in rows], [site[1].space for _, site in rows])
-        for (at, _), place in zip(rows, places, strict=True):
-            found[at] = place
+        locations = names[side]([site[2] for _, site in rows], [site[1].space for _, site in rows])
+        for (at, _), location in zip(rows, locations, strict=True):
+            found[at] = location
     return found
 
 

@@ -264,12 +264,12 @@ def _in_any_frame(a: Window, b: Window) -> Join | None:
         return None
     distinct, first = np.unique(mine[whole], return_index=True)
     rows = order[grams_begin]
-    by_place = np.argsort(rows, kind="stable")
-    theirs, second = np.unique(grams[grams_begin][by_place], return_index=True)
+    by_location = np.argsort(rows, kind="stable")
+    theirs, second = np.unique(grams[grams_begin][by_location], return_index=True)
     _, at, to = np.intersect1d(distinct, theirs, assume_unique=True, return_indices=True)
     if not len(at):
         return None
-    some, others = levels.rows[whole[first[at]]], rows[by_place][second[to]]
+    some, others = levels.rows[whole[first[at]]], rows[by_location][second[to]]
     chosen = int(np.argmin(some + others))
     return Join(int(some[chosen]), int(others[chosen]), Joined.CALLER, int(limits[whole[first[at[chosen]]]]))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 
-__all__ = ["Keys", "Places"]
+__all__ = ["Keys", "Locations"]
 
 _FROM, _TO, _KIND = (np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
 _FILE = np.uint64(48)  # bits of an RVA
@@ -19,7 +19,7 @@ OUTSIDE = 0xFFFE  # number of code in no file
 _UNKNOWN = np.uint64(0xFFFF << 48)
 
 
-class Places(NamedTuple):
+class Locations(NamedTuple):
     """Ends of branches.
 
     Attributes
@@ -53,7 +53,9 @@ class Keys:
         self._last = np.uint32(len(numbers))
         self._differ = np.append(differ, np.False_) if differ.any() else None
 
-    def places(self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], known: NDArray[np.bool_]) -> Places:
+    def locations(
+        self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], known: NDArray[np.bool_]
+    ) -> Locations:
         """Files of addresses, and their keys."""
         found, rvas = _core.name_files(self._session, ips, spaces, None, None, True, True)
         numbers = np.minimum(found.view(np.uint32), self._last)  # -1 is the last one, too
@@ -70,7 +72,7 @@ class Keys:
         if not known.all():
             key[~known] = _UNKNOWN
             files[~known] = -1
-        return Places(files, key)
+        return Locations(files, key)
 
     def _outside(
         self, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], offsets: NDArray[np.uint64]
@@ -88,7 +90,7 @@ class Keys:
         found: NDArray[np.uint64] = (where | np.uint64(OUTSIDE << 48))[back]
         return found
 
-    def inside(self, begin: Places, end: Places) -> NDArray[np.bool_] | None:
+    def inside(self, begin: Locations, end: Locations) -> NDArray[np.bool_] | None:
         """Branches within a file of which both runs have other builds; None: there is no such file."""
         if self._differ is None:
             return None
@@ -96,7 +98,7 @@ class Keys:
         return found
 
     @staticmethod
-    def of_rows(begin: Places, end: Places, kinds: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    def of_rows(begin: Locations, end: Locations, kinds: NDArray[np.uint8]) -> NDArray[np.uint64]:
         """Keys of branches."""
         found: NDArray[np.uint64] = begin.key * _FROM
         found ^= found >> _MIX

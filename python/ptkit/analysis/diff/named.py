@@ -1,4 +1,4 @@
-"""Places of a run in words: function, file and line."""
+"""Locations of a run in words: function, file and line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.support.text import module_name
 
-__all__ = ["Named", "Place", "named"]
+__all__ = ["Location", "Named", "named"]
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where an address is.
 
     Attributes
@@ -63,14 +63,14 @@ class Named:
         self._session = session
         self._paths = [path for path, _ in files]
 
-    def __call__(self, ips: Sequence[int], spaces: Sequence[int]) -> list[Place]:
+    def __call__(self, ips: Sequence[int], spaces: Sequence[int]) -> list[Location]:
         """Name addresses."""
         return named(self._session, self._paths, np.array(ips, np.uint64), np.array(spaces, np.uint32))
 
 
 def named(
     session: _core.Session, paths: Sequence[str], ips: NDArray[np.uint64], spaces: NDArray[np.uint32]
-) -> list[Place]:
+) -> list[Location]:
     """Name addresses."""
     if not len(ips):
         return []
@@ -82,7 +82,7 @@ def named(
     for ip, file, rva, symbol, source, line in zip(*columns, strict=True):
         path = paths[file] if 0 <= file < len(paths) else None
         found.append(
-            Place(
+            Location(
                 None if path is None else module_name(path),
                 path,
                 ip if path is None else rva,

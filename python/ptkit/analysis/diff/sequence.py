@@ -86,16 +86,16 @@ def losses_of(part: Table) -> list[Loss]:
             continue
         is_gaps = table is part.gaps
         streams, numbers = table["stream"].tolist(), table["instruction"].tolist()
-        for row, (place, text) in enumerate(
+        for row, (location, text) in enumerate(
             zip(zip(streams, numbers, strict=True), table.messages(), strict=True)
         ):
             if is_gaps:
-                met.add(place)
+                met.add(location)
                 if int(table["cause"][row]) in _NO_LOSS:
                     continue
-            elif place in met:
+            elif location in met:
                 continue
-            found.append(Loss(*place, text))
+            found.append(Loss(*location, text))
     return found
 
 
@@ -201,8 +201,8 @@ class Sequence:
                 self._enters_next = True
         elif self._enters_next and len(enter):
             enter[0], self._enters_next = True, False
-        begin = self._keys.places(arrays["from_ip"], arrays["space"], arrays["known"])
-        end = self._keys.places(arrays["to_ip"], arrays["space"], arrays["to_known"])
+        begin = self._keys.locations(arrays["from_ip"], arrays["space"], arrays["known"])
+        end = self._keys.locations(arrays["to_ip"], arrays["space"], arrays["to_known"])
         arrays["key"] = Keys.of_rows(begin, end, arrays["kind"])
         arrays["from_key"], arrays["to_key"], arrays["file"] = begin.key, end.key, begin.file
         arrays["to_file"] = end.file
