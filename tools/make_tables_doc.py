@@ -134,6 +134,9 @@ ABOUT = {
     "annotated_loops": "`annotation.loops`: loops of functions.",
     "diff_threads": "`difference.threads`: pairs of threads, and those of one run ([diff.md](diff.md)).",
     "divergences": "`difference.divergences`: where two runs part.",
+    "diff_functions": "`difference.functions`: functions that differ.",
+    "diff_calls": "`difference.calls`: calls that only one run has, or other numbers of.",
+    "diff_lines": "`difference.lines`: source lines that differ.",
 }
 
 # Enumeration, heading, and the rows with its members' texts.

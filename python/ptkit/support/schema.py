@@ -377,6 +377,38 @@ _DIFFERENCE = {
         Column("is_own", _BOOL, "", "it is in a file of the program, not of the system", "flag", 2),
     ),
 }
+_OF_RUNS = (
+    Column("a_count", _I64, "", "how often, in run a"),
+    Column("b_count", _I64, "", "how often, in run b"),
+)
+_COSTS = (
+    Column("a_instructions", _I64, "", "executed by it alone in run a"),
+    Column("b_instructions", _I64, "", "executed by it alone in run b"),
+    Column("delta", _I64, "", "instructions that run b executed more"),
+)
+_DIFFERENCE |= {
+    "diff_functions": (
+        *_OF_RUNS,
+        *_COSTS,
+        Column("a_total", _I64, "", "instructions of run a with what it called"),
+        Column("b_total", _I64, "", "instructions of run b with what it called"),
+        Column("line", _U32, "", "of the begin in `source`; see line_known"),
+        Column("flags", _U8, "", "line known"),
+        _LINE_KNOWN,
+    ),
+    "diff_calls": (
+        *_OF_RUNS,
+        Column("a_instructions", _I64, "", "of these calls in run a, with what they called"),
+        Column("b_instructions", _I64, "", "of these calls in run b, with what they called"),
+    ),
+    "diff_lines": (
+        Column("line", _U32, "", "of `source`; see line_known"),
+        *_OF_RUNS,
+        *_COSTS,
+        Column("flags", _U8, "", "line known"),
+        _LINE_KNOWN,
+    ),
+}
 _DIFFERENCE_KNOWN = {"line": "line_known", "a_tid": "a_known", "b_tid": "b_known"}
 _MADE = ((_COVERED, _COVERED_KNOWN), (_ANNOTATED, _ANNOTATED_KNOWN), (_DIFFERENCE, _DIFFERENCE_KNOWN))
 

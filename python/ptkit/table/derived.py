@@ -162,7 +162,7 @@ _MADE = {
     "inlined": "function that was inlined here, the innermost one",
     "text": "the line itself, if the file is there",
     "a_name": "name of the thread in run a",
-    "b_name": "name of the thread in run b",
+    "b_name": "name in run b, of the thread, or of a function that has another one",
     "program": "name of the file that the process executes",
     "role": "first function of the program that the thread executed",
     "paired": "why the two are compared, or are not",
@@ -175,6 +175,9 @@ _MADE = {
     "b_way": "what run b did",
     "a_target": "function and line at which run a went on",
     "b_target": "function and line at which run b went on",
+    "matched": "how the function was found in both runs: by its `name`, joined from `parts`, `renamed`, "
+    "`inlined in` one of them, or `only in` one",
+    "caller": "function that called, demangled",
     "joined": "where both went on equally",
 }
 _MADE_TEXTS = {
@@ -191,6 +194,9 @@ _MADE_TEXTS = {
         *("where", "own", "kind", "a_way", "a_target", "b_way", "b_target", "joined", "module", "function"),
         "source",
     ),
+    "diff_functions": ("function", "module", "matched", "b_name", "source"),
+    "diff_calls": ("caller", "function", "module"),
+    "diff_lines": ("source", "function", "module"),
 }
 
 

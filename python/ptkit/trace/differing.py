@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptkit.decode import Query
+from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
 from ptkit.support.arguments import flag, integer
 from ptkit.support.text import module_name
@@ -52,12 +53,14 @@ def diff(
     tid : int, optional
         Thread of run `a` or of run `b` that is compared; None: all.
     by : str, optional
-        None: branch by branch.
+        ``"function"`` or ``"line"``: compare how often each was executed, and its instructions. None: branch
+        by branch; two builds of the program by function.
 
     Returns
     -------
     Difference
-        ``equal``, tables ``threads`` and ``divergences``, and ``first()``.
+        ``equal``, ``first()``, and the tables ``threads``, ``divergences``, ``functions``, ``calls`` and
+        ``lines``.
 
     Raises
     ------
@@ -77,7 +80,11 @@ def diff(
     True
     """
     if by is not None:
-        raise ConfigError(f"by={by!r}: None compares branch by branch")
+        check_choice("by", by, ("function", "line"))
+        if time is not None:
+            raise ConfigError(
+                "time: functions and lines are of whole runs; give parts of both: a.between(seconds=(0, 1))"
+            )
     from ptkit.analysis.diff import Run
     from ptkit.analysis.diff.difference import difference
 
@@ -108,6 +115,7 @@ def diff(
         own=flag("own", own),
         within=within,
         tid=tid,
+        by=by,
     )
 
 

@@ -96,12 +96,29 @@ def test_limit_and_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(one.startswith("divergence 1 at ") for one in lines)
 
 
+@pytest.mark.parametrize("by", ["function", "call", "line"])
+def test_costs(capsys: pytest.CaptureFixture[str], by: str) -> None:
+    lines, _ = printed(capsys, "left.ptk", "right.ptk", "--by", by, "--limit", "3", "--exit-code", status=1)
+    found = document(capsys, "left.ptk", "right.ptk", "--by", by, "--limit", "3")
+    assert found["by"] == ("line" if by == "line" else "function")
+    assert found["divergences"] == []
+    assert {table for table in ("functions", "calls", "lines") if found[table]} == {f"{by}s"}
+    assert len(found[f"{by}s"]) <= 3
+    heads = next(number for number, one in enumerate(lines) if one.split()[-1:] == [by])
+    for line, row in zip(lines[heads + 1 :], found[f"{by}s"], strict=True):
+        assert f"{row['a_count']:,}" in line.split()
+        assert f"{row['b_instructions']:,}" in line.split()
+    lines, _ = printed(capsys, "left.ptk", "left.ptk", "--by", by, "--exit-code")
+    assert any(one.startswith("no difference") for one in lines)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("left.ptk", "missing.ptk"), "missing.ptk: "),
         (("left.ptk", "right.ptk", "--module", "a.so"), "module='a.so': neither run has such a file; there"),
         (("left.ptk", "right.ptk", "--tid", "1"), "tid=1: neither run has such a thread"),
+        (("left.ptk", "right.ptk", "--by", "line", "--time", "0%-50%"), "of whole runs"),
         (("left.ptk", "right.ptk", "--number", "100000"), "divergence 100000: there are "),
     ],
 )

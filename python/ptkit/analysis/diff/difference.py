@@ -14,15 +14,22 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.analysis.diff.compare import Parting
+from ptkit.analysis.diff.costs import Matching, call_rows, function_rows, line_rows
 from ptkit.analysis.diff.joining import Joined
 from ptkit.analysis.diff.named import Location
 from ptkit.analysis.diff.pairing import Pair
 from ptkit.analysis.diff.reading import Compared, read_runs
 from ptkit.analysis.diff.sequence import Loss, Row
 from ptkit.analysis.diff.strands import Run, is_system
-from ptkit.analysis.diff.tables import divergence_table, thread_table
+from ptkit.analysis.diff.tables import (
+    call_table,
+    divergence_table,
+    function_table,
+    line_table,
+    thread_table,
+)
 from ptkit.errors import ConfigError
-from ptkit.support.text import counted, one_line
+from ptkit.support.text import counted, module_name, one_line
 from ptkit.table import Table
 from ptkit.table.html import Cell, html_table
 
@@ -275,20 +282,98 @@ class Difference:
     # Answers.
 
     @property
+    def by(self) -> str:
+        """What is compared: ``"branch"``, or of two builds ``"function"``, or what was asked for."""
+        return self._compared.by
+
+    @property
     def equal(self) -> bool | None:
-        """Both runs took the same path; None: they did as far as it can be judged, see `unjudged`."""
+        """Both runs took the same path; None: they did as far as it can be judged, see `unjudged`.
+
+        By function and line: both executed each as often.
+        """
+        if self.by != "branch" and len(self.functions if self.by == "function" else self.lines):
+            return False
         if len(self._rows) or any(pair.a is None or pair.b is None for pair in self._compared.pairs):
             return False
         if any(result.more for result in self._compared.results):
             return False
         return None if self.unjudged else True
 
+    # Costs.
+
+    @cached_property
+    def _matching(self) -> Matching:
+        runs = self._compared.reader.runs
+        return function_rows(
+            (runs[0].part, runs[1].part),
+            self._compared.queries(),
+            two_builds=self._compared.reader.has_two_builds,
+            module_of=self._compared.module_of,
+        )
+
+    @cached_property
+    def functions(self) -> Table:
+        """Functions of which calls or instructions differ, by most instructions more or less.
+
+        ``delta`` adds up to the instructions that run `b` executed more. Both runs are decoded once for it.
+        """
+        return function_table(
+            [
+                row
+                for row in self._matching.rows
+                if (row.delta or row.a.count != row.b.count or row.matched.startswith("only"))
+                and self._has(row.key.module, row.key.name, row.other_name)
+            ]
+        )
+
+    @cached_property
+    def calls(self) -> Table:
+        """Calls that only one run has, by most instructions, then those of which the counts differ."""
+        return call_table(
+            [row for row in call_rows(self._matching) if self._has(row.callee.module, row.callee.name)]
+        )
+
+    @cached_property
+    def lines(self) -> Table:
+        """Source lines of which executions or instructions differ, by most instructions more or less.
+
+        Code without debug information is a row for each function. ``delta`` adds up as in `functions`.
+        """
+        runs = self._compared.reader.runs
+        rows = line_rows(
+            (runs[0].part, runs[1].part), self._compared.queries(), module_of=self._compared.module_of
+        )
+        return line_table(
+            [
+                row
+                for row in rows
+                if (row.delta or row.counts[0] != row.counts[1]) and self._has(row.module, row.function)
+            ]
+        )
+
+    def _has(self, module: str | None, *names: str | None) -> bool:
+        """Whether code of a file and a function is selected."""
+        modules, symbols, _ = self._chosen
+        if self._own_only and module not in self._compared.reader.own_names:
+            return False
+        if modules and module not in {module_name(one) for one in modules}:
+            return False
+        full = [name for name in names if name is not None]
+        return not symbols or any(
+            fnmatchcase(one, pattern) for one in (*full, *_core.short_names(full)) for pattern in symbols
+        )
+
     @cached_property
     def unjudged(self) -> list[str]:
         """What could not be compared, one sentence for each fact."""
         found = [
-            f"{name}: two builds of the file ran: {one} and {other}: its code is not compared"
+            f"{name}: two builds of the file ran: {one} and {other}: its branches are not compared"
             for name, (one, other) in self._compared.reader.builds.items()
+        ]
+        found += [
+            f"{other} is compared with {name}, by function: its branches are not compared"
+            for other, name in self._compared.reader.renamed.items()
         ]
         for pair, result in zip(self._compared.pairs, self._compared.results, strict=True):
             for source, strand, losses, rows in zip(
@@ -307,7 +392,7 @@ class Difference:
         for source, losses in zip((self.a, self.b), self._compared.lost, strict=True):
             if losses:
                 found.append(f"{source}: {_of_losses(losses)}")
-        if not any(result.compared for result in self._compared.results):
+        if self.by == "branch" and not any(result.compared for result in self._compared.results):
             found.append("no branch was compared")
         return found
 
@@ -433,9 +518,11 @@ class Difference:
 
     # Printing.
 
-    def lines(self) -> list[str]:
+    def summary(self) -> list[str]:
         """Whether they differ, and in what threads, as lines of text."""
         found = [f"a: {self.a}", f"b: {self.b}"]
+        if self.by != "branch":
+            return [*found, *map(one_line, self._cost_lines())]
         pairs, results = self._compared.pairs, self._compared.results
         compared = sum(result.compared for result in results)
         if self.equal is not False:
@@ -459,6 +546,38 @@ class Difference:
                 found.append(f"only in {side}: {strand.text}{role}: {pair.how}")
         return [one_line(line) for line in found]
 
+    def _cost_lines(self) -> list[str]:
+        """Whether costs differ, in words."""
+        table = self.functions if self.by == "function" else self.lines
+        if not len(table):
+            return [f"no difference: each {self.by} was executed as often by both"]
+        more = int(table["delta"].sum())
+        return [
+            f"{counted(len(table), self.by)} differ{'s' if len(table) == 1 else ''}: {more:+,} instructions"
+        ]
+
+    def costs(self, by: str, most: int = _PRINTED) -> list[str]:
+        """The first rows of `functions`, `calls` or `lines` as lines of text.
+
+        Parameters
+        ----------
+        by : str
+            ``"function"``, ``"call"`` or ``"line"``.
+        most : int
+        """
+        tables = {"function": "functions", "call": "calls", "line": "lines"}
+        table: Table = getattr(self, tables[by])[:most]
+        heads: tuple[str, ...] = ("a_count", "b_count", "a_instructions", "b_instructions")
+        columns = [[f"{value:,}" for value in table.named(name)] for name in heads]
+        if by != "call":
+            columns.insert(0, [f"{value:+,}" for value in table.named("delta")])
+            heads = ("delta", *heads)
+        widths = [max(map(len, (head, *column))) for head, column in zip(heads, columns, strict=True)]
+        found = [f"{' '.join(map(str.rjust, heads, widths))}  {by}"]
+        for row, text in zip(zip(*columns, strict=True), _subjects(table, by), strict=True):
+            found.append(one_line(f"{' '.join(map(str.rjust, row, widths))}  {text}"))
+        return found
+
     def listed(self, most: int = _PRINTED) -> list[str]:
         """The first divergences, a line for each."""
         found = []
@@ -471,8 +590,10 @@ class Difference:
         return found
 
     def __str__(self) -> str:
+        lines = [*self.summary(), *map(one_line, self.unjudged)]
+        if self.by != "branch":
+            return "\n".join([*lines, *self.costs(self.by)])
         first = self.first()
-        lines = [*self.lines(), *map(one_line, self.unjudged)]
         if first is not None:
             lines += [first.earlier_text()] if first.earlier and first.row["is_own"] else []
             lines += first.lines()
@@ -483,11 +604,35 @@ class Difference:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
+        if self.by != "branch":
+            return f"<ptkit.Difference: {self._cost_lines()[0]}>"
         said = {True: "equal", None: "equal as far as it can be judged"}
         return f"<ptkit.Difference: {said.get(self.equal, counted(len(self._rows), 'divergence'))}>"
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def _subjects(table: Table, by: str) -> list[str]:
+    """What rows of costs are of."""
+    names = ["-" if one is None else one for one in table.named("function")]
+    modules = [f"{one}: " if one is not None else "" for one in table.named("module")]
+    if by == "call":
+        callers = ["-" if one is None else _core.short_names([one])[0] for one in table.named("caller")]
+        return [f"{caller} -> {name}" for caller, name in zip(callers, names, strict=True)]
+    if by == "line":
+        lines = zip(table.named("source"), table.named("line"), modules, names, strict=True)
+        return [
+            f"{module}{name}" if source is None else f"{source}:{line} ({name})"
+            for source, line, module, name in lines
+        ]
+    found = []
+    for module, name, how, other in zip(
+        modules, names, table.named("matched"), table.named("b_name"), strict=True
+    ):
+        more = f" ({how}{f': {other}' if other else ''})" if how != "name" else ""
+        found.append(f"{module}{name}{more}")
+    return found
 
 
 def _of_losses(losses: Sequence[Loss]) -> str:
@@ -592,7 +737,13 @@ def _own_number(run: Run, row: Row, query: dict[str, Any]) -> int:
 
 
 def difference(
-    a: Run, b: Run, sources: tuple[str, str], *, tid: int | None = None, **chosen: Any
+    a: Run,
+    b: Run,
+    sources: tuple[str, str],
+    *,
+    tid: int | None = None,
+    by: str | None = None,
+    **chosen: Any,
 ) -> Difference:
     """Compare two runs."""
-    return Difference(sources, read_runs(a, b, limit=_LISTED, tid=tid), **chosen)
+    return Difference(sources, read_runs(a, b, limit=_LISTED, tid=tid, by=by), **chosen)

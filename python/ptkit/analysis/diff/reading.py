@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ptkit.analysis.diff.named import Named
 from ptkit.analysis.diff.pairing import Pair, paired
 from ptkit.analysis.diff.sequence import Loss, Sequence
 from ptkit.analysis.diff.strands import Run, Strand, is_system, strands_of
+from ptkit.support.text import module_name
 
 __all__ = ["Compared", "Reader", "read_runs"]
 
@@ -33,6 +35,8 @@ class Reader:
         By number: of the program, not of the system; one more for code in no file.
     names : tuple of Named
         Of each run.
+    renamed : dict
+        Names of programs of run b, and of those of run a that they are compared with.
     """
 
     def __init__(self, a: Run, b: Run) -> None:
@@ -59,6 +63,29 @@ class Reader:
             Keys(b.session, numbers[count:], differ),
         )
         self._with_kernel = False
+        self.renamed: dict[str, str] = {}
+
+    @property
+    def own_names(self) -> set[str]:
+        """Names of files of the program."""
+        return {file.name for file in self.files if not is_system(file.path)}
+
+    @property
+    def has_two_builds(self) -> bool:
+        """Both runs have other builds of the program, or of a file of its own."""
+        return bool(self.renamed) or any(not is_system(one.path) for one, _ in self.builds.values())
+
+    def rename(self, pairs: list[Pair]) -> None:
+        """Take programs of other names that are compared for two builds of one."""
+        keys = [
+            {file.path: file.key for file in (CodeFile(*one) for one in run.info.files)} for run in self.runs
+        ]
+        for pair in pairs:
+            if pair.a is None or pair.b is None or not (pair.a.program and pair.b.program):
+                continue
+            names = module_name(pair.a.program), module_name(pair.b.program)
+            if names[0] != names[1] and keys[0].get(pair.a.program) != keys[1].get(pair.b.program):
+                self.renamed[names[1]] = names[0]
 
     def is_own(self, file: int) -> bool:
         """Whether a file is of the program."""
@@ -105,16 +132,34 @@ class Compared:
         Of each pair; of unpaired threads, without branches.
     lost : tuple of list of Loss
         Losses of each run that are of no known thread.
+    by : str
+        ``"branch"``, ``"function"`` or ``"line"``: what is compared.
+    tids : tuple of int or None
+        The one thread of each run that is compared.
     """
 
     reader: Reader
     pairs: tuple[Pair, ...]
     results: tuple[Result, ...]
     lost: tuple[list[Loss], list[Loss]]
+    by: str
+    tids: tuple[int | None, int | None] = (None, None)
+
+    def queries(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Selection of the threads of each run."""
+        some, other = ({} if tid is None else {"tid": tid} for tid in self.tids)
+        return some, other
+
+    def module_of(self, module: str | None) -> str | None:
+        """Name in run a of a file of run b."""
+        return self.reader.renamed.get(module or "", module)
 
 
-def read_runs(a: Run, b: Run, *, limit: int, tid: int | None = None) -> Compared:
-    """Compare two runs thread by thread; `tid`: that of either run alone."""
+def read_runs(a: Run, b: Run, *, limit: int, tid: int | None = None, by: str | None = None) -> Compared:
+    """Compare two runs thread by thread; `tid`: that of either run alone.
+
+    Other builds of the program are compared by function.
+    """
     reader = Reader(a, b)
     read = strands_of(a), strands_of(b)
     strands = reader.with_rows((read[0][0], read[1][0]))
@@ -122,10 +167,17 @@ def read_runs(a: Run, b: Run, *, limit: int, tid: int | None = None) -> Compared
     pairs = paired(strands[0], strands[1], lambda one: reader.role(one, sides[id(one)]))
     if tid is not None:
         pairs = [pair for pair in pairs if tid in {one.tid for one in (pair.a, pair.b) if one is not None}]
+    reader.rename(pairs)
+    by = by or ("function" if reader.has_two_builds else "branch")
     results = []
     for pair in pairs:
-        if pair.a is None or pair.b is None:
+        if by != "branch" or pair.a is None or pair.b is None:
             results.append(Result())
             continue
         results.append(compare(reader.sequence(pair.a, 0), reader.sequence(pair.b, 1), limit=limit))
-    return Compared(reader, tuple(pairs), tuple(results), (read[0][1], read[1][1]))
+    tids = (None, None) if tid is None or not pairs else (_tid(pairs[0].a), _tid(pairs[0].b))
+    return Compared(reader, tuple(pairs), tuple(results), (read[0][1], read[1][1]), by, tids)
+
+
+def _tid(strand: Strand | None) -> int | None:
+    return None if strand is None else strand.tid

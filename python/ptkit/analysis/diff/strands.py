@@ -45,6 +45,12 @@ class Part(Protocol):
     def calls(self, **query: Any) -> Table:
         """Frames."""
 
+    def functions(self, **query: Any) -> Table:
+        """Sums by function or line."""
+
+    def call_tree(self, **query: Any) -> Table:
+        """Sums by calling context."""
+
 
 @dataclass(frozen=True)
 class Run:

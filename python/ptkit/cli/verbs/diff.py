@@ -19,11 +19,13 @@ DESCRIPTION = """\
 Compares two runs of one program, branch by branch and thread by thread: prints the first place where they
 part in the program's own files, with both stacks, and then all places. After each, both runs are followed to
 where they go on equally. Load addresses do not matter: files are known by their build-id (docs/diff.md).
---context adds the branches around that place; --number chooses another one."""
+--context adds the branches around that place; --number chooses another one. --by prints what differs in calls
+and instructions instead; so are two builds of one program compared, by function."""
 EXAMPLES = """examples:
   ptkit diff before.ptk after.ptk
   ptkit diff before.ptk after.ptk --exit-code
   ptkit diff before.ptk after.ptk --module sort --context 5
+  ptkit diff before.ptk after.ptk --by function --own
   ptkit diff before.ptk after.ptk --json"""
 
 _DIFFERENT = 1  # exit status
@@ -33,6 +35,21 @@ _ROW = (
     *("a_instruction", "b_instruction", "a_branches", "b_branches", "a_branch", "b_branch", "thread"),
     *("module", "rva", "function", "function_full", "source", "line"),
 )
+_TABLES = {"function": "functions", "call": "calls", "line": "lines"}
+_COSTS = {
+    "functions": (
+        *("function", "function_full", "module", "matched", "b_name", "delta", "a_count", "b_count"),
+        *("a_instructions", "b_instructions", "a_total", "b_total", "source", "line"),
+    ),
+    "calls": (
+        *("caller", "function", "function_full", "module", "a_count", "b_count"),
+        *("a_instructions", "b_instructions"),
+    ),
+    "lines": (
+        *("source", "line", "function", "function_full", "module", "delta", "a_count", "b_count"),
+        *("a_instructions", "b_instructions"),
+    ),
+}
 _THREAD = (
     *("a_tid", "b_tid", "a_name", "b_name", "program", "role", "paired", "branches", "divergences"),
     *("a_unjudged", "b_unjudged"),
@@ -77,6 +94,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="exit with status 1 if the runs differ, or if a part could not be judged",
     )
+    parser.add_argument(
+        "--by",
+        choices=("function", "call", "line"),
+        help="print what differs in calls and instructions, the largest difference first",
+    )
     common.add_json_option(parser)
 
 
@@ -96,28 +118,42 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _difference(a: Trace, b: Trace, options: argparse.Namespace) -> Difference:
+    by = "function" if options.by == "call" else options.by
     of_time = argparse.Namespace(time=options.time, verb=options.verb)
     time = selection.selection(a, of_time).get("time")
     with decoding(a, activity="comparing"):
         return diff(
-            a, b, module=options.module, symbol=options.function, own=options.own, time=time, tid=options.tid
+            a,
+            b,
+            module=options.module,
+            symbol=options.function,
+            own=options.own,
+            time=time,
+            tid=options.tid,
+            by=by,
         )
 
 
 def _print(found: Difference, options: argparse.Namespace, number: int | None) -> None:
-    lines = found.lines()
-    if number is not None:
+    lines = found.summary()
+    left = 0
+    if found.by != "branch":
+        by = options.by or found.by
+        lines += found.costs(by, options.limit)
+        left = len(getattr(found, _TABLES[by])) - options.limit
+    elif number is not None:
         first = found.divergence(number)
         if first.earlier and options.number is None and first.row["is_own"]:
             lines.append(f"{first.earlier_text()}")
         lines += first.lines()
         if options.context is not None:
             lines += found.context(number, options.context).lines()
-    listed = found.listed(options.limit)
-    if len(listed) > 1:
-        lines += ["all divergences:", *(f"  {line}" for line in listed)]
+    if found.by == "branch":
+        listed = found.listed(options.limit)
+        if len(listed) > 1:
+            lines += ["all divergences:", *(f"  {line}" for line in listed)]
+        left = len(found.divergences) - options.limit
     print_lines(map(line_of, lines))
-    left = len(found.divergences) - options.limit
     if left > 0 and options.limit:
         note(options, f"{left:,} more: --limit N lists more of them")
     for sentence in found.unjudged:
@@ -149,10 +185,17 @@ def _print_json(found: Difference, options: argparse.Namespace, number: int | No
         {
             "a": found.a,
             "b": found.b,
+            "by": found.by,
             "equal": found.equal,
             "unjudged": found.unjudged,
             "threads": _rows(found.threads, _THREAD),
             "first": first,
             "divergences": _rows(found.divergences[: options.limit], _ROW),
+            **{
+                table: _rows(getattr(found, table)[: options.limit], _COSTS[table])
+                if found.by != "branch" and (options.by or found.by) == by
+                else []
+                for by, table in _TABLES.items()
+            },
         },
     )
