@@ -36,6 +36,7 @@ def diff(
     time: tuple[int | None, int | None] | None = None,
     tid: int | None = None,
     by: str | None = None,
+    frames: str = "native",
 ) -> Difference:
     """Compare two runs: where their threads part, and what only one of them did.
 
@@ -55,6 +56,10 @@ def diff(
     by : str, optional
         ``"function"`` or ``"line"``: compare how often each was executed, and its instructions. None: branch
         by branch; two builds of the program by function.
+    frames : str
+        ``"native"``, or ``"python"``: only calls of Python functions and returns from them are compared
+        (CPython 3.12 or later with ``-X perf``), so that what its interpreter does for addresses and hashes
+        does not matter.
 
     Returns
     -------
@@ -79,6 +84,7 @@ def diff(
     >>> ptkit.diff(trace, trace).equal
     True
     """
+    check_choice("frames", frames, ("native", "python"))
     if by is not None:
         check_choice("by", by, ("function", "line"))
         if time is not None:
@@ -116,6 +122,7 @@ def diff(
         within=within,
         tid=tid,
         by=by,
+        frames=frames,
     )
 
 

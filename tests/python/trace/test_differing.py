@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from compiling import PROGRAMS, compiled
 from golden_recordings import FOLDER, open_recording
+from interpreters import interpreter
 from perf_data import aux_streams
 from reduced import unpack
 
@@ -300,3 +301,58 @@ def test_hostile_names_do_nothing_in_a_notebook(runs: Runs, tmp_path: Path) -> N
         assert "<img" not in html
         assert "\x1b" not in html
         assert "\x1b" not in str(shown)
+
+
+PYTHON_SOURCE = """\
+import sys
+
+def odd(number):
+    return number * 3 + 1
+
+def even(number):
+    return number // 2
+
+def step(number):
+    if number & 1:
+        return odd(number)
+    return even(number)
+
+def main(planted):
+    for number in range(60):
+        step(number + 1 if number == planted else number)
+
+main(30 if sys.argv[1] == "b" else -1)
+"""
+
+
+def test_functions_of_python(tmp_path: Path) -> None:
+    python = interpreter("3.12")
+    if python is None:
+        pytest.skip("python3.12 is not installed")
+    script = tmp_path / "app.py"
+    script.write_text(PYTHON_SOURCE)
+    traces = []
+    for name, word in (("one", "a"), ("same", "c"), ("other", "b")):
+        path = tmp_path / f"{name}.ptk"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONHASHSEED", "0")
+            patch.setenv("PADDING", name * 500)
+            command = [str(python), "-X", "perf", "-S", str(script), word]
+            ptkit.Recorder(command, path, backend="emulator", quiet=True).run()
+        traces.append(ptkit.open(path))
+    same = ptkit.diff(traces[0], traces[1], frames="python")
+    assert same.equal is True
+    assert int(same.threads["branches"].sum()) > 500
+    found = ptkit.diff(traces[0], traces[2], frames="python")
+    assert found.divergences.named("function") == ["step (app.py)"]
+    assert found.divergences.named("a_target") == ["even (app.py)"]
+    assert found.divergences.named("b_target") == ["odd (app.py)"]
+    first = found.first()
+    assert first is not None
+    assert [str(frame) for frame in first.a_stack[:3]] == [
+        "step (app.py)",
+        "main (app.py)",
+        "<module> (app.py)",
+    ]
+    counts = dict(zip(found.functions.named("function"), found.functions["b_count"].tolist(), strict=True))
+    assert (counts["odd (app.py)"], counts["even (app.py)"]) == (31, 29)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ptkit import _core
+from ptkit.analysis.diff.named import is_jit_list
 from ptkit.analysis.diff.strands import Part
 from ptkit.support.text import module_name
 
@@ -129,7 +130,7 @@ def _rows(table: Any, *names: str) -> Iterable[tuple[Any, ...]]:
     return zip(*(table.named(name) for name in names), strict=True)
 
 
-def _costs(part: Part, query: Mapping[str, Any], *, inlines: bool, module_of: _Rename) -> _Costs:
+def _costs(part: Part, query: Mapping[str, Any], *, frames: str, inlines: bool, module_of: _Rename) -> _Costs:
     columns = [
         "function_full",
         "module",
@@ -140,7 +141,7 @@ def _costs(part: Part, query: Mapping[str, Any], *, inlines: bool, module_of: _R
         "line",
         "flags",
     ]
-    table = part.functions(columns=columns, inlines=inlines, **query)
+    table = part.functions(columns=columns, frames=frames, inlines=inlines, **query)
     found: _Costs = defaultdict(Cost)
     rows = _rows(table, *columns[:-1], "is_inlined")
     for name, module, count, own, total, source, line, is_inlined in rows:
@@ -161,10 +162,10 @@ def _costs(part: Part, query: Mapping[str, Any], *, inlines: bool, module_of: _R
 _Calls = dict[tuple[FunctionKey | None, FunctionKey], tuple[int, int]]
 
 
-def _calls(part: Part, query: Mapping[str, Any], *, inlines: bool, module_of: _Rename) -> _Calls:
+def _calls(part: Part, query: Mapping[str, Any], *, frames: str, inlines: bool, module_of: _Rename) -> _Calls:
     """Counts and instructions of calls by caller and callee."""
     columns = ["node", "parent", "function_full", "module", "count", "instructions", "flags"]
-    tree = part.call_tree(columns=columns, inlines=inlines, **query)
+    tree = part.call_tree(columns=columns, frames=frames, inlines=inlines, **query)
     keys: dict[int, FunctionKey] = {}
     found: dict[tuple[FunctionKey | None, FunctionKey], list[int]] = defaultdict(lambda: [0, 0])
     for node, parent, name, module, count, total in _rows(tree, *columns[:-1]):
@@ -183,6 +184,15 @@ def _with_neighbours(costs: _Costs, calls: _Calls) -> None:
             costs[callee].neighbours.add(("from", caller.name))
         if caller in costs:
             costs[caller].neighbours.add(("to", callee.name))
+
+
+def _renames(module_of: _Rename) -> tuple[_Rename, _Rename]:
+    """Names of files of each run; lists of JIT code, of which each process has another one, have none."""
+
+    def without_lists(rename: _Rename) -> _Rename:
+        return lambda module: None if module is None or is_jit_list(module) else rename(module)
+
+    return without_lists(lambda module: module), without_lists(module_of)
 
 
 @dataclass(frozen=True)
@@ -209,6 +219,7 @@ def function_rows(
     queries: tuple[Mapping[str, Any], Mapping[str, Any]],
     *,
     two_builds: bool,
+    frames: str,
     module_of: _Rename,
 ) -> Matching:
     """Match the functions of two runs.
@@ -220,16 +231,18 @@ def function_rows(
         Selection in each run.
     two_builds : bool
         Functions may have other names, and may be inlined in one run.
+    frames : str
+        As for `Trace.functions`.
     module_of : callable
         Name in run a of a file of run b.
     """
-    renames: tuple[_Rename, _Rename] = (lambda module: module, module_of)
+    renames = _renames(module_of)
     costs = [
-        _costs(part, query, inlines=two_builds, module_of=rename)
+        _costs(part, query, frames=frames, inlines=two_builds, module_of=rename)
         for part, query, rename in zip(parts, queries, renames, strict=True)
     ]
     calls = [
-        _calls(part, query, inlines=two_builds, module_of=rename)
+        _calls(part, query, frames=frames, inlines=two_builds, module_of=rename)
         for part, query, rename in zip(parts, queries, renames, strict=True)
     ]
     other: dict[FunctionKey, tuple[FunctionKey, str]] = {}
@@ -345,10 +358,11 @@ def line_rows(
     """Lines of both runs, by most instructions more or less."""
     columns = ["function_full", "module", "source", "line", "count", "self_instructions"]
     sums: dict[tuple[Any, ...], list[Any]] = {}
+    renames = _renames(module_of)
     for side, (part, query) in enumerate(zip(parts, queries, strict=True)):
         table = part.functions(by="line", columns=columns, **query)
         for name, module, source, line, count, own in _rows(table, *columns):
-            file = module if side == 0 else module_of(module)
+            file = renames[side](module)
             function = base_name(name or "[unknown]")
             key: tuple[Any, ...] = (source, line) if source is not None else (None, file, function)
             row = sums.setdefault(key, [file, function, source, line or 0, [0, 0], [0, 0]])

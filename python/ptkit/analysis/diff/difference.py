@@ -16,6 +16,7 @@ from ptkit import _core
 from ptkit.analysis.diff.compare import Parting
 from ptkit.analysis.diff.costs import Matching, call_rows, function_rows, line_rows
 from ptkit.analysis.diff.joining import Joined
+from ptkit.analysis.diff.keys import is_python_name
 from ptkit.analysis.diff.named import Location
 from ptkit.analysis.diff.pairing import Pair
 from ptkit.analysis.diff.reading import Compared, read_runs
@@ -81,6 +82,14 @@ class DiffFrame(NamedTuple):
 
     def __str__(self) -> str:
         return str(Location(self.module, None, self.rva, self.function, self.source, self.line))
+
+
+def _frame(function: str | None, location: Location, ip: int) -> DiffFrame:
+    """A frame; a Python function is where its interpreter is, which is no line of it."""
+    if function is not None and is_python_name(function):
+        return DiffFrame(function, None, None, 0, ip, ip)
+    names = function or location.function, location.module, location.source
+    return DiffFrame(*names, location.line, ip, location.rva)
 
 
 @dataclass(frozen=True)
@@ -217,7 +226,11 @@ class Difference:
         assert pair.b is not None
         reader = self._compared.reader
         names = reader.names
-        sites = [_site(parting) for parting in partings]
+        is_python = reader.frames == "python"
+        sites = [
+            (_own_site(parting, reader.is_own) if is_python else None) or _site(parting)
+            for parting in partings
+        ]
         locations = _of_sides(names, sites)
         owns = _of_sides(names, [_own_site(parting, reader.is_own) for parting in partings])
         targets = [
@@ -227,7 +240,7 @@ class Difference:
         found = []
         for number, parting in enumerate(partings):
             location, own = locations[number], owns[number]
-            is_own = location is not None and location.path is not None and not is_system(location.path)
+            is_own = location is not None and _is_own(location)
             row = {
                 "thread": thread,
                 "a_tid": pair.a.tid,
@@ -309,6 +322,7 @@ class Difference:
             (runs[0].part, runs[1].part),
             self._compared.queries(),
             two_builds=self._compared.reader.has_two_builds,
+            frames=self._compared.reader.frames,
             module_of=self._compared.module_of,
         )
 
@@ -458,7 +472,7 @@ class Difference:
             query["tid"] = strand.tid
         if strand.spool is not None:
             at = _own_number(run, row, query)
-        calls = run.trace.calls(instructions=(at, at + 1), **query)
+        calls = run.trace.calls(instructions=(at, at + 1), frames=self._compared.reader.frames, **query)
         order = np.argsort(np.asarray(calls["depth"]), kind="stable")[::-1]
         ips = np.asarray(calls["call_ip"])[order]
         where = np.concatenate([np.array([row.from_ip], np.uint64), ips[:-1]])
@@ -467,14 +481,7 @@ class Difference:
         names = calls.named("entry_symbol_full")
         functions = [names[one] for one in order.tolist()]
         return tuple(
-            DiffFrame(
-                function or location.function,
-                location.module,
-                location.source,
-                location.line,
-                int(ip),
-                location.rva,
-            )
+            _frame(function, location, ip)
             for function, location, ip in zip(functions, locations, where.tolist(), strict=True)
         )
 
@@ -640,6 +647,13 @@ def _of_losses(losses: Sequence[Loss]) -> str:
     return f"{losses[0].text}{more}: what ran there is not known"
 
 
+def _is_own(location: Location) -> bool:
+    """Whether code is of a file of the program, or a Python function."""
+    if location.path is None:
+        return location.function is not None and is_python_name(location.function)
+    return not is_system(location.path)
+
+
 def _site(parting: Parting) -> tuple[int, Row, int] | None:
     """Side, row and address: of the branch that both executed, else of the end of the last common one."""
     a, b = parting.after
@@ -743,7 +757,8 @@ def difference(
     *,
     tid: int | None = None,
     by: str | None = None,
+    frames: str = "native",
     **chosen: Any,
 ) -> Difference:
     """Compare two runs."""
-    return Difference(sources, read_runs(a, b, limit=_LISTED, tid=tid, by=by), **chosen)
+    return Difference(sources, read_runs(a, b, limit=_LISTED, tid=tid, by=by, frames=frames), **chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import NamedTuple
 
@@ -10,13 +11,19 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 
-__all__ = ["Keys", "Locations"]
+__all__ = ["Keys", "Locations", "is_python_name"]
 
 _FROM, _TO, _KIND = (np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
 _FILE = np.uint64(48)  # bits of an RVA
 _MIX = np.uint64(32)
-OUTSIDE = 0xFFFE  # number of code in no file
+OUTSIDE, PYTHON = 0xFFFE, 0xFFFD  # numbers of code in no file, and of Python functions
+_PYTHON_NAME = re.compile(r"[^ ()]+ \((?:[^()]*\.py|<[^()]*>)\)")  # as the core gives it
 _UNKNOWN = np.uint64(0xFFFF << 48)
+
+
+def is_python_name(name: str) -> bool:
+    """Whether a function is one of Python."""
+    return _PYTHON_NAME.fullmatch(name) is not None
 
 
 class Locations(NamedTuple):
@@ -44,9 +51,19 @@ class Keys:
         Number that both runs have for each file of the trace.
     differ : numpy.ndarray of bool
         By number: both runs have other builds of the file, so that its RVAs do not compare.
+    python_only : bool
+        Only branches to and from Python functions are compared.
     """
 
-    def __init__(self, session: _core.Session, numbers: NDArray[np.int32], differ: NDArray[np.bool_]) -> None:
+    def __init__(
+        self,
+        session: _core.Session,
+        numbers: NDArray[np.int32],
+        differ: NDArray[np.bool_],
+        *,
+        python_only: bool = False,
+    ) -> None:
+        self._python_only = python_only
         self._session = session
         self._numbers = np.append(numbers, np.int32(-1))
         self._prefixes = self._numbers.astype(np.uint64) << _FILE
@@ -65,8 +82,8 @@ class Keys:
             differ = self._differ[files]
             rvas[differ] = 0
         key |= rvas
-        if numbers.max(initial=0) == self._last:
-            outside = (numbers == self._last) & known
+        if (outside := files < 0).any():
+            outside &= known
             if outside.any():
                 key[outside] = self._outside(ips[outside], spaces[outside], rvas[outside])
         if not known.all():
@@ -86,12 +103,18 @@ class Keys:
         )
         hashes = np.array([zlib.crc32(name.encode()) for name in names] + [0], np.uint64)
         named = (hashes[codes] << np.uint64(16)) + inside
+        tags = np.array(
+            [PYTHON if is_python_name(name) else OUTSIDE for name in names] + [OUTSIDE], np.uint64
+        )
         where = np.where(codes >= 0, named, offsets[first]) & np.uint64((1 << 48) - 1)
-        found: NDArray[np.uint64] = (where | np.uint64(OUTSIDE << 48))[back]
+        found: NDArray[np.uint64] = (where | (tags[codes] << _FILE))[back]
         return found
 
     def inside(self, begin: Locations, end: Locations) -> NDArray[np.bool_] | None:
-        """Branches within a file of which both runs have other builds; None: there is no such file."""
+        """Branches that are left out, as those within a file of two builds; None: there are none."""
+        if self._python_only:
+            kept: NDArray[np.bool_] = (begin.key >> _FILE == PYTHON) | (end.key >> _FILE == PYTHON)
+            return ~kept
         if self._differ is None:
             return None
         found: NDArray[np.bool_] = self._differ[begin.file] & (self._differ[end.file] | (end.file < 0))

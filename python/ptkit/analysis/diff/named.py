@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,15 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.support.text import module_name
 
-__all__ = ["Location", "Named", "named"]
+__all__ = ["Location", "Named", "is_jit_list", "named"]
+
+
+_JIT_LIST = re.compile(r"perf-\d+\.map")
+
+
+def is_jit_list(path: str) -> bool:
+    """Whether a path is that of the symbols that a JIT compiler lists: one for each process."""
+    return _JIT_LIST.fullmatch(module_name(path)) is not None
 
 
 class Location(NamedTuple):
@@ -45,7 +54,10 @@ class Location(NamedTuple):
         if self.source is not None:
             parts.append(f"{module_name(self.source)}:{self.line}")
         if self.source is None or not parts:
-            parts.append(f"{self.module}+{self.rva:#x}" if self.module is not None else f"{self.rva:#x}")
+            if self.module is not None:
+                parts.append(f"{self.module}+{self.rva:#x}")
+            elif not parts:
+                parts.append(f"{self.rva:#x}")
         return " ".join(parts)
 
 
@@ -80,7 +92,7 @@ def named(
     found = []
     columns = (one.tolist() for one in (ips, files, rvas, symbols, sources, lines))
     for ip, file, rva, symbol, source, line in zip(*columns, strict=True):
-        path = paths[file] if 0 <= file < len(paths) else None
+        path = paths[file] if 0 <= file < len(paths) and not is_jit_list(paths[file]) else None
         found.append(
             Location(
                 None if path is None else module_name(path),

@@ -10,7 +10,7 @@ import numpy as np
 from ptkit.analysis.coverage.files import CodeFile, other_builds, united
 from ptkit.analysis.diff.compare import Result, compare
 from ptkit.analysis.diff.keys import Keys
-from ptkit.analysis.diff.named import Named
+from ptkit.analysis.diff.named import Named, is_jit_list
 from ptkit.analysis.diff.pairing import Pair, paired
 from ptkit.analysis.diff.sequence import Loss, Sequence
 from ptkit.analysis.diff.strands import Run, Strand, is_system, strands_of
@@ -37,16 +37,21 @@ class Reader:
         Of each run.
     renamed : dict
         Names of programs of run b, and of those of run a that they are compared with.
+    frames : str
+        ``"native"``, or ``"python"``: calls of Python functions alone.
     """
 
-    def __init__(self, a: Run, b: Run) -> None:
+    def __init__(self, a: Run, b: Run, *, frames: str = "native") -> None:
+        self.frames = frames
+        is_python = frames == "python"
         self.runs = a, b
         lists = [[CodeFile(*file) for file in run.info.files] for run in self.runs]
         self.files, numbers = united([*lists[0], *lists[1]])
         self.builds = other_builds(*lists)
         differ = np.array([file.name in self.builds for file in self.files], np.bool_)
         own = [not is_system(file.path) for file in self.files]
-        self.own = np.array([*own, False])
+        # Code in no file is the program's own where nothing but Python functions is looked at.
+        self.own = np.array([*(one and not is_python for one in own), is_python])
         count = len(lists[0])
         # Two builds have one number, so that their branches compare but for RVAs.
         first = {file.name: number for number, file in reversed([*enumerate(self.files)])}
@@ -57,10 +62,12 @@ class Reader:
             ],
             np.int32,
         )
+        # Lists of JIT code are no files: one for each process.
+        numbers[[is_jit_list(file.path) for file in (*lists[0], *lists[1])]] = -1
         self.names = tuple(Named(run.session, run.info.files) for run in self.runs)
         self._keys = (
-            Keys(a.session, numbers[:count], differ),
-            Keys(b.session, numbers[count:], differ),
+            Keys(a.session, numbers[:count], differ, python_only=is_python),
+            Keys(b.session, numbers[count:], differ, python_only=is_python),
         )
         self._with_kernel = False
         self.renamed: dict[str, str] = {}
@@ -155,12 +162,20 @@ class Compared:
         return self.reader.renamed.get(module or "", module)
 
 
-def read_runs(a: Run, b: Run, *, limit: int, tid: int | None = None, by: str | None = None) -> Compared:
+def read_runs(
+    a: Run,
+    b: Run,
+    *,
+    limit: int,
+    tid: int | None = None,
+    by: str | None = None,
+    frames: str = "native",
+) -> Compared:
     """Compare two runs thread by thread; `tid`: that of either run alone.
 
     Other builds of the program are compared by function.
     """
-    reader = Reader(a, b)
+    reader = Reader(a, b, frames=frames)
     read = strands_of(a), strands_of(b)
     strands = reader.with_rows((read[0][0], read[1][0]))
     sides = {id(one): side for side, some in enumerate(strands) for one in some}

@@ -26,7 +26,7 @@ EXAMPLES = """examples:
   ptkit diff before.ptk after.ptk --exit-code
   ptkit diff before.ptk after.ptk --module sort --context 5
   ptkit diff before.ptk after.ptk --by function --own
-  ptkit diff before.ptk after.ptk --json"""
+  ptkit diff before.ptk after.ptk --symbol main --json"""
 
 _DIFFERENT = 1  # exit status
 _LISTED = 20
@@ -95,6 +95,12 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="exit with status 1 if the runs differ, or if a part could not be judged",
     )
     parser.add_argument(
+        "--frames",
+        choices=("native", "python"),
+        default="native",
+        help="python: compare calls of Python functions alone (3.12 or later with -X perf)",
+    )
+    parser.add_argument(
         "--by",
         choices=("function", "call", "line"),
         help="print what differs in calls and instructions, the largest difference first",
@@ -131,6 +137,7 @@ def _difference(a: Trace, b: Trace, options: argparse.Namespace) -> Difference:
             time=time,
             tid=options.tid,
             by=by,
+            frames=options.frames,
         )
 
 
