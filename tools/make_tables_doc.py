@@ -137,6 +137,7 @@ ABOUT = {
     "diff_functions": "`difference.functions`: functions that differ.",
     "diff_calls": "`difference.calls`: calls that only one run has, or other numbers of.",
     "diff_lines": "`difference.lines`: source lines that differ.",
+    "suspects": "`ptkit.suspects(passing, failing).table`: what separates recordings ([flaky.md](flaky.md)).",
 }
 
 # Enumeration, heading, and the rows with its members' texts.

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ptkit.analysis.coverage import CodeFile, Coverage, CoverageRun
     from ptkit.analysis.diff import Difference
     from ptkit.analysis.slow_calls import CallComparison, CallDifference
+    from ptkit.analysis.suspects import Suspects
     from ptkit.capture import Filter, Trigger
     from ptkit.decode.call_histogram import CallHistogram
     from ptkit.decode.call_table import CallTable
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from ptkit.trace.opening.bundle import redact
     from ptkit.trace.opening.records import open_branches
     from ptkit.trace.recording import Recorder, record
+    from ptkit.trace.suspecting import suspects
     from ptkit.view.annotated import AnnotatedFunction, Annotation
 
 __version__ = "0.1.0"
@@ -131,6 +133,7 @@ _NAMES = {
     "ptkit.analysis.diff": ("Difference",),
     "ptkit.view.annotated": ("AnnotatedFunction", "Annotation"),
     "ptkit.analysis.slow_calls": ("CallComparison", "CallDifference"),
+    "ptkit.analysis.suspects": ("Suspects",),
     "ptkit.trace.opening.bundle": ("redact",),
     "ptkit.capture": ("Filter", "Trigger"),
     "ptkit.decode.call_histogram": ("CallHistogram",),
@@ -168,6 +171,7 @@ _NAMES = {
     "ptkit.trace.differing": ("diff",),
     "ptkit.trace.coverage": ("CoverageDecoder", "CoverageResult"),
     "ptkit.trace.recording": ("Recorder", "record"),
+    "ptkit.trace.suspecting": ("suspects",),
     "ptkit.trace.opening.records": ("open_branches",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
@@ -227,6 +231,7 @@ __all__ = [
     "StackAnomalyFlag",
     "StackFlag",
     "StreamInfo",
+    "Suspects",
     "SymbolError",
     "Table",
     "TimeSource",
@@ -244,6 +249,7 @@ __all__ = [
     "packets",
     "record",
     "redact",
+    "suspects",
     "trim_memory",
 ]
 

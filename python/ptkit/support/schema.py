@@ -410,12 +410,41 @@ _DIFFERENCE |= {
     ),
 }
 _DIFFERENCE_KNOWN = {"line": "line_known", "a_tid": "a_known", "b_tid": "b_known"}
-_MADE = ((_COVERED, _COVERED_KNOWN), (_ANNOTATED, _ANNOTATED_KNOWN), (_DIFFERENCE, _DIFFERENCE_KNOWN))
+
+# The table of `ptkit.Suspects`.
+_F64 = np.dtype("f8")
+_SUSPECTS = {
+    "suspects": (
+        Column(
+            "score", _F64, "", "share of the failing recordings that have it, less that of the passing ones"
+        ),
+        Column("p", _F64, "", "of Fisher's exact test, two-sided; of this fact alone"),
+        Column("failing", _I64, "", "failing recordings that have it"),
+        Column("passing", _I64, "", "passing recordings that have it"),
+        Column("more_than", _I64, "", "a recording has it if it was executed more often than this"),
+        Column("file", _I32, "", "index in `suspects.files`"),
+        Column(
+            "rva", _U64, "bytes", "of the branch in its file; of a path the last one; of a return its target"
+        ),
+        _LINE,
+        Column("flags", _U8, "", "line known, own code, more of the failing recordings"),
+        _LINE_KNOWN,
+        Column("is_own", _BOOL, "", "it is code of the program, not of a library", "flag", 2),
+        Column("of_failing", _BOOL, "", "more of the failing recordings have it", "flag", 4),
+    ),
+}
+_SUSPECTS_KNOWN = {"line": "line_known"}
+_MADE = (
+    (_COVERED, _COVERED_KNOWN),
+    (_ANNOTATED, _ANNOTATED_KNOWN),
+    (_DIFFERENCE, _DIFFERENCE_KNOWN),
+    (_SUSPECTS, _SUSPECTS_KNOWN),
+)
 
 
 @cache
 def made_tables() -> Mapping[str, TableSchema]:
-    """Tables of `ptkit.Coverage`, `ptkit.Annotation` and `ptkit.Difference` by name."""
+    """Tables of `ptkit.Coverage`, `Annotation`, `Difference` and `Suspects` by name."""
     found = {}
     for tables_of, all_known in _MADE:
         for name, columns in tables_of.items():

@@ -179,6 +179,9 @@ _MADE = {
     "`inlined in` one of them, or `only in` one",
     "caller": "function that called, demangled",
     "joined": "where both went on equally",
+    "aspect": "what it is about: branch, call, path or order",
+    "fact": "the fact in words",
+    "threads": "function that the threads began in, if it is about these alone",
 }
 _MADE_TEXTS = {
     "covered_blocks": ("module", "function", "source"),
@@ -197,6 +200,7 @@ _MADE_TEXTS = {
     "diff_functions": ("function", "module", "matched", "b_name", "source"),
     "diff_calls": ("caller", "function", "module"),
     "diff_lines": ("source", "function", "module"),
+    "suspects": ("aspect", "module", "function", "source", "fact", "threads"),
 }
 
 

@@ -65,6 +65,8 @@ def _texts(table: BaseTable, name: str, apart: Mapping[str, str]) -> list[str]:
         form = "{:#x}"
     elif _is_quantity(column):
         form = "{:,}"
+    elif column.dtype.kind == "f":
+        form = "{:.3g}"
     return ["-" if value is None else one_line(form.format(value)) for value in values]
 
 

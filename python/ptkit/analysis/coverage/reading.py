@@ -22,7 +22,7 @@ from ptkit.decode import Plan
 from ptkit.decode.line_counts import ExecutedCode, line_executions
 from ptkit.table import Table
 
-__all__ = ["read_coverage"]
+__all__ = ["Locations", "locate", "read_coverage"]
 
 _COND, _JUMP, _JUMP_INDIRECT = (
     int(kind) for kind in (_core.BranchKind.COND, _core.BranchKind.JUMP, _core.BranchKind.JUMP_INDIRECT)
@@ -31,7 +31,7 @@ _Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class _Locations:
+class Locations:
     """Where addresses lie: number of the file, -1 outside of files, and the RVA in it."""
 
     file: NDArray[np.int32]
@@ -68,14 +68,14 @@ def read_coverage(
     """
     session = plan.session
     all_files, numbers = united([CodeFile(*file) for file in files])
-    locations = _locations(session, code.ip, code.space, numbers)
+    locations = locate(session, code.ip, code.space, numbers)
     inside = (locations.file >= 0) & (code.size > 0)
     executed = np.flatnonzero(np.bincount(locations.file[inside], minlength=1))
     # The set has the files of the code that ran, and was selected, alone.
     new_numbers = np.full(len(all_files) + 1, -1, np.int32)
     new_numbers[executed] = np.arange(len(executed), dtype=np.int32)
     all_files, numbers = tuple(all_files[number] for number in executed.tolist()), new_numbers[numbers]
-    locations = _Locations(new_numbers[locations.file], locations.rva)
+    locations = Locations(new_numbers[locations.file], locations.rva)
     texts = Texts()
     names = _names(session, code, texts)
     ends = code.ends(edges)
@@ -97,12 +97,13 @@ def read_coverage(
     return Coverage(all_files, (run,), texts.all(), rows, (known,))
 
 
-def _locations(
+def locate(
     session: _core.Session, ips: NDArray[np.uint64], spaces: NDArray[np.uint32], numbers: NDArray[np.int32]
-) -> _Locations:
+) -> Locations:
+    """Return where addresses lie; `numbers`: the number to return of each file of the trace."""
     files, rvas = _core.name_files(session, ips, spaces, None, None, True, True)
     of_file = np.append(numbers, np.int32(-1))  # memory without a file has numbers after those of files
-    return _Locations(of_file[np.where((files >= 0) & (files < len(numbers)), files, -1)], rvas)
+    return Locations(of_file[np.where((files >= 0) & (files < len(numbers)), files, -1)], rvas)
 
 
 def _names(session: _core.Session, code: ExecutedCode, texts: Texts) -> _Names:
@@ -123,7 +124,7 @@ def _new(level: str, size: int) -> Rows:
 def _code_rows(
     session: _core.Session,
     code: ExecutedCode,
-    locations: _Locations,
+    locations: Locations,
     names: _Names,
     inside: NDArray[np.bool_],
     ends: tuple[_Indices, _Indices],
@@ -178,7 +179,7 @@ def _checks(
 def _edge_rows(
     session: _core.Session,
     code: ExecutedCode,
-    locations: _Locations,
+    locations: Locations,
     names: _Names,
     edges: Table,
     of_edges: tuple[_Indices, _Indices],
@@ -217,15 +218,15 @@ def _end_locations(
     ips: NDArray[np.uint64],
     spaces: NDArray[np.uint32],
     numbers: NDArray[np.int32],
-    known: _Locations,
+    known: Locations,
     index: _Indices,
-) -> _Locations:
+) -> Locations:
     """Locations of addresses, most of which are those of instructions with an index."""
     file, rva = _at(known.file, index, -1), _at(known.rva, index, 0)
     others = np.flatnonzero(index < 0)
-    found = _locations(session, ips[others], spaces[others], numbers)
+    found = locate(session, ips[others], spaces[others], numbers)
     file[others], rva[others] = found.file, found.rva
-    return _Locations(file, rva)
+    return Locations(file, rva)
 
 
 def _at(values: NDArray[Any], index: _Indices, none: int) -> NDArray[Any]:
@@ -243,7 +244,7 @@ def _of(rows: Rows, chosen: NDArray[np.bool_]) -> Rows:
 
 def _function_rows(
     code: ExecutedCode,
-    locations: _Locations,
+    locations: Locations,
     names: _Names,
     inside: NDArray[np.bool_],
     ends: tuple[_Indices, _Indices],

@@ -149,6 +149,17 @@ class Coverage:
             )
         return self._rows[name]
 
+    # For other analyses of ptkit.
+
+    def rows(self, level: str) -> Rows:
+        """Rows of a level of `ptkit.analysis.coverage.rows.LEVELS`, with numbers of `files` and `texts`."""
+        return self._level(level)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Names of functions and paths of source files, by the numbers that rows have."""
+        return self._texts
+
     # What could have run.
 
     def percent(self, by: str = "line") -> float | None:
