@@ -20,7 +20,6 @@ from rounds import needs_emulator
 
 import ptkit
 from ptkit.analysis.suspects import Source, find_suspects, measure
-from ptkit.analysis.suspects.reading import is_library
 
 pytestmark = needs_emulator
 SOURCE = PROGRAMS / "branches" / "flaky.c"
@@ -196,24 +195,6 @@ def test_own_code_comes_before_libraries(found: ptkit.Suspects) -> None:
     assert best.any()
     assert not best.all()
     assert (best[:-1] >= best[1:]).all()
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/usr/lib/x86_64-linux-gnu/libc.so.6", True),
-        ("/lib64/ld-linux-x86-64.so.2", True),
-        ("[vdso]", True),
-        ("C:\\Windows\\System32\\ntdll.dll", True),
-        ("\\Windows\\System32\\ntdll.dll", True),
-        ("/home/me/lib/tool", False),
-        ("C:\\tools\\tool.exe", False),
-        ("/work/windows/tool", False),
-        ("tool", False),
-    ],
-)
-def test_libraries_are_known_by_their_folder(path: str, expected: bool) -> None:
-    assert is_library(path) is expected
 
 
 # ---- chance

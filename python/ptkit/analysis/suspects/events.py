@@ -97,7 +97,7 @@ class Walk:
 
     @property
     def paths(self) -> NDArray[Any]:
-        """Facts on paths; the last place of a path to the end of a thread is 0."""
+        """Facts on paths; the last step of a path to the end of a thread is 0."""
         return counted_facts(self._paths)
 
     @property
@@ -111,11 +111,11 @@ class Walk:
         columns = {name: np.asarray(part[name])[rows] for name in BRANCH_COLUMNS}
         number, row = numbered([columns[name] for name in ("space", "from_ip", "to_ip", "kind")])
         space = columns["space"][row]
-        places = [
+        ends = [
             locate(self._session, columns[f"{end}_ip"][row], space, self._numbers) for end in ("from", "to")
         ]
-        keys = edge_keys(places[0].file, places[0].rva, places[1].file, places[1].rva, columns["kind"][row])
-        keys[(places[0].file < 0) | (places[1].file < 0)] = 0
+        keys = edge_keys(ends[0].file, ends[0].rva, ends[1].file, ends[1].rva, columns["kind"][row])
+        keys[(ends[0].file < 0) | (ends[1].file < 0)] = 0
         early, late = self._times(columns, rows)
         self._done += len(flags)
         self._note_times(keys, number, early)

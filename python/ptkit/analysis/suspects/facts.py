@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 __all__ = [
     "EDGE",
     "FACT",
-    "PLACES",
+    "MOST_STEPS",
     "FactKind",
     "Found",
     "Keys",
@@ -25,7 +25,7 @@ __all__ = [
 
 Keys = NDArray[np.uint64]
 
-PLACES = 4  # edges that a fact names, at most
+MOST_STEPS = 4  # edges that a fact names, at most
 
 
 class FactKind(IntEnum):
@@ -48,11 +48,11 @@ EDGE = np.dtype(
     ]
 )
 
-#: A fact of a run: `places` are keys of edges, 0 for none; `thread` and `other` are texts, -1 for any thread.
+#: A fact of a run: `steps` are keys of edges, 0 for none; `thread` and `other` are texts, -1 for any thread.
 FACT = np.dtype(
     [
         *(("key", "<u8"), ("kind", "u1"), ("size", "u1"), ("thread", "<i4"), ("other", "<i4")),
-        *(("places", "<u8", (PLACES,)), ("count", "<i8")),
+        *(("steps", "<u8", (MOST_STEPS,)), ("count", "<i8")),
     ]
 )
 
@@ -110,20 +110,20 @@ def edge_keys(
 
 def fact_rows(
     kind: FactKind,
-    places: Sequence[Keys],
+    steps: Sequence[Keys],
     counts: NDArray[np.int64],
     *,
     thread: NDArray[np.int32] | int = -1,
     other: NDArray[np.int32] | int = -1,
     keys: Keys | None = None,
 ) -> NDArray[Any]:
-    """Rows of facts of one kind; `keys`: what the fact is known by, if not by its places."""
+    """Rows of facts of one kind; `keys`: what the fact is known by, if not by its steps."""
     rows = np.zeros(len(counts), FACT)
-    rows["kind"], rows["size"], rows["thread"], rows["other"] = int(kind), len(places), thread, other
-    for number, column in enumerate(places):
-        rows["places"][:, number] = column
-    known_by = places if keys is None else [keys]
-    rows["key"] = mixed(int(kind), len(places), rows["thread"], rows["other"], *known_by)
+    rows["kind"], rows["size"], rows["thread"], rows["other"] = int(kind), len(steps), thread, other
+    for number, column in enumerate(steps):
+        rows["steps"][:, number] = column
+    known_by = steps if keys is None else [keys]
+    rows["key"] = mixed(int(kind), len(steps), rows["thread"], rows["other"], *known_by)
     rows["count"] = counts
     return rows
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit.analysis.suspects.facts import EDGE, FACT, PLACES, FactKind, Found, Keys
+from ptkit.analysis.suspects.facts import EDGE, FACT, MOST_STEPS, FactKind, Found, Keys
 from ptkit.analysis.suspects.measure import Splits, best_splits, distinct
 
-__all__ = ["Ranked", "main_places", "ranked"]
+__all__ = ["Ranked", "main_steps", "ranked"]
 
 _FACTS = 1 << 14  # that are looked at together
 _POOL = 50  # facts that are ranked, for each one that is kept
@@ -126,7 +126,7 @@ def _order(
     facts: NDArray[Any], splits: Splits, edges: NDArray[Any], found: Sequence[Found]
 ) -> NDArray[np.intp]:
     """Order of facts: the score; own code; the simplest; what failing runs do; what was executed earliest."""
-    main = main_places(facts)
+    main = main_steps(facts)
     is_own = edges["own"][np.maximum(_indices(edges["key"], main), 0)]
     threads = _threads_of_orders(facts, found)
     simple = facts["kind"].astype(np.int64) * 64 + facts["size"] * 8 + (facts["thread"] >= 0)
@@ -141,14 +141,14 @@ def _threads_of_orders(facts: NDArray[Any], found: Sequence[Found]) -> list[froz
     """Functions that the threads of orders began in; of other facts none."""
     is_order = (facts["kind"] >= int(FactKind.INTERLEAVING)).tolist()
     return [
-        frozenset(_roles([place for place in places if place], found)) if one else frozenset()
-        for one, places in zip(is_order, facts["places"].tolist(), strict=True)
+        frozenset(_roles([step for step in steps if step], found)) if one else frozenset()
+        for one, steps in zip(is_order, facts["steps"].tolist(), strict=True)
     ]
 
 
-def _roles(places: Sequence[int], found: Sequence[Found]) -> set[int]:
-    """Functions that the threads began in which executed places in any recording."""
-    return {role for one in found for place in places for role in one.roles.get(place, ())}
+def _roles(steps: Sequence[int], found: Sequence[Found]) -> set[int]:
+    """Functions that the threads began in which executed steps in any recording."""
+    return {role for one in found for step in steps for role in one.roles.get(step, ())}
 
 
 def _follow_order(
@@ -177,20 +177,20 @@ def _follow_order(
     return follows
 
 
-def main_places(facts: NDArray[Any]) -> Keys:
+def main_steps(facts: NDArray[Any]) -> Keys:
     """The edge that a fact is shown at: of paths the last one, of two threads that of the other thread."""
     at = np.where(facts["kind"] == int(FactKind.PATH), facts["size"].astype(np.int64) - 1, 0)
     at[np.isin(facts["kind"], (int(FactKind.INTERLEAVING), int(FactKind.ORDER)))] = 1
     rows = np.arange(len(facts))
-    main = facts["places"][rows, at]
-    # A path to the end of a thread has no last place.
-    return np.where(main == 0, facts["places"][rows, np.maximum(at - 1, 0)], main)
+    main = facts["steps"][rows, at]
+    # A path to the end of a thread has no last step.
+    return np.where(main == 0, facts["steps"][rows, np.maximum(at - 1, 0)], main)
 
 
 def _positions(facts: NDArray[Any], splits: Splits, found: Sequence[Found]) -> NDArray[np.float64]:
-    """Mean time of the main place, of the recordings that have the fact and of which it is known."""
+    """Mean time of the main step, of the recordings that have the fact and of which it is known."""
     total, known = np.zeros(len(facts)), np.zeros(len(facts))
-    main = main_places(facts)
+    main = main_steps(facts)
     for number, one in enumerate(found):
         at = _indices(one.edges["key"], main)
         rows = np.flatnonzero((at >= 0) & splits.has[:, number])
@@ -206,12 +206,12 @@ def _telling(facts: NDArray[Any], splits: Splits, found: Sequence[Found]) -> NDA
     texts = [row.tobytes() for row in np.packbits(splits.has, axis=1)]
     kinds = facts["kind"].tolist()
     is_simple = (facts["kind"] <= int(FactKind.CALL)) & (facts["thread"] < 0)
-    is_repeated = _are_of_one_place(facts, splits, found)
-    places = [[place for place in row if place] for row in facts["places"].tolist()]
-    seen = {(places[row][0], texts[row]) for row in np.flatnonzero(is_simple).tolist()}
+    is_repeated = _are_of_one_step(facts, splits, found)
+    steps = [[step for step in row if step] for row in facts["steps"].tolist()]
+    seen = {(steps[row][0], texts[row]) for row in np.flatnonzero(is_simple).tolist()}
     kept = []
     for row, kind in enumerate(kinds):
-        keys = {(place, texts[row]) for place in places[row]}
+        keys = {(step, texts[row]) for step in steps[row]}
         if not is_simple[row] and (is_repeated[row] or not seen.isdisjoint(keys)):
             continue
         if kind == int(FactKind.PATH):
@@ -220,13 +220,13 @@ def _telling(facts: NDArray[Any], splits: Splits, found: Sequence[Found]) -> NDA
     return np.array(kept, np.intp)
 
 
-def _are_of_one_place(facts: NDArray[Any], splits: Splits, found: Sequence[Found]) -> _Bools:
-    """Whether the recordings that have a fact are those that executed one of its places at all."""
+def _are_of_one_step(facts: NDArray[Any], splits: Splits, found: Sequence[Found]) -> _Bools:
+    """Whether the recordings that have a fact are those that executed one of its steps at all."""
     is_one = np.zeros(len(facts), np.bool_)
-    for number in range(PLACES):
-        places = np.ascontiguousarray(facts["places"][:, number])
-        is_same = places != 0
+    for number in range(MOST_STEPS):
+        steps = np.ascontiguousarray(facts["steps"][:, number])
+        is_same = steps != 0
         for recording, one in enumerate(found):
-            is_same &= (_indices(one.edges["key"], places) >= 0) == splits.has[:, recording]
+            is_same &= (_indices(one.edges["key"], steps) >= 0) == splits.has[:, recording]
         is_one |= is_same
     return is_one

@@ -13,6 +13,7 @@ from ptkit.analysis.coverage import CodeFile, Coverage
 from ptkit.analysis.coverage.files import united
 from ptkit.analysis.coverage.rows import Rows
 from ptkit.analysis.coverage.texts import Texts
+from ptkit.analysis.diff.strands import is_system
 from ptkit.analysis.suspects.events import BRANCH_COLUMNS, Walk
 from ptkit.analysis.suspects.facts import (
     EDGE,
@@ -26,22 +27,12 @@ from ptkit.analysis.suspects.facts import (
 from ptkit.analysis.suspects.threads import order_facts, roles_of, thread_facts
 from ptkit.support.text import counted
 
-__all__ = ["Recordings", "is_library"]
+__all__ = ["Recordings"]
 
 _PART = 1 << 18  # branches that are looked at together
 _KINDS = _core.BranchKind
 _CALLS = tuple(map(int, (_KINDS.CALL, _KINDS.CALL_INDIRECT, _KINDS.FAR_CALL)))
 _CHOICES = tuple(map(int, (_KINDS.COND, _KINDS.JUMP_INDIRECT, _KINDS.CALL_INDIRECT)))
-_LIBRARY_FOLDERS = ("/lib/", "/lib32/", "/lib64/", "/libx32/", "/usr/lib", "/usr/local/lib", "/nix/store/")
-_WINDOWS = "windows"  # a folder of a path
-
-
-def is_library(path: str) -> bool:
-    """Whether a file lies where systems have their libraries, or is memory of the kernel (``[vdso]``)."""
-    text = path.replace("\\", "/").lower()
-    folders = text.split("/")[:-1]
-    in_windows = len(folders) > 1 and folders[1] == _WINDOWS and (folders[0].endswith(":") or not folders[0])
-    return text.startswith((*_LIBRARY_FOLDERS, "[")) or in_windows
 
 
 class Recordings:
@@ -101,27 +92,27 @@ class Recordings:
     def _edges(self, coverage: Coverage, files: NDArray[np.int32], *, all_own: bool) -> Rows:
         """Edges of a set, with the names of both ends, in the order of their keys."""
         rows, code, texts = coverage.rows("edges"), coverage.rows("code"), self.texts.add(coverage.texts)
-        codes, places = np.append(texts, np.int32(-1)), np.append(files, np.int32(-1))
+        codes, numbers = np.append(texts, np.int32(-1)), np.append(files, np.int32(-1))
         edges = np.zeros(len(rows), EDGE)
-        edges["file"], edges["to_file"] = places[rows["from_file"]], places[rows["to_file"]]
+        edges["file"], edges["to_file"] = numbers[rows["from_file"]], numbers[rows["to_file"]]
         edges["rva"], edges["to_rva"] = rows["from_rva"], rows["to_rva"]
         edges["kind"], edges["flags"], edges["line"] = rows["kind"], rows["flags"], rows["line"]
         edges["function"], edges["source"] = codes[rows["function"]], codes[rows["source"]]
-        at = _places(code, rows["to_file"], rows["to_rva"])
+        at = _code_rows(code, rows["to_file"], rows["to_rva"])
         for name in ("function", "source"):
             edges[f"to_{name}"] = codes[np.where(at >= 0, np.append(code[name], np.int32(-1))[at], -1)]
         edges["to_line"] = np.append(code["line"], np.uint32(0))[at]
         edges["count"] = rows["count"]
-        edges["own"] = True if all_own else self._are_own(edges, code, places)
+        edges["own"] = True if all_own else self._are_own(edges, code, numbers)
         columns = (edges[name] for name in ("file", "rva", "to_file", "to_rva", "kind"))
         edges["key"] = edge_keys(*columns)
         return edges[np.argsort(edges["key"])]
 
-    def _are_own(self, edges: Rows, code: Rows, places: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def _are_own(self, edges: Rows, code: Rows, numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether edges begin in the program's own code: that with source lines, of files with any."""
-        is_own = np.array([not is_library(file.path) for file in self.files])
+        is_own = np.array([not is_system(file.path) for file in self.files])
         has_lines = np.zeros(len(self.files), np.bool_)
-        has_lines[places[np.unique(code["file"][code["source"] >= 0])]] = True
+        has_lines[numbers[np.unique(code["file"][code["source"] >= 0])]] = True
         of = edges["file"]
         return np.asarray(is_own[of] & ((edges["source"] >= 0) | ~has_lines[of]))
 
@@ -164,8 +155,8 @@ def _own_keys(edges: Rows) -> NDArray[np.uint64]:
     return np.ascontiguousarray(edges["key"][edges["own"]])
 
 
-def _places(code: Rows, file: NDArray[np.int32], rva: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Index of each place among instructions, or -1."""
+def _code_rows(code: Rows, file: NDArray[np.int32], rva: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Index of the instruction at each location, or -1."""
     found = np.full(len(file), -1, np.int64)
     for one in np.unique(file).tolist():
         begin, end = np.searchsorted(code["file"], [one, one + 1])
@@ -185,7 +176,7 @@ def _branch_facts(edges: Rows) -> NDArray[Any]:
 
 
 def _call_facts(edges: Rows) -> NDArray[Any]:
-    """Calls from one function to another; the place is one of the calls."""
+    """Calls from one function to another; the step is one of the calls."""
     rows = edges[np.isin(edges["kind"], _CALLS) & (edges["count"] > 0)]
     keys = mixed(rows["file"], rows["function"], rows["to_file"], rows["to_rva"])
     return counted_facts([fact_rows(FactKind.CALL, [rows["key"]], rows["count"], keys=keys)])

@@ -14,7 +14,7 @@ from ptkit.analysis.coverage.files import CodeFile
 from ptkit.analysis.coverage.rows import PASSES
 from ptkit.analysis.suspects.facts import FactKind
 from ptkit.analysis.suspects.measure import Chance, fisher
-from ptkit.analysis.suspects.ranking import Ranked, main_places
+from ptkit.analysis.suspects.ranking import Ranked, main_steps
 from ptkit.support.schema import schema_of
 from ptkit.support.text import counted, one_line
 from ptkit.table import Table
@@ -113,15 +113,15 @@ def suspects_table(ranked: Ranked, files: Sequence[CodeFile], texts: Sequence[st
         Which recordings failed.
     """
     facts, splits, edges = ranked.facts, ranked.splits, ranked.edges
-    at = np.minimum(np.searchsorted(edges["key"], main_places(facts)), max(len(edges) - 1, 0))
-    places = _shown(edges[at])
+    at = np.minimum(np.searchsorted(edges["key"], main_steps(facts)), max(len(edges) - 1, 0))
+    shown = _shown(edges[at])
     having = splits.has[:, failing].sum(axis=1)
     others = splits.has[:, ~failing].sum(axis=1)
     count, rest = int(failing.sum()), int((~failing).sum())
     names = TextColumns()
-    names.add("module", places["file"], [file.name for file in files])
-    names.add_functions(places["function"], texts)
-    names.add("source", places["source"], texts)
+    names.add("module", shown["file"], [file.name for file in files])
+    names.add_functions(shown["function"], texts)
+    names.add("source", shown["source"], texts)
     names.add_texts("aspect", [_KINDS[kind] for kind in facts["kind"].tolist()])
     words = _Words(edges, texts, files)
     names.add_texts("fact", [words.of(fact) for fact in facts])
@@ -129,8 +129,8 @@ def suspects_table(ranked: Ranked, files: Sequence[CodeFile], texts: Sequence[st
     schema = schema_of("suspects").columns
     flags = np.zeros(len(facts), np.uint8)
     for name, holds in (
-        ("line_known", places["source"] >= 0),
-        ("is_own", places["own"]),
+        ("line_known", shown["source"] >= 0),
+        ("is_own", shown["own"]),
         ("of_failing", splits.score > 0),
     ):
         flags |= np.where(holds, schema[name].mask, 0).astype(np.uint8)
@@ -143,20 +143,20 @@ def suspects_table(ranked: Ranked, files: Sequence[CodeFile], texts: Sequence[st
         "failing": having,
         "passing": others,
         "more_than": splits.more_than,
-        "file": places["file"],
-        "rva": places["rva"],
-        "line": places["line"],
+        "file": shown["file"],
+        "rva": shown["rva"],
+        "line": shown["line"],
         "flags": flags,
     }
     return made_table("suspects", cells, names, _SHOWN)
 
 
-def _shown(places: Any) -> Any:
+def _shown(rows: Any) -> Any:
     """Edges as they are shown: returns to source lines at their target, where the thread goes on."""
-    returns = np.isin(places["kind"], _RETURNS) & (places["to_source"] >= 0)
+    returns = np.isin(rows["kind"], _RETURNS) & (rows["to_source"] >= 0)
     for name in ("file", "rva", "function", "source", "line"):
-        places[name] = np.where(returns, places[f"to_{name}"], places[name])
-    return places
+        rows[name] = np.where(returns, rows[f"to_{name}"], rows[name])
+    return rows
 
 
 def _threads(fact: Any, texts: Sequence[str]) -> str | None:
@@ -175,18 +175,18 @@ class _Words:
     def of(self, fact: Any) -> str:
         """Return what a fact says."""
         kind = FactKind(int(fact["kind"]))
-        places = fact["places"].tolist()[: int(fact["size"])]
+        steps = fact["steps"].tolist()[: int(fact["size"])]
         if kind is FactKind.BRANCH:
-            return self._outcome(self._edge(places[0]))
+            return self._outcome(self._edge(steps[0]))
         if kind is FactKind.CALL:
-            return f"calls {self._target(self._edge(places[0]))}"
+            return f"calls {self._target(self._edge(steps[0]))}"
         if kind is FactKind.PATH:
-            steps = [self._step(place) for place in places if place]
-            return " > ".join(steps) + ("" if places[-1] else " > end of the thread")
+            texts = [self._step(step) if step else "end of the thread" for step in steps]
+            return " > ".join(texts)
         if kind is FactKind.INTERLEAVING:
-            before, between, after = places
+            before, between, after = steps
             return f"{self._step(between)}, while another thread is {self._between(before, after)}"
-        first, second = (self._step(place) for place in places)
+        first, second = (self._step(step) for step in steps)
         return f"{first} in {self._texts[fact['thread']]} before {second} in {self._texts[fact['other']]}"
 
     def _between(self, before: int, after: int) -> str:

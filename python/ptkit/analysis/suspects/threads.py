@@ -17,7 +17,7 @@ from ptkit.support.groups import numbered
 
 __all__ = ["Role", "order_facts", "roles_of", "thread_facts"]
 
-_MOST_PLACES = 64  # of a thread, for facts on the first of two threads
+_MOST_FIRSTS = 64  # of a thread, for facts on the first of two threads
 _MOST_THREADS = 8  # for these facts
 _WIDEST = 3  # branches that a thread goes on by while another one comes between
 _Ticks = NDArray[np.int64]
@@ -101,7 +101,7 @@ def _interleavings(tracks: Sequence[_Track]) -> Iterator[NDArray[Any]]:
     """Branches of a thread, each with two of another thread that it certainly comes between.
 
     These follow each other, or one or two others are between them. Before the first and after the last branch
-    of the other thread, the place is 0.
+    of the other thread, the step is 0.
     """
     for track in tracks:
         bounded = np.zeros(len(track.keys) + 2, np.uint64)
@@ -126,13 +126,13 @@ def _first_of_two(name: int, track: _Track, other: int, others: _Track) -> Itera
     for first, second in (some, some[::-1]):
         (thread, keys, _, late), (later, later_keys, early, _) = first, second
         rows, columns = np.nonzero(late[:, None] < early)
-        places = [keys[rows], later_keys[columns]]
+        steps = [keys[rows], later_keys[columns]]
         ones = np.ones(len(rows), np.int64)
-        yield fact_rows(FactKind.ORDER, places, ones, thread=thread, other=later)
+        yield fact_rows(FactKind.ORDER, steps, ones, thread=thread, other=later)
 
 
 def _firsts(track: _Track) -> tuple[Keys, _Ticks, _Ticks]:
     """First executions of the branches that were executed least often, in order of time."""
     _, first, counts = np.unique(track.keys, return_index=True, return_counts=True)
-    chosen = np.sort(first[np.lexsort((first, counts))[:_MOST_PLACES]])
+    chosen = np.sort(first[np.lexsort((first, counts))[:_MOST_FIRSTS]])
     return track.keys[chosen], track.early[chosen], track.late[chosen]

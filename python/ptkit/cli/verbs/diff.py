@@ -12,6 +12,7 @@ from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import decoding
 from ptkit.cli.output.terminal import line_of, print_lines, print_text
 from ptkit.cli.stacks import note
+from ptkit.cli.suspects_report import add_group_options, has_groups, read_suspects, report_suspects
 from ptkit.trace import Trace
 from ptkit.trace.differing import diff
 
@@ -20,16 +21,19 @@ Compares two runs of one program, branch by branch and thread by thread: prints 
 part in the program's own files, with both stacks, and then all places. After each, both runs are followed to
 where they go on equally. Load addresses do not matter: files are known by their build-id (docs/diff.md).
 --context adds the branches around that place; --number chooses another one. --by prints what differs in calls
-and instructions instead; so are two builds of one program compared, by function."""
+and instructions instead; so are two builds of one program compared, by function. Of many recordings of a
+command that fails sometimes, --pass and --fail print what separates those that fail (docs/flaky.md)."""
 EXAMPLES = """examples:
   ptkit diff before.ptk after.ptk
   ptkit diff before.ptk after.ptk --exit-code
   ptkit diff before.ptk after.ptk --module sort --context 5
   ptkit diff before.ptk after.ptk --by function --own
-  ptkit diff before.ptk after.ptk --symbol main --json"""
+  ptkit diff before.ptk after.ptk --symbol main --json
+  ptkit diff --pass before.ptk --fail after.ptk"""
 
 _DIFFERENT = 1  # exit status
 _LISTED = 20
+_OF_TWO = ("own", "time", "tid", "context", "number")  # options
 _ROW = (
     *("where", "own", "is_own", "kind", "a_way", "a_target", "b_way", "b_target", "joined", "depth"),
     *("a_instruction", "b_instruction", "a_branches", "b_branches", "a_branch", "b_branch", "thread"),
@@ -58,8 +62,9 @@ _THREAD = (
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    common.add_open_options(parser)
-    parser.add_argument("other", metavar="FILE2", type=common.trace_path, help="the other run")
+    common.add_open_options(parser, without="recordings of --pass and --fail")
+    parser.add_argument("other", metavar="FILE2", type=common.trace_path, nargs="?", help="the other run")
+    add_group_options(parser)
     group = parser.add_argument_group("which divergences", "All code is compared. Repeated options add up.")
     group.add_argument(
         "--own", action="store_true", help="those in the program's own files, not in those of the system"
@@ -109,7 +114,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print where the runs part."""
+    """Print where the runs part, or what separates many."""
+    if has_groups(options, [(f"--{name}", getattr(options, name, None)) for name in _OF_TWO]):
+        suspects = read_suspects(options)
+        report_suspects(suspects, options)
+        return _DIFFERENT if options.exit_code and len(suspects.table) else 0
     a = common.open_trace(options)
     second = copy(options)
     second.path = options.other
