@@ -205,6 +205,7 @@ class Difference:
         self._compared = compared
         self._chosen = module, symbol, within
         self._own_only = own
+        self._times: dict[int, tuple[int, int]] = {}
         self._rows = self._named_rows()
         self.threads: Table = thread_table(compared.pairs, compared.results, self._counts())
         self.divergences: Table = divergence_table(self._rows)
@@ -241,6 +242,9 @@ class Difference:
         for number, parting in enumerate(partings):
             location, own = locations[number], owns[number]
             is_own = location is not None and _is_own(location)
+            # Which thread binds a function first, through a stub of the PLT, is up to the loader.
+            if location is not None and str(location.function).endswith("@plt"):
+                is_own = False
             row = {
                 "thread": thread,
                 "a_tid": pair.a.tid,
@@ -419,8 +423,30 @@ class Difference:
             and (module is None or row["module"] == module)
         ]
         # Own code, then what own code called, then the loader and what else ran before it.
-        ranks = [(not row["is_own"], row["own"] is None, number) for number, row in rows]
-        return min(ranks)[2] if ranks and module is None else rows[0][0] if rows else None
+        ranks = [(not row["is_own"], row["own"] is None) for _, row in rows]
+        best = min(ranks) if ranks and module is None else None
+        firsts: dict[int, int] = {}  # by thread
+        for (number, row), rank in zip(rows, ranks, strict=True):
+            if best is None or rank == best:
+                firsts.setdefault(row["thread"], number)
+        return min(firsts.values(), key=self._time_of if len(firsts) > 1 else int) if firsts else None
+
+    def _time_of(self, number: int) -> tuple[int, int]:
+        """When run a parted there, in TSC ticks, which orders threads; where no time is known, the number."""
+        if number not in self._times:
+            parting: Parting = self._rows[number]["parting"]
+            row = parting.before[0] or parting.after[0]
+            found = -1
+            if row is not None:
+                run = self._compared.reader.runs[0]
+                query = {**run.query, "stream": row.stream, "columns": ("instruction", "tsc", "time_known")}
+                for part in run.part.iter_branches(reuse=True, **query):
+                    at = int(np.searchsorted(part["instruction"], row.instruction))
+                    if at < len(part):
+                        found = int(part["tsc"][at]) if part["time_known"][at] else -1
+                        break
+            self._times[number] = found, number
+        return self._times[number]
 
     def first(self, thread: int | None = None, module: str | None = None) -> Divergence | None:
         """The first divergence in the program's own files, with both stacks.
