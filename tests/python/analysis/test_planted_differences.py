@@ -105,7 +105,7 @@ def standard_input(way: Way) -> Iterator[None]:
 class Recorders:
     """Recordings in a folder, each at other addresses.
 
-    The dynamic linker, run as a program, maps the program behind the stack, so the stack's size moves all files.
+    The dynamic linker, run as a program, maps the program behind the stack: the stack's size moves all files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -194,7 +194,7 @@ def parts_at(a: ptkit.Trace, b: ptkit.Trace, program: Path, source: Path, mark: 
     # What a library parts at first was called from the line.
     shown = f"{Path(row['source']).name}:{row['line']}" if row["is_own"] else row["own"].rpartition(" ")[2]
     assert shown == expected, str(first)
-    assert row["a_way"] != row["b_way"]
+    assert (row["a_way"], row["a_target"]) != (row["b_way"], row["b_target"])
 
 
 @pytest.mark.parametrize("kind", C)
@@ -233,7 +233,7 @@ def test_equal_runs_are_said_to_be_equal(recorders: Recorders, c_program: Path, 
     way = C[kind][0]
     a, b = (recorders.record(c_program, kind, way)[0] for _ in range(2))
     assert main_of(a, c_program) != main_of(b, c_program)
-    found = ptkit.diff(a, b)
+    found = ptkit.diff(a, b, own=True)  # strcmp() of the C library differs by alignment
     assert found.equal is True, str(found)
     assert found.first() is None
 
