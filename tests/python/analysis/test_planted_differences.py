@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from compiling import PROGRAMS, compiled, compiled_by
+from interpreters import interpreter
 from rounds import needs_emulator
 
 import ptkit
@@ -166,6 +167,26 @@ def flaky_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(folder / "flaky", "-O1", "-g", "-pthread", "-Wl,--build-id", source)
 
 
+@pytest.fixture(scope="module")
+def python_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[ptkit.Trace, ptkit.Trace]:
+    """Two runs of planted.py, at the same addresses: dictionaries of CPython have keys that are addresses."""
+    program = interpreter("3.12")
+    if program is None:
+        pytest.skip("python3.12 is not installed")
+    folder = tmp_path_factory.mktemp("python")
+    words = (LOADER, program, "-X", "perf", "-S", "-s", "-B", FOLDER / "planted.py")
+    found = []
+    for value in ("6", "7"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("INPUT", value)
+            patch.setenv("PYTHONHASHSEED", "0")
+            command = [str(word) for word in words]
+            recorder = ptkit.Recorder(command, folder / f"{value}.ptk", backend="emulator", quiet=True)
+            found.append(ptkit.open(recorder.run()))
+        assert recorder.recording.exit_status == 0
+    return found[0], found[1]
+
+
 def line(source: Path, text: str) -> int:
     """Number of the one line that ends with a text, or has it and a reason behind it."""
     lines = source.read_text().splitlines()
@@ -213,6 +234,22 @@ def test_cpp_parts_at_the_planted_line(recorders: Recorders, cpp_program: Path, 
 def test_rust_parts_at_the_planted_line(recorders: Recorders, rust_program: Path, kind: str) -> None:
     a, b = (recorders.record(rust_program, kind, way)[0] for way in RUST[kind])
     parts_at(a, b, rust_program, FOLDER / "planted.rs", f"PARTS {kind}")
+
+
+def test_python_parts_in_the_planted_function(python_runs: tuple[ptkit.Trace, ptkit.Trace]) -> None:
+    found = ptkit.diff(*python_runs)
+    first: Any = found.first()
+    assert first.row["is_own"]
+    for stack in (first.a_stack, first.b_stack):
+        functions = [str(frame.function) for frame in stack if "planted.py" in str(frame.function)]
+        assert functions[0].startswith("decide "), functions
+    targets = [found.divergences.named(name) for name in ("a_target", "b_target")]
+    called = [
+        (str(a).partition(" ")[0], str(b).partition(" ")[0])
+        for a, b in zip(*targets, strict=True)
+        if "planted.py" in f"{a} {b}"
+    ]
+    assert called == [("even", "odd")]
 
 
 @pytest.mark.parametrize("kind", FLAKY)
