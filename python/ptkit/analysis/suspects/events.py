@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.analysis.coverage.reading import locate
-from ptkit.analysis.suspects.facts import FactKind, Keys, counted_facts, edge_keys, fact_rows
+from ptkit.analysis.suspects.facts import (
+    FactKind,
+    Keys,
+    counted_facts,
+    edge_keys,
+    fact_rows,
+    numbered_by_hash,
+)
 from ptkit.support.groups import numbered
 from ptkit.table import Table
 
@@ -109,7 +116,7 @@ class Walk:
         flags = np.asarray(part["flags"])
         rows = np.flatnonzero((flags & _KNOWN) == _KNOWN)
         columns = {name: np.asarray(part[name])[rows] for name in BRANCH_COLUMNS}
-        number, row = numbered([columns[name] for name in ("space", "from_ip", "to_ip", "kind")])
+        number, row = numbered_by_hash(*(columns[name] for name in ("space", "from_ip", "to_ip", "kind")))
         space = columns["space"][row]
         ends = [
             locate(self._session, columns[f"{end}_ip"][row], space, self._numbers) for end in ("from", "to")
@@ -181,7 +188,7 @@ class Walk:
             if count <= 0:
                 continue
             columns = [keys[begin + step : begin + step + count] for step in range(size)]
-            number, row = numbered(columns)
+            number, row = numbered_by_hash(*columns)
             counts = np.bincount(number).astype(np.int64)
             self._paths.append(fact_rows(FactKind.PATH, [column[row] for column in columns], counts))
         if sum(map(len, self._paths)) > MOST_PATHS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,10 +26,12 @@ from ptkit.analysis.suspects.facts import (
     mixed,
 )
 from ptkit.analysis.suspects.threads import order_facts, roles_of, thread_facts
-from ptkit.support.text import counted
+from ptkit.support.text import counted, is_jit_map
 
 __all__ = ["Recordings"]
 
+_NAMED = CodeFile("perf.map", "")  # JIT code, by names instead of RVAs
+_LATE = 1 << 60  # ticks, for what has no time
 _PART = 1 << 18  # branches that are looked at together
 _KINDS = _core.BranchKind
 _CALLS = tuple(map(int, (_KINDS.CALL, _KINDS.CALL_INDIRECT, _KINDS.FAR_CALL)))
@@ -71,7 +74,9 @@ class Recordings:
         coverage = trace.coverage(**query)
         for reference in self._references:
             reference.check_builds(coverage)
-        files, numbers = united([*self.files, *coverage.files])
+        # Names of JIT code are in a file for each process: the functions of all of them are in one.
+        named = [_NAMED if is_jit_map(file.path) else file for file in coverage.files]
+        files, numbers = united([*self.files, *named])
         if len(files) > len(self.files):
             self._references.append(coverage)
         of_coverage = numbers[len(self.files) :]
@@ -104,6 +109,12 @@ class Recordings:
         edges["to_line"] = np.append(code["line"], np.uint32(0))[at]
         edges["count"] = rows["count"]
         edges["own"] = True if all_own else self._are_own(edges, code, numbers)
+        is_named = np.array([file == _NAMED for file in self.files], np.bool_)
+        if is_named.any():
+            hashes = np.array([zlib.crc32(text.encode()) for text in self.texts.all()] + [0], np.uint64)
+            for end in ("", "to_"):
+                by_name = is_named[edges[f"{end}file"]]
+                edges[f"{end}rva"][by_name] = hashes[edges[f"{end}function"][by_name]]
         columns = (edges[name] for name in ("file", "rva", "to_file", "to_rva", "kind"))
         edges["key"] = edge_keys(*columns)
         return edges[np.argsort(edges["key"])]
@@ -146,7 +157,9 @@ class Recordings:
         at = np.searchsorted(walk.keys, edges["key"])
         at[at == len(walk.keys)] = 0
         seen = (walk.keys[at] == edges["key"]) if len(walk.keys) else np.zeros(len(edges), np.bool_)
-        first, last = (np.where(seen, times[at] if len(times) else 0, 0) for times in (walk.first, walk.last))
+        first, last = (
+            np.where(seen, times[at] if len(times) else 0, _LATE) for times in (walk.first, walk.last)
+        )
         facts = counted_facts([part for part in parts if len(part)])
         return Found(edges, facts, first, last, roles_of_edges, notes)
 

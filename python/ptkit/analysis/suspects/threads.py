@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ptkit.analysis.coverage.texts import Texts
 from ptkit.analysis.suspects.events import Thread
-from ptkit.analysis.suspects.facts import FactKind, Keys, counted_facts, fact_rows
-from ptkit.support.groups import numbered
+from ptkit.analysis.suspects.facts import FactKind, Keys, counted_facts, fact_rows, numbered_by_hash
 
 __all__ = ["Role", "order_facts", "roles_of", "thread_facts"]
 
@@ -115,7 +114,7 @@ def _interleavings(tracks: Sequence[_Track]) -> Iterator[NDArray[Any]]:
                 first, last = before - more, after + 1 + further  # in `bounded`
                 rows = np.flatnonzero((first >= 0) & (last < len(bounded)) & (last - first <= _WIDEST))
                 columns = [bounded[first[rows]], other.keys[rows], bounded[last[rows]]]
-                number, row = numbered(columns)
+                number, row = numbered_by_hash(*columns)
                 counts = np.bincount(number, minlength=len(row)).astype(np.int64)
                 yield fact_rows(FactKind.INTERLEAVING, [column[row] for column in columns], counts)
 
