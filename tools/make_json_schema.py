@@ -26,7 +26,7 @@ TITLE = (
 TABLES = (
     *("packets", "branches", "instructions", "events", "edges", "edge_sums", "functions", "calls"),
     *("stack_anomalies", "call_tree", "callers", "threads", "waits", "ptwrites", "at_times", "source_lines"),
-    *("call_histogram", "call_differences", "errors", "gaps"),
+    *("call_histogram", "call_differences", "errors", "gaps", "branch_stats", "indirect_targets", "loops"),
 )
 VALUES: dict[str, dict[str, Any]] = {
     "count": {
@@ -60,6 +60,7 @@ OR_NULL = ("count", "hexadecimal", "nanoseconds", "enumerator")
 SIGNED = ("depth", "pid", "tid")
 TEXT, TEXT_OR_NULL = {"type": "string"}, {"type": ["string", "null"]}
 NUMBER = {"type": "number"}
+NUMBER_OR_NULL = {"type": ["number", "null"]}
 
 
 def ref(name: str, about: str = "") -> dict[str, Any]:
@@ -91,6 +92,9 @@ ALWAYS: dict[str, dict[str, Any]] = {
     "call_tree": FUNCTION,
     "callers": FUNCTION,
     "threads": {"name": TEXT_OR_NULL},
+    "branch_stats": {"source": TEXT_OR_NULL},
+    "indirect_targets": {"source": TEXT_OR_NULL},
+    "loops": {"source": TEXT_OR_NULL},
 }
 # Stored columns that only some rows have as a member, and those that none has.
 OPTIONAL = {
@@ -181,6 +185,8 @@ def value_of(schema: TableSchema, column: Column) -> dict[str, Any]:
     nullable = column.name in schema.validity
     if column.name in SIGNED:
         return {"type": ["integer", "null"] if nullable else "integer"}
+    if column.dtype == "float64":
+        return NUMBER_OR_NULL if nullable else NUMBER
     form = "enumerator" if column.enum is not None else form_of(column)
     name = {"plain": "count", "decimal": "nanoseconds"}.get(form, form)
     return ref(f"{name}-or-null" if nullable else name)
@@ -197,7 +203,7 @@ def members_of(schema: TableSchema) -> tuple[dict[str, Any], list[str]]:
         members[column.name] = value_of(schema, column)
         if column.name not in OPTIONAL.get(name, ()):
             required.append(column.name)
-        if column.name == "flags" and "taken" in schema.columns:
+        if column.name == "flags" and "taken" in schema.names("flag"):
             members["taken"] = {"type": "boolean"}
             required.append("taken")
     if "tsc" in members:

@@ -138,6 +138,9 @@ ABOUT = {
     "diff_calls": "`difference.calls`: calls that only one run has, or other numbers of.",
     "diff_lines": "`difference.lines`: source lines that differ.",
     "suspects": "`ptkit.suspects(passing, failing).table`: what separates recordings ([flaky.md](flaky.md)).",
+    "branch_stats": "`trace.branch_stats()`: outcomes and targets of branches ([branches.md](branches.md)).",
+    "loops": "`trace.loops()`: loops with their trips.",
+    "indirect_targets": "`trace.indirect_targets()`: where indirect branches went.",
 }
 
 # Enumeration, heading, and the rows with its members' texts.

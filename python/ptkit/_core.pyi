@@ -509,6 +509,32 @@ def event_texts(
 def describe_content(head: bytes) -> str: ...
 def mode_of_new_file(path: bytes) -> int: ...
 def read_runs(query: CallQuery) -> tuple[dict[str, NDArray[Any]], dict[str, int]]: ...
+def read_branch_stats(
+    query: CallQuery,
+) -> tuple[
+    tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]], bool], _Columns | None, _Columns | None
+]: ...
+
+class LoopMap:
+    def __init__(
+        self,
+        *,
+        head: NDArray[np.uint64],
+        space: NDArray[np.uint32],
+        outer: NDArray[np.int32],
+        code_first: NDArray[np.uint64],
+        code_last: NDArray[np.uint64],
+        code_space: NDArray[np.uint32],
+        code_function: NDArray[np.uint32],
+        code_loop: NDArray[np.int32],
+    ) -> None: ...
+
+def read_loops(
+    query: CallQuery, loops: LoopMap
+) -> tuple[dict[str, NDArray[Any]], _Columns | None, _Columns | None]: ...
+def read_loop_paths(
+    query: CallQuery, loops: LoopMap, wanted: NDArray[np.uint8]
+) -> tuple[list[dict[str, NDArray[Any]]], _Columns | None, _Columns | None]: ...
 def linked_address(session: Session, file: int) -> int | None: ...
 
 RUN_FROM: int

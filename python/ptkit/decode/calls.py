@@ -147,12 +147,18 @@ def too_large(what: str, query: _core.CallQuery, remedy: str) -> OutOfMemoryErro
     return OutOfMemoryError(f"{what} do not fit into memory", remedy)
 
 
-def _table(plan: Plan, name: str, rows: Any, sides: Sequence[Any]) -> Table:
-    """Make a table, with its errors and gaps: those of all streams, unless they have to be selected."""
+def side_tables(plan: Plan, sides: Sequence[Any]) -> tuple[Table | None, Table | None]:
+    """Errors and gaps of all streams, unless they have to be selected."""
     errors, gaps = (
         None if plan.select_sides else from_core(side, found, context=plan.context)
         for side, found in zip(("errors", "gaps"), sides, strict=True)
     )
+    return errors, gaps
+
+
+def _table(plan: Plan, name: str, rows: Any, sides: Sequence[Any]) -> Table:
+    """Make a table, with its errors and gaps."""
+    errors, gaps = side_tables(plan, sides)
     if errors is not None:
         plan.met(errors)
     return from_core(name, rows, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps)

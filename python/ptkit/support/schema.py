@@ -440,6 +440,97 @@ _MADE = (
     (_DIFFERENCE, _DIFFERENCE_KNOWN),
     (_SUSPECTS, _SUSPECTS_KNOWN),
 )
+# Tables of how branches behave.
+_F64 = np.dtype("f8")
+_KIND = Column("kind", _U8, "BranchKind", "kind of branch")
+_SPACE = Column("space", _U32, "", "index of the address space")
+_IS_EXACT = "nothing is missing or rounded; else numbers are those of what is in the trace"
+_BEHAVIOUR: dict[str, tuple[Column, ...]] = {
+    "branch_stats": (
+        Column("from_ip", _U64, "address", "of the branch instruction"),
+        _KIND,
+        Column("count", _I64, "", "executions"),
+        Column("taken", _I64, "", "executions that took it; see is_conditional"),
+        Column("not_taken", _I64, "", "executions that did not; see is_conditional"),
+        Column(
+            "runs", _I64, "", "maximal runs of the same outcome, of each thread alone; see is_conditional"
+        ),
+        Column("longest_taken", _I64, "", "executions of the longest run that took it; see is_conditional"),
+        Column("longest_not_taken", _I64, "", "the same of those that did not; see is_conditional"),
+        Column(
+            "run_entropy",
+            _F64,
+            "bits",
+            "Shannon entropy of (outcome, length) of the runs: bits for each run; see is_conditional",
+        ),
+        Column("targets", _I64, "", "different targets; see is_indirect"),
+        Column(
+            "entropy",
+            _F64,
+            "bits",
+            "Shannon entropy of the outcomes, or of the targets: bits for each execution, whatever the order",
+        ),
+        Column(
+            "cut_runs", _I64, "", "runs that end because rows behind them are missing; see is_conditional"
+        ),
+        _LINE,
+        _SPACE,
+        Column("flags", _U8, "", "line known, conditional, indirect, exact"),
+        _LINE_KNOWN,
+        Column("is_conditional", _BOOL, "", "it is a conditional branch", "flag", 2),
+        Column("is_indirect", _BOOL, "", "it is an indirect jump or call", "flag", 4),
+        Column("exact", _BOOL, "", _IS_EXACT, "flag", 8),
+    ),
+    "indirect_targets": (
+        Column("from_ip", _U64, "address", "of the branch instruction"),
+        Column("to_ip", _U64, "address", "where control went; see to_known"),
+        _KIND,
+        Column("count", _I64, "", "how often"),
+        Column("share", _F64, "", "of the executions of the branch, from 0 to 1"),
+        Column("targets", _I64, "", "targets that the row stands for; 1 unless is_rest"),
+        _LINE,
+        _SPACE,
+        Column("flags", _U8, "", "line known, to known, rest"),
+        _LINE_KNOWN,
+        Column("to_known", _BOOL, "", "`to_ip` is known; see `edges`", "flag", 2),
+        Column("is_rest", _BOOL, "", "it stands for the rarest targets of the branch", "flag", 4),
+    ),
+}
+_BEHAVIOUR["loops"] = (
+    Column("head_ip", _U64, "address", "of the first instruction: the only way into the loop"),
+    Column("outer_ip", _U64, "address", "head of the innermost loop around it; see outer_known"),
+    Column("depth", _U8, "", "loops that it is in, with itself"),
+    Column("count", _I64, "", "executions of the head"),
+    Column("visits", _I64, "", "from an entry until the loop is left, of which nothing is missing"),
+    Column("cut_visits", _I64, "", "those of which the begin, the end or a part is missing: in no trips"),
+    Column("least", _I64, "", "trips of a visit: executions of the head; see trips_known"),
+    Column("p50", _I64, "", "trips that half of the visits do not exceed; see trips_known"),
+    Column("p99", _I64, "", "trips that 99 % of the visits do not exceed; see trips_known"),
+    Column("most", _I64, "", "trips of the visit with most; see trips_known"),
+    Column("mean", _F64, "", "trips of all visits, divided by their number; see trips_known"),
+    Column("instructions", _I64, "", "that were executed in the loop, without calls"),
+    _LINE,
+    _SPACE,
+    Column("flags", _U8, "", "line known, outer known, trips known, exact"),
+    _LINE_KNOWN,
+    Column("outer_known", _BOOL, "", "it is in another loop", "flag", 2),
+    Column("trips_known", _BOOL, "", "there is a visit of which nothing is missing", "flag", 4),
+    Column("exact", _BOOL, "", "nothing is missing or rounded: visits have all executions", "flag", 8),
+)
+_BEHAVIOUR_KNOWN = {
+    "outer_ip": "outer_known",
+    **dict.fromkeys(("least", "p50", "p99", "most", "mean"), "trips_known"),
+    "line": "line_known",
+    "to_ip": "to_known",
+    "targets": "is_indirect",
+    **dict.fromkeys(
+        (
+            *("taken", "not_taken", "runs", "longest_taken", "longest_not_taken", "run_entropy"),
+            "cut_runs",
+        ),
+        "is_conditional",
+    ),
+}
 
 
 @cache
@@ -447,6 +538,13 @@ def made_tables() -> Mapping[str, TableSchema]:
     """Tables of `ptkit.Coverage`, `Annotation`, `Difference` and `Suspects` by name."""
     found = {}
     for tables_of, all_known in _MADE:
+    """Tables of `ptkit.Coverage` and `ptkit.Annotation`, and of how branches behave, by name."""
+    found = {}
+    for tables_of, all_known in (
+        (_COVERED, _COVERED_KNOWN),
+        (_ANNOTATED, _ANNOTATED_KNOWN),
+        (_BEHAVIOUR, _BEHAVIOUR_KNOWN),
+    ):
         for name, columns in tables_of.items():
             flags = {column.name for column in columns if column.role == "flag"}
             stored = {column.name for column in columns}
@@ -492,3 +590,6 @@ def row_tables() -> Mapping[str, TableSchema]:
 def schema_of(table: str) -> TableSchema:
     """The schema of one table: of a trace, or one that is made in Python."""
     return made_tables()[table] if any(table in of for of, _ in _MADE) else tables()[table]
+    """The schema of one table: of a trace, of a set of coverage, of annotated code, or of branches."""
+    is_made = table in _COVERED or table in _ANNOTATED or table in _BEHAVIOUR
+    return made_tables()[table] if is_made else tables()[table]

@@ -30,6 +30,7 @@ _FORMATS = {
     "uint64": "L",
     "int32": "i",
     "int64": "l",
+    "float64": "g",
     "bool": "b",
 }
 

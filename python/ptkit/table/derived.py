@@ -150,6 +150,7 @@ def _renamed(column: Column, form: str, suffix: str = "") -> Column:
 
 
 # Texts of coverage, of annotated code and of differences, which tables of them keep as arrays.
+# Texts of coverage, of annotated code and of how branches behave, which tables of them keep as arrays.
 
 _MADE = {
     "module": "name of the file, without its folders",
@@ -201,6 +202,9 @@ _MADE_TEXTS = {
     "diff_calls": ("caller", "function", "module"),
     "diff_lines": ("source", "function", "module"),
     "suspects": ("aspect", "module", "function", "source", "fact", "threads"),
+    "branch_stats": ("source",),
+    "indirect_targets": ("source",),
+    "loops": ("source",),
 }
 
 

@@ -129,7 +129,10 @@ def _pandas_column(table: BaseTable, name: str, masks: _Masks, copy: bool) -> An
         )
     if copy and not values.flags.writeable:
         values = values.copy()
-    return pandas.arrays.IntegerArray(values, masks.mask(name)) if nullable else values
+    if not nullable:
+        return values
+    kind = pandas.arrays.FloatingArray if values.dtype.kind == "f" else pandas.arrays.IntegerArray
+    return kind(values, masks.mask(name))
 
 
 def _categorical(

@@ -39,7 +39,8 @@ def _keys(table: BaseTable, name: str, descending: bool) -> list[NDArray[Any]]:
     if isinstance(values, Labels):
         values = _ranks(values.compact())
     if descending:
-        values = ~values  # of integers and bool: the other way round, without overflow
+        # Of integers and bool: the other way round, without overflow.
+        values = -values if values.dtype.kind == "f" else ~values
     if known is None or known.all():
         return [values]
     return [~known, np.where(known, values, 0)]

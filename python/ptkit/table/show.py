@@ -63,6 +63,8 @@ def _texts(table: BaseTable, name: str, apart: Mapping[str, str]) -> list[str]:
     form = "{}"
     if column.unit == "address" or name == "flags":
         form = "{:#x}"
+    elif column.dtype == np.float64:
+        form = "{:.3f}"
     elif _is_quantity(column):
         form = "{:,}"
     elif column.dtype.kind == "f":

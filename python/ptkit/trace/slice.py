@@ -17,8 +17,7 @@ from ptkit.support.arguments import LAST_ADDRESS
 from ptkit.support.schema import schema_of
 from ptkit.table import Columns, Table
 from ptkit.table.derived import indirect_branches
-from ptkit.trace.calls import Calls
-from ptkit.trace.code_coverage import CodeCoverage
+from ptkit.trace.branching import Branching
 from ptkit.trace.parts import with_targets
 from ptkit.trace.plots import NO_TIMES, Plots, limits_of
 from ptkit.trace.viewing import PartView
@@ -45,7 +44,7 @@ _OF_EDGES = ["from_ip", "to_ip", "kind", "flags", "space"]
 _EDGE = ("space", "from_ip", "to_ip", "kind", "flags")
 
 
-class Slice(CodeCoverage, Calls, Plots, PartView):
+class Slice(Branching, Plots, PartView):
     """The tables of a trace between two events of one stream.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the rows of

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptkit import decode as _decode
 from ptkit.decode import Query
-from ptkit.trace.calls import Calls
-from ptkit.trace.code_coverage import CodeCoverage
+from ptkit.trace.branching import Branching
 from ptkit.trace.plots import Plots
 from ptkit.trace.viewing import PartView
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from ptkit.trace.whole import WholeTrace
 
 
-class View(CodeCoverage, Calls, Plots, PartView):
+class View(Branching, Plots, PartView):
     """The tables of a trace between two times, or those that touch some code.
 
     All methods of `Trace` that give tables are there, with the same arguments, and select among the

@@ -13,7 +13,7 @@ from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.decode.scope import stream_indices
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets
 from ptkit.support.text import counted
-from ptkit.trace.code_coverage import CodeCoverage
+from ptkit.trace.branching import Branching
 from ptkit.trace.comparing import Comparing
 from ptkit.trace.names.code import Code
 from ptkit.trace.open_parts import OpenParts, open_parts
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["WholeTrace"]
 
 
-class WholeTrace(Code, CodeCoverage, Comparing, StacksAt, Threads, Plots):
+class WholeTrace(Code, Branching, Comparing, StacksAt, Threads, Plots):
     """`Trace` without its parts, which refer to this."""
 
     def __init__(

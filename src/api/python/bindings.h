@@ -123,6 +123,7 @@ void register_tables(py::module_& module);
 void register_timeline(py::module_& module);
 void register_timeline_files(py::module_& module);
 void register_runs(py::module_& module);
+void register_branches(py::module_& module);
 void register_recorder(py::module_& module);
 // The recorder, and queries of the drivers of this system.
 void register_recorders(py::module_& module);

@@ -17,6 +17,7 @@ PYBIND11_MODULE(_core, module) {
   register_timeline(module);
   register_timeline_files(module);
   register_runs(module);
+  register_branches(module);
   register_open(module);
   register_export(module);
   register_readers(module);

@@ -83,7 +83,8 @@ void StackProbe::put_frame(Batch& batch, std::size_t row, std::uint64_t first_id
   batch.put<at_times_flags>(row, answer.flags);
 }
 
-void PositionProbe::before_row(const StreamPosition& row, StackMachine& machine, const Owner&) {
+void PositionProbe::before_row(const BranchStep& step, std::uint8_t, StackMachine& machine, const Owner&) {
+  const StreamPosition& row = step.position;
   if (const std::uint64_t id = machine.cancelled(); id != UINT64_MAX) on_cancelled(id);
   while (answers_.size() < positions_.size()) {
     const Position& position = positions_[answers_.size()];
@@ -149,7 +150,8 @@ void TimeProbe::follow(StackMachine& machine, const Owner& owner) {
   ++switches_;
 }
 
-void TimeProbe::before_row(const StreamPosition& row, StackMachine& machine, const Owner& owner) {
+void TimeProbe::before_row(const BranchStep& step, std::uint8_t, StackMachine& machine, const Owner& owner) {
+  const StreamPosition& row = step.position;
   follow(machine, owner);
   if (timed_) note(row, machine, owner);
   last_offset_ = row.offset;

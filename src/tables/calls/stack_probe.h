@@ -67,7 +67,8 @@ class PositionProbe final : public StackProbe {
   };
   explicit PositionProbe(std::vector<Position> positions) : positions_(std::move(positions)) {}
 
-  void before_row(const StreamPosition& row, StackMachine& machine, const Owner& owner) override;
+  void before_row(const BranchStep& row, std::uint8_t kind, StackMachine& machine,
+                  const Owner& owner) override;
   void at_end(const StreamPosition& end, StackMachine& machine, const Owner& owner) override;
   // A row of at_times for each position, with columns of the frame. Null: out of memory.
   [[nodiscard]] std::unique_ptr<tables::columns::Batch> rows(std::uint64_t first_id) const;
@@ -87,7 +88,8 @@ class TimeProbe final : public StackProbe {
   TimeProbe(std::span<const std::uint64_t> least, std::span<const std::uint64_t> most)
       : least_(least), most_(most) {}
 
-  void before_row(const StreamPosition& row, StackMachine& machine, const Owner& owner) override;
+  void before_row(const BranchStep& row, std::uint8_t kind, StackMachine& machine,
+                  const Owner& owner) override;
   void at_end(const StreamPosition& end, StackMachine& machine, const Owner& owner) override;
   // A row of at_times for each time. Null: out of memory.
   [[nodiscard]] std::unique_ptr<tables::columns::Batch> rows(std::uint32_t stream,

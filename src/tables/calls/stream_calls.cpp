@@ -360,7 +360,7 @@ void StreamCalls::show(const StreamRow& row) {
       changes_owner || row.kind == tables::columns::MARK_GAP || row.kind == tables::columns::MARK_LEAVE;
   if (machine_.is_ambiguous() && !decides) return;
   machine_.decide_open();
-  probe_->before_row(row.step.position, machine_, owner_);
+  probe_->before_row(row.step, row.kind, machine_, owner_);
 }
 
 }  // namespace ptkit::tables::calls

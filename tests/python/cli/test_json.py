@@ -92,6 +92,21 @@ def test_every_line_fits_the_schema(verb: str, kernel: list[str], capsys: pytest
     assert {verb, "errors", "gaps"} < {row["table"] for row in rows}
 
 
+@pytest.mark.parametrize(
+    ("option", "table"),
+    [("--stats", "branch_stats"), ("--targets", "indirect_targets"), ("--loops", "loops")],
+)
+def test_statistics_of_branches_fit_the_schema(
+    option: str, table: str, kernel: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = lines(capsys, "branches", option, *kernel)
+    for row in rows:
+        assert_fits(ROWS, row["table"], row)
+    assert (rows[0]["table"], rows[0]["rows"]) == ("header", table)
+    # The indirect jump leaves the traced code.
+    assert (table in {row["table"] for row in rows}) == (table != "indirect_targets")
+
+
 @pytest.mark.parametrize("verb", LINES)
 def test_the_first_line_is_a_header(verb: str, kernel: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     header, *rows = lines(capsys, verb, *kernel)

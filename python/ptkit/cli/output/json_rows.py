@@ -23,7 +23,7 @@ __all__ = ["NAMED", "JsonRows", "json_columns"]
 _NULL = "null"
 _BOOLEANS = [b"false", b"true"]
 #: Addresses with members for their names.
-NAMED = frozenset({"ip", "from_ip", "to_ip", "entry_ip", "expected_ip", "caller_ip"})
+NAMED = frozenset({"ip", "from_ip", "to_ip", "entry_ip", "expected_ip", "caller_ip", "head_ip", "outer_ip"})
 # First and last column of a group of `LineWriter`: branches take 10 % less time by it. Packets have no gain.
 _GROUPS = {"branches": ("from_ip", "flags"), "instructions": ("ip", "flags")}
 _QUOTED = {"hexadecimal": ("hex", '"0x'), "decimal": ("decimal", '"')}

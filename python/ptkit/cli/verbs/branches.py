@@ -6,6 +6,7 @@ import argparse
 
 from ptkit._core import BranchKind
 from ptkit.cli import common, selection
+from ptkit.cli.branch_report import REPORTS, print_branch_report
 from ptkit.cli.listing import begin_rows, notes_of, print_rows
 from ptkit.cli.output.clock import Clock
 from ptkit.cli.output.json_rows import JsonRows, json_columns
@@ -18,16 +19,21 @@ DESCRIPTION = """\
 Prints one line per branch: time, from, to, kind. A conditional branch that falls through has a line, too: its
 arrow is -- instead of =>, and its target is the next instruction. Errors and gaps stand in brackets among
 the lines, unless rows are selected by time, address, symbol, module, thread or process. With --order time,
-lines begin with stream and thread."""
+lines begin with stream and thread. --stats, --targets and --loops print how branches behave, most frequent
+first (docs/branches.md)."""
 EXAMPLES = """examples:
   ptkit branches sort.ptk --limit 20
   ptkit branches sort.ptk --symbol malloc --taken
   ptkit branches sort.ptk --kind CALL --kind CALL_INDIRECT --kind RETURN
   ptkit branches sort.ptk --time 10ms-20ms --module libc.so.6
   ptkit branches sort.ptk --order time --time-unit s
-  ptkit branches sort.ptk --json > branches.jsonl"""
+  ptkit branches sort.ptk --json > branches.jsonl
+  ptkit branches sort.ptk --stats --limit 20
+  ptkit branches sort.ptk --targets --module libc.so.6
+  ptkit branches sort.ptk --loops --limit 10"""
 
 _COLUMNS = ["from_ip", "to_ip", "kind", "flags", "tsc", "tsc_error", "offset", "stream", "tid", "space"]
+_OF_ROWS = ("order", "time_unit", "taken", "not_taken", "no_symbols", "rva", "file_offsets")
 _UNKNOWN = "?" * 16
 _ARROWS = [b"--", b"=>"]  # by whether the branch was taken
 
@@ -45,12 +51,29 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="branches of this kind only: CALL, RETURN, ...; may be repeated",
     )
     parser.add_argument("--no-symbols", action="store_true", help="print addresses without names")
+    group = parser.add_argument_group("what is printed instead of rows").add_mutually_exclusive_group()
+    group.add_argument(
+        "--stats",
+        action="store_true",
+        help="for each branch how often it was taken, in which runs, and its entropy; of indirect ones the "
+        "number of targets",
+    )
+    group.add_argument(
+        "--targets", action="store_true", help="for each indirect jump and call where it went, and how often"
+    )
+    group.add_argument("--loops", action="store_true", help="loops of functions: visits and trips")
     common.add_address_options(parser)
     common.add_rows_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the branches stream by stream, or merged by time."""
+    """Print the branches stream by stream, or merged by time, or how they behave."""
+    for report in REPORTS:
+        if getattr(options, report):
+            refuse_unused(options, _OF_ROWS, f"--{report}")
+            if report != "stats":
+                refuse_unused(options, ("kind",), f"--{report}")
+            return print_branch_report(common.open_trace(options), options)
     if options.no_symbols:
         refuse_unused(options, ("names", "file_offsets"), "--no-symbols")
     trace = common.open_trace(options)

@@ -9,8 +9,7 @@ namespace ptkit::api::python {
 
 using tables::calls::StreamCalls;
 
-std::unique_ptr<StreamCalls> CallQuery::open(std::size_t index, std::size_t own_threads,
-                                             tables::calls::FrameSink& sink, const Looks& looks) const {
+StreamCalls::Input CallQuery::input(std::size_t index, std::size_t own_threads, const Looks& looks) const {
   tables::columns::TableReader::Input input = inputs[index];
   input.threads = own_threads;
   StreamCalls::Input how{std::move(input),
@@ -27,6 +26,12 @@ std::unique_ptr<StreamCalls> CallQuery::open(std::size_t index, std::size_t own_
                          budget,
                          window};
   if (looks.noted != nullptr) how.noted = &(*looks.noted)[index];
+  return how;
+}
+
+std::unique_ptr<StreamCalls> CallQuery::open(std::size_t index, std::size_t own_threads,
+                                             tables::calls::FrameSink& sink, const Looks& looks) const {
+  StreamCalls::Input how = input(index, own_threads, looks);
   if (!states.empty() && states[index]) {
     StreamCalls::Input from = how;
     from.states = &*states[index];

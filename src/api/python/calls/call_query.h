@@ -43,6 +43,8 @@ struct CallQuery {
   std::optional<tables::calls::StreamCalls::Input::Window> window;
   std::vector<std::optional<tables::calls::StackStates>> states;  // of each stream, or none
 
+  [[nodiscard]] tables::calls::StreamCalls::Input input(std::size_t index, std::size_t own_threads,
+                                                        const Looks& looks) const;
   [[nodiscard]] std::unique_ptr<tables::calls::StreamCalls> open(std::size_t index, std::size_t own_threads,
                                                                  tables::calls::FrameSink& sink,
                                                                  const Looks& looks) const;
@@ -114,9 +116,10 @@ struct ErrorTables {
   std::unique_ptr<tables::columns::Batch> errors;
   std::unique_ptr<tables::columns::Batch> gaps;
 
-  void add(tables::calls::StreamCalls& calls) {
-    append(errors, calls.take_errors());
-    append(gaps, calls.take_gaps());
+  template <typename Stream>
+  void add(Stream& stream) {
+    append(errors, stream.take_errors());
+    append(gaps, stream.take_gaps());
   }
   [[nodiscard]] py::tuple take(py::object rows) {
     return py::make_tuple(std::move(rows), to_python(errors, tables::columns::TableId::errors),

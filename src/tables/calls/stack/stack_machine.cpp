@@ -1,8 +1,22 @@
 #include "tables/calls/stack/stack_machine.h"
 
+#include "tables/columns/request.h"
+
 namespace ptkit::tables::calls {
 
 using flow::BranchKind;
+
+namespace {
+
+// Of a branch, or of a mark.
+[[nodiscard]] std::uint8_t kind_of(const WaitingRow& row) noexcept {
+  if (row.kind == WaitingRow::Kind::ENABLED) return tables::columns::MARK_ENABLED;
+  if (row.kind == WaitingRow::Kind::DISABLED) return tables::columns::MARK_DISABLED;
+  if (row.kind == WaitingRow::Kind::LIMIT) return tables::columns::MARK_LIMIT;
+  return static_cast<std::uint8_t>(row.step.kind);
+}
+
+}  // namespace
 
 void StackMachine::on_branch(const BranchStep& step) {
   if (waiting_.is_open()) return wait({step, WaitingRow::Kind::BRANCH});
@@ -180,7 +194,7 @@ void StackMachine::decide() {
   std::size_t left = rows.size();
   for (const WaitingRow& row : rows) {
     waiting_.set_replayed(--left);
-    if (probe_ != nullptr) probe_->before_row(row.step.position, *this, current_.owner());
+    if (probe_ != nullptr) probe_->before_row(row.step, kind_of(row), *this, current_.owner());
     apply(row);
   }
 }

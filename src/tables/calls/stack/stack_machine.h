@@ -32,8 +32,10 @@ class StackMachine;
 class RowProbe {
  public:
   virtual ~RowProbe() = default;
-  // `machine` has all rows before `row`, of which the last one is of `owner`.
-  virtual void before_row(const StreamPosition& row, StackMachine& machine, const Owner& owner) = 0;
+  // `machine` has all rows before `row`, of which the last one is of `owner`. `kind`: of a branch, or a
+  // tables::columns::MarkKind.
+  virtual void before_row(const BranchStep& row, std::uint8_t kind, StackMachine& machine,
+                          const Owner& owner) = 0;
 };
 
 class StackMachine {

@@ -156,8 +156,9 @@ class ThreadStack : private OffCpuListener {
   void use_mark(std::uint64_t ip) noexcept;
 
   // The stub that the top frame is in. Null: it is in none. Valid until the next change of the stack.
-  [[nodiscard]] Stub* stub() noexcept {
-    return !stubs_.empty() && stubs_.back().size == frames_.size() ? &stubs_.back() : nullptr;
+  [[nodiscard]] Stub* stub() noexcept { return in_stub() ? &stubs_.back() : nullptr; }
+  [[nodiscard]] bool in_stub() const noexcept {
+    return !stubs_.empty() && stubs_.back().size == frames_.size();
   }
   void enter_stub(const Stub& stub);
   // Removes the stub, which the top frame leaves.

@@ -44,6 +44,16 @@ class Quantiles {
   }
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
+  // Calls `visit` with how often each value came; values that share a bucket count as one.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (const Counted& one : counted_) {
+      if (one.times != 0) visit(one.times);
+    }
+    for (const std::uint64_t times : buckets_) {
+      if (times != 0) visit(times);
+    }
+  }
   // The least value that `percent` percent of all values do not exceed. 0: there are no values.
   [[nodiscard]] std::uint64_t quantile(unsigned percent) {
     if (count_ == 0) return 0;

@@ -24,9 +24,10 @@ struct Probed {
     program.position.time_known = true;
     program.position.offset = now;
     constexpr std::uint64_t kInsnsBefore = 9;  // of Program::branch()
-    StreamPosition row = program.position;
-    row.instructions += kInsnsBefore;
-    if (!program.machine.is_ambiguous()) probe.before_row(row, program.machine, {});
+    BranchStep row;
+    row.position = program.position;
+    row.position.instructions += kInsnsBefore;
+    if (!program.machine.is_ambiguous()) probe.before_row(row, 0, program.machine, {});
     branch();
   }
   void end() {
