@@ -26,7 +26,21 @@ TITLE = (
 TABLES = (
     *("packets", "branches", "instructions", "events", "edges", "edge_sums", "functions", "calls"),
     *("stack_anomalies", "call_tree", "callers", "threads", "waits", "ptwrites", "at_times", "source_lines"),
-    *("call_histogram", "call_differences", "errors", "gaps", "branch_stats", "indirect_targets", "loops"),
+    *(
+        "call_histogram",
+        "call_differences",
+        "errors",
+        "gaps",
+        "branch_stats",
+        "indirect_targets",
+        "loops",
+        "loop_paths",
+        "folded_branches",
+        "fold_begin",
+        "fold_end",
+        "fold_gap",
+        "fold_thread",
+    ),
 )
 VALUES: dict[str, dict[str, Any]] = {
     "count": {
@@ -95,6 +109,7 @@ ALWAYS: dict[str, dict[str, Any]] = {
     "branch_stats": {"source": TEXT_OR_NULL},
     "indirect_targets": {"source": TEXT_OR_NULL},
     "loops": {"source": TEXT_OR_NULL},
+    "loop_paths": {"path": TEXT, "source": TEXT_OR_NULL},
 }
 # Stored columns that only some rows have as a member, and those that none has.
 OPTIONAL = {
@@ -158,6 +173,29 @@ OTHERS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
             "count": COUNT,
             "total": COUNT,
         },
+        (),
+    ),
+    "folded_branches": (
+        "A branch of branches --fold.",
+        {
+            **dict.fromkeys(("from_ip", "to_ip"), ref("hexadecimal-or-null")),
+            **dict.fromkeys(("from_symbol", "to_symbol"), TEXT_OR_NULL),
+            "kind": ref("enumerator"),
+            "taken": {"type": "boolean"},
+            "in_tx": {"type": "boolean"},
+        },
+        (),
+    ),
+    "fold_begin": (
+        "The lines up to the fold_end that belongs to it are repeated.",
+        {"times": COUNT, "head_ip": ref("hexadecimal"), "head_symbol": TEXT},
+        (),
+    ),
+    "fold_end": ("", {"cut": {"description": "By --limit.", "type": "boolean"}}, ("cut",)),
+    "fold_gap": ("Control flow is not known.", {}, ()),
+    "fold_thread": (
+        "The following lines are of this thread.",
+        {"stream": COUNT, "tid": {"type": ["integer", "null"]}, "space": COUNT},
         (),
     ),
     "call_differences": (

@@ -140,6 +140,7 @@ ABOUT = {
     "suspects": "`ptkit.suspects(passing, failing).table`: what separates recordings ([flaky.md](flaky.md)).",
     "branch_stats": "`trace.branch_stats()`: outcomes and targets of branches ([branches.md](branches.md)).",
     "loops": "`trace.loops()`: loops with their trips.",
+    "loop_paths": "`trace.loop_paths()`: paths through loops.",
     "indirect_targets": "`trace.indirect_targets()`: where indirect branches went.",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +34,14 @@ def bits_of(name: str, **flags: NDArray[np.bool_] | bool) -> Any:
     return found
 
 
-def table_of(plan: Plan, name: str, cells: _Cells, lines_of: str, flags: Any) -> Table:
+def table_of(
+    plan: Plan,
+    name: str,
+    cells: _Cells,
+    lines_of: str,
+    flags: Any,
+    more: Mapping[str, Sequence[str | None]] | None = None,
+) -> Table:
     """Make a table in which addresses have names.
 
     Parameters
@@ -47,11 +55,15 @@ def table_of(plan: Plan, name: str, cells: _Cells, lines_of: str, flags: Any) ->
         The column of addresses that ``source`` and ``line`` are of.
     flags : numpy.ndarray of uint8, shape (rows,)
         Without that of the line.
+    more : mapping of str to sequence of str, optional
+        Text columns.
     """
     schema = schema_of(name)
     sources, lines, files = _core.name_lines(plan.session, cells[lines_of], cells["space"], None)
     plan.after()  # warnings of debug files come about while lines are looked up
     texts = TextColumns()
+    for column, values in (more or {}).items():
+        texts.add_texts(column, values)
     texts.add("source", sources, files)
     whole = {
         **cells,
@@ -67,7 +79,7 @@ def table_of(plan: Plan, name: str, cells: _Cells, lines_of: str, flags: Any) ->
         array.flags.writeable = False
     context = replace(plan.context, kept=texts.kept)
     data = Columns(schema, len(cells[lines_of]), arrays, context=context)
-    return Table(data, columns=(*schema.names("stored"), "source"))
+    return Table(data, columns=(*schema.names("stored"), *(more or {}), "source"))
 
 
 def entropy(counts: NDArray[np.int64], group: NDArray[np.int64], groups: int) -> NDArray[np.float64]:

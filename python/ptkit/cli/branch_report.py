@@ -24,7 +24,7 @@ from ptkit.trace import Trace
 __all__ = ["REPORTS", "print_branch_report"]
 
 #: Attributes of the options, and what they print.
-REPORTS = ("stats", "targets", "loops")
+REPORTS = ("stats", "targets", "loops", "paths")
 _COLUMNS = {
     "branch_stats": (
         ("count", "times"),
@@ -33,13 +33,19 @@ _COLUMNS = {
         *(("run_entropy", "bits/run"), ("targets", "targets"), ("entropy", "bits/time")),
     ),
     "indirect_targets": (("count", "times"), ("share", "share")),
+    "loop_paths": (("rounds", "rounds"), ("exits", "exits"), ("share", "share")),
     "loops": (
         *(("count", "times"), ("visits", "visits"), ("cut_visits", "cut")),
         *((name, name) for name in ("least", "p50", "p99", "most")),
     ),
 }
-_ADDRESSES = {"branch_stats": ("from_ip",), "indirect_targets": ("from_ip", "to_ip"), "loops": ("head_ip",)}
-_NOUNS = {"branch_stats": "branch", "indirect_targets": "target", "loops": "loop"}
+_ADDRESSES = {
+    "branch_stats": ("from_ip",),
+    "indirect_targets": ("from_ip", "to_ip"),
+    "loop_paths": ("head_ip",),
+    "loops": ("head_ip",),
+}
+_NOUNS = {"branch_stats": "branch", "indirect_targets": "target", "loop_paths": "path", "loops": "loop"}
 _NAMES = ("symbol", "symbol_full", "symbol_offset", "module", "module_offset")
 
 
@@ -75,6 +81,8 @@ def _plural(name: str) -> str:
 def _read(trace: Trace, options: argparse.Namespace, chosen: dict[str, Any]) -> Table:
     if options.loops:
         return trace.loops(**chosen)
+    if options.paths:
+        return trace.loop_paths(**chosen)
     if options.stats:
         table = trace.branch_stats(**chosen)
         return table[np.argsort(-np.asarray(table["count"]), kind="stable")]
@@ -130,6 +138,8 @@ def _print(trace: Trace, table: Table, options: argparse.Namespace) -> None:
 
 def _ends(trace: Trace, table: Table, options: argparse.Namespace) -> list[list[str]]:
     ends = [_locations(trace, table, address, options) for address in _ADDRESSES[table.name]]
+    if table.name == "loop_paths":
+        return [[f"{head}: {path}" for head, path in zip(ends[0], table.named("path"), strict=True)]]
     if table.name == "indirect_targets":
         rest = zip(table["is_rest"].tolist(), table["targets"].tolist(), ends[1], strict=True)
         ends[1] = [f"{counted(number, 'other target')}" if is_rest else end for is_rest, number, end in rest]
@@ -147,7 +157,9 @@ def json_rows(table: Table) -> list[dict[str, Any]]:
         elif form_of(table.column(name)) == "hexadecimal":
             values = [hexadecimal(value) for value in values]
         columns[name] = values
-    columns["source"] = table.named("source")
+    for name in ("path", "source"):
+        if table._can_make(name):
+            columns[name] = table.named(name)
     for address in NAMED & columns.keys():
         for kind in _NAMES:
             if table._can_make(one := address.removesuffix("ip") + kind):

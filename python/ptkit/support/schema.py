@@ -517,6 +517,20 @@ _BEHAVIOUR["loops"] = (
     Column("trips_known", _BOOL, "", "there is a visit of which nothing is missing", "flag", 4),
     Column("exact", _BOOL, "", "nothing is missing or rounded: visits have all executions", "flag", 8),
 )
+_BEHAVIOUR["loop_paths"] = (
+    Column("head_ip", _U64, "address", "of the loop's first instruction"),
+    Column("rounds", _I64, "", "how often it led to the head again"),
+    Column("exits", _I64, "", "how often it led out of the loop"),
+    Column("share", _F64, "", "of all rounds and exits of the loop, from 0 to 1"),
+    Column("steps", _U32, "", "of `path`; 0 of a rest"),
+    Column("paths", _I64, "", "that the row stands for; 1 unless is_rest, and with more_paths at least"),
+    _LINE,
+    _SPACE,
+    Column("flags", _U8, "", "line known, rest, more paths"),
+    _LINE_KNOWN,
+    Column("is_rest", _BOOL, "", "it stands for the rarest paths of the loop", "flag", 2),
+    Column("more_paths", _BOOL, "", "the loop has further paths, which are counted together", "flag", 4),
+)
 _BEHAVIOUR_KNOWN = {
     "outer_ip": "outer_known",
     **dict.fromkeys(("least", "p50", "p99", "most", "mean"), "trips_known"),

@@ -157,6 +157,7 @@ _MADE = {
     "from_module": "name of the file of the branch, without its folders",
     "to_module": "name of the file of the target, without its folders",
     "function": "function, demangled",
+    "path": "outcomes of branches from the head on, with offsets from it ([branches.md](branches.md#paths))",
     "source": "path of the source file, as the compiler recorded it",
     "instruction": "disassembly",
     "target": "where calls and jumps out of the function went, most often first",
@@ -205,6 +206,7 @@ _MADE_TEXTS = {
     "branch_stats": ("source",),
     "indirect_targets": ("source",),
     "loops": ("source",),
+    "loop_paths": ("path", "source"),
 }
 
 

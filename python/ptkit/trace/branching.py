@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from ptkit.trace.parts import with_targets
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ptkit.analysis.folding import Folded
     from ptkit.analysis.loops import CodeLoops
     from ptkit.decode import Query
     from ptkit.table import Table
@@ -150,6 +151,66 @@ class Branching(CodeCoverage, Calls):
         loops = self._code_loops(rest)
         wanted = selected(plan, loops.head, loops.space)
         return _shown(read_loops(plan, self._window(plan), loops, wanted), columns)
+
+    def loop_paths(self, *, limit: int | None = 16, **query: Unpack[Query]) -> Table:
+        """Paths through loops: what branches did from one execution of the head to the next.
+
+        Parameters
+        ----------
+        limit : int, optional
+            Paths of each loop that have a row of their own, at least 1: the most frequent ones. One row
+            stands for all others (``is_rest``). None: all have one.
+        **query
+            See `ptkit.decode.Query`: a thread, a time, ... Not ``order``, ``kind`` and ``taken``. ``symbol``,
+            ``module`` and ``ip`` select loops by the head: ``ip=0x401136`` selects one.
+
+        Returns
+        -------
+        Table
+            Loops with most instructions come first, then the most frequent paths, the rest last. Columns of
+            shape (rows,): ``head_ip`` (uint64, address), ``rounds``, ``exits`` (int64: how often it led to
+            the head, and out of the loop), ``share`` (float64), ``steps`` (uint32), ``paths`` (int64, that
+            the row stands for), ``line``, ``space`` (uint32), ``flags`` (uint8), ``path``, ``source`` (str).
+            See ``is_rest``, ``more_paths``.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, OutOfMemoryError
+            As for `calls`.
+
+        Notes
+        -----
+        A path has the outcomes of conditional branches and the targets of indirect jumps and calls of one
+        frame, without those of what it calls. A visit of a loop within the loop is one step, however that
+        went. docs/branches.md has the form of ``path``. Of a loop, 32,768 steps of paths are
+        distinct, those that come first; with more, the last row has ``more_paths``. The trace is decoded
+        twice.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> trace = ptkit.record(["true"])
+        >>> head = int(trace.loops(columns=["head_ip"])["head_ip"][0])
+        >>> paths = trace.loop_paths(ip=head)
+        >>> float(paths["share"].sum()) > 0.999
+        True
+        """
+        from ptkit.analysis.branch_stats import selected
+        from ptkit.analysis.loop_paths import read_loop_paths
+
+        rest, columns = _split(query, ("order", "kind", "taken"))
+        most = None if limit is None else integer("limit", limit, 1, _MOST, hint="None gives all a row")
+        plan = self._plan("calls", rest)
+        loops = self._code_loops(rest)
+        wanted = selected(plan, loops.head, loops.space)
+        return _shown(read_loop_paths(plan, self._window(plan), loops, wanted, most), columns)
+
+    def _folded(self, query: Any, **how: Any) -> Iterator[Folded]:
+        """Rows of branches with the repetitions of loops folded."""
+        from ptkit.analysis.folding import fold
+
+        plan = self._plan("calls", query)
+        return fold(plan, self._window(plan), self._code_loops(query), **how)
 
     def _code_loops(self, query: Query) -> CodeLoops:
         """Loops of all functions that ran in what is selected."""

@@ -9,11 +9,26 @@
 
 namespace ptkit::tables::branches {
 
-// A path is that of its parent, then a step: an outcome of a conditional branch, a target of an indirect jump
-// or call, or a visit of a loop within this one (from_ip 0, and its head), however that went.
-struct PathNode {
+// What a path has. Values are those of a column: append only.
+enum class StepKind : std::uint8_t {
+  NONE,       // the path begins
+  NOT_TAKEN,  // a conditional branch
+  TAKEN,
+  INDIRECT,  // a jump or call; its target, 0 if that is not known
+  LOOP,      // a visit of a loop within this one, however that went: its head is the target
+};
+
+struct PathStep {
   std::uint64_t from_ip = 0;
   std::uint64_t to_ip = 0;
+  StepKind kind = StepKind::NONE;
+
+  bool operator==(const PathStep&) const = default;
+};
+
+// A path is that of its parent, then a step.
+struct PathNode {
+  PathStep step{};
   std::uint64_t rounds = 0;  // how often it led to the head
   std::uint64_t exits = 0;   // how often it led out of the loop
   std::uint32_t parent = 0;  // 0: the path begins
@@ -38,9 +53,9 @@ class LoopPaths final : public LoopWatcher {
   [[nodiscard]] const std::vector<PathNode>& nodes() const noexcept { return nodes_; }
 
  private:
-  void step(Visit& visit, std::uint64_t from, std::uint64_t to);
+  void go(Visit& visit, const PathStep& step);
   void grow();
-  [[nodiscard]] std::uint32_t& slot_of(std::uint32_t parent, std::uint64_t from, std::uint64_t to) noexcept;
+  [[nodiscard]] std::uint32_t& slot_of(std::uint32_t parent, const PathStep& step) noexcept;
 
   const LoopMap& map_;
   std::vector<std::uint32_t> roots_;  // of each loop; 0: it is not wanted

@@ -225,3 +225,54 @@ def test_verb_prints_loops(path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert {row["line"]: row["mean"] for row in rows} == {line("outer"): 8.0, line("inner"): 5.0}
     assert main(["branches", str(path), "--loops", "--kind", "CALL"]) == 2
     assert "--kind does not go with --loops" in capsys.readouterr().err
+
+
+def test_paths_are_those_of_a_program(trace: ptkit.Trace) -> None:
+    """At -O0 a branch is taken around what is not done, and the loop's own branch is taken to go on."""
+    expected = Counter((i & 1 == 0, i >= 40, i % 8 >= 5) for i in range(80))
+    table = trace.loop_paths(symbol="outcomes", limit=None)
+    found: Counter[tuple[bool, ...]] = Counter()
+    for path, steps, rounds, exits, count in rows_of(table, "path", "steps", "rounds", "exits", "paths"):
+        outcomes = tuple(step.endswith(":taken") for step in path.split())
+        assert (len(outcomes), count) == (steps, 1)
+        if exits:  # the last test
+            assert (outcomes, rounds, exits) == ((False,), 0, 1)
+        else:
+            assert outcomes[0]
+            found[outcomes[1:]] += rounds
+    assert found == expected
+    by_share = rows_of(table, "share", "rounds")
+    assert all(share == pytest.approx(rounds / 81) for share, rounds in by_share if rounds)
+    inner = trace.loop_paths(symbol="nested", limit=1)
+    steps = {number: path.split() for number, path in rows_of(inner, "line", "path") if "other" not in path}
+    [visit] = [step for step in steps[line("outer")] if step.startswith("loop(")]
+    heads = dict(rows_of(trace.loops(symbol="nested"), "line", "head_ip"))
+    assert visit == f"loop({heads[line('inner')] - heads[line('outer')]:+#x})"
+    dispatch = trace.loop_paths(symbol="machine", limit=1)
+    assert rows_of(dispatch, "rounds", "exits", "paths", "is_rest") == [(6, 0, 1, False), (7, 1, 7, True)]
+
+
+def test_paths_have_all_rounds_of_uncut_loops(trace: ptkit.Trace) -> None:
+    heads = {
+        (space, head): count
+        for space, head, count, is_exact in rows_of(trace.loops(), "space", "head_ip", "count", "exact")
+        if is_exact
+    }
+    assert len(heads) > 20
+    for limit in (1, 3, None):
+        sums: Counter[tuple[int, int]] = Counter()
+        shares: Counter[tuple[int, int]] = Counter()
+        names = ("space", "head_ip", "rounds", "exits", "share")
+        for space, head, rounds, exits, share in rows_of(trace.loop_paths(limit=limit), *names):
+            sums[space, head] += rounds + exits
+            shares[space, head] += share
+        assert {key: sums[key] for key in heads} == heads
+        assert all(share == pytest.approx(1) for share in shares.values())
+
+
+def test_verb_prints_paths(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["branches", str(path), "--paths", "--symbol", "machine"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.split()[:3] == ["6", "0", "42.9%"]
+    assert "->0x" in first
+    assert f"(loops.c:{line('dispatch') + 1}): " in first

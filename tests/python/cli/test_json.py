@@ -94,7 +94,10 @@ def test_every_line_fits_the_schema(verb: str, kernel: list[str], capsys: pytest
 
 @pytest.mark.parametrize(
     ("option", "table"),
-    [("--stats", "branch_stats"), ("--targets", "indirect_targets"), ("--loops", "loops")],
+    [
+        *(("--stats", "branch_stats"), ("--targets", "indirect_targets"), ("--loops", "loops")),
+        *(("--paths", "loop_paths"), ("--fold", "folded_branches")),
+    ],
 )
 def test_statistics_of_branches_fit_the_schema(
     option: str, table: str, kernel: list[str], capsys: pytest.CaptureFixture[str]

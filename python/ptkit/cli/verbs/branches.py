@@ -7,6 +7,7 @@ import argparse
 from ptkit._core import BranchKind
 from ptkit.cli import common, selection
 from ptkit.cli.branch_report import REPORTS, print_branch_report
+from ptkit.cli.folded_rows import print_folded
 from ptkit.cli.listing import begin_rows, notes_of, print_rows
 from ptkit.cli.output.clock import Clock
 from ptkit.cli.output.json_rows import JsonRows, json_columns
@@ -19,8 +20,8 @@ DESCRIPTION = """\
 Prints one line per branch: time, from, to, kind. A conditional branch that falls through has a line, too: its
 arrow is -- instead of =>, and its target is the next instruction. Errors and gaps stand in brackets among
 the lines, unless rows are selected by time, address, symbol, module, thread or process. With --order time,
-lines begin with stream and thread. --stats, --targets and --loops print how branches behave, most frequent
-first (docs/branches.md)."""
+lines begin with stream and thread. --stats, --targets, --loops and --paths print how branches behave, most
+frequent first; --fold prints repetitions of loops once (docs/branches.md)."""
 EXAMPLES = """examples:
   ptkit branches sort.ptk --limit 20
   ptkit branches sort.ptk --symbol malloc --taken
@@ -30,10 +31,13 @@ EXAMPLES = """examples:
   ptkit branches sort.ptk --json > branches.jsonl
   ptkit branches sort.ptk --stats --limit 20
   ptkit branches sort.ptk --targets --module libc.so.6
-  ptkit branches sort.ptk --loops --limit 10"""
+  ptkit branches sort.ptk --loops --limit 10
+  ptkit branches sort.ptk --paths --symbol malloc
+  ptkit branches sort.ptk --fold --limit 100"""
 
 _COLUMNS = ["from_ip", "to_ip", "kind", "flags", "tsc", "tsc_error", "offset", "stream", "tid", "space"]
 _OF_ROWS = ("order", "time_unit", "taken", "not_taken", "no_symbols", "rva", "file_offsets")
+_OF_ADDRESSES = ("ip", "symbol", "module", "kind")
 _UNKNOWN = "?" * 16
 _ARROWS = [b"--", b"=>"]  # by whether the branch was taken
 
@@ -62,12 +66,22 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--targets", action="store_true", help="for each indirect jump and call where it went, and how often"
     )
     group.add_argument("--loops", action="store_true", help="loops of functions: visits and trips")
+    group.add_argument(
+        "--fold",
+        action="store_true",
+        help="rows as they are, but repetitions of what a loop does from head to head are printed once, with "
+        "their number",
+    )
+    group.add_argument("--paths", action="store_true", help="paths through loops: from head to head, and out")
     common.add_address_options(parser)
     common.add_rows_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the branches stream by stream, or merged by time, or how they behave."""
+    if options.fold:
+        refuse_unused(options, (*_OF_ROWS, *_OF_ADDRESSES), "--fold", ", which prints all rows of a thread")
+        return print_folded(common.open_trace(options), options)
     for report in REPORTS:
         if getattr(options, report):
             refuse_unused(options, _OF_ROWS, f"--{report}")

@@ -1,7 +1,9 @@
 // How branches behave: outcomes, targets, loops. Reads without the GIL.
+#include <atomic>
 #include <utility>
 
 #include "api/python/calls/call_query.h"
+#include "tables/branches/loop_folder.h"
 #include "tables/branches/loop_paths.h"
 #include "tables/branches/loop_sums.h"
 #include "tables/branches/stream_branches.h"
@@ -11,6 +13,8 @@ namespace {
 
 using tables::branches::BranchRuns;
 using tables::branches::BranchTotals;
+using tables::branches::FoldToken;
+using tables::branches::LoopFolder;
 using tables::branches::LoopMap;
 using tables::branches::LoopPaths;
 using tables::branches::LoopSums;
@@ -82,7 +86,7 @@ template <typename T>
 using Array = py::array_t<T, py::array::c_style>;
 
 // Arrays of equal length: of loops, and of the instructions of functions that have some.
-std::unique_ptr<LoopMap> make_loop_map(const Array<std::uint64_t>& heads, const Array<std::uint32_t>& spaces,
+std::shared_ptr<LoopMap> make_loop_map(const Array<std::uint64_t>& heads, const Array<std::uint32_t>& spaces,
                                        const Array<std::int32_t>& outer, const Array<std::uint64_t>& first,
                                        const Array<std::uint64_t>& last,
                                        const Array<std::uint32_t>& code_spaces,
@@ -98,7 +102,7 @@ std::unique_ptr<LoopMap> make_loop_map(const Array<std::uint64_t>& heads, const 
     if (loops.at(i) >= heads.size()) throw py::value_error("code of a loop that is not given");
     code.push_back({first.at(i), last.at(i), code_spaces.at(i), functions.at(i), loops.at(i)});
   }
-  return std::make_unique<LoopMap>(std::move(found), std::move(code));
+  return std::make_shared<LoopMap>(std::move(found), std::move(code));
 }
 
 // Follows each stream's frames through loops, with a watcher of its own.
@@ -146,8 +150,9 @@ py::tuple read_loops(const CallQuery& query, const LoopMap& map) {
 
 py::dict path_columns(const std::vector<PathNode>& nodes) {
   py::dict columns;
-  columns["from_ip"] = cells_of<std::uint64_t>(nodes, [](const auto& one) { return one.from_ip; });
-  columns["to_ip"] = cells_of<std::uint64_t>(nodes, [](const auto& one) { return one.to_ip; });
+  columns["from_ip"] = cells_of<std::uint64_t>(nodes, [](const auto& one) { return one.step.from_ip; });
+  columns["to_ip"] = cells_of<std::uint64_t>(nodes, [](const auto& one) { return one.step.to_ip; });
+  columns["kind"] = cells_of<std::uint8_t>(nodes, [](const auto& one) { return one.step.kind; });
   columns["parent"] = cells_of<std::int64_t>(nodes, [](const auto& one) { return one.parent; });
   columns["loop"] = cells_of<std::int32_t>(nodes, [](const auto& one) { return one.loop; });
   columns["rounds"] = cells_of<std::int64_t>(nodes, [](const auto& one) { return one.rounds; });
@@ -169,13 +174,88 @@ py::tuple read_loop_paths(const CallQuery& query, const LoopMap& map, const Arra
   return errors.take(found);
 }
 
+// Folded rows in parts, stream by stream.
+struct FoldReader {
+  std::shared_ptr<CallQuery> query;
+  std::shared_ptr<LoopMap> map;
+  std::unique_ptr<LoopFolder> folder;
+  std::unique_ptr<LoopWalk> walk;
+  std::unique_ptr<StreamCalls> calls;
+  ErrorTables errors;
+  std::size_t next = 0;
+  std::size_t most_items;
+  std::atomic<bool> busy{false};
+
+  FoldReader(std::shared_ptr<CallQuery> of, std::shared_ptr<LoopMap> loops, std::size_t most)
+      : query(std::move(of)), map(std::move(loops)), most_items(most) {}
+  // The reader's destructor joins its threads, which may wait for the GIL in a callback.
+  ~FoldReader() {
+    const py::gil_scoped_release release;
+    calls.reset();
+  }
+  FoldReader(const FoldReader&) = delete;
+  FoldReader& operator=(const FoldReader&) = delete;
+
+  // Works for a few milliseconds. False: the stream has ended.
+  [[nodiscard]] bool work() {
+    const auto step = calls->step();
+    if (step == StreamCalls::Step::MORE) return true;
+    if (step != StreamCalls::Step::END) throw std::bad_alloc();
+    folder->finish();
+    errors.add(*calls);
+    calls.reset();
+    return false;
+  }
+};
+
+// (stream, columns of tokens, errors, gaps): about `most` tokens or more of one stream; None: there are no
+// more.
+py::object read_folded(FoldReader& self, std::size_t most) {
+  const ExclusiveUse use(self.busy, "another thread reads from this reader");
+  if (self.calls == nullptr) {
+    if (self.next == self.query->streams.size()) return py::none();
+    self.folder = std::make_unique<LoopFolder>(*self.map, self.most_items);
+    self.walk = std::make_unique<LoopWalk>(*self.map, *self.folder, self.query->window.has_value());
+    self.calls = self.query->open(self.next++, self.query->threads, *self.walk,
+                                  {.probe = self.walk.get(), .all_branches = true});
+  }
+  {
+    const py::gil_scoped_release release;
+    auto last = std::chrono::steady_clock::now();
+    while (self.folder->size() < most && self.work()) {
+      if (std::chrono::steady_clock::now() - last < kSignalPeriod) continue;
+      const py::gil_scoped_acquire gil;
+      check_signals();
+      self.query->rethrow();
+      last = std::chrono::steady_clock::now();
+    }
+    if (self.calls != nullptr) self.errors.add(*self.calls);
+  }
+  check_signals();
+  self.query->rethrow();
+  const std::vector<FoldToken> tokens = self.folder->take();
+  py::dict columns;
+  columns["op"] = cells_of<std::uint8_t>(tokens, [](const auto& one) { return one.op; });
+  columns["first"] = cells_of<std::uint64_t>(tokens, [](const auto& one) { return one.first; });
+  columns["second"] = cells_of<std::uint64_t>(tokens, [](const auto& one) { return one.second; });
+  columns["kind"] = cells_of<std::uint8_t>(tokens, [](const auto& one) { return one.kind; });
+  columns["flags"] = cells_of<std::uint8_t>(tokens, [](const auto& one) { return one.flags; });
+  const py::object found = self.errors.take(py::make_tuple(self.query->streams[self.next - 1], columns));
+  self.errors = {};
+  return found;
+}
+
 }  // namespace
 
 void register_branches(py::module_& module) {
-  py::class_<LoopMap>(module, "LoopMap", "Loops of functions by address.")
+  py::class_<LoopMap, std::shared_ptr<LoopMap>>(module, "LoopMap", "Loops of functions by address.")
       .def(py::init(&make_loop_map), py::kw_only(), py::arg("head"), py::arg("space"), py::arg("outer"),
            py::arg("code_first"), py::arg("code_last"), py::arg("code_space"), py::arg("code_function"),
            py::arg("code_loop"));
+  py::class_<FoldReader>(module, "FoldReader", "Rows with repetitions of loops folded, in parts.")
+      .def(py::init<std::shared_ptr<CallQuery>, std::shared_ptr<LoopMap>, std::size_t>(), py::arg("query"),
+           py::arg("loops"), py::kw_only(), py::arg("most_items") = LoopFolder::kMostItems)
+      .def("read", &read_folded, py::arg("tokens"));
   module.def("read_loops", &read_loops, py::arg("query"), py::arg("loops"),
              "(sums over the visits of each loop, errors, gaps).");
   module.def("read_loop_paths", &read_loop_paths, py::arg("query"), py::arg("loops"), py::arg("wanted"),

@@ -201,10 +201,10 @@ TEST(LoopPaths, CountsPathsFromHeadToHead) {
   EXPECT_EQ(exits, 1U);
   ASSERT_EQ(nodes.size(), 7U);  // none, root, others, and 2 steps of both paths
   EXPECT_EQ(nodes[4].rounds, 2U);
-  EXPECT_EQ(nodes[4].from_ip, kMain + 0x40);
-  EXPECT_EQ(nodes[3].to_ip, kMain + 0x38);
-  EXPECT_EQ(nodes[5].from_ip, 0U);
-  EXPECT_EQ(nodes[5].to_ip, kMain + 0x20);
+  EXPECT_EQ(nodes[4].step.from_ip, kMain + 0x40);
+  EXPECT_EQ(nodes[3].step.to_ip, kMain + 0x38);
+  EXPECT_EQ(nodes[5].step.kind, StepKind::LOOP);
+  EXPECT_EQ(nodes[5].step.to_ip, kMain + 0x20);
   EXPECT_EQ(nodes[6].exits, 1U);
   EXPECT_EQ(nodes[6].parent, 5U);
 }
