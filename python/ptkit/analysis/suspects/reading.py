@@ -14,6 +14,7 @@ from ptkit.analysis.coverage import CodeFile, Coverage
 from ptkit.analysis.coverage.files import united
 from ptkit.analysis.coverage.rows import Rows
 from ptkit.analysis.coverage.texts import Texts
+from ptkit.analysis.diff.named import is_jit_list
 from ptkit.analysis.diff.strands import is_system
 from ptkit.analysis.suspects.events import BRANCH_COLUMNS, Walk
 from ptkit.analysis.suspects.facts import (
@@ -26,7 +27,7 @@ from ptkit.analysis.suspects.facts import (
     mixed,
 )
 from ptkit.analysis.suspects.threads import order_facts, roles_of, thread_facts
-from ptkit.support.text import counted, is_jit_map
+from ptkit.support.text import counted
 
 __all__ = ["Recordings"]
 
@@ -75,7 +76,7 @@ class Recordings:
         for reference in self._references:
             reference.check_builds(coverage)
         # Names of JIT code are in a file for each process: the functions of all of them are in one.
-        named = [_NAMED if is_jit_map(file.path) else file for file in coverage.files]
+        named = [_NAMED if is_jit_list(file.path) else file for file in coverage.files]
         files, numbers = united([*self.files, *named])
         if len(files) > len(self.files):
             self._references.append(coverage)
