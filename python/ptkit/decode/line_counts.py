@@ -153,9 +153,10 @@ def line_executions(
 ) -> NDArray[np.int64]:
     """Return how often the line of each instruction was executed, from that instruction on.
 
-    This is gcov's rule. A basic block is of one line, the highest number that an instruction of it has. A line
-    is executed when control comes to one of its blocks from a block of another line, or by a call, or jumps
-    back within the line (a loop). A line that has no block is executed as often as the blocks with parts of it.
+    This is gcov's rule. A basic block is of one line, the highest number that an instruction of it has. A
+    line is executed when control comes to one of its blocks from a block of another line, or by a call, or
+    jumps back within the line (a loop). A line that has no block is executed as often as the blocks with
+    parts of it.
 
     Parameters
     ----------
@@ -200,8 +201,8 @@ def _lines_of_blocks(
 ) -> _Indices:
     """The line of each basic block; _NO_LINE: of none.
 
-    A jump that is a block of its own leads back to the begin of a loop, and has its line, or is all the code of
-    a line (`continue`).
+    A jump that is a block of its own leads back to the begin of a loop, and has its line, or is all the code
+    of a line (`continue`).
     """
     of_block = np.maximum.reduceat(line, first)
     is_jump = np.zeros(len(code.ip), np.bool_)

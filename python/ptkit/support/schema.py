@@ -434,14 +434,8 @@ _SUSPECTS = {
     ),
 }
 _SUSPECTS_KNOWN = {"line": "line_known"}
-_MADE = (
-    (_COVERED, _COVERED_KNOWN),
-    (_ANNOTATED, _ANNOTATED_KNOWN),
-    (_DIFFERENCE, _DIFFERENCE_KNOWN),
-    (_SUSPECTS, _SUSPECTS_KNOWN),
-)
+
 # Tables of how branches behave.
-_F64 = np.dtype("f8")
 _KIND = Column("kind", _U8, "BranchKind", "kind of branch")
 _SPACE = Column("space", _U32, "", "index of the address space")
 _IS_EXACT = "nothing is missing or rounded; else numbers are those of what is in the trace"
@@ -546,19 +540,20 @@ _BEHAVIOUR_KNOWN = {
     ),
 }
 
+_MADE = (
+    (_COVERED, _COVERED_KNOWN),
+    (_ANNOTATED, _ANNOTATED_KNOWN),
+    (_DIFFERENCE, _DIFFERENCE_KNOWN),
+    (_SUSPECTS, _SUSPECTS_KNOWN),
+    (_BEHAVIOUR, _BEHAVIOUR_KNOWN),
+)
+
 
 @cache
 def made_tables() -> Mapping[str, TableSchema]:
-    """Tables of `ptkit.Coverage`, `Annotation`, `Difference` and `Suspects` by name."""
+    """Tables of `ptkit.Coverage`, `Annotation`, `Difference` and `Suspects`, and of branches, by name."""
     found = {}
     for tables_of, all_known in _MADE:
-    """Tables of `ptkit.Coverage` and `ptkit.Annotation`, and of how branches behave, by name."""
-    found = {}
-    for tables_of, all_known in (
-        (_COVERED, _COVERED_KNOWN),
-        (_ANNOTATED, _ANNOTATED_KNOWN),
-        (_BEHAVIOUR, _BEHAVIOUR_KNOWN),
-    ):
         for name, columns in tables_of.items():
             flags = {column.name for column in columns if column.role == "flag"}
             stored = {column.name for column in columns}
@@ -604,6 +599,3 @@ def row_tables() -> Mapping[str, TableSchema]:
 def schema_of(table: str) -> TableSchema:
     """The schema of one table: of a trace, or one that is made in Python."""
     return made_tables()[table] if any(table in of for of, _ in _MADE) else tables()[table]
-    """The schema of one table: of a trace, of a set of coverage, of annotated code, or of branches."""
-    is_made = table in _COVERED or table in _ANNOTATED or table in _BEHAVIOUR
-    return made_tables()[table] if is_made else tables()[table]

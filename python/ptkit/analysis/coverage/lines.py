@@ -25,8 +25,8 @@ def source_lines(
     session : _core.Session
     ips, spaces : numpy.ndarray, shape (n,)
     begins : numpy.ndarray of bool, shape (n,)
-        The address is the begin of a function. Its code up to the next line is of the line on which the function
-        is declared: line tables have that of its brace there.
+        The address is the begin of a function. Its code up to the next line is of the line on which the
+        function is declared: line tables have that of its brace there.
     texts : Texts
         Gets the paths.
 
