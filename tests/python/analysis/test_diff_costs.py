@@ -9,7 +9,7 @@ import pytest
 from compiling import PROGRAMS, compiled
 
 import ptkit
-from ptkit.analysis.diff.costs import base_name
+from ptkit.analysis.diff.costs import Cost, FunctionKey, base_name, matched_functions
 
 SOURCE = PROGRAMS / "branches" / "builds.c"
 
@@ -160,3 +160,19 @@ def test_filters(folder: Path, builds: ptkit.Difference) -> None:
 )
 def test_base_names(name: str, base: str) -> None:
     assert base_name(name) == base
+
+
+def test_a_function_has_one_other_name_at_most() -> None:
+    def cost(line: int) -> Cost:
+        return Cost(10, 1000, 1000, {"x"}, "a.c", line, False, {("from", "main")})
+
+    key = FunctionKey
+    a = {key("p", "left"): cost(10), key("p", "right"): cost(30)}
+    b = {key("p", "other"): cost(12), key("q", "elsewhere"): cost(30)}
+    rows = matched_functions(a, b)
+    assert rows == {key("p", "left"): (key("p", "other"), "renamed")}
+    b[key("p", "more")] = cost(33)
+    assert {one.name: other.name for one, (other, _) in matched_functions(a, b).items()} == {
+        "left": "other",
+        "right": "more",
+    }

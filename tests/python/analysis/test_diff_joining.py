@@ -326,3 +326,41 @@ def test_the_limit_of_partings_counts_the_rest() -> None:
     result = compare(rows_of(a), rows_of(b), limit=3)
     assert len(result.partings) == 3
     assert result.more == 17
+
+
+# Two loops in one frame.
+INNER, INNER_END = (0x118, 0x114, COND), (0x118, 0x11A, COND)
+
+
+def outer(trips: int) -> list[Branch]:
+    return [(HEAD, HEAD + 2, COND), *[INNER] * trips, INNER_END, (BACK, HEAD, COND)]
+
+
+@pytest.mark.parametrize("more", [6, 300])
+def test_the_inner_loop_ends_before_the_outer_one_goes_on(more: int) -> None:
+    a, b = outer(8 + more) + outer(8) * 20, outer(8) * 21
+    [found] = compared(a, b).partings
+    assert (found.skipped, found.joined) == ((more, 0), Joined.SAME_FRAME)
+    [found] = compared(b, a).partings
+    assert (found.skipped, found.joined) == ((0, more), Joined.SAME_FRAME)
+
+
+def test_code_that_the_compiler_moved_is_no_loop() -> None:
+    # An `if` of which one side lies behind the loop, and jumps back into it.
+    moved: list[Branch] = [(0x108, 0x400, COND), (0x420, 0x10C, BranchKind.JUMP)]
+    straight: list[Branch] = [(0x108, 0x10A, COND)]
+    a = outer(3) * 5 + [*outer(3)[:1], *moved, *outer(3)[1:]] + outer(3) * 5
+    b = outer(3) * 5 + [*outer(3)[:1], *straight, *outer(3)[1:]] + outer(3) * 5
+    [found] = compared(a, b).partings
+    assert found.skipped == (2, 1)
+
+
+def test_a_caller_that_parts_at_once() -> None:
+    checks: list[list[Branch]] = [[(0x118, 0x11A, COND)], [(0x118, 0x11C, COND)]]
+    runs = []
+    for way, end, check in zip((IF, ELSE), (0x230, WORK_END), checks, strict=True):
+        changed = [*trip()[:2], way, (end, CALLS + 5, RETURN), *check, trip()[3]]
+        runs.append(trip([IF]) * 5 + changed + trip([IF]) * 5)
+    found = compared(*runs).partings
+    assert [one.after[0] and one.after[0].from_ip for one in found] == [0x210, 0x118]
+    assert found[0].joined == Joined.CALLER

@@ -15,13 +15,16 @@ from ptkit.support.text import module_name
 
 __all__ = [
     "CallRow",
+    "Cost",
     "FunctionKey",
     "FunctionRow",
     "LineRow",
     "Matching",
+    "base_name",
     "call_rows",
     "function_rows",
     "line_rows",
+    "matched_functions",
 ]
 
 # Names that compilers give to parts and copies of a function.
@@ -249,7 +252,7 @@ def function_rows(
     if two_builds:
         for some, of_some in zip(costs, calls, strict=True):
             _with_neighbours(some, of_some)
-        other = _matched(costs[0], costs[1])
+        other = matched_functions(costs[0], costs[1])
     taken = {key for key, _ in other.values()}
     rows = [
         FunctionRow(key, costs[0][key], costs[1][found[0]], found[1], found[0].name)
@@ -276,7 +279,7 @@ def _rank(row: FunctionRow) -> tuple[int, int, str]:
     return -abs(row.delta), -abs(row.b.count - row.a.count), row.key.name
 
 
-def _matched(a: _Costs, b: _Costs) -> dict[FunctionKey, tuple[FunctionKey, str]]:
+def matched_functions(a: _Costs, b: _Costs) -> dict[FunctionKey, tuple[FunctionKey, str]]:
     """Functions of run a with another name in run b, and how they were found."""
     left, right = [key for key in a if key not in b], [key for key in b if key not in a]
     found: dict[FunctionKey, tuple[FunctionKey, str]] = {}
