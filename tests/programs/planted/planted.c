@@ -106,7 +106,7 @@ NOINLINE int short_read(void) {
 NOINLINE int interrupted(void) {
   struct sigaction action = {.sa_handler = (void (*)(int))(uintptr_t)abs};
   sigaction(SIGALRM, &action, NULL);
-  struct itimerval timer = {.it_value = {.tv_usec = 100000}};
+  struct itimerval timer = {.it_value = {.tv_usec = 300000}};
   setitimer(ITIMER_REAL, &timer, NULL);
   char byte;
   ssize_t got = read(0, &byte, 1);

@@ -64,9 +64,7 @@ const Shape* const shapes[] = {&circle, &square};
 int main(int count, char** arguments) {
   const std::string kind = count > 1 ? arguments[1] : "";
   const int number = std::atoi(std::getenv("INPUT"));
-  if (kind == "virtual_call")
-    return virtual_call(number);
-  if (kind == "exception")
-    return exception(number);
+  if (kind == "virtual_call") return virtual_call(number);
+  if (kind == "exception") return exception(number);
   return cast(number);
 }
