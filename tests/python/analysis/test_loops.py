@@ -276,3 +276,26 @@ def test_verb_prints_paths(path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert first.split()[:3] == ["6", "0", "42.9%"]
     assert "->0x" in first
     assert f"(loops.c:{line('dispatch') + 1}): " in first
+
+
+def test_paths_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
+    tests = "".join(f"    if (bits >> {bit + 16} & 1) ++sink;\n" for bit in range(16))
+    source = (
+        "static volatile int sink;\nint main(void) {\n  unsigned bits = 1;\n"
+        "  for (int i = 0; i < 20000; ++i) {\n    bits = bits * 1103515245u + 12345u;\n"
+        f"{tests}  }}\n  return 0;\n}}\n"
+    )
+    (tmp_path / "many.c").write_text(source)
+    program = compiled(tmp_path / "many", "-O0", "-static", tmp_path / "many.c")
+    path = ptkit.Recorder([str(program)], tmp_path / "many.ptk", backend="emulator", quiet=True).run().path
+    trace = ptkit.open(path)
+    table = trace.loop_paths(symbol="main", limit=10)
+    assert len(table) == 11
+    *alone, rest = rows_of(table, "rounds", "exits", "paths", "is_rest", "more_paths", "path")
+    assert not any(more for *_, more, _ in alone)
+    rounds, exits, paths, *flags, text = rest
+    assert flags == [True, True]
+    assert text == f"{paths:,} or more other paths"
+    assert paths > 1000
+    assert sum(row[0] for row in alone) + rounds == 20_000
+    assert sum(row[1] for row in alone) + exits == 1
