@@ -15,6 +15,7 @@ from ptkit.support.arguments import flag, integer
 from ptkit.support.text import module_name
 from ptkit.trace.code_coverage import CodeCoverage
 from ptkit.trace.opening.opening import open as _open
+from ptkit.trace.slice import Slice
 
 if TYPE_CHECKING:
     from ptkit.analysis.diff import Difference
@@ -98,7 +99,8 @@ def diff(
     runs = []
     for part in parts:
         whole: Any = part._whole()
-        runs.append(Run(part, whole, whole.info, whole.opened.session))  # type: ignore[arg-type]
+        stream = part.stream if isinstance(part, Slice) else None
+        runs.append(Run(part, whole, whole.info, whole.opened.session, stream))  # type: ignore[arg-type]
     if tid is not None:
         tid = integer("tid", tid, 0, _LAST_TID)
         if not any(tid == one for run in runs for _, one, _ in run.info.threads):

@@ -76,6 +76,11 @@ class Slice(Branching, Plots, PartView):
         where = f"stream {self._stream}, instructions {low:,} to {end}"
         return f"<ptkit.Slice of {self._trace.source!r}, {where}>"
 
+    @property
+    def stream(self) -> int:
+        """Index of the stream that it is of."""
+        return self._stream
+
     def _bound_query(self) -> dict[str, Any] | None:
         return None
 

@@ -218,8 +218,15 @@ def test_time_and_parts(runs: Runs) -> None:
     middle = (span[0] + span[1]) // 2
     halves = [ptkit.diff(a, b, time=time) for time in ((span[0], middle), (middle, span[1]))]
     assert sum(len(one.divergences) for one in halves) in (len(whole.divergences), len(whole.divergences) + 1)
-    part = a.between(percent=(0, 50))
-    assert ptkit.diff(part, part).equal is True
+    events = a.events(stream=0)
+    for part in (
+        a.between(percent=(0, 50)),
+        a.touching("step"),
+        a.slice(after=events[:1], before=events[-1:]),
+    ):
+        assert ptkit.diff(part, part).equal is True
+    found = ptkit.diff(a.between(percent=(0, 50)), a.between(percent=(0, 60)))
+    assert set(found.divergences.named("a_way")) == {"end"}
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from ptkit.table.html import Cell, html_table
 
 __all__ = ["Context", "DiffFrame", "Difference", "Divergence"]
 
-_LISTED = 100_000  # divergences of a thread
+_LISTED = 20_000  # divergences of a thread
 _PRINTED = 10
 _JOINED = {
     Joined.SAME_FRAME: "in the same frame",

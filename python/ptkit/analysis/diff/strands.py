@@ -64,15 +64,15 @@ class Run:
         The trace that it is of, for stacks.
     info : TraceInfo
     session : _core.Session
-    query : mapping
-        Further selection.
+    stream : int, optional
+        The only stream that `part` has rows of.
     """
 
     part: Part
     trace: Part
     info: TraceInfo
     session: _core.Session
-    query: Mapping[str, Any] = field(default_factory=dict)
+    stream: int | None = None
 
 
 @dataclass(eq=False)
@@ -115,7 +115,7 @@ class Strand:
             yield from self._spooled(self.spool)
             return
         for stream in self.streams:
-            query = {**self.run.query, "stream": stream, "columns": COLUMNS, "errors": "rows"}
+            query: dict[str, Any] = {"stream": stream, "columns": COLUMNS, "errors": "rows"}
             for part in self.run.part.iter_branches(reuse=True, **query):
                 yield arrays_of(part), losses_of(part)
 
@@ -165,9 +165,8 @@ def strands_of(run: Run) -> tuple[list[Strand], list[Loss]]:
     names = {tid: name for _, tid, name in info.threads if tid is not None}
     direct: dict[tuple[int, int, int], list[int]] = {}
     shared = []
-    chosen = run.query.get("stream")
     for number, stream in enumerate(info.streams):
-        if chosen is not None and number not in np.atleast_1d(chosen):
+        if run.stream not in (None, number):
             continue
         is_alone = stream.tid is not None or (len(info.streams) == 1 and len(info.threads) <= 1)
         if stream.switches or not is_alone:
@@ -175,13 +174,8 @@ def strands_of(run: Run) -> tuple[list[Strand], list[Loss]]:
             continue
         key = _number(stream.pid), _number(stream.tid), stream.space
         direct.setdefault(key, []).append(number)
-    wanted = {
-        name: set(np.atleast_1d(run.query[name]).tolist()) for name in ("tid", "pid") if name in run.query
-    }
     found = []
     for (pid, tid, space), streams in direct.items():
-        if tid not in wanted.get("tid", {tid}) or pid not in wanted.get("pid", {pid}):
-            continue
         streams.sort(key=lambda number: info.streams[number].first_tsc or 0)
         program = programs.get(space, programs.get(0, ""))
         found.append(Strand(run, pid, tid, space, names.get(tid, ""), program, tuple(streams)))
@@ -205,7 +199,12 @@ def _spooled_strands(
     losses: list[Loss] = []
     columns = [*COLUMNS, "pid", "tid"]
     order = {"order": "time"} if len(streams) > 1 else {"reuse": True}
-    query = {**run.query, "stream": streams, "columns": columns, "errors": "rows", **order}
+    query: dict[str, Any] = {
+        "stream": streams if run.stream is None else run.stream,
+        "columns": columns,
+        "errors": "rows",
+        **order,
+    }
     for part in run.part.iter_branches(**query):
         losses += losses_of(part)
         pids, tids = (np.where(part["tid_known"], part[name], -1) for name in ("pid", "tid"))
