@@ -112,6 +112,19 @@ def test_a_program_of_another_name(folder: Path, builds: ptkit.Difference) -> No
     assert rows(found.functions)["copied"] == rows(builds.functions)["copied"]
 
 
+def test_builds_without_an_id_are_told_apart_by_their_code(tmp_path: Path) -> None:
+    paths = []
+    for name, more in (("one", ()), ("two", ()), ("three", ("-DSECOND",))):
+        (tmp_path / name).mkdir()
+        program = compiled(
+            tmp_path / name / "builds", *more, "-O1", "-g", "-static", "-Wl,--build-id=none", SOURCE
+        )
+        paths.append(tmp_path / f"{name}.ptk")
+        ptkit.Recorder([str(program)], paths[-1], backend="emulator", quiet=True).run()
+    assert not any(build_id for _, build_id in ptkit.open(paths[0]).info.files)
+    assert (ptkit.diff(*paths[:2]).by, ptkit.diff(*paths[1:]).by) == ("branch", "function")
+
+
 def test_lines(folder: Path) -> None:
     found = ptkit.diff(folder / "first.ptk", folder / "second.ptk", by="line")
     assert found.by == "line"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ptkit import _core
 from ptkit.analysis.coverage.files import CodeFile, other_builds, united
 from ptkit.analysis.diff.compare import Result, compare
 from ptkit.analysis.diff.keys import Keys
@@ -19,6 +20,7 @@ from ptkit.support.text import module_name
 __all__ = ["Compared", "Reader", "read_runs"]
 
 _ROLE_ROWS = 1 << 13
+_MOST_CODE = 1 << 16  # bytes of a run of code; a file as a whole has no bytes
 
 
 class Reader:
@@ -48,6 +50,9 @@ class Reader:
         lists = [[CodeFile(*file) for file in run.info.files] for run in self.runs]
         self.files, numbers = united([*lists[0], *lists[1]])
         self.builds = other_builds(*lists)
+        for file in self.files:
+            if not file.build_id and file.name not in self.builds and _codes_differ(a, b, file):
+                self.builds[file.name] = file, file
         differ = np.array([file.name in self.builds for file in self.files], np.bool_)
         own = [not is_system(file.path) for file in self.files]
         # Code in no file is the program's own where nothing but Python functions is looked at.
@@ -196,3 +201,28 @@ def read_runs(
 
 def _tid(strand: Strand | None) -> int | None:
     return None if strand is None else strand.tid
+
+
+def _codes_differ(a: Run, b: Run, file: CodeFile) -> bool:
+    """Whether code of a file without a build-id, as far as both runs have it, differs."""
+    bases = [
+        [
+            (one.base, one.space)
+            for one in run.info.modules
+            if not one.build_id and module_name(one.path) == file.name
+        ]
+        for run in (a, b)
+    ]
+    if not all(bases):
+        return False
+    (base, space), (other_base, other_space) = bases[0][0], bases[1][0]
+    numbers = {number for number, one in enumerate(a.info.files) if CodeFile(*one).key == file.key}
+    for address, size, number, of_space, *_ in _core.code_regions(a.session):
+        if number not in numbers or of_space != space or size > _MOST_CODE:
+            continue
+        mine = a.session.read_code(address, size, space)
+        theirs = b.session.read_code(address - base + other_base, size, other_space)
+        both = min(len(mine), len(theirs))
+        if mine[:both] != theirs[:both]:
+            return True
+    return False
