@@ -29,6 +29,7 @@ BRANCH_COLUMNS = (
     *("stream", "pid", "tid", "tid_known", "space"),
 )
 MOST_ORDERED = 1 << 20  # own branches of all threads, for facts on the order of threads
+_MOST_COMPARED = 1 << 22  # own branches, each with another thread
 MOST_PATHS = 1 << 19  # distinct paths of a recording
 _LONGEST = 4  # branches of a path
 _KNOWN = int(_core.RowFlag.FROM_KNOWN) | int(_core.RowFlag.TO_KNOWN)
@@ -109,8 +110,9 @@ class Walk:
 
     @property
     def has_order(self) -> bool:
-        """Whether threads have the order of their branches."""
-        return self._ordered <= MOST_ORDERED
+        """Whether threads have the order of their branches, and not too many for comparing all pairs."""
+        others = max(len(self.threads) - 1, 0)
+        return self._ordered <= MOST_ORDERED and self._ordered * others <= _MOST_COMPARED
 
     def _add(self, part: Table) -> None:
         flags = np.asarray(part["flags"])
