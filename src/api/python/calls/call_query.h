@@ -121,8 +121,8 @@ struct ErrorTables {
     append(errors, stream.take_errors());
     append(gaps, stream.take_gaps());
   }
-  [[nodiscard]] py::tuple take(py::object rows) {
-    return py::make_tuple(std::move(rows), to_python(errors, tables::columns::TableId::errors),
+  [[nodiscard]] py::tuple take(const py::object& rows) {
+    return py::make_tuple(rows, to_python(errors, tables::columns::TableId::errors),
                           to_python(gaps, tables::columns::TableId::gaps));
   }
 };

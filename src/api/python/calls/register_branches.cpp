@@ -240,7 +240,7 @@ py::object read_folded(FoldReader& self, std::size_t most) {
   columns["second"] = cells_of<std::uint64_t>(tokens, [](const auto& one) { return one.second; });
   columns["kind"] = cells_of<std::uint8_t>(tokens, [](const auto& one) { return one.kind; });
   columns["flags"] = cells_of<std::uint8_t>(tokens, [](const auto& one) { return one.flags; });
-  const py::object found = self.errors.take(py::make_tuple(self.query->streams[self.next - 1], columns));
+  py::object found = self.errors.take(py::make_tuple(self.query->streams[self.next - 1], columns));
   self.errors = {};
   return found;
 }
