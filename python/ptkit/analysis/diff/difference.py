@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.analysis.diff.compare import Parting
 from ptkit.analysis.diff.costs import Matching, call_rows, function_rows, line_rows
-from ptkit.analysis.diff.joining import Joined
-from ptkit.analysis.diff.keys import is_python_name
+from ptkit.analysis.diff.divergence import (
+    JOINED,
+    Context,
+    DiffFrame,
+    Divergence,
+    arrow_of,
+    frame_of,
+    is_own_code,
+    kind_of,
+    named_sides,
+    own_number,
+    own_site_of,
+    side_by_side,
+    site_of,
+    target_of,
+    way_of,
+)
 from ptkit.analysis.diff.named import Location
 from ptkit.analysis.diff.pairing import Pair
 from ptkit.analysis.diff.reading import Compared, read_runs
 from ptkit.analysis.diff.sequence import Loss, Row
-from ptkit.analysis.diff.strands import Run, is_system
+from ptkit.analysis.diff.strands import Run
 from ptkit.analysis.diff.tables import (
     call_table,
     divergence_table,
@@ -32,148 +45,11 @@ from ptkit.analysis.diff.tables import (
 from ptkit.errors import ConfigError
 from ptkit.support.text import counted, module_name, one_line
 from ptkit.table import Table
-from ptkit.table.html import Cell, html_table
 
-__all__ = ["Context", "DiffFrame", "Difference", "Divergence"]
+__all__ = ["Difference", "difference"]
 
 _LISTED = 20_000  # divergences of a thread
 _PRINTED = 10
-_JOINED = {
-    Joined.SAME_FRAME: "in the same frame",
-    Joined.CALLER: "in a caller",
-    Joined.ANYWHERE: "elsewhere",
-    Joined.END: "not before the end",
-    Joined.NOWHERE: "not found",
-}
-_WAYS = {
-    _core.BranchKind.JUMP: "jump",
-    _core.BranchKind.JUMP_INDIRECT: "jump",
-    _core.BranchKind.CALL: "call",
-    _core.BranchKind.CALL_INDIRECT: "call",
-    _core.BranchKind.RETURN: "return",
-    _core.BranchKind.SYSCALL: "system call",
-}
-
-
-class DiffFrame(NamedTuple):
-    """A frame that is open where two runs part.
-
-    Attributes
-    ----------
-    function : str or None
-        Full name; None: not known.
-    module : str or None
-    source : str or None
-        Path of the source file of `line`; None: not known.
-    line : int
-        Where the frame is; 0: not known.
-    ip : int
-        The same as an address.
-    rva : int
-        The same in the file; outside of files the address.
-    """
-
-    function: str | None
-    module: str | None
-    source: str | None
-    line: int
-    ip: int
-    rva: int
-
-    def __str__(self) -> str:
-        return str(Location(self.module, None, self.rva, self.function, self.source, self.line))
-
-
-def _frame(function: str | None, location: Location, ip: int) -> DiffFrame:
-    """A frame; a Python function is where its interpreter is, which is no line of it."""
-    if function is not None and is_python_name(function):
-        return DiffFrame(function, None, None, 0, ip, ip)
-    names = function or location.function, location.module, location.source
-    return DiffFrame(*names, location.line, ip, location.rva)
-
-
-@dataclass(frozen=True)
-class Divergence:
-    """A place where two runs part, with the stacks of both.
-
-    Attributes
-    ----------
-    number : int
-        Row of `Difference.divergences`.
-    row : dict
-        That row, by column.
-    a_stack, b_stack : tuple of DiffFrame
-        Open frames in each run, the innermost one first.
-    earlier : int
-        Divergences of the thread before it that are not in the program's own files.
-    earlier_in : tuple of str
-        Names of these files.
-    """
-
-    number: int
-    row: dict[str, Any]
-    a_stack: tuple[DiffFrame, ...]
-    b_stack: tuple[DiffFrame, ...]
-    earlier: int
-    earlier_in: tuple[str, ...]
-
-    def earlier_text(self) -> str:
-        """What came before it, as a sentence."""
-        lie = "lies" if self.earlier == 1 else "lie"
-        where = ", ".join(self.earlier_in) or "code of no file"
-        return one_line(f"{counted(self.earlier, 'earlier divergence')} {lie} in libraries: {where}")
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self) -> list[str]:
-        """It as lines of text."""
-        row = self.row
-        found = [f"divergence {self.number} at {row['where']}"]
-        if row["own"] is not None and not row["is_own"]:
-            found.append(f"  called from {row['own']}")
-        for side, stack in (("a", self.a_stack), ("b", self.b_stack)):
-            target = f" {row[f'{side}_target']}" if row[f"{side}_target"] else ""
-            at = f", instruction {row[f'{side}_instruction']:,}"
-            found.append(f"  {side}: {row[f'{side}_way']}{target}{at}")
-            found += [f"       {frame}" for frame in stack]
-        found.append(
-            f"  joined {row['joined']}, after {counted(row['a_branches'], 'branch', 'branches')} of a and "
-            f"{row['b_branches']:,} of b"
-        )
-        return [one_line(line) for line in found]
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-
-@dataclass(frozen=True)
-class Context:
-    """The last branches before a divergence, and the next ones, of both runs.
-
-    Attributes
-    ----------
-    before, after : list of (str, str)
-        Of run a and of run b; empty: there is none. The last ones before it are equal.
-    """
-
-    before: list[tuple[str, str]]
-    after: list[tuple[str, str]]
-
-    def lines(self) -> list[str]:
-        """Both side by side as lines of text."""
-        rows = [("a", "b"), *self.before, ("--", "--"), *self.after]
-        width = max(len(left) for left, _ in rows)
-        return [f"{left:<{width}} | {right}".rstrip() for left, right in rows]
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def _repr_html_(self) -> str:
-        rows = [
-            [Cell(one, is_text=True) for one in row] for row in (*self.before, ("...", "..."), *self.after)
-        ]
-        return html_table([Cell("a", is_text=True), Cell("b", is_text=True)], rows)
 
 
 class Difference:
@@ -229,22 +105,21 @@ class Difference:
         names = reader.names
         is_python = reader.frames == "python"
         sites = [
-            (_own_site(parting, reader.is_own) if is_python else None) or _site(parting)
+            (own_site_of(parting, reader.is_own) if is_python else None) or site_of(parting)
             for parting in partings
         ]
-        locations = _of_sides(names, sites)
-        owns = _of_sides(names, [_own_site(parting, reader.is_own) for parting in partings])
+        locations = named_sides(names, sites)
+        owns = named_sides(names, [own_site_of(parting, reader.is_own) for parting in partings])
         targets = [
-            _of_sides(names, [_target(parting.after[side], side) for parting in partings])
+            named_sides(names, [target_of(parting.after[side], side) for parting in partings])
             for side in range(2)
         ]
         found = []
         for number, parting in enumerate(partings):
             location, own = locations[number], owns[number]
-            is_own = location is not None and _is_own(location)
             # Which thread binds a function first, through a stub of the PLT, is up to the loader.
-            if location is not None and str(location.function).endswith("@plt"):
-                is_own = False
+            is_stub = location is not None and str(location.function).endswith("@plt")
+            is_own = location is not None and is_own_code(location) and not is_stub
             row = {
                 "thread": thread,
                 "a_tid": pair.a.tid,
@@ -257,15 +132,15 @@ class Difference:
                 "is_own": is_own,
                 "where": str(location) if location is not None else "the begin",
                 "own": str(location) if is_own else str(own) if own is not None else None,
-                "kind": _kind(parting),
+                "kind": kind_of(parting),
                 "depth": parting.depth,
-                "joined": _JOINED[parting.joined],
+                "joined": JOINED[parting.joined],
                 "parting": parting,
             }
             for side, letter in enumerate("ab"):
                 after, before = parting.after[side], parting.before[side]
                 target = targets[side][number]
-                row[f"{letter}_way"] = _way(after)
+                row[f"{letter}_way"] = way_of(after)
                 row[f"{letter}_target"] = str(target) if target is not None else None
                 row[f"{letter}_instruction"] = (
                     after.instruction if after is not None else before.instruction + 1 if before else 0
@@ -439,8 +314,8 @@ class Difference:
             found = -1
             if row is not None:
                 run = self._compared.reader.runs[0]
-                query = {**run.query, "stream": row.stream, "columns": ("instruction", "tsc", "time_known")}
-                for part in run.part.iter_branches(reuse=True, **query):
+                columns = ("instruction", "tsc", "time_known")
+                for part in run.part.iter_branches(reuse=True, stream=row.stream, columns=columns):
                     at = int(np.searchsorted(part["instruction"], row.instruction))
                     if at < len(part):
                         found = int(part["tsc"][at]) if part["time_known"][at] else -1
@@ -497,7 +372,7 @@ class Difference:
         if strand.tid >= 0:
             query["tid"] = strand.tid
         if strand.spool is not None:
-            at = _own_number(run, row, query)
+            at = own_number(run, row, query)
         calls = run.trace.calls(instructions=(at, at + 1), frames=self._compared.reader.frames, **query)
         order = np.argsort(np.asarray(calls["depth"]), kind="stable")[::-1]
         ips = np.asarray(calls["call_ip"])[order]
@@ -507,7 +382,7 @@ class Difference:
         names = calls.named("entry_symbol_full")
         functions = [names[one] for one in order.tolist()]
         return tuple(
-            _frame(function, location, ip)
+            frame_of(function, location, ip)
             for function, location, ip in zip(functions, locations, where.tolist(), strict=True)
         )
 
@@ -538,14 +413,14 @@ class Difference:
             texts.append((self._lines(side, rows[: at - begin]), self._lines(side, rows[at - begin :])))
         del parting
         befores, afters = zip(*texts, strict=True)
-        return Context(_beside(*befores, align_end=True), _beside(*afters))
+        return Context(side_by_side(*befores, align_end=True), side_by_side(*afters))
 
     def _lines(self, side: int, rows: Sequence[Row]) -> list[str]:
         name = self._compared.reader.names[side]
         begins = name([row.from_ip for row in rows], [row.space for row in rows])
         ends = name([row.to_ip for row in rows], [row.space for row in rows])
         return [
-            one_line(f"{begin} {_arrow(row)} {end if row.to_key >> 48 != 0xFFFF else ''}".rstrip())
+            one_line(f"{begin} {arrow_of(row)} {end if row.to_key >> 48 != 0xFFFF else ''}".rstrip())
             for row, begin, end in zip(rows, begins, ends, strict=True)
         ]
 
@@ -671,109 +546,6 @@ def _subjects(table: Table, by: str) -> list[str]:
 def _of_losses(losses: Sequence[Loss]) -> str:
     more = f", and {counted(len(losses) - 1, 'more loss', 'more losses')}" if len(losses) > 1 else ""
     return f"{losses[0].text}{more}: what ran there is not known"
-
-
-def _is_own(location: Location) -> bool:
-    """Whether code is of a file of the program, or a Python function."""
-    if location.path is None:
-        return location.function is not None and is_python_name(location.function)
-    return not is_system(location.path)
-
-
-def _site(parting: Parting) -> tuple[int, Row, int] | None:
-    """Side, row and address: of the branch that both executed, else of the end of the last common one."""
-    a, b = parting.after
-    if a is not None and b is not None and a.from_key == b.from_key:
-        return 0, a, a.from_ip
-    for side, before in enumerate(parting.before):
-        if before is not None:
-            is_known = before.to_key >> 48 != 0xFFFF
-            return side, before, before.to_ip if is_known else before.from_ip
-    row = a if a is not None else b
-    return None if row is None else (0 if a is not None else 1, row, row.from_ip)
-
-
-def _own_site(parting: Parting, is_own: Callable[[int], bool]) -> tuple[int, Row, int] | None:
-    row = parting.own[0]
-    if row is None:
-        return None
-    is_back = row.kind == _core.BranchKind.RETURN and is_own(row.to_file)
-    return 0, row, row.to_ip if is_back else row.from_ip
-
-
-def _target(row: Row | None, side: int) -> tuple[int, Row, int] | None:
-    if row is None:
-        return None
-    if row.enters:
-        return side, row, row.from_ip
-    return (side, row, row.to_ip) if row.to_key >> 48 != 0xFFFF else None
-
-
-def _of_sides(
-    names: Sequence[Callable[[Sequence[int], Sequence[int]], list[Location]]],
-    sites: Sequence[tuple[int, Row, int] | None],
-) -> list[Location | None]:
-    found: list[Location | None] = [None] * len(sites)
-    for side in range(2):
-        rows = [(at, site) for at, site in enumerate(sites) if site is not None and site[0] == side]
-        locations = names[side]([site[2] for _, site in rows], [site[1].space for _, site in rows])
-        for (at, _), location in zip(rows, locations, strict=True):
-            found[at] = location
-    return found
-
-
-def _kind(parting: Parting) -> str:
-    a, b = parting.after
-    if a is None or b is None:
-        return "end"
-    if a.enters or b.enters:
-        return "signal"
-    if a.from_key != b.from_key:
-        return "path"
-    if a.kind == b.kind == _core.BranchKind.COND:
-        return "conditional"
-    return "return" if a.kind == _core.BranchKind.RETURN else "target"
-
-
-def _way(row: Row | None) -> str:
-    if row is None:
-        return "end"
-    if row.enters:
-        return "signal handler"
-    if row.kind == _core.BranchKind.COND:
-        return "taken to" if row.flags & _core.RowFlag.TAKEN else "not taken, to"
-    way = _WAYS.get(_core.BranchKind(row.kind))
-    if way is None:
-        return f"{_core.BranchKind(row.kind).name} to"
-    return way if row.to_key >> 48 == 0xFFFF else f"{way} to"
-
-
-def _arrow(row: Row) -> str:
-    if row.kind == _core.BranchKind.COND and not row.flags & _core.RowFlag.TAKEN:
-        return "-"
-    return {"call": "=>", "return": "<=", "system call": "system call"}.get(
-        _WAYS.get(_core.BranchKind(row.kind), ""), "->"
-    )
-
-
-def _beside(left: list[str], right: list[str], *, align_end: bool = False) -> list[tuple[str, str]]:
-    size = max(len(left), len(right))
-    filled = [
-        [""] * (size - len(one)) + one if align_end else one + [""] * (size - len(one))
-        for one in (left, right)
-    ]
-    return list(zip(*filled, strict=True))
-
-
-def _own_number(run: Run, row: Row, query: dict[str, Any]) -> int:
-    """Number of an instruction of a stream among those of its thread in this stream."""
-    blocks: Any = run.trace
-    count = 0
-    for part in blocks.iter_blocks(columns=["instruction", "instructions"], **query):
-        begin, size = (np.asarray(part[name]).astype(np.int64) for name in ("instruction", "instructions"))
-        before: NDArray[np.int64] = np.clip(row.instruction - begin, 0, size)
-        count += int(before.sum())
-    return count
 
 
 def difference(
