@@ -118,6 +118,8 @@ def test_patterns_are_of_one_function(two_lengths: Any) -> None:
     with pytest.raises(ptkit.SymbolError, match=r"no function 'nothing\*' was called"):
         two_lengths.compare("nothing*")
     with pytest.raises(ptkit.ConfigError, match="takes the name of a function"):
+        two_lengths.compare(7)
+    with pytest.raises(ptkit.ConfigError, match=r"two runs are compared by ptkit\.diff\(a, b\)"):
         two_lengths.compare(two_lengths)
 
 
