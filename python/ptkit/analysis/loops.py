@@ -92,7 +92,8 @@ def _each_flow(
     count = int(function.max(initial=-1)) + 1
     source, target = code.ends(edges)
     kinds, times = (np.asarray(edges[name]) for name in ("kind", "count"))
-    of_source, of_target = (np.where(end >= 0, function[end], -1) for end in (source, target))
+    of_row = np.append(function, -1)
+    of_source, of_target = of_row[source], of_row[target]
     back = np.isin(kinds, JUMPS) & (of_source >= 0) & (of_source == of_target) & (target <= source)
     instructions, begins = _by_group(function, count)
     position = np.empty(len(function) + 1, np.int64)

@@ -299,3 +299,9 @@ def test_paths_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
     assert paths > 1000
     assert sum(row[0] for row in alone) + rounds == 20_000
     assert sum(row[1] for row in alone) + exits == 1
+
+
+def test_where_no_instruction_ran_there_are_no_loops(open_trace: Any, packets: Any) -> None:
+    nothing = open_trace(packets.PSB + packets.PSBEND)
+    tables = nothing.loops(), nothing.loop_paths(), nothing.branch_stats(), nothing.indirect_targets()
+    assert [len(table) for table in tables] == [0, 0, 0, 0]

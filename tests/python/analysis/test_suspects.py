@@ -358,3 +358,12 @@ def test_equal_recordings_have_nothing_that_separates(race: Runs, tmp_path: Path
     assert len(none.table) == 0
     assert none.sentence == f"no fact of {none.facts:,} separates the 2 recordings"
     assert none.sentence in str(none)
+
+
+def test_code_in_no_file_has_no_facts(loop: Any, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.ptk" for number in range(2)]
+    for rounds, path in enumerate(paths, 3):
+        ptkit.open(loop.stream(rounds), cpu="6/142/9", images=[(loop.CODE, loop.BASE)]).save(path)
+    found = ptkit.suspects(paths[:1], paths[1:])
+    assert (found.facts, len(found.table)) == (0, 0)
+    assert sum("ran in no file" in note for note in found.notes) == 2

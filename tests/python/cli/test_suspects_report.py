@@ -106,6 +106,8 @@ def test_unreadable_recording_is_named(capsys: pytest.CaptureFixture[str], folde
         (("ok-1.ptk", *GROUPS), "ok-1.ptk does not go with --pass and --fail"),
         ((*GROUPS, "--context", "3"), "--context does not go with --pass and --fail"),
         ((*GROUPS, "--number", "1"), "--number does not go with --pass and --fail"),
+        ((*GROUPS, "--by", "line"), "--by does not go with --pass and --fail"),
+        ((*GROUPS, "--frames", "python"), "--frames does not go with --pass and --fail"),
         (("ok-1.ptk",), "give two recordings, FILE and FILE2; or many of them with --pass and --fail"),
         (("--pass", "none-*.ptk", "--fail", "bad-*.ptk"), "none-*.ptk: no file has such a name"),
         (("--pass", "ok-*.ptk", "--fail", "ok-1.ptk"), "ok-1.ptk: the recording is given twice"),

@@ -122,7 +122,7 @@ class Recordings:
 
     def _are_own(self, edges: Rows, code: Rows, numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether edges begin in the program's own code: that with source lines, of files with any."""
-        is_own = np.array([not is_system(file.path) for file in self.files])
+        is_own = np.array([not is_system(file.path) for file in self.files], np.bool_)
         has_lines = np.zeros(len(self.files), np.bool_)
         has_lines[numbers[np.unique(code["file"][code["source"] >= 0])]] = True
         of = edges["file"]

@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 
 _DIFFERENT = 1  # exit status
 _LISTED = 20
-_OF_TWO = ("own", "time", "tid", "context", "number")  # options
+_OF_TWO = ("own", "time", "tid", "context", "number", "by", "frames")  # options
 _ROW = (
     *("where", "own", "is_own", "kind", "a_way", "a_target", "b_way", "b_target", "joined", "depth"),
     *("a_instruction", "b_instruction", "a_branches", "b_branches", "a_branch", "b_branch", "thread"),
@@ -102,7 +102,6 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--frames",
         choices=("native", "python"),
-        default="native",
         help="python: compare calls of Python functions alone (3.12 or later with -X perf)",
     )
     parser.add_argument(
@@ -146,7 +145,7 @@ def _difference(a: Trace, b: Trace, options: argparse.Namespace) -> Difference:
             time=time,
             tid=options.tid,
             by=by,
-            frames=options.frames,
+            frames=options.frames or "native",
         )
 
 
