@@ -2,6 +2,7 @@
 import { h } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Run } from "./model/run";
+import { DivergencesPanel } from "./panels/divergences";
 import { Functions } from "./panels/functions";
 import { Help, Legend } from "./panels/help";
 import { RecordingPanel } from "./panels/recording";
@@ -162,6 +163,7 @@ const TABS: [Tab, string][] = [
   ["functions", "Functions"],
   ["selection", "Selection"],
   ["search", "Search"],
+  ["divergences", "Divergences"],
   ["recording", "Recording"],
 ];
 
@@ -188,6 +190,7 @@ export function App({ store }: { store: Store }) {
     if (shown.current !== store.tab && document.activeElement === document.body) content.current?.focus();
     shown.current = store.tab;
   }, [store.tab]);
+  const divergences = store.divergences().length;
   const notes = store.runs.reduce((sum, run) => sum + run.head.notes.length, store.head.notes.length);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
@@ -216,7 +219,7 @@ export function App({ store }: { store: Store }) {
         </div>
         <div class="right">
           <div class="tabs" role="tablist" aria-label="Panels">
-            {TABS.map(([tab, title]) => (
+            {TABS.filter(([tab]) => tab !== "divergences" || divergences).map(([tab, title]) => (
               <button
                 key={tab}
                 role="tab"
@@ -229,6 +232,7 @@ export function App({ store }: { store: Store }) {
               >
                 {title}
                 {tab === "recording" && notes ? ` (${plural(notes, "note")})` : ""}
+                {tab === "divergences" ? ` (${countText(divergences)})` : ""}
                 {tab === "search" && store.query ? ` (${countText(store.matchCount())})` : ""}
               </button>
             ))}
@@ -236,6 +240,7 @@ export function App({ store }: { store: Store }) {
           <div class="content" ref={content} role="tabpanel" tabIndex={-1} aria-label={store.tab}>
             {store.tab === "selection" || store.tab === "functions" ? <SelectionPanel store={store} /> : null}
             {store.tab === "search" ? <SearchPanel store={store} /> : null}
+            {store.tab === "divergences" ? <DivergencesPanel store={store} /> : null}
             {store.tab === "recording" ? <RecordingPanel store={store} /> : null}
           </div>
         </div>

@@ -11,7 +11,7 @@ export type Selection =
   | { kind: "function"; run: number; fn: number }
   | { kind: "range"; run: number; begin: number; end: number; track: number | null };
 
-export type Tab = "functions" | "selection" | "search" | "recording";
+export type Tab = "functions" | "selection" | "search" | "divergences" | "recording";
 export type Theme = "auto" | "light" | "dark";
 
 export interface Mark {
@@ -24,6 +24,8 @@ export class Store {
   selection: Selection | null = null;
   focus: { run: number; slice: number } | null = null;
   marks: Mark[] = [];
+  /** Number of the divergence that is shown; -1: none. */
+  divergence = -1;
   query = "";
   matches: Match[] = [];
   found: { run: number; slice: number; number: number } | null = null;
@@ -94,6 +96,34 @@ export class Store {
     this.focusOn(run, slice);
     if (s) this.timelines[run]?.view.approach(s.begin[slice], s.end(slice));
     this.select({ kind: "slice", run, slice });
+  }
+
+  /** Numbers of the divergences that a run has marks of. */
+  divergences(): number[] {
+    const all = this.runs.flatMap((run) => (run.head.divergences ?? []).map(([, , number]) => number));
+    return [...new Set(all)].sort((a, b) => a - b);
+  }
+
+  /** Shows a divergence in both runs. */
+  showDivergence(number: number): void {
+    this.divergence = number;
+    for (const run of this.runs) {
+      const found = run.head.divergences?.find((one) => one[2] === number);
+      if (!found) continue;
+      const [track, position, , where, way] = found;
+      this.timelines[run.index]?.center(track, position);
+      if (run.index === 0) this.spoken = `divergence ${number}: ${where}: ${way}`;
+    }
+    this.changed();
+  }
+
+  /** Shows the next or the previous divergence. */
+  stepDivergence(direction: 1 | -1): void {
+    const numbers = this.divergences();
+    if (!numbers.length) return;
+    const at = numbers.indexOf(this.divergence);
+    const next = at < 0 ? (direction > 0 ? 0 : numbers.length - 1) : (at + direction + numbers.length) % numbers.length;
+    this.showDivergence(numbers[next]);
   }
 
   find(query: string): void {

@@ -361,6 +361,8 @@ _DIFFERENCE = {
         Column("thread", _I32, "", "row of `difference.threads`"),
         Column("a_tid", _I32, "", "thread of run a; -1: its number is not known"),
         Column("b_tid", _I32, "", "thread of run b; -1: its number is not known"),
+        Column("a_stream", _I32, "", "stream of run a; -1: it has no branches"),
+        Column("b_stream", _I32, "", "stream of run b; -1: it has no branches"),
         Column("rva", _U64, "bytes", "of the branch in its file; address less load address"),
         Column("line", _U32, "", "of `source`; see line_known"),
         Column("depth", _I32, "", "frames that both left until they went on equally"),

@@ -43,6 +43,10 @@ class CodeCoverage(Tables):
     def _whole(self) -> _Source:
         """The trace that this is, or is a part of."""
 
+    def _one_stream(self) -> int | None:
+        """The only stream that this has rows of; None: it may have several."""
+        return None
+
     def coverage(self, **query: Unpack[Query]) -> Coverage:
         """What ran: blocks, edges, functions and source lines with counts, as a set.
 

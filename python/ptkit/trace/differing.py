@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from ptkit.support.arguments import flag, integer
 from ptkit.support.text import module_name
 from ptkit.trace.code_coverage import CodeCoverage
 from ptkit.trace.opening.opening import open as _open
-from ptkit.trace.slice import Slice
 
 if TYPE_CHECKING:
     from ptkit.analysis.diff import Difference
@@ -96,11 +95,7 @@ def diff(
     from ptkit.analysis.diff.difference import difference
 
     parts = _part(a, "a"), _part(b, "b")
-    runs = []
-    for part in parts:
-        whole: Any = part._whole()
-        stream = part.stream if isinstance(part, Slice) else None
-        runs.append(Run(part, whole, whole.info, whole.opened.session, stream))  # type: ignore[arg-type]
+    runs = [Run.of(part) for part in parts]
     if tid is not None:
         tid = integer("tid", tid, 0, _LAST_TID)
         if not any(tid == one for run in runs for _, one, _ in run.info.threads):

@@ -178,6 +178,9 @@ class Slice(Branching, Plots, PartView):
         columns = schema_of("edges").names("stored") if shown is None else tuple(shown)
         return with_targets(_edges_of(branches))[list(columns)]
 
+    def _one_stream(self) -> int | None:
+        return self.stream
+
     def _counts(self, query: Query) -> tuple[_decode.Plan, _decode.ExecutedCode, Table]:
         plan = self._plan("blocks", {**query, "columns": _decode.BLOCK_COLUMNS})
         of_edges: Query = {**query, "columns": _decode.EDGE_COLUMNS}

@@ -141,6 +141,14 @@ def page_of(
             trace = stack.enter_context(part._to_view(redact=flag("redact", redact)))
             how: dict[str, Any] = {"frames": frames, "inlines": inlines}
             found.append(read_run(trace, of=of, names=names, **how, bound=part._bound_query(), query=query))
+        if len(found) == 2:
+            from ptkit.analysis.diff import Run
+            from ptkit.analysis.diff.difference import difference
+            from ptkit.view.divergences import mark_divergences
+
+            (a, _), (b, _) = runs
+            compared = difference(Run.of(a), Run.of(b), (found[0].title(), found[1].title()), frames=frames)
+            mark_divergences(compared, found)
         return Page(make_document(found, most))
 
 

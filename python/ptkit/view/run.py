@@ -74,6 +74,11 @@ class Run:
         The first position, and the last one.
     reproduced : Reproduced
         What the run was made of, as words.
+    divergences : list
+        Where it parts from the other run of the page: track, position, number, place, way, and whether it is
+        in the program's own files.
+    more_notes : list of str
+        Sentences on these.
     screen : FirstScreen
         Of the slices that were encoded last.
     slice_notes : list of str
@@ -88,6 +93,8 @@ class Run:
     origin: int
     end: int
     reproduced: Reproduced
+    divergences: list[list[Any]] = field(default_factory=list)
+    more_notes: list[str] = field(default_factory=list)
     screen: FirstScreen = field(init=False)
     slice_notes: list[str] = field(init=False)
 
@@ -148,6 +155,7 @@ class Run:
             "range": [0, self.end - self.origin],
             "reproduce": {**self.reproduced.head(last_part(info.source)), "selects_all": self._selects_all()},
             "tracks": self._tracks(),
+            "divergences": self.divergences,
             "functions": {
                 **self.functions.head(is_time=self.is_time, shows_full=shows_full),
                 "detail": detail,
@@ -180,6 +188,7 @@ class Run:
             )
         if self.reproduced.bound is None:
             notes.append("a part between two events: the commands shown are those of the whole recording")
+        notes += self.more_notes
         if undecided := int(np.count_nonzero(~np.asarray(functions.rows["count_exact"]))):
             notes.append(f"{counted(undecided, 'function')} with undecided frames: counts may be wrong")
         return notes

@@ -355,6 +355,21 @@ def test_code_that_the_compiler_moved_is_no_loop() -> None:
     assert found.skipped == (2, 1)
 
 
+def test_a_round_that_has_no_jump_back_is_a_round() -> None:
+    """Rounds look the same in the frame of the loop: what they call says which one of the other run it is."""
+
+    def rounds(first: int, end: int) -> list[Branch]:
+        return [row for number in range(first, end) for row in trip([IF if number % 2 else ELSE])]
+
+    # One side of an `if` does what the round does, and goes on with the next one without a jump.
+    planted = [(HEAD, 0x300, COND), (0x308, WORK, CALL), IF, (WORK_END, 0x30D, RETURN)]
+    a, b = [*rounds(0, 4), *planted, *rounds(5, 40)], rounds(0, 40)
+    [found] = compared(a, b).partings
+    assert (found.skipped, found.joined) == ((4, 5), Joined.SAME_FRAME)
+    [found] = compared(b, a).partings
+    assert found.skipped == (5, 4)
+
+
 def test_a_caller_that_parts_at_once() -> None:
     checks: list[list[Branch]] = [[(0x118, 0x11A, COND)], [(0x118, 0x11C, COND)]]
     runs = []

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 VIEWER = ROOT / "viewer"
 # sha256 of files of python/ptkit/view: `npm run build` in viewer/ changes them.
 BUILT = {
-    "page.html": "84f7d3cd7da7acd41497261c93993076ab4f3520647f863a5e3c48f823594e5d",
+    "page.html": "f5244e07270bc44013a056305533bb269da82f1a4dbaa3d58d0ab0f1bd698bde",
     "widget.js": "2d6c8d2eb46b89593d4382fd612993d9ac9cf453d9f4daeac9e997c2d4f15196",
 }
 

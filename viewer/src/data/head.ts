@@ -48,6 +48,9 @@ export interface FunctionColumns {
   detail?: number[];
 }
 
+/** Track, position, number, where both runs part, what this one did, and whether it is the program's own code. */
+export type Divergence = [number, number, number, string, string, boolean];
+
 export interface RunHead {
   title: string;
   command: string | null;
@@ -60,6 +63,7 @@ export interface RunHead {
   range: [number, number];
   reproduce: { file: string; options: string[]; query: string; selects_all: boolean };
   tracks: TrackHead[];
+  divergences?: Divergence[];
   functions: FunctionColumns;
   chunks: ChunkHead[];
 }

@@ -21,6 +21,7 @@ export interface Palette {
   selection: string;
   range: string;
   mark: string;
+  divergence: string;
   match: string;
   rulerBack: string;
 }
@@ -80,6 +81,7 @@ const LIGHT: Palette = {
   selection: "#0b57d0",
   range: "rgba(11, 87, 208, 0.14)",
   mark: "#7a4a00",
+  divergence: "#9c27b0",
   match: "#a8006d",
   rulerBack: "#f6f7f9",
 };
@@ -105,6 +107,7 @@ const DARK: Palette = {
   selection: "#8ab4f8",
   range: "rgba(138, 180, 248, 0.18)",
   mark: "#f2c14e",
+  divergence: "#e08bf0",
   match: "#ff8fd0",
   rulerBack: "#1d2126",
 };

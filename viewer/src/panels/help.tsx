@@ -56,7 +56,8 @@ export function Help({ store }: { store: Store }) {
         Lost: control flow is not known. Untraced: packets were disabled, as in system calls. Switched out: another
         thread was executed. Merged: one slice for several short calls. Many short: several calls in a pixel. Error
         bounds: a begin or an end is somewhere in the dotted part. The strip above a track has its branches by time.
-        Colours tell functions apart and have no other meaning. Two ends of a length in brackets are the least and the
+        Triangles with a line: the run parts from the other one there; dashed in code of the system. Colours tell
+        functions apart and have no other meaning. Two ends of a length in brackets are the least and the
         most that it can be.
       </p>
       <button onClick={close}>Close</button>

@@ -20,6 +20,7 @@ export const KEYS: [string, string][] = [
   ["R, Shift + drag, drag on the ruler", "select the range of the slice in focus; a range"],
   ["F, double click", "fit the selection to the window"],
   ["M", "mark the selection, or take its mark away"],
+  [", / .", "previous, next divergence of two runs"],
   ["C", "collapse or expand the track in focus"],
   ["U", "unfold or fold the deep rows of the track in focus"],
   ["/", "search; then Enter, Shift + Enter or N, P: next, previous match"],
@@ -50,6 +51,10 @@ export function pageKey(store: Store, event: KeyboardEvent): boolean {
     case "p":
       if (!store.query) return false;
       store.step(event.key === "n" ? 1 : -1);
+      return true;
+    case ",":
+    case ".":
+      store.stepDivergence(event.key === "." ? 1 : -1);
       return true;
     case "f":
       store.fit();

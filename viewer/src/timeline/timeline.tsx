@@ -1,6 +1,6 @@
 // Timeline of a run: its canvases, and what a point of them is.
 import { h, render } from "preact";
-import { paletteOf } from "../draw/colors";
+import { paletteOf, type Palette } from "../draw/colors";
 import { FramePainter } from "../draw/frame";
 import { drawRuler, RULER } from "../draw/ruler";
 import type { Window } from "../draw/row";
@@ -248,6 +248,7 @@ export class Timeline {
       context.fillRect(x(mark.begin), 0, dpr, this.over.height);
       context.fillRect(x(mark.end), 0, dpr, this.over.height);
     }
+    this.paintDivergences(context, palette, dpr);
     const isRange = selection?.kind === "range" && selection.run === this.run.index;
     const range = this.draft ?? (isRange ? [selection.begin, selection.end] : null);
     if (range) {
@@ -263,6 +264,49 @@ export class Timeline {
     }
     if (focus?.run === this.run.index)
       this.outline(context, focus.slice, palette.focus, 2 * dpr, dpr, [4 * dpr, 2 * dpr]);
+  }
+
+  // A line over the track, dashed in code of the system, with a triangle at its top.
+  private paintDivergences(context: CanvasRenderingContext2D, palette: Palette, dpr: number): void {
+    const { divergences } = this.run.head;
+    if (!divergences?.length) return;
+    const { scale, begin } = this.window;
+    const { scrollTop } = this.scroller;
+    const seen = new Map(
+      this.layout.visible(scrollTop, scrollTop + this.over.height / dpr).map((block) => [block.track, block]),
+    );
+    context.strokeStyle = context.fillStyle = palette.divergence;
+    for (const [track, position, number, , , isOwn] of divergences) {
+      const block = seen.get(track);
+      const x = Math.round((position - begin) * scale);
+      if (!block || x < -9 * dpr || x > this.over.width + 9 * dpr) continue;
+      const top = (block.top - scrollTop) * dpr;
+      const size = (number === this.store.divergence ? 8 : 5) * dpr;
+      context.lineWidth = (number === this.store.divergence ? 2 : 1) * dpr;
+      context.setLineDash(isOwn ? [] : [3 * dpr, 3 * dpr]);
+      context.beginPath();
+      context.moveTo(x, top);
+      context.lineTo(x, (block.bottom - scrollTop) * dpr);
+      context.stroke();
+      context.beginPath();
+      context.moveTo(x - size, top);
+      context.lineTo(x + size, top);
+      context.lineTo(x, top + size);
+      context.fill();
+    }
+    context.setLineDash([]);
+  }
+
+  /** Moves a position of a track to the middle, and leaves the other run where it is. */
+  center(track: number, position: number): void {
+    const { view, layout, scroller } = this;
+    if (layout.collapsed.has(track)) layout.toggle(layout.collapsed, track);
+    this.spacer.style.height = `${layout.height}px`;
+    const { top, bottom } = layout.block(track);
+    if (top < scroller.scrollTop || bottom > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = top;
+    const width = Math.min(view.width, this.run.span / 20);
+    [view.begin, view.end] = [position - width / 2, position + width / 2];
+    this.invalidate();
   }
 
   private outline(

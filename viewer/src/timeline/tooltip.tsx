@@ -4,6 +4,7 @@ import { BandKind } from "../data/head";
 import { describe } from "../model/describe";
 import { NONE } from "../model/slices";
 import { Facts } from "../panels/facts";
+import { cleaned } from "../text/names";
 import { countText, plural } from "../text/numbers";
 import type { Hit, Timeline } from "./timeline";
 
@@ -38,19 +39,33 @@ function rateText(timeline: Timeline, hit: Hit): string | null {
   return `${countText(after - before)} branches in ${timeline.run.length(to - from)}`;
 }
 
+function divergenceText(timeline: Timeline, hit: Hit): string | null {
+  const slack = (5 * timeline.view.width) / timeline.width;
+  const near = (timeline.run.head.divergences ?? []).filter(
+    ([track, position]) => track === hit.track && Math.abs(position - hit.position) <= slack,
+  );
+  if (!near.length) return null;
+  const [, , , where, way] = near.reduce((best, one) =>
+    Math.abs(one[1] - hit.position) < Math.abs(best[1] - hit.position) ? one : best,
+  );
+  const more = near.length > 1 ? `; ${near.length - 1} more here` : "";
+  return `parts from the other run at ${cleaned(where)}${way ? `: ${cleaned(way)}` : ""}${more}`;
+}
+
 export function showTooltip(timeline: Timeline, hit: Hit, x: number, y: number): void {
   const { run, store } = timeline;
   const band = bandText(timeline, hit);
+  const parting = divergenceText(timeline, hit);
   const box = element();
   if (hit.slice === NONE) {
     const rate = hit.depth < 0 ? rateText(timeline, hit) : null;
-    if (!band && !rate) {
+    if (!band && !rate && !parting) {
       box.hidden = true;
       return;
     }
     render(
       <div>
-        {[rate, band].filter(Boolean).map((text) => (
+        {[parting, rate, band].filter(Boolean).map((text) => (
           <p key={text}>{text}</p>
         ))}
       </div>,
@@ -64,6 +79,7 @@ export function showTooltip(timeline: Timeline, hit: Hit, x: number, y: number):
         <b>{name}</b>
         {calls > 1 ? <p>one of {plural(calls, "slice")} in this pixel: zoom in</p> : null}
         <Facts facts={describe(store.head, run, hit.slice)} />
+        {parting ? <p>{parting}</p> : null}
         {band ? <p>{band}</p> : null}
       </div>,
       box,

@@ -145,6 +145,8 @@ class Difference:
                 row[f"{letter}_instruction"] = (
                     after.instruction if after is not None else before.instruction + 1 if before else 0
                 )
+                seen = before if after is None else after
+                row[f"{letter}_stream"] = -1 if seen is None else seen.stream
                 row[f"{letter}_branches"] = parting.skipped[side]
                 row[f"{letter}_branch"] = (
                     after.position if after is not None else before.position + 1 if before else 0

@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 FRAME_ROWS = 4  # rows of a frame that must be equal where two runs join
+_ROUNDS = 8  # of a loop that are tried
+_COMPARED = 256  # rows of all frames
 _END_ROWS = 16  # rows at the ends of two runs
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _RETURNED, _ENDED = (
@@ -184,6 +186,35 @@ def _best(
     return int(a[chosen]), int(b[chosen]), int(around[chosen])
 
 
+def _longest(
+    a: Window,
+    b: Window,
+    rows: tuple[NDArray[np.intp], NDArray[np.intp]],
+    grams: tuple[NDArray[np.uint64], NDArray[np.uint64]],
+    found: tuple[int, int],
+) -> tuple[int, int]:
+    """Of places with the hash of a pair that was found, those from which on most rows are equal.
+
+    Rounds of a loop look the same in its frame, and differ in what they call: one of both runs may have to
+    go on by a round. Of equally good pairs, the one that was found.
+    """
+    gram = grams[0][found[0]]
+    some, others = (np.flatnonzero(of == gram)[:_ROUNDS].tolist() for of in grams)
+    pairs = [found, *((found[0], one) for one in others), *((one, found[1]) for one in some)]
+    pairs = [(one, other) for one, other in pairs if one < len(rows[0]) and other < len(rows[1])]
+
+    def equal(pair: tuple[int, int]) -> int:
+        first, second = int(rows[0][pair[0]]), int(rows[1][pair[1]])
+        count = min(len(a.key) - first, len(b.key) - second, _COMPARED)
+        unequal = a.key[first : first + count] != b.key[second : second + count]
+        return int(np.argmax(unequal)) if unequal.any() else count
+
+    lengths = [equal(pair) for pair in pairs]
+    best = int(np.argmax(lengths))
+    # At the end of a window lengths say little.
+    return pairs[best] if lengths[best] > lengths[0] + FRAME_ROWS else found
+
+
 def find_join(a: Window, b: Window, *, is_last: bool) -> Join | None:
     """Where both go on equally, in the frame that they parted in or in one that called it.
 
@@ -215,7 +246,8 @@ def find_join(a: Window, b: Window, *, is_last: bool) -> Join | None:
         most = len(mine), len(theirs)
         found = _best(grams[0][: most[0]], grams[1][: most[1]], skipped)
         if found is not None:
-            at, to, around = found
+            at, to = _longest(a, b, (mine, theirs), grams, found[:2])
+            around = max(int(skipped[0][at]), int(skipped[1][to]))
             later = [
                 int(ends.max(initial=0)) for ends, whole in zip(spans, is_whole, strict=True) if not whole
             ]

@@ -74,6 +74,12 @@ class Run:
     session: _core.Session
     stream: int | None = None
 
+    @classmethod
+    def of(cls, part: Any) -> Run:
+        """A trace, or a part of one: `ptkit.Trace`, `View` or `Slice`."""
+        whole = part._whole()
+        return cls(part, whole, whole.info, whole.opened.session, part._one_stream())
+
 
 @dataclass(eq=False)
 class Strand:

@@ -20,11 +20,12 @@ __all__ = ["call_table", "divergence_table", "function_table", "line_table", "th
 _TEXTS = ("module", "source", "kind", "where", "own", "a_way", "a_target", "b_way", "b_target", "joined")
 _NUMBERS = (
     *("thread", "a_tid", "b_tid", "rva", "line", "depth", "a_instruction", "b_instruction", "a_branches"),
-    *("b_branches", "a_branch", "b_branch"),
+    *("b_branches", "a_branch", "b_branch", "a_stream", "b_stream"),
 )
 _SHOWN = (
     *("thread", "where", "own", "kind", "a_way", "a_target", "b_way", "b_target", "joined", "a_branches"),
     *("b_branches", "depth", "a_instruction", "b_instruction", "a_branch", "b_branch", "a_tid", "b_tid"),
+    *("a_stream", "b_stream"),
     *("module", "rva", "function", "source", "line", "flags"),
 )
 
