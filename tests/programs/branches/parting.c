@@ -58,7 +58,7 @@ int main(int count, char **words)
     const char *what = count > 1 ? words[1] : "";
     int planted = strcmp(what, "number") == 0 ? 500 : -1;
     for (int number = 0; number < 1000; number++)
-        step(number + (number == planted));
+        step(number + (number == planted) + (number == planted - 100));
     if (strcmp(what, "signal") == 0) { /* the signal */
         signal(SIGUSR1, handler);
         raise(SIGUSR1);

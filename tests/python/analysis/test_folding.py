@@ -88,11 +88,10 @@ def test_nested_loops_fold_into_each_other_and_back(path: Path) -> None:
     trace = ptkit.open(path)
     parts = check(trace)
     times = [first for part in parts for op, first, *_ in part.tokens() if op == BEGIN]
-    at = times.index(50)
-    assert times[at : at + 3] == [50, 60, 20]
+    assert [50, 60, 20] in [times[at : at + 3] for at in range(len(times))]
     rows = len(trace.branches(columns=[]))
     assert rows > 50 * 60 * 20 * 3
-    assert tokens(parts) < 6000  # mostly of the program's begin
+    assert tokens(parts) < rows / 20  # mostly of the program's begin
 
 
 @pytest.mark.parametrize("flags", ["-O0", "-O2"])
