@@ -113,6 +113,9 @@ def assert_visits(calls: Any, visits: list[Visit], at_once: set[tuple[int, int]]
     assert not missing, f"{len(missing)} visits have no frame: {missing[:5]}"
     others = sorted(found.keys() - begun)
     assert all((stream, row) in at_once for stream, _, row in others), others
+    streams: dict[int, set[int]] = {}
+    for stream, tid in zip(calls["stream"].tolist(), calls["tid"].tolist(), strict=True):
+        streams.setdefault(tid, set()).add(stream)
     wrong = []
     for visit in visits:
         inside = [
@@ -122,7 +125,8 @@ def assert_visits(calls: Any, visits: list[Visit], at_once: set[tuple[int, int]]
         for begin, end in zip(begins, [*inside, visit.end], strict=True):
             frame = found[visit.stream, visit.tid, begin]
             stays = end in inside or visit.end_stream == visit.stream
-            if not (frame == (end, "RETURN") if stays else frame[1] in _left(visit)):
+            left = _left(visit, moves=len(streams[visit.tid]) > 1)
+            if not (frame == (end, "RETURN") if stays else frame[1] in left):
                 wrong.append((visit, begin, frame))
     assert not wrong, f"{len(wrong)} of {len(found)}: {wrong[:5]}"
 
@@ -131,6 +135,11 @@ def _within(row: int, visit: Visit) -> bool:
     return row > visit.begin and (visit.end_stream != visit.stream or row < visit.end)
 
 
-def _left(visit: Visit) -> set[str]:
-    """How a frame ends that never returns, or in another stream."""
-    return {"END"} if visit.end_stream < 0 else {"SWITCH"}
+def _left(visit: Visit, *, moves: bool) -> set[str]:
+    """How a frame ends that never returns, or in another stream.
+
+    `moves`: its thread is in several streams. It may have gone on in another one, and not have returned.
+    """
+    if visit.end_stream >= 0:
+        return {"SWITCH"}
+    return {"END", "SWITCH"} if moves else {"END"}
