@@ -91,7 +91,8 @@ class Viewing(Annotating):
 
         Notes
         -----
-        Streams are decoded three times: for the timeline, for the counts of code, and for those of branches.
+        Streams are decoded twice: for the timeline, and for the counts of code and of branches. Two runs are
+        decoded once more, to find where they part, and by time again.
         docs/view.md has what the page shows, and what it embeds.
 
         Examples

@@ -319,7 +319,7 @@ def read_run(
     bound: Mapping[str, Any] | None,
     query: Mapping[str, Any],
 ) -> Run:
-    """Read what a page shows of a trace, by three passes through its streams.
+    """Read what a page shows of a trace, by two passes through its streams.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ EXAMPLES = """examples:
   ptkit view sort.ptk --symbol 'mem*' --names full
   ptkit view sort.ptk --redact --size 4M -o sort.html"""
 
-_PASSES = 3  # calls with functions, their details, code
+_PASSES = 2  # calls with functions, code
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
