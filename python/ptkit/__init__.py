@@ -77,11 +77,10 @@ if TYPE_CHECKING:
         packets,
     )
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
-    from ptkit.trace.differing import diff
     from ptkit.trace.opening.bundle import redact
     from ptkit.trace.opening.records import open_branches
     from ptkit.trace.recording import Recorder, record
-    from ptkit.trace.suspecting import suspects
+    from ptkit.trace.several_runs import diff, suspects
     from ptkit.view.annotated import AnnotatedFunction, Annotation
 
 __version__ = "0.1.0"
@@ -168,10 +167,9 @@ _NAMES = {
         "packet_counts",
         "packets",
     ),
-    "ptkit.trace.differing": ("diff",),
     "ptkit.trace.coverage": ("CoverageDecoder", "CoverageResult"),
     "ptkit.trace.recording": ("Recorder", "record"),
-    "ptkit.trace.suspecting": ("suspects",),
+    "ptkit.trace.several_runs": ("diff", "suspects"),
     "ptkit.trace.opening.records": ("open_branches",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}

@@ -191,7 +191,7 @@ def line_executions(
     straight = ((before < 0) | (of_block[block[before]] != of_block)) & (of_block != _NO_LINE)
     found[at[straight]] += np.maximum(code.count[first] - jumped, 0)[straight]
     parts = np.flatnonzero(~np.isin(line, of_block))
-    _, once = np.unique(np.stack([block[parts], line[parts]]), axis=1, return_index=True)
+    _, once = numbered((block[parts], line[parts]))
     found[parts[once]] = code.count[parts[once]]
     return found
 

@@ -17,11 +17,12 @@ from ptkit.trace.code_coverage import CodeCoverage
 from ptkit.trace.parts import with_targets
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from typing_extensions import Unpack
 
     from ptkit.analysis.folding import Folded
     from ptkit.analysis.loops import CodeLoops
-    from ptkit.decode import Query
+    from ptkit.decode import Plan, Query, Window
     from ptkit.table import Table
 
 __all__ = ["Branching"]
@@ -143,14 +144,10 @@ class Branching(CodeCoverage, Calls):
         >>> bool((exact["count"] >= exact["visits"] * exact["least"]).all())
         True
         """
-        from ptkit.analysis.branch_stats import selected
         from ptkit.analysis.loops import read_loops
 
         rest, columns = _split(query, ("order", "kind", "taken"))
-        plan = self._plan("calls", rest)
-        loops = self._code_loops(rest)
-        wanted = selected(plan, loops.head, loops.space)
-        return _shown(read_loops(plan, self._window(plan), loops, wanted), columns)
+        return _shown(read_loops(*self._wanted_loops(rest)), columns)
 
     def loop_paths(self, *, limit: int | None = 16, **query: Unpack[Query]) -> Table:
         """Paths through loops: what branches did from one execution of the head to the next.
@@ -195,15 +192,19 @@ class Branching(CodeCoverage, Calls):
         >>> float(paths["share"].sum()) > 0.999
         True
         """
-        from ptkit.analysis.branch_stats import selected
         from ptkit.analysis.loop_paths import read_loop_paths
 
         rest, columns = _split(query, ("order", "kind", "taken"))
         most = None if limit is None else integer("limit", limit, 1, _MOST, hint="None gives all a row")
-        plan = self._plan("calls", rest)
-        loops = self._code_loops(rest)
-        wanted = selected(plan, loops.head, loops.space)
-        return _shown(read_loop_paths(plan, self._window(plan), loops, wanted, most), columns)
+        return _shown(read_loop_paths(*self._wanted_loops(rest), most), columns)
+
+    def _wanted_loops(self, query: Query) -> tuple[Plan, Window | None, CodeLoops, NDArray[np.bool_]]:
+        """How calls are read, the loops of what is selected, and which heads are selected."""
+        from ptkit.analysis.branch_stats import selected
+
+        plan = self._plan("calls", query)
+        loops = self._code_loops(query)
+        return plan, self._window(plan), loops, selected(plan, loops.head, loops.space)
 
     def _folded(self, query: Any, **how: Any) -> Iterator[Folded]:
         """Rows of branches with the repetitions of loops folded."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit.analysis.diff.strands import times_at
 from ptkit.export.frame_rows import has_source
 from ptkit.support.text import counted, one_line
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["mark_divergences"]
 
 _MOST = 500  # of a page
-_ROWS = 1 << 18
 
 
 def mark_divergences(difference: Difference, runs: Sequence[Run]) -> None:
@@ -82,19 +82,7 @@ def _positions(
     trace: Any = run.trace
     for one in np.unique(stream[wanted & (stream >= 0)]).tolist():
         rows = np.flatnonzero(wanted & (stream == one))
-        rows = rows[np.argsort(instruction[rows], kind="stable")]
-        done = 0
-        columns = ["instruction", "tsc", "time_known"]
-        for part in trace.iter_branches(rows=_ROWS, reuse=True, stream=one, columns=columns):
-            numbers = np.asarray(part["instruction"]).astype(np.int64)
-            if len(numbers) and numbers[-1] >= instruction[rows[done]]:
-                end = int(np.searchsorted(instruction[rows], numbers[-1], side="right"))
-                at = np.searchsorted(numbers, instruction[rows[done:end]])
-                known = np.asarray(part["time_known"])[at]
-                found[rows[done:end]] = np.where(known, np.asarray(part["tsc"]).astype(np.int64)[at], -1)
-                done = end
-                if done == len(rows):
-                    break
+        found[rows] = times_at(trace, one, instruction[rows])
     return found
 
 

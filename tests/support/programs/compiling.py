@@ -50,6 +50,12 @@ def compiled_by(tool: str, name: str, folder: Path, *arguments: str) -> Path:
     return program
 
 
+def line_with(source: Path, text: str) -> int:
+    """Number of the one line of a source file that has a text."""
+    [number] = [number for number, one in enumerate(source.read_text().splitlines(), 1) if text in one]
+    return number
+
+
 def _run(command: list[str]) -> None:
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:

@@ -34,7 +34,7 @@ from ptkit.analysis.diff.named import Location
 from ptkit.analysis.diff.pairing import Pair
 from ptkit.analysis.diff.reading import Compared, read_runs
 from ptkit.analysis.diff.sequence import Loss, Row
-from ptkit.analysis.diff.strands import Run
+from ptkit.analysis.diff.strands import Run, times_at
 from ptkit.analysis.diff.tables import (
     call_table,
     divergence_table,
@@ -315,13 +315,8 @@ class Difference:
             row = parting.before[0] or parting.after[0]
             found = -1
             if row is not None:
-                run = self._compared.reader.runs[0]
-                columns = ("instruction", "tsc", "time_known")
-                for part in run.part.iter_branches(reuse=True, stream=row.stream, columns=columns):
-                    at = int(np.searchsorted(part["instruction"], row.instruction))
-                    if at < len(part):
-                        found = int(part["tsc"][at]) if part["time_known"][at] else -1
-                        break
+                part = self._compared.reader.runs[0].part
+                found = int(times_at(part, row.stream, np.array([row.instruction]))[0])
             self._times[number] = found, number
         return self._times[number]
 
@@ -477,6 +472,8 @@ class Difference:
         """
         tables = {"function": "functions", "call": "calls", "line": "lines"}
         table: Table = getattr(self, tables[by])[:most]
+        if not len(table):
+            return []
         heads: tuple[str, ...] = ("a_count", "b_count", "a_instructions", "b_instructions")
         columns = [[f"{value:,}" for value in table.named(name)] for name in heads]
         if by != "call":

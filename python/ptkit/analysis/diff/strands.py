@@ -19,7 +19,7 @@ from ptkit.support.schema import schema_of
 from ptkit.support.text import module_name
 from ptkit.table import Table
 
-__all__ = ["Part", "Run", "Strand", "is_system", "strands_of"]
+__all__ = ["Part", "Run", "Strand", "is_system", "strands_of", "times_at"]
 
 _IN_MEMORY = 1 << 26  # bytes of a spool, before it goes to a file
 _READ_ROWS = 1 << 16
@@ -244,3 +244,23 @@ def _spooled_strands(
         for strand in met[loss.stream]:
             strand.losses.append(loss)
     return list(strands.values()), [loss for loss in losses if not met[loss.stream]]
+
+
+def times_at(part: Part, stream: int, instructions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """TSC of the first branch of a stream at or after each instruction; -1: none, or no known time."""
+    order = np.argsort(instructions, kind="stable")
+    wanted = instructions[order]
+    found = np.full(len(wanted), -1, np.int64)
+    done = 0
+    columns = ["instruction", "tsc", "time_known"]
+    for rows in part.iter_branches(reuse=True, stream=stream, columns=columns):
+        if done == len(wanted):
+            break
+        numbers = np.asarray(rows["instruction"]).astype(np.int64, copy=False)
+        if not len(numbers) or numbers[-1] < wanted[done]:
+            continue
+        end = int(np.searchsorted(wanted, numbers[-1], side="right"))
+        at = np.searchsorted(numbers, wanted[done:end])
+        found[order[done:end]] = np.where(rows["time_known"][at], rows["tsc"][at].astype(np.int64), -1)
+        done = end
+    return found

@@ -14,7 +14,7 @@ from ptkit.cli.output.terminal import line_of, print_lines, print_text
 from ptkit.cli.stacks import note
 from ptkit.cli.suspects_report import add_group_options, has_groups, read_suspects, report_suspects
 from ptkit.trace import Trace
-from ptkit.trace.differing import diff
+from ptkit.trace.several_runs import diff
 
 DESCRIPTION = """\
 Compares two runs of one program, branch by branch and thread by thread: prints the first place where they

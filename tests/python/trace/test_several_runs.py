@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, compiled
+from compiling import PROGRAMS, compiled, line_with
 from golden_recordings import FOLDER, open_recording
 from interpreters import interpreter
 from perf_data import aux_streams
@@ -21,8 +21,7 @@ TEXTS = ["", *SOURCE.read_text().splitlines()]
 
 
 def line(text: str) -> int:
-    [number] = [number for number, one in enumerate(TEXTS) if f"/* the {text} */" in one]
-    return number
+    return line_with(SOURCE, f"/* the {text} */")
 
 
 class Runs:
