@@ -12,33 +12,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, compiled
+from compiling import PROGRAMS, line_with
 from golden_recordings import open_recording
+from same_rows import rows_of
 
 import ptkit
 from ptkit.cli.main import main
 
 SOURCE = PROGRAMS / "branches" / "loops.c"
-TEXTS = SOURCE.read_text().splitlines()
 KIND = ptkit.BranchKind
 
 
 def line(text: str) -> int:
-    """Number of the one line that ends with a comment."""
-    [number] = [number for number, one in enumerate(TEXTS, 1) if one.endswith(f"/* {text} */")]
-    return number
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("loops")
-    program = compiled(folder / "loops", "-O0", "-g", "-static", "-Wl,--build-id", SOURCE)
-    return ptkit.Recorder([str(program)], folder / "loops.ptk", backend="emulator", quiet=True).run().path
-
-
-@pytest.fixture(scope="module")
-def trace(path: Path) -> ptkit.Trace:
-    return ptkit.open(path)
+    """Number of the one line that has a comment."""
+    return line_with(SOURCE, f"/* {text} */")
 
 
 def entropy(values: Iterable[Any]) -> float:
@@ -46,10 +33,6 @@ def entropy(values: Iterable[Any]) -> float:
     counts = Counter(values)
     total = sum(counts.values())
     return sum(times * math.log2(total / times) for times in counts.values()) / total
-
-
-def rows_of(table: ptkit.Table, *names: str) -> list[tuple[Any, ...]]:
-    return list(zip(*(table.named(name) for name in names), strict=True))
 
 
 def outcomes(trace: ptkit.Trace, **query: Any) -> dict[tuple[int, int], list[list[tuple[bool, int]]]]:
@@ -107,8 +90,8 @@ def check_conditional(trace: ptkit.Trace, **query: Any) -> ptkit.Table:
     return table
 
 
-def test_outcomes_are_those_of_a_program(trace: ptkit.Trace) -> None:
-    table = trace.branch_stats(symbol="outcomes", kind=KIND.COND)
+def test_outcomes_are_those_of_a_program(loops_trace: ptkit.Trace) -> None:
+    table = loops_trace.branch_stats(symbol="outcomes", kind=KIND.COND)
     found = {number: cells for number, *cells in rows_of(table, "line", *CELLS)}
     turns, halves, uneven = (found[line(text)] for text in ("turns", "halves", "uneven"))
     assert turns[:6] == [80, 40, 40, 80, 1, 1]
@@ -123,13 +106,15 @@ def test_outcomes_are_those_of_a_program(trace: ptkit.Trace) -> None:
     assert not np.asarray(table["cut_runs"]).any()
 
 
-def test_targets_are_those_of_a_program(trace: ptkit.Trace) -> None:
-    stats = trace.branch_stats(symbol=["machine", "call_all"], kind=[KIND.JUMP_INDIRECT, KIND.CALL_INDIRECT])
+def test_targets_are_those_of_a_program(loops_trace: ptkit.Trace) -> None:
+    stats = loops_trace.branch_stats(
+        symbol=["machine", "call_all"], kind=[KIND.JUMP_INDIRECT, KIND.CALL_INDIRECT]
+    )
     cases, pointers = sorted(rows_of(stats, "line", "count", "targets", "entropy", "taken", "exact"))
     code = [0, 0, 0, 1, 0, 2, 3, 3, 4, 0, 5, 6, 0, 7]
     assert cases == (line("cases"), 14, 8, pytest.approx(entropy(code)), None, True)
     assert pointers == (line("pointers"), 40, 3, pytest.approx(1.5), None, True)
-    targets = trace.indirect_targets(symbol="call_all")
+    targets = loops_trace.indirect_targets(symbol="call_all")
     assert rows_of(targets, "to_symbol", "count", "share", "targets", "is_rest") == [
         ("add", 20, 0.5, 1, False),
         ("subtract", 10, 0.25, 1, False),
@@ -137,27 +122,29 @@ def test_targets_are_those_of_a_program(trace: ptkit.Trace) -> None:
     ]
 
 
-def test_the_rarest_targets_are_one_row(trace: ptkit.Trace) -> None:
-    rows = rows_of(trace.indirect_targets(symbol="machine", limit=2), "count", "targets", "is_rest", "to_ip")
-    whole = trace.indirect_targets(symbol="machine", limit=None)
+def test_the_rarest_targets_are_one_row(loops_trace: ptkit.Trace) -> None:
+    rows = rows_of(
+        loops_trace.indirect_targets(symbol="machine", limit=2), "count", "targets", "is_rest", "to_ip"
+    )
+    whole = loops_trace.indirect_targets(symbol="machine", limit=None)
     assert [row[:3] for row in rows] == [(6, 1, False), (2, 1, False), (6, 6, True)]
     assert [row[3] for row in rows[:2]] == whole["to_ip"][:2].tolist()
     assert rows[2][3] is None
     assert len(whole) == 8
     for limit in (1, 3, 8, 100):
-        table = trace.indirect_targets(limit=limit)
-        edges = trace.edges(kind=[KIND.JUMP_INDIRECT, KIND.CALL_INDIRECT])
+        table = loops_trace.indirect_targets(limit=limit)
+        edges = loops_trace.edges(kind=[KIND.JUMP_INDIRECT, KIND.CALL_INDIRECT])
         assert table["count"].sum() == edges["count"].sum()
         assert table["targets"].sum() == len(edges)
     with pytest.raises(ptkit.ConfigError, match="limit=0"):
-        trace.indirect_targets(limit=0)
+        loops_trace.indirect_targets(limit=0)
 
 
-def test_statistics_are_those_of_the_rows(trace: ptkit.Trace) -> None:
-    check_conditional(trace)
-    check_conditional(ptkit.open(trace.source, engine="simple", index=False))
-    check_conditional(trace, instructions=(1000, 20_000))
-    check_conditional(trace.between(percent=(25, 75)))
+def test_statistics_are_those_of_the_rows(loops_trace: ptkit.Trace) -> None:
+    check_conditional(loops_trace)
+    check_conditional(ptkit.open(loops_trace.source, engine="simple", index=False))
+    check_conditional(loops_trace, instructions=(1000, 20_000))
+    check_conditional(loops_trace.between(percent=(25, 75)))
 
 
 def test_threads_have_sequences_of_their_own(open_trace: Any, loop: Any) -> None:
@@ -206,26 +193,26 @@ def test_recordings_of_processors_have_the_counts_of_their_rows(name: str, tmp_p
     assert trace.indirect_targets(limit=1)["count"].sum() == edges["count"].sum()
 
 
-def test_tables_have_the_forms_of_others(trace: ptkit.Trace) -> None:
-    table = trace.branch_stats(columns=["from_ip", "run_entropy", "targets", "from_symbol"])
+def test_tables_have_the_forms_of_others(loops_trace: ptkit.Trace) -> None:
+    table = loops_trace.branch_stats(columns=["from_ip", "run_entropy", "targets", "from_symbol"])
     assert table.columns == ("from_ip", "run_entropy", "targets", "from_symbol")
     assert "run_entropy" in str(table)
     frame = table.to_pandas()
-    assert frame["run_entropy"].isna().sum() == (trace.branch_stats()["is_indirect"]).sum()
+    assert frame["run_entropy"].isna().sum() == (loops_trace.branch_stats()["is_indirect"]).sum()
     arrow = table.to_arrow()
     assert str(arrow.schema.field("run_entropy").type) == "double"
     for name in ("order", "taken"):
         with pytest.raises(ptkit.ConfigError, match=f"{name}: statistics"):
-            trace.branch_stats(**{name: "time" if name == "order" else True})
-    event = trace.events()
-    part = trace.slice(after=event[:1], before=event[-1:])
+            loops_trace.branch_stats(**{name: "time" if name == "order" else True})
+    event = loops_trace.events()
+    part = loops_trace.slice(after=event[:1], before=event[-1:])
     assert part.branch_stats()["count"].sum() > 0
-    whole = trace.between(percent=(0, 100)).branch_stats(symbol="outcomes")
-    assert rows_of(whole, *CELLS[:6]) == rows_of(trace.branch_stats(symbol="outcomes"), *CELLS[:6])
+    whole = loops_trace.between(percent=(0, 100)).branch_stats(symbol="outcomes")
+    assert rows_of(whole, *CELLS[:6]) == rows_of(loops_trace.branch_stats(symbol="outcomes"), *CELLS[:6])
 
 
-def test_verb_prints_statistics(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["branches", str(path), "--symbol", "outcomes"]
+def test_verb_prints_statistics(loops_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["branches", str(loops_path), "--symbol", "outcomes"]
     assert main([*arguments, "--stats", "--limit", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
@@ -238,7 +225,7 @@ def test_verb_prints_statistics(path: Path, capsys: pytest.CaptureFixture[str]) 
     uneven = next(row for row in rows if row["line"] == line("uneven"))
     assert (uneven["count"], uneven["taken"], uneven["runs"], uneven["targets"]) == (80, 30, 20, None)
     assert uneven["flags"] == ["line_known", "is_conditional", "exact"]
-    assert main(["branches", str(path), "--targets", "--symbol", "call_all"]) == 0
+    assert main(["branches", str(loops_path), "--targets", "--symbol", "call_all"]) == 0
     assert capsys.readouterr().out.splitlines()[0].split()[:2] == ["20", "50.0%"]
     assert main([*arguments, "--stats", "--order", "time"]) == 2
     assert "--order does not go with --stats" in capsys.readouterr().err

@@ -7,12 +7,14 @@ import pickle
 import shutil
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, compiled
+from compiling import PROGRAMS, compiled, line_with
+from same_rows import rows_of
 from small_pe import pe
 from windows_programs import LOAD, windows_program
 
@@ -24,6 +26,7 @@ from ptkit.decode.line_counts import BLOCK_COLUMNS, EDGE_COLUMNS, read_code
 
 SOURCE = PROGRAMS / "branches" / "inputs.c"
 TEXTS = ["", *SOURCE.read_text().splitlines()]
+line = partial(line_with, SOURCE)
 ROUNDS = 5
 LEVELS = ("blocks", "edges", "branches", "functions", "lines")
 Program = Callable[..., ptkit.Trace]
@@ -67,16 +70,6 @@ def lines_of(coverage: ptkit.Coverage) -> dict[int, int]:
 def functions_of(coverage: ptkit.Coverage) -> dict[str, int]:
     rows = coverage.functions
     return dict(zip(rows.named("function"), rows.named("count"), strict=True))
-
-
-def line(text: str) -> int:
-    """Number of the one line that has a text."""
-    [number] = [number for number, one in enumerate(TEXTS) if text in one]
-    return number
-
-
-def rows_of(table: ptkit.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(table.named(name) for name in table.columns), strict=True))
 
 
 def same(some: ptkit.Coverage, others: ptkit.Coverage) -> None:

@@ -119,15 +119,15 @@ def test_threads_that_share_a_stream() -> None:
         threads=((1, 5, "one"), (1, 6, "two"), (1, 7, "three")),
         modules=(
             ModuleInfo("/lib/ld-linux-x86-64.so.2", "", 10, 20, 1),
-            ModuleInfo("/work/program", "", 100, 900, 1),
+            ModuleInfo("/srv/program", "", 100, 900, 1),
         ),
     )
     part: Any = SimpleNamespace(iter_branches=parts)
     strands, lost = strands_of(Run(part, part, info, NOTHING))
     assert lost == []
     assert [(one.tid, one.name, one.program) for one in strands] == [
-        (5, "one", "/work/program"),
-        (6, "two", "/work/program"),
+        (5, "one", "/srv/program"),
+        (6, "two", "/srv/program"),
         (7, "three", ""),
     ]
     for one in strands:

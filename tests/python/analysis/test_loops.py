@@ -9,39 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, build, compiled
+from compiling import PROGRAMS, build, compiled, line_with
 from golden_recordings import open_recording
+from same_rows import rows_of
 
 import ptkit
 from ptkit.analysis.loops import CodeLoops
 from ptkit.cli.main import main
 
 SOURCE = PROGRAMS / "branches" / "loops.c"
-TEXTS = SOURCE.read_text().splitlines()
 KIND = ptkit.BranchKind
 Trips = dict[tuple[int, int], Counter[int]]
 
 
 def line(text: str) -> int:
-    """Number of the one line that ends with a comment."""
-    [number] = [number for number, one in enumerate(TEXTS, 1) if one.endswith(f"/* {text} */")]
-    return number
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("loops")
-    program = compiled(folder / "loops", "-O0", "-g", "-static", "-Wl,--build-id", SOURCE)
-    return ptkit.Recorder([str(program)], folder / "loops.ptk", backend="emulator", quiet=True).run().path
-
-
-@pytest.fixture(scope="module")
-def trace(path: Path) -> ptkit.Trace:
-    return ptkit.open(path)
-
-
-def rows_of(table: ptkit.Table, *names: str) -> list[tuple[Any, ...]]:
-    return list(zip(*(table.named(name) for name in names), strict=True))
+    """Number of the one line that has a comment."""
+    return line_with(SOURCE, f"/* {text} */")
 
 
 def quantile(trips: Counter[int], percent: int) -> int:
@@ -121,9 +104,9 @@ def check_walked(trace: ptkit.Trace) -> int:
     return compared
 
 
-def test_trips_are_those_of_a_program(trace: ptkit.Trace) -> None:
+def test_trips_are_those_of_a_program(loops_trace: ptkit.Trace) -> None:
     """At -O0 loops test at their heads: one trip more than rounds of the body."""
-    table = trace.loops(module="loops")
+    table = loops_trace.loops(module="loops")
     found = {
         number: cells
         for number, symbol, *cells in rows_of(
@@ -145,9 +128,9 @@ def test_trips_are_those_of_a_program(trace: ptkit.Trace) -> None:
     assert inner.named("outer_symbol") == ["nested"]
 
 
-def test_trips_are_those_of_every_instruction(trace: ptkit.Trace) -> None:
-    assert check_walked(trace) > 20
-    assert check_walked(ptkit.open(trace.source, engine="simple", index=False)) > 20
+def test_trips_are_those_of_every_instruction(loops_trace: ptkit.Trace) -> None:
+    assert check_walked(loops_trace) > 20
+    assert check_walked(ptkit.open(loops_trace.source, engine="simple", index=False)) > 20
 
 
 def test_optimized_code_has_the_same_trips(tmp_path: Path) -> None:
@@ -173,7 +156,7 @@ def test_threads_have_frames_of_their_own(tmp_path: Path) -> None:
 
 
 def test_visits_are_cut_at_gaps_and_at_limits(
-    trace: ptkit.Trace, open_trace: Any, loop: Any, packets: Any
+    loops_trace: ptkit.Trace, open_trace: Any, loop: Any, packets: Any
 ) -> None:
     begin = loop.header(None, 1000) + packets.pge(loop.BASE) + packets.tnt("1111")
     lost = packets.OVF + packets.fup(loop.BASE) + packets.tnt("1110") + packets.tip(0x5000)
@@ -187,8 +170,8 @@ def test_visits_are_cut_at_gaps_and_at_limits(
     if not visits:
         assert p50 is None
     # The window begins and ends within main()'s loop of searches.
-    edges = trace.branches(symbol="search", columns=["instruction"])["instruction"]
-    part = trace.loops(
+    edges = loops_trace.branches(symbol="search", columns=["instruction"])["instruction"]
+    part = loops_trace.loops(
         instructions=(int(edges[len(edges) // 4]), int(edges[len(edges) * 3 // 4])), module="loops"
     )
     cells = {number: tuple(more) for number, *more in rows_of(part, "line", "visits", "cut_visits", "exact")}
@@ -213,24 +196,24 @@ def test_visits_of_recordings_of_processors_have_no_more_than_all_executions(
         assert not is_exact or (rounds == count and not cut)
 
 
-def test_verb_prints_loops(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["branches", str(path), "--loops", "--symbol", "nested"]) == 0
+def test_verb_prints_loops(loops_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["branches", str(loops_path), "--loops", "--symbol", "nested"]) == 0
     outer, inner = sorted(capsys.readouterr().out.splitlines(), key=len)
     assert outer.split()[:7] == ["24", "3", "0", "8", "8", "8", "8"]
     assert inner.split()[:7] == ["105", "21", "0", "2", "5", "8", "8"]
     assert inner.index("nested") == outer.index("nested") + 2  # it is within that one
-    assert main(["branches", str(path), "--loops", "--symbol", "nested", "--json"]) == 0
+    assert main(["branches", str(loops_path), "--loops", "--symbol", "nested", "--json"]) == 0
     header, *rows = map(json.loads, capsys.readouterr().out.splitlines())
     assert header["rows"] == "loops"
     assert {row["line"]: row["mean"] for row in rows} == {line("outer"): 8.0, line("inner"): 5.0}
-    assert main(["branches", str(path), "--loops", "--kind", "CALL"]) == 2
+    assert main(["branches", str(loops_path), "--loops", "--kind", "CALL"]) == 2
     assert "--kind does not go with --loops" in capsys.readouterr().err
 
 
-def test_paths_are_those_of_a_program(trace: ptkit.Trace) -> None:
+def test_paths_are_those_of_a_program(loops_trace: ptkit.Trace) -> None:
     """At -O0 a branch is taken around what is not done, and the loop's own branch is taken to go on."""
     expected = Counter((i & 1 == 0, i >= 40, i % 8 >= 5) for i in range(80))
-    table = trace.loop_paths(symbol="outcomes", limit=None)
+    table = loops_trace.loop_paths(symbol="outcomes", limit=None)
     found: Counter[tuple[bool, ...]] = Counter()
     for path, steps, rounds, exits, count in rows_of(table, "path", "steps", "rounds", "exits", "paths"):
         outcomes = tuple(step.endswith(":taken") for step in path.split())
@@ -243,19 +226,19 @@ def test_paths_are_those_of_a_program(trace: ptkit.Trace) -> None:
     assert found == expected
     by_share = rows_of(table, "share", "rounds")
     assert all(share == pytest.approx(rounds / 81) for share, rounds in by_share if rounds)
-    inner = trace.loop_paths(symbol="nested", limit=1)
+    inner = loops_trace.loop_paths(symbol="nested", limit=1)
     steps = {number: path.split() for number, path in rows_of(inner, "line", "path") if "other" not in path}
     [visit] = [step for step in steps[line("outer")] if step.startswith("loop(")]
-    heads = dict(rows_of(trace.loops(symbol="nested"), "line", "head_ip"))
+    heads = dict(rows_of(loops_trace.loops(symbol="nested"), "line", "head_ip"))
     assert visit == f"loop({heads[line('inner')] - heads[line('outer')]:+#x})"
-    dispatch = trace.loop_paths(symbol="machine", limit=1)
+    dispatch = loops_trace.loop_paths(symbol="machine", limit=1)
     assert rows_of(dispatch, "rounds", "exits", "paths", "is_rest") == [(6, 0, 1, False), (7, 1, 7, True)]
 
 
-def test_paths_have_all_rounds_of_uncut_loops(trace: ptkit.Trace) -> None:
+def test_paths_have_all_rounds_of_uncut_loops(loops_trace: ptkit.Trace) -> None:
     heads = {
         (space, head): count
-        for space, head, count, is_exact in rows_of(trace.loops(), "space", "head_ip", "count", "exact")
+        for space, head, count, is_exact in rows_of(loops_trace.loops(), "space", "head_ip", "count", "exact")
         if is_exact
     }
     assert len(heads) > 20
@@ -263,15 +246,15 @@ def test_paths_have_all_rounds_of_uncut_loops(trace: ptkit.Trace) -> None:
         sums: Counter[tuple[int, int]] = Counter()
         shares: Counter[tuple[int, int]] = Counter()
         names = ("space", "head_ip", "rounds", "exits", "share")
-        for space, head, rounds, exits, share in rows_of(trace.loop_paths(limit=limit), *names):
+        for space, head, rounds, exits, share in rows_of(loops_trace.loop_paths(limit=limit), *names):
             sums[space, head] += rounds + exits
             shares[space, head] += share
         assert {key: sums[key] for key in heads} == heads
         assert all(share == pytest.approx(1) for share in shares.values())
 
 
-def test_verb_prints_paths(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["branches", str(path), "--paths", "--symbol", "machine"]) == 0
+def test_verb_prints_paths(loops_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["branches", str(loops_path), "--paths", "--symbol", "machine"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert first.split()[:3] == ["6", "0", "42.9%"]
     assert "->0x" in first

@@ -10,12 +10,13 @@ import shutil
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, compiled
+from compiling import PROGRAMS, compiled, line_with
 from rounds import needs_emulator
 
 import ptkit
@@ -23,16 +24,10 @@ from ptkit.analysis.suspects import Source, find_suspects, measure
 
 pytestmark = needs_emulator
 SOURCE = PROGRAMS / "branches" / "flaky.c"
-TEXTS = ["", *SOURCE.read_text().splitlines()]
+line = partial(line_with, SOURCE)
 LEAST = 4  # recordings of each kind
 RUNS = 12
 MOST_RUNS = 80
-
-
-def line(text: str) -> int:
-    """Number of the one line that has a text."""
-    [number] = [number for number, one in enumerate(TEXTS) if text in one]
-    return number
 
 
 @dataclass

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from compiling import PROGRAMS, compiled
+from compiling import PROGRAMS, compiled, line_with
 from test_json import DOCUMENTS, assert_fits
 
 import ptkit
 from ptkit.cli import main
 
 SOURCE = PROGRAMS / "branches" / "inputs.c"
-TEXTS = ["", *SOURCE.read_text().splitlines()]
+line = partial(line_with, SOURCE)
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +46,6 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) ->
     assert main(["coverage", *words]) == status
     captured = capsys.readouterr()
     return captured.out.splitlines(), captured.err
-
-
-def line(text: str) -> int:
-    [number] = [number for number, one in enumerate(TEXTS) if text in one]
-    return number
 
 
 def lines_of(printed_lines: list[str]) -> set[int]:

@@ -6,10 +6,11 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
-from compiling import PROGRAMS, compiled
+from compiling import PROGRAMS, compiled, line_with
 from test_blocks import read_drcov
 
 import ptkit
@@ -18,6 +19,7 @@ from ptkit.cli import main
 
 SOURCE = PROGRAMS / "branches" / "inputs.c"
 TEXTS = ["", *SOURCE.read_text().splitlines()]
+line = partial(line_with, SOURCE)
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +38,6 @@ def records(path: Path) -> dict[str, list[str]]:
         name, _, value = line.partition(":")
         found.setdefault(name, []).append(value)
     return found
-
-
-def line(text: str) -> int:
-    [number] = [number for number, one in enumerate(TEXTS) if text in one]
-    return number
 
 
 def test_the_file_has_the_tables(trace: ptkit.Trace, tmp_path: Path) -> None:

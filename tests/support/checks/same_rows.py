@@ -1,10 +1,15 @@
-"""Tables that have to be equal in every column and row, and so their errors and gaps."""
+"""Rows of tables; tables that have to be equal in every column and row, and so their errors and gaps."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+
+def rows_of(table: Any, *names: str) -> list[tuple[Any, ...]]:
+    """Rows with the named columns, or with all of them."""
+    return list(zip(*(table.named(name) for name in names or table.columns), strict=True))
 
 
 def assert_same(some: Any, whole: Any) -> None:
