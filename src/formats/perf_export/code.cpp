@@ -75,9 +75,7 @@ std::string filter_of(trace::RangeKind kind, std::uint64_t offset, std::uint64_t
 }
 
 // Returns the time from which a process sees a region that exists since `tsc`.
-std::uint64_t begin_in(const ProcessImage& image, std::uint64_t tsc) {
-  return tsc == trace::kTscMin ? image.begin : tsc;
-}
+std::uint64_t begin_in(const ProcessImage& image, std::uint64_t tsc) { return std::max(tsc, image.begin); }
 
 }  // namespace
 
@@ -221,13 +219,15 @@ std::vector<Code::Item> Code::items_of(const ProcessImage& image, const Regions&
       if (has_shared && space == trace::kAnySpace && !agrees_[i]) continue;
       const trace::CodeRegion& region = bundle_.code[i];
       const std::uint64_t tsc = begin_in(image, region.tsc_from);
-      if (region.tsc_to <= tsc) continue;
+      if (region.tsc_to <= tsc || image.end <= tsc) continue;
       items.push_back({tsc, (region.bytes.size() != 0 ? 2U : 0U) + (space == image.space ? 1U : 0U), i});
     }
   }
   if (has_shared) {
-    for (const Shared::Version& version : shared_.versions)
-      items.push_back({begin_in(image, version.tsc), 2, 0, &version.chunk});
+    for (const Shared::Version& version : shared_.versions) {
+      const std::uint64_t tsc = begin_in(image, version.tsc);
+      if (tsc < image.end) items.push_back({tsc, 2, 0, &version.chunk});
+    }
   }
   std::ranges::stable_sort(
       items, [](const Item& a, const Item& b) { return a.tsc != b.tsc ? a.tsc < b.tsc : a.rank < b.rank; });

@@ -129,14 +129,32 @@ void Tasks::find_queues(std::vector<trace::Warning>& notes) {
   }
 }
 
-void Tasks::add_image(trace::SpaceId space, std::int64_t pid, std::uint64_t begin) {
-  if (known_images_.emplace(space, pid).second) images_.push_back({space, pid, begin});
+// A process keeps its space over exec() in a recording by perf, where only the code of the space ends. Such a
+// space has an image for each program.
+void Tasks::add_images(trace::SpaceId space, std::int64_t pid, std::uint64_t begin,
+                       const BeginRecords& begins) {
+  if (!known_images_.emplace(space, pid).second) return;
+  std::set<std::uint64_t> ends;
+  if (const auto found = code_ends_.find(space); found != code_ends_.end()) {
+    for (const std::uint64_t exec : begins.execs)
+      if (found->second.contains(exec)) ends.insert(exec);
+  }
+  if (!ends.empty() && begin >= *ends.begin()) {
+    begin = trace::kTscMin;
+    for (const std::uint64_t fork : begins.forks)
+      if (fork < *ends.begin()) begin = std::max(begin, fork);
+  }
+  for (const std::uint64_t end : ends) {
+    images_.push_back({space, pid, begin, end});
+    begin = end;
+  }
+  images_.push_back({space, pid, begin});
 }
 
 void Tasks::add_space(trace::SpaceId space, std::int64_t pid) {
   if (space >= bundle_.spaces.size()) space = trace::kAnySpace;
   const std::int64_t own = bundle_.spaces[space].pid;
-  add_image(space, own != kNoId ? own : pid, trace::kTscMin);
+  add_images(space, own != kNoId ? own : pid, trace::kTscMin, {});
 }
 
 // Processes with known first uses of all their spaces are matched by these, other processes by record order
@@ -146,7 +164,9 @@ void Tasks::find_images() {
   for (const trace::Sideband& record : bundle_.sideband) {
     if (begins_image(record)) begins[record.pid].all.push_back(record.tsc);
     if (record.kind == SidebandKind::PROCESS) begins[record.pid].forks.push_back(record.tsc);
+    if (record.kind == SidebandKind::EXEC) begins[record.pid].execs.push_back(record.tsc);
   }
+  for (const trace::CodeRegion& region : bundle_.code) code_ends_[region.space].insert(region.tsc_to);
   std::map<std::int64_t, std::vector<trace::SpaceId>> spaces_of;
   for (std::size_t i = 0; i < bundle_.spaces.size(); ++i) {
     if (bundle_.spaces[i].pid != kNoId)
@@ -174,7 +194,7 @@ void Tasks::add_images_by_first_use(std::int64_t pid, std::vector<trace::SpaceId
   for (const trace::SpaceId space : spaces) first.push_back(uses.at(space));
   std::vector<std::uint64_t> found = match_begins(begins.all, first);
   if (found[0] == trace::kTscMin && !begins.forks.empty()) found[0] = begins.forks.front();
-  for (std::size_t i = 0; i < spaces.size(); ++i) add_image(spaces[i], pid, found[i]);
+  for (std::size_t i = 0; i < spaces.size(); ++i) add_images(spaces[i], pid, found[i], begins);
 }
 
 // The spaces begin with the forks and execs if each space has one, else with the forks alone. With fewer
@@ -184,7 +204,7 @@ void Tasks::add_images_by_begin_records(std::int64_t pid, const std::vector<trac
   const auto& times = begins.all.size() == spaces.size() ? begins.all : begins.forks;
   for (std::size_t i = 0; i < spaces.size(); ++i) {
     const std::size_t at = i + times.size() - spaces.size();  // wraps for spaces without a record
-    add_image(spaces[i], pid, at < times.size() ? times[at] : trace::kTscMin);
+    add_images(spaces[i], pid, at < times.size() ? times[at] : trace::kTscMin, begins);
   }
 }
 

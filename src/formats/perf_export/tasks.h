@@ -12,11 +12,12 @@
 
 namespace ptkit::formats::perf {
 
-// An address space of a process, until the process gets another one.
+// An address space of a process, until the process gets another one, or exec() ends its code.
 struct ProcessImage {
   trace::SpaceId space = trace::kAnySpace;
   std::int64_t pid = trace::kNoId;
   std::uint64_t begin = trace::kTscMin;
+  std::uint64_t end = trace::kTscMax;  // of the code; kTscMax: it is not known to end
 };
 
 // Greatest PID, TID and CPU that can be written: perf.data has 32 bits, and made-up TIDs need some numbers
@@ -46,7 +47,9 @@ class Tasks {
   struct BeginRecords {
     std::vector<std::uint64_t> all;  // forks and execs
     std::vector<std::uint64_t> forks;
+    std::vector<std::uint64_t> execs;
   };
+  using CodeEnds = std::map<trace::SpaceId, std::set<std::uint64_t>>;
   void find_images();
   void add_images_by_first_use(std::int64_t pid, std::vector<trace::SpaceId> spaces,
                                const std::map<trace::SpaceId, std::uint64_t>& uses,
@@ -55,7 +58,7 @@ class Tasks {
                                    const BeginRecords& begins);
   void add_images_of_streams();
   void note_unused_spaces(std::vector<trace::Warning>& notes) const;
-  void add_image(trace::SpaceId space, std::int64_t pid, std::uint64_t begin);
+  void add_images(trace::SpaceId space, std::int64_t pid, std::uint64_t begin, const BeginRecords& begins);
   void add_space(trace::SpaceId space, std::int64_t pid);
   void name_threads();
   void write_new_tasks(Records& records) const;
@@ -68,6 +71,7 @@ class Tasks {
   std::vector<Queue> queues_;
   std::vector<ProcessImage> images_;
   std::set<std::pair<trace::SpaceId, std::int64_t>> known_images_;
+  CodeEnds code_ends_;  // times at which code of each space ends
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> names_;  // thread names by pid and tid
   std::int64_t last_id_ = 0;
 };

@@ -72,17 +72,14 @@ StreamBranches::~StreamBranches() {
 }
 
 StreamBranches::Step StreamBranches::step() {
-  const Step answer = reader_.step(kPartRows);
+  std::unique_ptr<columns::Batch> rows;
+  const Step answer = reader_.step_part(kPartRows, rows);
   if (answer != Step::READY && answer != Step::END) return answer;
-  const bool ends = answer == Step::END;
-  const auto rows = reader_.take(ends ? SIZE_MAX : kPartRows, false);
-  // Columns of equal values have no cells.
-  if (rows == nullptr || !rows->set_varying(columns::kAllColumns)) return Step::NO_MEMORY;
   feed(*rows);
   if (budget_ != nullptr &&
       budget_->report_bytes(share_, outcomes_.bytes(), 0) == columns::RowBudget::Answer::STOP)
     return Step::NO_ROOM;
-  return ends ? Step::END : Step::MORE;
+  return answer == Step::END ? Step::END : Step::MORE;
 }
 
 void StreamBranches::follow(const columns::OwnerRun& run) {

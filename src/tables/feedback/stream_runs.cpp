@@ -66,16 +66,13 @@ StreamRuns::~StreamRuns() {
 }
 
 StreamRuns::Step StreamRuns::step() {
-  const Step answer = reader_.step(kPartRows);
+  std::unique_ptr<columns::Batch> rows;
+  const Step answer = reader_.step_part(kPartRows, rows);
   if (answer != Step::READY && answer != Step::END) return answer;
-  const bool ends = answer == Step::END;
-  const auto rows = reader_.take(ends ? SIZE_MAX : kPartRows, false);
-  // Columns of equal values have no cells.
-  if (rows == nullptr || !rows->set_varying(columns::kAllColumns)) return Step::NO_MEMORY;
   feed(*rows);
   count_losses();
   if (!has_memory()) return Step::NO_ROOM;
-  if (!ends) return Step::MORE;
+  if (answer == Step::READY) return Step::MORE;
   if (!by_owner_) now_ = reader_.instructions();
   if (!has_ended_) close(Row{.instruction = now_}, now_, false);
   runs_.flush();

@@ -324,6 +324,15 @@ TableReader::Step TableReader::check_budget() {
   return Step::MORE;
 }
 
+TableReader::Step TableReader::step_part(std::size_t rows, std::unique_ptr<Batch>& part) {
+  part.reset();
+  const Step answer = step(rows);
+  if (answer != Step::READY && answer != Step::END) return answer;
+  part = take(answer == Step::END ? SIZE_MAX : rows, false);
+  // Columns of equal values have no cells.
+  return part != nullptr && part->set_varying(kAllColumns) ? answer : Step::NO_MEMORY;
+}
+
 std::unique_ptr<Batch> TableReader::take(std::size_t rows, bool keeps) {
   auto& rest = sink_.main();
   std::unique_ptr<Batch> tail;

@@ -60,6 +60,9 @@ class TableReader {
   };
   // Works for a few milliseconds at most. Calls from different threads are allowed, but must not overlap.
   [[nodiscard]] Step step(std::size_t rows);
+  // step(), then take() of what is READY, or of the rest at the END; else `part` is null. All columns have
+  // cells. For parts that are soon dropped.
+  [[nodiscard]] Step step_part(std::size_t rows, std::unique_ptr<Batch>& part);
   // Makes room for `rows` rows in total at once. False: out of memory.
   [[nodiscard]] bool reserve(std::size_t rows) { return sink_.main()->reserve(rows + kSlackRows); }
   // Takes up to `rows` available rows. Null: out of memory.

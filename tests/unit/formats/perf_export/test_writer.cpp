@@ -384,6 +384,43 @@ TEST_F(PerfWrite, MatchesSpacesOfACpuToForksAndExecs) {
   EXPECT_EQ(text(back.code[1].bytes), "efgh");
 }
 
+// A recording by perf has one space for a process. exec() ends its code, which the same code may follow.
+TEST_F(PerfWrite, KeepsCodeFromBeforeAnExecInOneSpace) {
+  using trace::SidebandKind;
+  for (const bool is_late : {false, true}) {
+    trace::TraceBundle bundle = small_bundle();
+    bundle.spaces = {{}, {.pid = 20}};
+    for (const auto& [kind, tsc] : {std::pair(SidebandKind::PROCESS, 100U), {SidebandKind::EXEC, 300U}}) {
+      trace::Sideband record;
+      record.kind = kind;
+      record.tsc = tsc;
+      record.pid = record.tid = 20;
+      if (kind == SidebandKind::PROCESS) record.parent = 10;
+      bundle.sideband.push_back(record);
+    }
+    trace::Stream& stream = bundle.streams[0];
+    stream.cpu = 0;
+    stream.pid = stream.tid = trace::kNoId;
+    stream.space = trace::kAnySpace;
+    stream.switches = {{is_late ? 290U : 110U, 20, 20, 1}};
+    bundle.code = {region(0x1000, "abcd"), region(0x2000, "same"), region(0x1000, "efgh"),
+                   region(0x2000, "same")};
+    for (std::size_t i = 0; i < bundle.code.size(); ++i) {
+      bundle.code[i].space = 1;
+      (i < 2 ? bundle.code[i].tsc_to : bundle.code[i].tsc_from) = 300;
+    }
+    const trace::TraceBundle back = write_and_read(bundle);
+    std::vector<std::string> found;
+    for (const trace::CodeRegion& one : back.code) {
+      const std::string end = one.tsc_to == trace::kTscMax ? "" : std::to_string(one.tsc_to);
+      found.push_back(text(one.bytes) + " " + std::to_string(one.tsc_from) + ".." + end);
+    }
+    std::ranges::sort(found);
+    EXPECT_EQ(found,
+              (std::vector<std::string>{"abcd 100..300", "efgh 300..", "same 100..300", "same 300.."}));
+  }
+}
+
 // perf's filters use files and offsets; filters of the kernel have no file.
 TEST_F(PerfWrite, WritesAddressRangesAsFilters) {
   trace::TraceBundle bundle = small_bundle();
