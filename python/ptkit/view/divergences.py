@@ -43,7 +43,7 @@ def mark_divergences(difference: Difference, runs: Sequence[Run]) -> None:
         tracks = _tracks_of(run, cells["stream"], cells["tid"])
         positions = _positions(run, cells["stream"], cells["instruction"], tracks >= 0)
         texts = _texts(table[kept], side, with_lines=has_source(run.trace))
-        inside = (tracks >= 0) & (positions >= run.origin) & (positions <= run.end)
+        inside = (tracks >= 0) & (positions >= run.begin) & (positions <= run.end)
         shown |= inside
         run.divergences = [
             [int(tracks[row]), int(positions[row]) - run.origin, row, *texts[row], bool(own[kept[row]])]

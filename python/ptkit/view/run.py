@@ -70,7 +70,9 @@ class Run:
     code : FunctionCode or None
         None: it is not shown.
     details : CallDetails
-    origin, end : int
+    origin : int
+        Position from which the page counts.
+    begin, end : int
         The first position, and the last one.
     reproduced : Reproduced
         What the run was made of, as words.
@@ -91,6 +93,7 @@ class Run:
     code: FunctionCode | None
     details: CallDetails
     origin: int
+    begin: int
     end: int
     reproduced: Reproduced
     divergences: list[list[Any]] = field(default_factory=list)
@@ -119,7 +122,7 @@ class Run:
     def slices(self) -> list[Chunk]:
         """All slices, and the first screen."""
         tracks = len(self.timeline.tracks)
-        self.screen = FirstScreen(tracks, self.origin, self.end)
+        self.screen = FirstScreen(tracks, self.begin, self.end)
         self.slice_notes = self.timeline.notes()
         return list(encoded_slices(self.timeline, self.functions.number, self.origin, self.screen))
 
@@ -152,7 +155,7 @@ class Run:
             "other": "instructions",
             "origin": str(self.origin),
             "first_time_ns": self._first_time_ns(),
-            "range": [0, self.end - self.origin],
+            "range": [self.begin - self.origin, self.end - self.origin],
             "reproduce": {**self.reproduced.head(last_part(info.source)), "selects_all": self._selects_all()},
             "tracks": self._tracks(),
             "divergences": self.divergences,
@@ -347,12 +350,13 @@ def read_run(
     sums = trace.functions(**how, **query, columns=list(COLUMNS))  # of the same pass
     functions = page_functions(sums, timeline.functions, names, [path for path, _ in trace.info.files])
     rows = SliceRows()
-    origin, end = positions_of(timeline, functions.number, rows)
+    begin, end = positions_of(timeline, functions.number, rows)
+    origin = begin if by == "time" else 0  # instructions are counted from the begin of the recording
     details = CallDetails(
         rows.columns(),
         _called(functions),
         functions.names.names,
-        origin if by == "time" else 0,
+        origin,
         trace.open_parts.times.length_ns if by == "time" else None,
     )
     has_code = bool(len(functions)) and has_source(trace)
@@ -363,7 +367,8 @@ def read_run(
         functions,
         code,
         details,
-        origin if by == "time" else 0,
+        origin,
+        begin,
         end,
         Reproduced(bound, query, frames=frames, inlines=inlines, of=of),
     )
