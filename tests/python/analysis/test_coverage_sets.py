@@ -16,7 +16,7 @@ import pytest
 from compiling import PROGRAMS, compiled, line_with
 from same_rows import rows_of
 from small_pe import pe
-from windows_programs import LOAD, windows_program
+from windows_programs import LOAD, LOOP_SOURCE, windows_program
 
 import ptkit
 from ptkit import _core, capture
@@ -301,9 +301,7 @@ def windows_sets(paths: list[Path], bases: list[int], entry: int, loop: Any, **o
 
 
 def test_windows_programs_have_lines_of_their_pdb(loop: Any, tmp_path: Path) -> None:
-    source = 'int start(void) {\n  __asm__("1: dec %ecx\\n jnz 1b\\n jmp *%rax");\n}\n'
-    files = {"loop.c": source.replace("int", "__attribute__((naked)) int", 1)}
-    program = windows_program(tmp_path, "x86_64-w64-windows-gnu", files, "-O1")
+    program = windows_program(tmp_path, "loop", {"loop.c": LOOP_SOURCE}, "-O1")
     moved = tmp_path / "moved" / "renamed.exe"
     moved.parent.mkdir()
     shutil.copy(program.path, moved)

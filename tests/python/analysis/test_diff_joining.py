@@ -239,6 +239,20 @@ def test_a_signal_is_a_divergence_and_moves_nothing(at: int, size: int) -> None:
     assert found.skipped == (0, 3)
 
 
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_handler_that_returned_is_left(size: int) -> None:
+    """The handler of a later signal lies behind the address that an earlier one had interrupted."""
+    rows = trip([IF])
+    waits = [(CALLS, 0x70000, CALL), (0x70010, 0, BranchKind.SYSCALL), (0x70020, CALLS + 5, RETURN)]
+    later = [(0x300, 0x308, COND), (0x310, 0x80000, RETURN), (0x80004, 0, BranchKind.SYSCALL)]
+    a = [*rows[:1], *signal_handler(HEAD + 4), *rows[1:], *waits, *rows * 20]
+    b = [*rows[:1], *signal_handler(HEAD + 4), *rows[1:], *waits[:2], *later, *waits[2:], *rows * 20]
+    [found] = compared(a, b, size=size).partings
+    assert found.after[1] is not None
+    assert found.after[1].enters
+    assert (found.joined, found.depth, found.skipped) == (Joined.SAME_FRAME, 0, (0, 3))
+
+
 def test_interrupts_and_kernel_code_are_not_compared() -> None:
     rows = trip([IF])
     interrupt = [(0x211, KERNEL + 0x100, BranchKind.ASYNC), (KERNEL + 0x110, KERNEL + 0x200, CALL)]
@@ -343,6 +357,20 @@ def test_the_inner_loop_ends_before_the_outer_one_goes_on(more: int) -> None:
     assert (found.skipped, found.joined) == ((more, 0), Joined.SAME_FRAME)
     [found] = compared(b, a).partings
     assert (found.skipped, found.joined) == ((0, more), Joined.SAME_FRAME)
+
+
+def test_a_loop_whose_first_instruction_parts_is_gone_around() -> None:
+    """The rest of the round is joined, though the begin of the next round would be nearer."""
+    tail: list[Branch] = [
+        (0x112, 0x114, COND),
+        (0x118, 0x11A, COND),
+        (0x11C, 0x120, COND),
+        (BACK, HEAD, COND),
+    ]
+    whole = [(HEAD, HEAD + 2, COND), *[(0x108, 0x104, COND)] * 30, (0x108, 0x110, COND), *tail]
+    short = [(HEAD, 0x110, COND), *tail]
+    [found] = compared(whole * 12, whole * 3 + short + whole * 8).partings
+    assert (found.skipped, found.joined) == ((32, 1), Joined.SAME_FRAME)
 
 
 def test_code_that_the_compiler_moved_is_no_loop() -> None:

@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 LOAD = 0x7FF6_0000_0000
+#: The code of the fixture `loop`, which is of line 2.
+LOOP_SOURCE = (
+    '__attribute__((naked)) int start(void) {\n  __asm__("1: dec %ecx\\n jnz 1b\\n jmp *%rax");\n}\n'
+)
 
 
 @dataclass
