@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the recordings that benchmarks decode: gzip, CPython and a compiler in the emulator.
+"""Makes the recordings that benchmarks decode: gzip, CPython, a compiler and smaller tools in the emulator.
 
 Needs ptkit (installed, or by PYTHONPATH) with its emulator back end. See benchmarks/README.md.
 """
@@ -119,12 +119,75 @@ def gcc(folder: Path, size: int) -> list[str]:
     return [asked.stdout.strip(), "-quiet", "-O2", path, "-o", "/dev/null"]
 
 
+DASH = "x=0\nfor i in {}; do case $i in *7) x=$((x+i));; *) y=a$x;; esac; done\necho $x\n"
+LUA = 'local t = {{}} for i = 1, {} do t[i] = ("x" .. i):rep(2):gsub("x", "y") end print(#t)\n'
+PERL = (
+    'my %h; for my $i (1..{}) {{ $h{{$i % 17}} .= "v$i" if "line $i" =~ /(\\d+)5$/ }} print scalar keys %h;\n'
+)
+
+Make = Callable[[Path, int], list[str]]
+
+
+def tool(name: str, *options: str) -> Make:
+    """A program that reads text of `size` characters."""
+
+    def make(folder: Path, size: int) -> list[str]:
+        return [_program(name), *options, kept(folder / f"text-{size}", text(size))]
+
+    return make
+
+
+def script(name: str, form: str, *options: str) -> Make:
+    """An interpreter with a program that goes around `size` / 20 times."""
+
+    def make(folder: Path, size: int) -> list[str]:
+        rounds = size // 20
+        content = form.format(" ".join(map(str, range(rounds))) if form is DASH else rounds)
+        return [_program(name), *options, kept(folder / f"{name}-{size}.txt", content)]
+
+    return make
+
+
+def binary(name: str, option: str) -> Make:
+    """A tool that reads an object file of `size` / 6000 functions."""
+
+    def make(folder: Path, size: int) -> list[str]:
+        functions = max(size // 6000, 1)
+        path, made = kept(folder / f"source-{functions}.c", source(functions)), folder / f"{functions}.o"
+        subprocess.run(["gcc", "-c", "-O1", path, "-o", str(made)], check=True)
+        return [_program(name), option, str(made)]
+
+    return make
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        sys.exit(f"{name} is not installed: give --program without it")
+    return str(Path(found).resolve())
+
+
+# As fuzzers have them: some 20 to 200 KB of trace, and some hundreds of KB or MB.
+FUZZED = {"short": 600, "long": 40_000}
+
 # Program -> its start function, and sizes for some MB of trace, tens of MB, and at least 200 MB.
-PROGRAMS: dict[str, tuple[Callable[[Path, int], list[str]], dict[str, int]]] = {
-    "gzip": (gzip, {"quick": 600_000, "middle": 3_000_000, "big": 34_000_000}),
+PROGRAMS: dict[str, tuple[Make, dict[str, int]]] = {
+    "gzip": (gzip, {**FUZZED, "quick": 600_000, "middle": 3_000_000, "big": 34_000_000}),
     "python": (python, {"quick": 2, "middle": 60, "big": 700}),
     "gcc": (gcc, {"quick": 1, "middle": 30, "big": 200}),
+    "bzip2": (tool("bzip2", "-c"), FUZZED),
+    "xz": (tool("xz", "-c", "-T1"), FUZZED),
+    "mawk": (tool("mawk", "{n[$3] += NF; if ($0 ~ /fox 1/) c++} END {print c}"), FUZZED),
+    "sed": (tool("sed", "-E", r"s/(quick|brown) ([0-9]+)/\2-\1/g; /fox 3/d"), FUZZED),
+    "grep": (tool("grep", "-cE", "(fox [12]+|the [0-9]*7 )"), FUZZED),
+    "sort": (tool("sort", "-k3"), FUZZED),
+    "dash": (script("dash", DASH), FUZZED),
+    "perl": (script("perl", PERL), FUZZED),
+    "luajit": (script("luajit", LUA, "-joff"), FUZZED),
+    "objdump": (binary("objdump", "-d"), FUZZED),
+    "readelf": (binary("readelf", "-a"), FUZZED),
 }
+SCALES = ("short", "long", "quick", "middle", "big")
 
 
 def load(folder: Path) -> dict[str, Recording]:
@@ -152,12 +215,20 @@ def record(folder: Path, program: str, kind: str, scale: str) -> Recording:
     )
 
 
+def kinds_of(program: str, scale: str) -> list[str]:
+    """What is recorded of a program unless it is said."""
+    if scale in FUZZED:
+        return ["tips"]  # libxdc takes no other packets
+    # One recording with a TIP for every RET is enough.
+    return [kind for kind in KINDS if kind != "tips" or program == "gzip"]
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path, help="where they are kept; what is there is not made again")
     parser.add_argument("--program", action="append", choices=sorted(PROGRAMS), help="only this one")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="only this one")
-    parser.add_argument("--scale", choices=("quick", "middle", "big"), default="quick", help="default: quick")
+    parser.add_argument("--scale", choices=SCALES, default="quick", help="default: quick")
     return parser.parse_args()
 
 
@@ -165,15 +236,16 @@ def main() -> None:
     arguments = parse_arguments()
     folder: Path = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    for program in arguments.program or PROGRAMS:
-        # One recording with a TIP for every RET is enough.
-        kinds = arguments.kind or [kind for kind in KINDS if kind != "tips" or program == "gzip"]
-        for kind in kinds:
+    scale = arguments.scale
+    for program in arguments.program or [name for name, (_, sizes) in PROGRAMS.items() if scale in sizes]:
+        if scale not in PROGRAMS[program][1]:
+            sys.exit(f"{program} has no scale {scale}: {', '.join(PROGRAMS[program][1])}")
+        for kind in arguments.kind or kinds_of(program, scale):
             known = load(folder)
-            name = f"{program}-{kind}-{arguments.scale}"
-            size = PROGRAMS[program][1][arguments.scale]
+            name = f"{program}-{kind}-{scale}"
+            size = PROGRAMS[program][1][scale]
             if name not in known or known[name].size != size or not (folder / known[name].path).exists():
-                known[name] = record(folder, program, kind, arguments.scale)
+                known[name] = record(folder, program, kind, scale)
                 entries = [asdict(known[key]) for key in sorted(known)]
                 (folder / INDEX).write_text(json.dumps(entries, indent=1) + "\n")
             one = known[name]

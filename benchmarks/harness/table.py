@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 from harness.contest import Checks, Contestant, Timing, measure
 from harness.perf_data import perf_data_of
 from harness.questions import Question
+
+_OTHERS = ("libxdc", "iptr")
 
 
 def _here(contestants: Sequence[Contestant], build: Path) -> tuple[Contestant, ...]:
@@ -86,3 +89,16 @@ def summary(reports: Sequence[dict[str, Any]]) -> None:
     goals = {result["question"]: result for report in reports for result in report["questions"]}
     cells = [f"{goals[n]['least']}, {goals[n]['stretch']}" if goals[n]["least"] else "-" for n in names]
     print(f"{goal:{width}}" + "".join(f"{cell:>14}" for cell in cells))
+    results = [result for report in reports for result in report["questions"]]
+    for name, peer in dict.fromkeys((one["question"], peer) for one in results for peer in _peers(one)):
+        ratios = [_peers(one)[peer] for one in results if one["question"] == name and peer in _peers(one)]
+        print(
+            f"{name} against {peer}: median {statistics.median(ratios):.2f}, "
+            f"{min(ratios):.2f} to {max(ratios):.2f}, of {len(ratios)}"
+        )
+
+
+def _peers(result: dict[str, Any]) -> dict[str, float]:
+    """How many times as fast as each other decoder that stands before the last contestant."""
+    first, *others, _ = result["timings"]
+    return {one["contestant"]: one["cpu"] / first["cpu"] for one in others if one["contestant"] in _OTHERS}

@@ -98,7 +98,22 @@ def test_inputs_of_recordings_are_as_large_as_asked_for() -> None:
     assert recordings.text(500) == recordings.text(10_000)[:500]
     assert recordings.source(5).count("\nint f") == 4
     for _, sizes in recordings.PROGRAMS.values():
-        assert sizes["quick"] < sizes["middle"] < sizes["big"]
+        found = [sizes[scale] for scale in recordings.SCALES if scale in sizes]
+        assert found == sorted(found)
+        assert len(found) > 1
+
+
+def test_summary_compares_with_other_decoders(capsys: pytest.CaptureFixture[str]) -> None:
+    def asked(*seconds: float) -> dict[str, Any]:
+        names = ("ptkit", "c_library", "libxdc", "libipt")
+        timings = [{"contestant": name, "cpu": cpu} for name, cpu in zip(names, seconds, strict=True)]
+        return {"question": "coverage", "ratio": 9.0, "least": 0, "stretch": 0, "timings": timings}
+
+    three = [asked(1, 2, 0.5, 9), asked(2, 2, 6, 9), asked(1, 1, 1.25, 9)]
+    table.summary([{"name": str(number), "questions": [one]} for number, one in enumerate(three)])
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "coverage against libxdc: median 1.25, 0.50 to 3.00, of 3"
+    )
 
 
 def test_the_time_of_a_program_is_its_own() -> None:
