@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import PROGRAMS, compiled, line_with
+from executed_parts import time_at
 from same_rows import rows_of
 from small_pe import pe
 from windows_programs import LOAD, LOOP_SOURCE, windows_program
@@ -203,8 +204,9 @@ def test_parts_of_a_trace_add_up(left_trace: ptkit.Trace, left: ptkit.Coverage) 
     event = left_trace.events(stream=0)[:1]
     whole = left_trace.slice(after=event).coverage()
     assert functions_of(whole) == functions_of(left)
-    begin = left_trace.between(percent=(0, 50)).coverage()
-    end = left_trace.between(percent=(50, 100)).coverage()
+    middle = time_at(left_trace, 50)
+    begin = left_trace.between(None, middle).coverage()
+    end = left_trace.between(middle, None).coverage()
     assert 0 < begin.covered("block") < left.covered("block")
     assert functions_of(begin | end).keys() == functions_of(left).keys()
     of_function = left_trace.coverage(symbol="left")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import build, compiled_by
+from executed_parts import executed_part
 
 import ptkit
 from ptkit import CallEnd, CallKind
@@ -295,7 +296,7 @@ def test_sums_name_each_column_that_they_lack(trace: Any, calls: Any) -> None:
 
 
 def test_parts_of_a_trace_have_frames_and_sums(trace: Any, calls: Any) -> None:
-    view = trace.between(percent=(20, 40))
+    view = executed_part(trace, 20, 40)
     own = view.calls()
     assert 0 < len(own) < len(calls)
     same_sums(view.functions(), own.functions())

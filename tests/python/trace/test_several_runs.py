@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiling import PROGRAMS, compiled, line_with
+from executed_parts import executed_part
 from golden_recordings import FOLDER, open_recording
 from interpreters import interpreter
 from perf_data import aux_streams
@@ -224,7 +225,7 @@ def test_time_and_parts(runs: Runs) -> None:
         a.slice(after=events[:1], before=events[-1:]),
     ):
         assert ptkit.diff(part, part).equal is True
-    found = ptkit.diff(a.between(percent=(0, 50)), a.between(percent=(0, 60)))
+    found = ptkit.diff(executed_part(a, 0, 50), executed_part(a, 0, 60))
     assert set(found.divergences.named("a_way")) == {"end"}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import build
+from executed_parts import time_at
 
 import ptkit
 from ptkit import StackFlag
@@ -113,9 +114,10 @@ def overlap(trace: Any, low: int, high: int) -> Any:
 
 
 def moments(trace: Any) -> list[tuple[int, int]]:
+    """Times of rows, and windows: the run may have waited at any other time."""
     span = trace.info.last_tsc - trace.info.first_tsc
-    middle = trace.info.first_tsc + span // 2
-    return [(middle, 0), (middle, span // 1000), (middle + span // 3, span // 50), (middle, span)]
+    middle, late = time_at(trace, 50), time_at(trace, 80)
+    return [(middle, 0), (middle, span // 1000), (late, span // 50), (middle, span)]
 
 
 @pytest.mark.parametrize("number", range(4))

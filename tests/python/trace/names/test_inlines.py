@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import build
+from executed_parts import executed_part
 
 import ptkit
 from ptkit import CallEnd, CallKind
@@ -215,7 +216,7 @@ def test_engines_and_threads_give_the_same_frames(
 
 
 def test_parts_of_a_trace_have_inlined_calls(trace: Any) -> None:
-    view = trace.between(percent=(50, 99))
+    view = executed_part(trace, 50, 99)
     own = view.calls(inlines=True)
     assert len(inlined(own))
     same_sums(view.functions(inlines=True), own.functions())
