@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import build
+from executed_parts import time_at
 
 import ptkit
 
@@ -25,8 +26,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def windows(trace: Any) -> list[Any]:
-    first, last = trace.info.first_tsc, trace.info.last_tsc
-    limits = [first + (last - first) * i // WINDOWS for i in range(1, WINDOWS)]
+    limits = [time_at(trace, 100 * i // WINDOWS) for i in range(1, WINDOWS)]
     return [trace.between(*ends) for ends in zip([None, *limits], [*limits, None], strict=True)]
 
 
