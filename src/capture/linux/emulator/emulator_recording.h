@@ -11,6 +11,7 @@
 
 #include "capture/common/record_options.h"
 #include "capture/linux/emulator/filter_ranges.h"
+#include "capture/linux/emulator/plugin/channel.h"
 #include "capture/linux/files/symbol_finder.h"
 #include "capture/linux/output/bundle_output.h"
 #include "capture/linux/sideband/jit_names.h"
@@ -32,6 +33,12 @@ class EmulatorRecording {
   [[nodiscard]] JitNames& jit_names() noexcept { return jit_names_; }
   // Whether the guest writes time and RSP of each block, for the execution logs.
   [[nodiscard]] bool block_times() const noexcept { return !options_.log_folder().empty(); }
+  // Size of the guest's lines (SharedMemoryHeader::line_bytes).
+  [[nodiscard]] std::size_t line_bytes() const noexcept {
+    return block_times() ? plugin::kShortLineBytes : untimed_line_bytes();
+  }
+  // Number of blocks of which packets tell the time of the first one only.
+  [[nodiscard]] std::size_t line_blocks() const noexcept { return plugin::line_blocks(untimed_line_bytes()); }
 
   struct Counts {
     std::uint64_t instructions = 0;
@@ -85,6 +92,12 @@ class EmulatorRecording {
   [[nodiscard]] std::vector<trace::Warning> warnings();
 
  private:
+  // A block's time is known once in a line, and triggers act at the ends of lines.
+  [[nodiscard]] std::size_t untimed_line_bytes() const noexcept {
+    const bool precise = generator_config_.cyc || !options_.triggers.empty();
+    return precise ? plugin::kShortLineBytes : plugin::kLongLineBytes;
+  }
+
   const RecordOptions& options_;
   trace_unit::generator::GeneratorConfig generator_config_;
   BundleOutput output_;

@@ -13,13 +13,13 @@ namespace ptkit::capture {
 namespace {
 
 // Lines are released in batches, so that the guest is rarely woken.
-constexpr std::uint64_t kConsumeLines = 1024;
+constexpr std::uint64_t kConsumeBytes = std::uint64_t{64} << 10;
 constexpr std::uint64_t kCloneThread = 0x00010000;  // CLONE_THREAD (sched.h)
 
 // Returns false for marks and partly filled lines, too: kMark and kNoBlock are above all block numbers.
-bool all_below(const plugin::Line& line, std::uint32_t end) {
+bool all_below(std::span<const std::uint32_t> blocks, std::uint32_t end) {
   bool above = false;
-  for (const std::uint32_t block : line.blocks) above |= block >= end;
+  for (const std::uint32_t block : blocks) above |= block >= end;
   return !above;
 }
 
@@ -46,7 +46,8 @@ GuestThread::GuestThread(GuestProcess& process, std::uint32_t slot)
       slot_(slot),
       tid_(shared_.tid(slot)),
       consumed_(shared_.lines_consumed(slot)),
-      line_times_only_(!recording_.block_times()) {}
+      line_times_only_(!recording_.block_times()),
+      line_blocks_(recording_.line_blocks()) {}
 
 GuestThread::~GuestThread() = default;
 
@@ -73,7 +74,7 @@ std::uint64_t GuestThread::read(std::uint64_t limit) {
       recording_.snapshot();
     }
     if (done == 0) break;
-    if (consumed_ - released < kConsumeLines) continue;
+    if ((consumed_ - released) * shared_.layout().line_bytes < kConsumeBytes) continue;
     shared_.consume(slot_, consumed_);
     released = consumed_;
   }
@@ -88,10 +89,11 @@ std::size_t GuestThread::read_fast(std::span<const plugin::Line> lines) {
   std::size_t done = 0;
   for (; done + 1 < lines.size() && !recording_.full(); ++done) {
     const plugin::Line& line = lines[done];
-    if (!all_below(line, known)) break;
-    if (has_inherited_blocks) process_.executed(line.blocks);
+    const std::span<const std::uint32_t> blocks = blocks_of(line);
+    if (!all_below(blocks, known)) break;
+    if (has_inherited_blocks) process_.executed(blocks);
     const std::uint64_t begin = time(line.tsc);
-    encoder_->blocks(line.blocks, begin, std::clamp(lines[done + 1].tsc, begin, std::max(begin, now_)));
+    encoder_->blocks(blocks, begin, std::clamp(lines[done + 1].tsc, begin, std::max(begin, now_)));
   }
   return done + read(lines.subspan(done, std::min<std::size_t>(2, lines.size() - done)));
 }
@@ -119,8 +121,9 @@ bool GuestThread::read(const plugin::Line& line, std::uint64_t tsc_end) {
                      [](const plugin::TimedBlock& one) { return one.block == plugin::kNoBlock; });
     read_timed_blocks({std::begin(line.timed), end}, line.tsc);
   } else {
-    const auto* end = std::find(std::begin(line.blocks), std::end(line.blocks), plugin::kNoBlock);
-    read_untimed_blocks({std::begin(line.blocks), end}, line.tsc, tsc_end);
+    const auto blocks = blocks_of(line);
+    read_untimed_blocks({blocks.begin(), std::find(blocks.begin(), blocks.end(), plugin::kNoBlock)}, line.tsc,
+                        tsc_end);
   }
   return !process_.dropped();
 }
@@ -224,7 +227,7 @@ void GuestThread::read_timed_blocks(std::span<const plugin::TimedBlock> blocks, 
   process_.executed(numbers.subspan(first));
   for (std::size_t i = first; i < numbers.size(); ++i) {
     const std::uint64_t tsc = time(line_tsc + (blocks[i].tsc - static_cast<std::uint32_t>(line_tsc)));
-    if (group_.size() == plugin::kLineBlocks) write_group(tsc);
+    if (group_.size() == line_blocks_) write_group(tsc);
     group_.push_back(numbers[i]);
     group_times_.push_back(tsc);
     group_sps_.push_back(blocks[i].sp);

@@ -28,8 +28,11 @@ class GuestThread {
   void finish(std::uint64_t tsc);
 
  private:
-  static constexpr std::size_t kBatchLines = 64;
+  static constexpr std::size_t kBatchLines = 32;
 
+  [[nodiscard]] std::span<const std::uint32_t> blocks_of(const plugin::Line& line) const noexcept {
+    return std::span(line.blocks).first(line_blocks_);
+  }
   [[nodiscard]] std::size_t read_fast(std::span<const plugin::Line> lines);
   [[nodiscard]] std::size_t read(std::span<const plugin::Line> lines);
   [[nodiscard]] bool read(const plugin::Line& line, std::uint64_t tsc_end);
@@ -55,7 +58,8 @@ class GuestThread {
   pid_t tid_;
   std::uint64_t consumed_;  // lines
   bool line_times_only_;    // lines have times, blocks have none
-  std::uint64_t now_ = 0;   // upper bound of the times of lines read so far
+  std::size_t line_blocks_;
+  std::uint64_t now_ = 0;  // upper bound of the times of lines read so far
   std::uint64_t last_tsc_ = 0;
   std::unique_ptr<BlockEncoder> encoder_;  // null until the first block
   std::uint32_t stream_ = 0;

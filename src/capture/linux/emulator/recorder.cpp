@@ -157,6 +157,7 @@ void EmulatorRecorder::accept(const ChannelServer::Client& client) {
   }
   SharedMemoryLayout layout;
   layout.block_times = recording_->block_times();
+  layout.line_bytes = recording_->line_bytes();
   auto shared = SharedMemory::create(layout);
   if (!shared.ok()) {
     recording_->add_warning(

@@ -64,6 +64,7 @@ SharedMemory::SharedMemory(const SharedMemoryLayout& layout, Fd file, void* memo
   head.slot_bytes = slot_bytes();
   head.lines_offset = plugin::kPageBytes;
   head.lines_bytes = layout_.lines_bytes;
+  head.line_bytes = layout_.line_bytes;
   head.slots = layout_.slots;
   head.block_times = layout_.block_times ? 1 : 0;
   head.recorder_pid = ::getpid();
@@ -151,11 +152,15 @@ std::uint64_t SharedMemory::lines_consumed(std::uint32_t index) const noexcept {
 
 void SharedMemory::copy(std::uint32_t index, std::uint64_t first,
                         std::span<plugin::Line> out) const noexcept {
-  const std::uint64_t offset = first % capacity();
-  const std::size_t head = std::min<std::uint64_t>(out.size(), capacity() - offset);
   const std::uint8_t* lines = reinterpret_cast<const std::uint8_t*>(&slot(index)) + plugin::kPageBytes;
-  std::memcpy(out.data(), lines + offset * plugin::kLineBytes, head * plugin::kLineBytes);
-  std::memcpy(out.data() + head, lines, (out.size() - head) * plugin::kLineBytes);
+  for (plugin::Line& line : out) {
+    const std::uint8_t* const from = lines + (first++ * layout_.line_bytes & (layout_.lines_bytes - 1));
+    // Sizes that the compiler knows.
+    if (layout_.line_bytes == plugin::kLongLineBytes)
+      std::memcpy(&line, from, plugin::kLongLineBytes);
+    else
+      std::memcpy(&line, from, plugin::kShortLineBytes);
+  }
 }
 
 void SharedMemory::consume(std::uint32_t index, std::uint64_t lines) noexcept {

@@ -18,6 +18,7 @@ struct SharedMemoryLayout {
   std::uint64_t log_bytes = std::uint64_t{4} << 20U;    // a multiple of kPageBytes, at least kMaxLogRecord
   std::uint64_t lines_bytes = std::uint64_t{4} << 20U;  // per slot; a power of two, at least kPageBytes
   std::uint32_t slots = 256;                            // unused slots take no memory
+  std::uint64_t line_bytes = plugin::kLongLineBytes;    // or kShortLineBytes
   bool block_times = false;
 };
 
@@ -49,7 +50,7 @@ class SharedMemory {
   void free_slot(std::uint32_t slot) noexcept;
   [[nodiscard]] std::uint64_t lines(std::uint32_t slot) const noexcept;  // all complete lines so far
   [[nodiscard]] std::uint64_t lines_consumed(std::uint32_t slot) const noexcept;
-  [[nodiscard]] std::uint64_t capacity() const noexcept { return layout_.lines_bytes / plugin::kLineBytes; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return layout_.lines_bytes / layout_.line_bytes; }
   // Copies the lines from number `first` on.
   void copy(std::uint32_t slot, std::uint64_t first, std::span<plugin::Line> out) const noexcept;
   void consume(std::uint32_t slot, std::uint64_t lines) noexcept;

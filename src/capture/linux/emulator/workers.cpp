@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr std::uint64_t kLinesPerPass = 16384;
+constexpr std::uint64_t kLinesPerPass = 4096;
 // A ring takes some milliseconds to fill. An idle worker polls sooner than that, with exponential backoff.
 constexpr microseconds kFirstPause{50};
 constexpr microseconds kLongestPause{10000};

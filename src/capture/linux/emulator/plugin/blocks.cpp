@@ -8,14 +8,15 @@
 // argument.
 asm(R"(
   .text
+  .macro ptkit_block_function name, line_bytes
   .p2align 6
-  .globl ptkit_block
-  .hidden ptkit_block
-  .type ptkit_block, @function
-ptkit_block:
+  .globl \name
+  .hidden \name
+  .type \name, @function
+\name:
   mov ptkit_cursor@gottpoff(%rip), %rax
   mov %fs:(%rax), %rcx
-  test $63, %cl
+  test $\line_bytes - 1, %cl
   jz 1f
   mov %esi, (%rcx)
   add $4, %rcx
@@ -24,7 +25,10 @@ ptkit_block:
 1:
   mov %rbp, %rdx
   jmp ptkit_first_block
-  .size ptkit_block, .-ptkit_block
+  .size \name, .-\name
+  .endm
+  ptkit_block_function ptkit_block, 256
+  ptkit_block_function ptkit_short_line_block, 64
   .p2align 4
   .globl ptkit_timed_block
   .hidden ptkit_timed_block
@@ -34,6 +38,7 @@ ptkit_timed_block:
   jmp ptkit_add_timed_block
   .size ptkit_timed_block, .-ptkit_timed_block
 )");
+static_assert(ptkit::capture::plugin::kLongLineBytes == 256 && ptkit::capture::plugin::kShortLineBytes == 64);
 
 namespace {
 
@@ -63,11 +68,11 @@ __attribute__((visibility("hidden"), used)) void ptkit_first_block(unsigned, uin
 
 __attribute__((visibility("hidden"), used)) void ptkit_add_timed_block(unsigned, uint64_t number,
                                                                        const uint64_t* env) {
-  using ptkit::capture::plugin::kLineBytes;
+  using ptkit::capture::plugin::kShortLineBytes;
   attach(env);
   const uint64_t now = __rdtsc();
   const auto* const line =
-      reinterpret_cast<const ptkit::capture::plugin::Line*>(ptkit_cursor & ~(kLineBytes - 1));
+      reinterpret_cast<const ptkit::capture::plugin::Line*>(ptkit_cursor & ~(kShortLineBytes - 1));
   const bool full =
       ptkit_cursor == 0 ||
       ptkit_cursor == reinterpret_cast<uint64_t>(line->timed + ptkit::capture::plugin::kLineTimedBlocks);

@@ -21,16 +21,18 @@
 namespace ptkit::capture::plugin {
 
 constexpr uint32_t kChannelMagic = 0x6b74'7071;
-constexpr uint32_t kChannelVersion = 4;
+constexpr uint32_t kChannelVersion = 5;
 constexpr size_t kPageBytes = 4096;
 
 // ---- lines: the blocks that a thread executed
 
-// A line is 64 bytes, at a multiple of 64: TSC when it was begun, then numbers of blocks in the order in
-// which they were begun. With per-block times (SharedMemoryHeader::block_times) 3 TimedBlocks, otherwise 14
-// numbers. The last line may be partly filled: unused entries hold kNoBlock.
-constexpr size_t kLineBytes = 64;
-constexpr size_t kLineBlocks = 14;
+// A line is SharedMemoryHeader::line_bytes bytes, at a multiple of its size: TSC when it was begun, then
+// numbers of blocks in the order in which they were begun. Long lines have 62 numbers. Short lines have 14
+// numbers for CYC packets, or 3 TimedBlocks (SharedMemoryHeader::block_times). A line may be partly filled:
+// unused entries hold kNoBlock. A mark takes a line.
+constexpr size_t kLongLineBytes = 256;
+constexpr size_t kShortLineBytes = 64;
+constexpr size_t line_blocks(size_t line_bytes) { return (line_bytes - sizeof(uint64_t)) / sizeof(uint32_t); }
 constexpr size_t kLineTimedBlocks = 3;
 constexpr uint32_t kNoBlock = 0xffff'ffffU;  // an unused entry, or a block after the end of recording
 constexpr uint32_t kMark = 0xffff'fffeU;     // in entry 0: the line is a MarkLine
@@ -41,14 +43,15 @@ struct TimedBlock {
   uint64_t sp;   // RSP when the block began
 };
 
+// A short line has the first kShortLineBytes bytes.
 struct Line {
   uint64_t tsc;
   union {
-    uint32_t blocks[kLineBlocks];
+    uint32_t blocks[line_blocks(kLongLineBytes)];
     TimedBlock timed[kLineTimedBlocks];
   };
 };
-static_assert(sizeof(Line) == kLineBytes);
+static_assert(sizeof(Line) == kLongLineBytes);
 
 // An event between two blocks, with its exact time.
 enum class MarkKind : uint32_t {
@@ -79,7 +82,7 @@ struct MarkLine {
   MarkKind kind;
   uint64_t values[6];
 };
-static_assert(sizeof(MarkLine) == kLineBytes);
+static_assert(sizeof(MarkLine) == kShortLineBytes);
 
 // One thread of the guest.
 struct alignas(64) SlotHeader {
@@ -157,6 +160,7 @@ struct alignas(64) SharedMemoryHeader {
   uint64_t log_offset, log_bytes;      // the log ring
   uint64_t slots_offset, slot_bytes;   // the first slot, the distance between slots; multiples of kPageBytes
   uint64_t lines_offset, lines_bytes;  // inside a slot; lines_bytes is a power of two
+  uint64_t line_bytes;                 // kLongLineBytes or kShortLineBytes
   uint32_t slots;
   uint32_t block_times;  // 1: each block has its time and RSP (TimedBlock)
   int32_t recorder_pid;

@@ -98,11 +98,16 @@ uint32_t add_block(const qemu_plugin_tb* block) {
   return number;
 }
 
+auto entry_of_blocks() {
+  if (process.shared->block_times != 0) return ptkit_timed_block;
+  return process.shared->line_bytes == kLongLineBytes ? ptkit_block : ptkit_short_line_block;
+}
+
 void translated(qemu_plugin_id_t, qemu_plugin_tb* block) {
   const uint32_t number = add_block(block);
   if (process.shared == nullptr) return;
   // The recorder reads an unfinished line up to the first block that is not in the log.
-  const auto entry = process.shared->block_times != 0 ? ptkit_timed_block : ptkit_block;
+  const auto entry = entry_of_blocks();
   qemu_plugin_register_vcpu_tb_exec_cb(block, entry, QEMU_PLUGIN_CB_NO_REGS,
                                        reinterpret_cast<void*>(static_cast<uintptr_t>(number)));
 }

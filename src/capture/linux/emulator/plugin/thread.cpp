@@ -16,11 +16,14 @@ __attribute__((tls_model("initial-exec"))) constinit thread_local Thread thread{
 
 namespace {
 
-struct Scratch {
-  SlotHeader header;
+constexpr uint64_t kCacheLineBytes = 64;
+constexpr uint64_t kPrefetchBytes = 512;
+
+struct alignas(kLongLineBytes) Scratch {
   Line line;
+  SlotHeader header;
 };
-alignas(64) __attribute__((tls_model("initial-exec"))) thread_local Scratch scratch;
+__attribute__((tls_model("initial-exec"))) thread_local Scratch scratch;
 
 uint64_t address(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
@@ -37,19 +40,29 @@ void use_scratch() {
   ptkit_cursor = 0;
 }
 
-// The line that the thread is filling.
-Line* current_line() {
+// The line after `ahead` others after the one that the thread is filling.
+Line* line_ahead(uint64_t ahead) {
   if (!has_slot()) return &scratch.line;
   const SharedMemoryHeader* const shared = process.shared;
-  const uint64_t mask = shared->lines_bytes / kLineBytes - 1;
-  char* const lines = reinterpret_cast<char*>(thread.slot) + shared->lines_offset;
-  return reinterpret_cast<Line*>(lines) + (thread.slot->lines & mask);
+  const uint64_t offset = (thread.slot->lines + ahead) * shared->line_bytes & (shared->lines_bytes - 1);
+  return reinterpret_cast<Line*>(reinterpret_cast<char*>(thread.slot) + shared->lines_offset + offset);
 }
+
+// The line that the thread is filling.
+Line* current_line() { return line_ahead(0); }
 
 void clear_line() {
   Line* const line = current_line();
-  memset(line, 0xff, sizeof *line);
+  memset(line, 0xff, process.shared->line_bytes);
   line->tsc = 0;
+}
+
+// The recorder's processor has the cache lines of the next lines. Fetches them while this line is filled.
+void prefetch_lines() {
+  const char* const next =
+      reinterpret_cast<const char*>(line_ahead(kPrefetchBytes / process.shared->line_bytes));
+  for (uint64_t at = 0; at < process.shared->line_bytes; at += kCacheLineBytes)
+    asm volatile("prefetchw %0" : : "m"(next[at]));
 }
 
 // Publishes the current line and clears the next one.
@@ -61,7 +74,7 @@ void publish_line() {
   __atomic_store_n(&slot->lines, lines, __ATOMIC_RELEASE);
   if (lines >= thread.lines_end) {
     // One line of the ring is the current line.
-    const uint64_t capacity = process.shared->lines_bytes / kLineBytes - 1;
+    const uint64_t capacity = process.shared->lines_bytes / process.shared->line_bytes - 1;
     const bool waited = lines < capacity ||
                         wait_for_recorder(&slot->consumed, lines - capacity + 1, &slot->waiting, &slot->wake);
     if (!waited) return use_scratch();
@@ -69,6 +82,7 @@ void publish_line() {
   }
   if (!recording()) return use_scratch();
   clear_line();
+  prefetch_lines();
 }
 
 SlotHeader* take_slot() {

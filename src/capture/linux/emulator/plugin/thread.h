@@ -5,17 +5,19 @@
 
 #include "capture/linux/emulator/plugin/channel.h"
 
-// The address for the next block's number. A multiple of 64: the line is full. 0: no line was begun. The fast
-// path uses only this variable (blocks.cpp). The plugin is preloaded, so static TLS is available.
+// The address for the next block's number. A multiple of the line's size: the line is full. 0: no line was
+// begun. The fast path uses only this variable (blocks.cpp). The plugin is preloaded, so static TLS is
+// available.
 extern "C" {
 // NOLINTBEGIN(bugprone-dynamic-static-initializers): a declaration
 extern __attribute__((tls_model("initial-exec"),
                       visibility("hidden"))) constinit thread_local uint64_t ptkit_cursor;
 // NOLINTEND(bugprone-dynamic-static-initializers)
 
-// QEMU's generated code calls this for every block, or the second one if SharedMemoryHeader::block_times is
-// set (blocks.cpp).
+// QEMU's generated code calls one of these for every block (blocks.cpp), by the size of the lines:
+// kLongLineBytes, kShortLineBytes, and kShortLineBytes with SharedMemoryHeader::block_times.
 __attribute__((visibility("hidden"))) void ptkit_block(unsigned vcpu, void* number);
+__attribute__((visibility("hidden"))) void ptkit_short_line_block(unsigned vcpu, void* number);
 __attribute__((visibility("hidden"))) void ptkit_timed_block(unsigned vcpu, void* number);
 }
 

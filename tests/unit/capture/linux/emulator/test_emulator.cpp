@@ -37,20 +37,15 @@ constexpr std::size_t kInsns = 2;                  // per block
 constexpr std::uint32_t kLoops = 100000;           // lines: more than a ring holds
 constexpr int kUntraced = 3;                       // exit status of a refused guest
 
-std::array<std::uint32_t, plugin::kLineBlocks> line_of(std::uint32_t first, std::uint32_t second) {
-  std::array<std::uint32_t, plugin::kLineBlocks> line{};
-  for (std::size_t i = 0; i < line.size(); ++i) line[i] = i % 2 == 0 ? first : second;
-  return line;
-}
-
 struct Loop {
   FakeGuest guest;
-  std::array<std::uint32_t, plugin::kLineBlocks> line{};
+  std::vector<std::uint32_t> line;
 
   explicit Loop(const std::string& socket) {
     if (!guest.connect(socket)) ::_exit(kUntraced);
     guest.take_slot();
-    line = line_of(guest.block(kFirst, kFirstCode), guest.block(kSecond, kSecondCode));
+    const std::array blocks{guest.block(kFirst, kFirstCode), guest.block(kSecond, kSecondCode)};
+    for (std::size_t i = 0; i < guest.line_blocks(); ++i) line.push_back(blocks[i % blocks.size()]);
   }
   void run(std::uint32_t lines) {
     for (std::uint32_t i = 0; i < lines; ++i)
@@ -395,8 +390,9 @@ std::size_t count(const trace::TraceBundle& bundle, trace::SidebandKind kind) {
 }
 
 // The instructions of streams with `lines` full lines. The target of a stream's last jump is not known.
-constexpr std::uint64_t insns_of_lines(std::uint64_t lines, std::uint64_t streams = 1) {
-  return lines * plugin::kLineBlocks * kInsns - streams;
+constexpr std::uint64_t insns_of_lines(std::uint64_t lines, std::uint64_t streams = 1,
+                                       std::size_t line_bytes = plugin::kLongLineBytes) {
+  return lines * plugin::line_blocks(line_bytes) * kInsns - streams;
 }
 
 TEST(EmulatorRecorder, ReadsMoreLinesThanTheRingHolds) {
@@ -630,7 +626,7 @@ TEST(EmulatorRecorder, TracesFilterRangesOnly) {
   const Scratch scratch;
   RecordOptions one = options(scratch, "loops");
   one.filters = {filter_of(FilterRequest::Kind::FILTER, kSecond, kSecond + 15)};
-  const std::uint64_t blocks = std::uint64_t{kLoops} * plugin::kLineBlocks;
+  const std::uint64_t blocks = std::uint64_t{kLoops} * plugin::line_blocks(plugin::kLongLineBytes);
   EXPECT_EQ(record(one).result.instructions, blocks / 2 * kInsns - 1);
   one.filters[0].last = kSecond - 1;
   EXPECT_TRUE(has(failure_of(one), "filters: expected a range"));
@@ -642,7 +638,8 @@ TEST(EmulatorRecorder, StartsAndStopsAtTriggers) {
   RecordOptions one = options(scratch, "is-killed");
   one.triggers = {trigger_of(Action::START, kSecond, 8)};  // the first block of line 2, or so
   const Recorded started = record(one);
-  EXPECT_EQ(started.result.instructions, insns_of_lines(10) + 5 * kInsns - 15 * kInsns);
+  EXPECT_EQ(started.result.instructions,
+            insns_of_lines(10, 1, plugin::kShortLineBytes) + 5 * kInsns - 15 * kInsns);
   EXPECT_FALSE(started.result.limited);
 
   one = options(scratch, "loops");
@@ -666,7 +663,7 @@ TEST(EmulatorRecorder, RingKeepsTheLastBytes) {
   one.ring = std::uint64_t{32} << 10U;
   one.triggers = {trigger_of(TriggerRequest::Action::SNAPSHOT, kFirst, 400'000)};
   const Recorded all = record(one);
-  EXPECT_EQ(all.result.instructions, insns_of_lines(kLoops));
+  EXPECT_EQ(all.result.instructions, insns_of_lines(kLoops, 1, plugin::kShortLineBytes));
   EXPECT_EQ(all.result.snapshots, 1U);
   EXPECT_GT(all.result.dropped_bytes, 0U);
   ASSERT_EQ(all.bundle.streams.size(), 1U);

@@ -102,6 +102,8 @@ class FakeGuest {
 
   // ---- lines
 
+  [[nodiscard]] std::size_t line_blocks() const { return plugin::line_blocks(shared().line_bytes); }
+
   // Begins the line that is being filled, without completing it.
   void begin_line(std::span<const std::uint32_t> blocks, std::uint32_t index = 0) {
     plugin::Line* line = line_at(slot(index).lines, index);
@@ -156,14 +158,14 @@ class FakeGuest {
     return memory_ != MAP_FAILED;
   }
 
-  [[nodiscard]] std::uint64_t capacity() const { return shared().lines_bytes / plugin::kLineBytes; }
+  [[nodiscard]] std::uint64_t capacity() const { return shared().lines_bytes / shared().line_bytes; }
   [[nodiscard]] plugin::Line* line_at(std::uint64_t number, std::uint32_t index) const {
     auto* lines = reinterpret_cast<std::uint8_t*>(&slot(index)) + shared().lines_offset;
-    return reinterpret_cast<plugin::Line*>(lines) + number % capacity();
+    return reinterpret_cast<plugin::Line*>(lines + number % capacity() * shared().line_bytes);
   }
   void clear_line(std::uint32_t index) const {
     plugin::Line* line = line_at(slot(index).lines, index);
-    std::memset(line, 0xff, sizeof *line);
+    std::memset(line, 0xff, shared().line_bytes);
     line->tsc = 0;
   }
   // Returns false if the recording has ended.

@@ -20,7 +20,8 @@ namespace {
 constexpr std::size_t kLines = 64;
 constexpr std::size_t kLogBytes = 4096;
 
-class LinesTest : public ::testing::Test {
+// By the size of a line.
+class LinesTest : public ::testing::TestWithParam<std::size_t> {
  protected:
   void SetUp() override {
     bytes_ = 4 * kPageBytes + 2 * slot_bytes();
@@ -33,7 +34,8 @@ class LinesTest : public ::testing::Test {
     shared->slots_offset = 4 * kPageBytes;
     shared->slot_bytes = slot_bytes();
     shared->lines_offset = kPageBytes;
-    shared->lines_bytes = kLines * kLineBytes;
+    shared->lines_bytes = kLines * line_bytes();
+    shared->line_bytes = line_bytes();
     shared->slots = 2;
     shared->recorder_pid = getpid();
     process = Process{};
@@ -46,15 +48,21 @@ class LinesTest : public ::testing::Test {
     munmap(memory_, bytes_);
   }
 
-  static std::size_t slot_bytes() { return kPageBytes + kLines * kLineBytes; }
+  static std::size_t line_bytes() { return GetParam(); }
+  static std::size_t blocks_of_line() { return line_blocks(line_bytes()); }
+  static std::size_t slot_bytes() { return kPageBytes + kLines * line_bytes(); }
   SharedMemoryHeader& shared() { return *process.shared; }
   SlotHeader& slot(std::size_t i = 0) {
     return *reinterpret_cast<SlotHeader*>(memory_ + 4 * kPageBytes + i * slot_bytes());
   }
   const Line& line(std::uint64_t number) {
-    return reinterpret_cast<const Line*>(reinterpret_cast<char*>(&slot()) + kPageBytes)[number % kLines];
+    const char* const lines = reinterpret_cast<char*>(&slot()) + kPageBytes;
+    return *reinterpret_cast<const Line*>(lines + number % kLines * line_bytes());
   }
-  static void block(std::uintptr_t number) { ptkit_block(0, reinterpret_cast<void*>(number)); }
+  static void block(std::uintptr_t number) {
+    const auto entry = line_bytes() == kLongLineBytes ? ptkit_block : ptkit_short_line_block;
+    entry(0, reinterpret_cast<void*>(number));
+  }
   // Generated code has CPUX86State in RBP. What lies below RSP may be in use here.
   static void timed_block(std::uint64_t number, std::uint64_t rsp) {
     unsigned vcpu = 0;
@@ -72,24 +80,28 @@ class LinesTest : public ::testing::Test {
   std::size_t bytes_ = 0;
 };
 
-TEST_F(LinesTest, BlocksFillLinesInOrder) {
-  for (std::uint32_t i = 0; i < 30; ++i) block(100 + i);
+INSTANTIATE_TEST_SUITE_P(Sizes, LinesTest, ::testing::Values(kLongLineBytes, kShortLineBytes));
+
+TEST_P(LinesTest, BlocksFillLinesInOrder) {
+  const std::size_t in_line = blocks_of_line();
+  for (std::uint32_t i = 0; i < 2 * in_line + 2; ++i) block(100 + i);
   EXPECT_EQ(slot().state, SLOT_USED);
   EXPECT_EQ(slot().lines, 2U);
-  for (std::uint32_t i = 0; i < 30; ++i) EXPECT_EQ(line(i / kLineBlocks).blocks[i % kLineBlocks], 100 + i);
+  for (std::uint32_t i = 0; i < 2 * in_line + 2; ++i)
+    EXPECT_EQ(line(i / in_line).blocks[i % in_line], 100 + i);
   EXPECT_EQ(line(2).blocks[2], kNoBlock);
   EXPECT_GT(line(0).tsc, 0U);
   EXPECT_GE(line(1).tsc, line(0).tsc);
 }
 
-TEST_F(LinesTest, FullLineIsReadableAtOnce) {
-  for (std::uint32_t i = 0; i < kLineBlocks; ++i) block(i);
+TEST_P(LinesTest, FullLineIsReadableAtOnce) {
+  for (std::uint32_t i = 0; i < blocks_of_line(); ++i) block(i);
   EXPECT_EQ(slot().lines, 0U);
   EXPECT_NE(line(0).tsc, 0U);
-  EXPECT_EQ(line(0).blocks[kLineBlocks - 1], kLineBlocks - 1);
+  EXPECT_EQ(line(0).blocks[blocks_of_line() - 1], blocks_of_line() - 1);
 }
 
-TEST_F(LinesTest, MarkCompletesTheLine) {
+TEST_P(LinesTest, MarkCompletesTheLine) {
   block(1);
   mark(MarkKind::SYSCALL, 39, 7);
   block(2);
@@ -107,7 +119,8 @@ TEST_F(LinesTest, MarkCompletesTheLine) {
   EXPECT_EQ(line(4).tsc, 0U);
 }
 
-TEST_F(LinesTest, TimedBlocksCarryTimesAndStackPointers) {
+TEST_P(LinesTest, TimedBlocksCarryTimesAndStackPointers) {
+  if (line_bytes() != kShortLineBytes) return;  // timed blocks are in short lines only
   shared().block_times = 1;
   for (std::uint32_t i = 0; i < 9; ++i) timed_block(i, 1000 - i);
   EXPECT_EQ(slot().lines, 2U);
@@ -121,14 +134,15 @@ TEST_F(LinesTest, TimedBlocksCarryTimesAndStackPointers) {
   }
 }
 
-TEST_F(LinesTest, WriterWaitsForTheRecorder) {
+TEST_P(LinesTest, WriterWaitsForTheRecorder) {
   constexpr std::uint32_t kBlocks = 100'000;
   std::atomic<bool> done{false};
   std::vector<std::uint32_t> seen;
   std::thread reader([&] {
     for (std::uint64_t read = 0; !done || read < __atomic_load_n(&slot().lines, __ATOMIC_ACQUIRE);) {
       if (read == __atomic_load_n(&slot().lines, __ATOMIC_ACQUIRE)) continue;
-      for (const std::uint32_t number : line(read).blocks) seen.push_back(number);
+      const auto* const blocks = line(read).blocks;
+      seen.insert(seen.end(), blocks, blocks + blocks_of_line());
       __atomic_store_n(&slot().consumed, ++read, __ATOMIC_RELEASE);
       if (__atomic_load_n(&slot().waiting, __ATOMIC_SEQ_CST) == 0) continue;
       __atomic_fetch_add(&slot().wake, 1, __ATOMIC_SEQ_CST);
@@ -138,18 +152,18 @@ TEST_F(LinesTest, WriterWaitsForTheRecorder) {
   for (std::uint32_t i = 0; i < kBlocks; ++i) block(i);
   done = true;
   reader.join();
-  ASSERT_GE(seen.size(), kBlocks - kLineBlocks);
+  ASSERT_GE(seen.size(), kBlocks - blocks_of_line());
   for (std::uint32_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], i);
 }
 
-TEST_F(LinesTest, WritesNothingAfterStop) {
+TEST_P(LinesTest, WritesNothingAfterStop) {
   block(1);
   shared().stop = 1;
   for (std::uint32_t i = 0; i < 1000; ++i) block(i);
   EXPECT_LE(slot().lines, 1U);
 }
 
-TEST_F(LinesTest, CountsThreadsWithoutSlot) {
+TEST_P(LinesTest, CountsThreadsWithoutSlot) {
   slot(0).state = SLOT_USED;
   slot(1).state = SLOT_USED;
   for (std::uint32_t i = 0; i < 1000; ++i) block(i);
@@ -157,7 +171,7 @@ TEST_F(LinesTest, CountsThreadsWithoutSlot) {
   EXPECT_EQ(slot().lines, 0U);
 }
 
-TEST_F(LinesTest, EndedThreadsMarkTheirSlot) {
+TEST_P(LinesTest, EndedThreadsMarkTheirSlot) {
   block(1);
   mark(MarkKind::THREAD_EXIT, 0);
   leave_thread();
@@ -166,7 +180,7 @@ TEST_F(LinesTest, EndedThreadsMarkTheirSlot) {
   EXPECT_EQ(slot().lines, 2U);
 }
 
-TEST_F(LinesTest, LogRecordsNeverWrap) {
+TEST_P(LinesTest, LogRecordsNeverWrap) {
   const char* const text = "a note of some length, so that the end of the ring is met within a record";
   std::uint64_t read = 0;
   int notes = 0;
