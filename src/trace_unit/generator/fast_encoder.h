@@ -19,14 +19,21 @@ namespace ptkit::trace_unit::generator {
 
 static_assert(std::endian::native == std::endian::little);
 
-// TNT bits without a packet yet. A local variable of this type is in registers.
+// TNT bits without a packet yet, as in a TNT packet: a stop bit, then the bits, the newest lowest. A local
+// variable of this type is in a register.
 struct PendingBits {
-  std::uint64_t bits = 0;  // the oldest lowest
-  unsigned count = 0;
+  std::uint64_t bits = 1;
 
-  void add(unsigned taken, unsigned number) noexcept {  // `number`: number of bits, 1 or 0
-    bits |= std::uint64_t{taken} << count;
-    count += number;
+  // Adds a bit if `mask` is all ones. If `mask` is 0, `taken` is 0, too.
+  void add_if(std::uint64_t mask, std::uint64_t taken) noexcept { bits += (bits & mask) + taken; }
+  void add(bool taken) noexcept { add_if(~std::uint64_t{0}, taken ? 1 : 0); }
+  [[nodiscard]] unsigned count() const noexcept { return static_cast<unsigned>(std::bit_width(bits)) - 1; }
+  // Removes all bits but the newest `rest` ones, and returns them without their stop bit.
+  [[nodiscard]] std::uint64_t take_but(unsigned rest) noexcept {
+    const std::uint64_t stop = std::uint64_t{1} << rest;
+    const std::uint64_t taken = (bits ^ std::uint64_t{1} << count()) >> rest;
+    bits = (bits & (stop - 1)) | stop;
+    return taken;
   }
 };
 
@@ -46,11 +53,11 @@ class FastEncoder {
     cyc_ = true;
   }
   void end_timed_step() noexcept {
-    if (pending_.count == TntBuffer::kShortBits) put_bits(pending_);
+    if (pending_.count() == TntBuffer::kShortBits) put_bits(pending_);
     cyc_ = false;
   }
   void make_room(PendingBits& pending) noexcept {
-    if (pending.count >= kGroup) put_group(pending);
+    if (pending.bits >> kGroup != 0) put_group(pending);
   }
   // Returns false if the output is full: end_fast_path() must take its bytes.
   [[nodiscard]] bool has_room() const noexcept { return out_ < full_at_; }
@@ -65,7 +72,7 @@ class FastEncoder {
   void ret(PendingBits& pending, std::uint64_t target) noexcept {
     const bool matches = calls_->ret(target, tip_ret_);
     if (matches && compresses_) {
-      pending.add(1, 1);
+      pending.add(true);
     } else {
       tip(pending, target);
     }
@@ -82,45 +89,34 @@ class FastEncoder {
   static constexpr std::size_t kStepBytes = 10;  // the longest step: a short TNT and a TIP
   static constexpr std::size_t kMargin = 32 + kSteps * kStepBytes;
 
-  // Converts 48 bits, the oldest lowest, to eight short TNT packets of six bits, without branches or tables:
+  // Converts 48 bits, the newest lowest, to eight short TNT packets of six bits, without branches or tables:
   //
   //   byte: | 7: stop bit 1 | 6: oldest | 5 | 4 | 3 | 2 | 1: newest | 0: header 0 |
   static std::uint64_t tnt_bytes(std::uint64_t bits) noexcept {
-    std::uint64_t x = (bits & 0xffffff) | (bits & 0xffffff000000) << 8;
-    x = (x & 0x00000fff00000fff) | (x & 0x00fff00000fff000) << 4;
-    x = (x & 0x003f003f003f003f) | (x & 0x0fc00fc00fc00fc0) << 2;
-    x = (x & 0x0707070707070707) << 3 | (x & 0x3838383838383838) >> 3;
-    x = (x & 0x0909090909090909) << 2 | (x & 0x2424242424242424) >> 2 | (x & 0x1212121212121212);
+    std::uint64_t x = bits >> 24 | (bits & 0xffffff) << 32;
+    x = (x >> 12 & 0x00000fff00000fff) | (x & 0x00000fff00000fff) << 16;
+    x = (x >> 6 & 0x003f003f003f003f) | (x & 0x003f003f003f003f) << 8;
     return x << 1 | 0x8080808080808080;
   }
   void put(std::uint64_t bytes) noexcept { std::memcpy(out_, &bytes, sizeof bytes); }
   void put_group(PendingBits& pending) noexcept {
-    put(tnt_bytes(pending.bits));
+    const unsigned rest = pending.count() - kGroup;
+    put(tnt_bytes(pending.take_but(rest)));
     out_ += kGroup / TntBuffer::kShortBits;
-    pending.bits >>= kGroup;
-    pending.count -= kGroup;
   }
   // Writes all complete packets. Fewer than six bits remain.
   void put_whole(PendingBits& pending) noexcept {
     make_room(pending);
-    put(tnt_bytes(pending.bits));
-    const unsigned packets = pending.count / TntBuffer::kShortBits;
+    const unsigned packets = pending.count() / TntBuffer::kShortBits;
+    const unsigned bits = packets * TntBuffer::kShortBits;
+    put(tnt_bytes(pending.take_but(pending.count() - bits) << (kGroup - bits)));
     out_ += packets;
-    pending.bits >>= packets * TntBuffer::kShortBits;
-    pending.count -= packets * TntBuffer::kShortBits;
   }
   void put_bits(PendingBits& pending) noexcept {
-    if (cyc_ && pending.count != 0) put_cyc();
-    make_room(pending);
-    const std::uint64_t bytes = tnt_bytes(pending.bits);
-    put(bytes);
-    const unsigned packets = pending.count / TntBuffer::kShortBits;
-    const unsigned rest = pending.count % TntBuffer::kShortBits;
-    out_ += packets;
-    // The stop bit of a shorter packet is lower.
-    const auto last = static_cast<unsigned>(bytes >> 8 * packets & 0x7e) >> (TntBuffer::kShortBits - rest);
-    *out_ = static_cast<std::uint8_t>((last & ~1U) | 2U << rest);
-    out_ += rest != 0 ? 1 : 0;
+    if (cyc_ && pending.bits != 1) put_cyc();
+    put_whole(pending);
+    *out_ = static_cast<std::uint8_t>(pending.bits << 1);
+    out_ += pending.bits != 1 ? 1 : 0;
     pending = {};
   }
   // CYC: five bits in the first byte, seven in each further byte. The lowest bit of a further byte is set if

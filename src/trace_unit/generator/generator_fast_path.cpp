@@ -14,8 +14,8 @@ bool Generator::begin_fast_path(FastEncoder& fast) {
   if (!fast_path_possible()) return false;
   fast.compresses_ = config.return_compression;
   fast.tip_ret_ = config.tip_ret;
-  const unsigned count = tnt_.count();
-  fast.pending_ = {tnt_.take(count), count};
+  fast.pending_ = {};
+  while (!tnt_.empty()) fast.pending_.add(tnt_.take(1) != 0);
   fast.out_ = fast_bytes_.data();
   fast.begin_ = fast.out_;
   fast.full_at_ = fast.out_ + (kFastBytes - FastEncoder::kMargin);
@@ -39,7 +39,7 @@ void Generator::end_fast_path(FastEncoder& fast) {
   fast.put_whole(fast.pending_);
   writer.append(base::Bytes(fast_bytes_.data(), fast.bytes()));
   writer.set_last_ip(fast.last_ip_);
-  for (unsigned i = 0; i < fast.pending_.count; ++i) tnt_.push((fast.pending_.bits >> i & 1) != 0);
+  for (unsigned i = fast.pending_.count(); i-- > 0;) tnt_.push((fast.pending_.bits >> i & 1) != 0);
   const Instant now = timing_.now();
   timing_.move_to({fast.now_, now.cycles + (fast.now_ - now.tsc)});
   timing_.set_cycles_untold(fast.now_ - fast.cyc_tsc_);

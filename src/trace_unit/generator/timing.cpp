@@ -34,10 +34,12 @@ CrystalClock::CrystalClock(const GeneratorConfig& config) noexcept
       origin_(config.tsc_at_ctc_zero) {}
 
 std::uint64_t CrystalClock::ctc_at(std::uint64_t tsc) const noexcept {
+  if (denominator_ == 1) return (tsc - origin_) / numerator_;
   return scale(tsc - origin_, denominator_, numerator_);
 }
 
 std::uint64_t CrystalClock::tsc_at(std::uint64_t ctc) const noexcept {
+  if (denominator_ == 1) return origin_ + ctc * numerator_;
   // ceil(ctc * EBX / EAX)
   const std::uint64_t remainder = ctc % denominator_ * numerator_;
   return origin_ + ctc / denominator_ * numerator_ + (remainder + denominator_ - 1) / denominator_;

@@ -39,15 +39,12 @@ BlockKind kind_of(const GuestBlock& block) {
 constexpr std::uint64_t instructions_of(std::uint64_t counts) { return counts & (HotBlock::kBranch - 1); }
 constexpr std::uint64_t branches_of(std::uint64_t counts) { return counts / HotBlock::kBranch; }
 
-// Encodes the end of a block that needs more than a TNT bit. Returns false if the slow path has to encode it.
+// Encodes the end of a block that needs more than a TNT bit or a push. Returns false if the slow path has to
+// encode it.
 inline bool step(trace_unit::generator::FastEncoder& fast_encoder,
                  trace_unit::generator::PendingBits& pending, const HotBlock& from, std::uint32_t number,
                  const HotBlock& to, std::uint64_t& counts) {
   switch (from.kind) {
-    case BlockKind::CALL:
-      if (number != from.other) return false;
-      fast_encoder.call(from.pc + from.size);
-      break;
     case BlockKind::REPEAT:
       if (number != from.other) return false;
       --counts;  // the string instruction counts after its last iteration
@@ -69,6 +66,7 @@ inline bool step(trace_unit::generator::FastEncoder& fast_encoder,
       break;
     case BlockKind::SLOW:
     case BlockKind::PLAIN:
+    case BlockKind::CALL:
       return false;
   }
   counts += from.counts;
@@ -93,7 +91,7 @@ void BlockEncoder::State::learn_block(std::uint32_t number) {
   if (entry.size != size || block.single) return;
   if (rules != nullptr && (!rules->plain(block.pc) || !rules->points(block.pc, block.next).empty())) return;
   entry.kind = kind_of(block);
-  entry.bits = block.end.cls == InsnClass::COND_JUMP ? 1 : 0;
+  entry.bits = block.end.cls == InsnClass::COND_JUMP ? -1 : 0;
   entry.counts = block.insns + (ends_in_branch(block) ? HotBlock::kBranch : 0);
 }
 
@@ -140,10 +138,18 @@ std::size_t BlockEncoder::State::run(std::span<const std::uint32_t> numbers) {
       const std::uint64_t fall_through = number ^ from->next[0];
       const std::uint64_t taken = number ^ from->next[1];
       if (fall_through * taken == 0) {
-        pending.add(taken == 0 ? 1 : 0, from->bits);
+        pending.add_if(static_cast<std::uint64_t>(std::int64_t{from->bits}), taken == 0 ? 1 : 0);
         counts += from->counts;
-      } else if (!step(fast_encoder, pending, *from, number, *to, counts)) {
-        break;
+      } else if (from->kind == BlockKind::CALL && number == from->other) {
+        fast_encoder.call(from->pc + from->size);
+        counts += from->counts;
+      } else {
+        // Copies, as what step() changes would be in memory for the whole loop.
+        trace_unit::generator::PendingBits bits = pending;
+        std::uint64_t more = counts;
+        if (!step(fast_encoder, bits, *from, number, *to, more)) break;
+        pending = bits;
+        counts = more;
       }
       from = to;
     }

@@ -31,7 +31,7 @@ struct HotBlock {
   std::uint32_t other = kNoNumber;  // CALL, REPEAT
   std::uint16_t size = 0;           // bytes
   Kind kind = Kind::SLOW;
-  std::uint8_t bits = 0;  // TNT bits: 1 if the last instruction is a conditional branch
+  std::int8_t bits = 0;  // a mask: -1 if the last instruction is a conditional branch, so needs a TNT bit
 };
 static_assert(sizeof(HotBlock) == 32);
 

@@ -17,7 +17,7 @@ using walk::StepKind;
 bool encode(FastEncoder& encoder, PendingBits& pending, const Step& step) {
   switch (step.kind) {
     case StepKind::COND:
-      pending.add(step.taken ? 1 : 0, 1);
+      pending.add(step.taken);
       return true;
     case StepKind::JUMP:
       return true;
