@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -24,16 +25,21 @@ from programs import PROGRAMS, SMALL, Program
 
 # A process for each recording. The program's standard output passes through.
 RECORD = """
-import json, pathlib, re, sys, time
+import json, pathlib, re, resource, sys, time
 from ptkit import Recorder
 output, facts, options, *argv = sys.argv[1:]
-begin = time.perf_counter()
+def cpu():
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return [usage.ru_utime + usage.ru_stime for usage in usages]
+before, begin = cpu(), time.perf_counter()
 recording = Recorder(argv, output, **json.loads(options)).run()
-wall = time.perf_counter() - begin
+wall, after = time.perf_counter() - begin, cpu()
+recorder_cpu, program_cpu = (end - start for start, end in zip(before, after))
 peak = int(re.search("VmHWM:(.*)kB", pathlib.Path("/proc/self/status").read_text())[1]) << 10
 names = ("exit_status", "instructions", "trace_bytes")
 with open(facts, "w") as file:
-    json.dump({"wall": wall, "peak": peak, **{name: getattr(recording, name) for name in names}}, file)
+    json.dump({"wall": wall, "recorder_cpu": recorder_cpu, "program_cpu": program_cpu, "peak": peak,
+               **{name: getattr(recording, name) for name in names}}, file)
 """
 COUNT = """
 import sys
@@ -53,6 +59,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "step": {"backend": "step"},
 }
 
+TABLES = {"programs": (PROGRAMS, ["emulator", "with CYC"]), "small": (SMALL, ["emulator", "step"])}
+
 
 @dataclass
 class Row:
@@ -63,30 +71,53 @@ class Row:
     trace_bytes: int
     peak_bytes: int  # of the recorder's own memory
     seconds: dict[str, float]
+    # CPU time of the program, with the emulator if it is in one, and of the recorder.
+    program_cpu: dict[str, float]
+    recorder_cpu: dict[str, float]
+
+    def keep_least(self, kind: str, wall: float, program_cpu: float, recorder_cpu: float = 0.0) -> None:
+        for least, new in (
+            (self.seconds, wall),
+            (self.program_cpu, program_cpu),
+            (self.recorder_cpu, recorder_cpu),
+        ):
+            least[kind] = min(new, least.get(kind, new))
+
+
+@dataclass
+class Run:
+    wall: float
+    cpu: float
+    status: int
+    digest: str  # of the output
 
 
 def fail(program: str, what: str) -> None:
     sys.exit(f"{program}: {what}; nothing of it was timed")
 
 
-def run(argv: Sequence[str], program: Program) -> tuple[float, int, str]:
-    """Wall seconds, exit status, digest of the output."""
-    begin = time.perf_counter()
+def children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def run(argv: Sequence[str], program: Program) -> Run:
+    cpu, begin = children_cpu(), time.perf_counter()
     done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
     wall = time.perf_counter() - begin
     written = done.stdout if program.output is None else program.output.read_bytes()
-    return wall, done.returncode, hashlib.sha256(written).hexdigest()[:16]
+    return Run(wall, children_cpu() - cpu, done.returncode, hashlib.sha256(written).hexdigest()[:16])
 
 
 def record(program: Program, folder: Path, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The recorder's facts, and the digest of the program's output."""
     facts = folder / "facts"
     words = [str(folder / "out.ptk"), str(facts), json.dumps(options), *program.argv]
-    _, status, digest = run([sys.executable, "-c", RECORD, *words], program)
-    if status != 0:
-        fail(program.argv[0], f"recording with {options} ended with {status}")
+    done = run([sys.executable, "-c", RECORD, *words], program)
+    if done.status != 0:
+        fail(program.argv[0], f"recording with {options} ended with {done.status}")
     answer: dict[str, Any] = json.loads(facts.read_text())
-    return answer, digest
+    return answer, done.digest
 
 
 def decoded(folder: Path) -> int:
@@ -97,35 +128,38 @@ def decoded(folder: Path) -> int:
     return int(done.stdout)
 
 
+def both(program: Program) -> tuple[Run, Run]:
+    return run(program.argv, program), run(program.emulated, program)
+
+
 def measure(name: str, program: Program, folder: Path, kinds: Sequence[str], rounds: int) -> Row:
     """Checks each kind's result before it is timed: the output, and how many instructions are decoded."""
-    _, status, digest = run(program.argv, program)
-    emulated = run(program.emulated, program)[1:]
-    if emulated != (status, digest):
-        fail(name, f"QEMU alone gives {emulated}, natively it is {(status, digest)}")
-    row = Row(name, 0, 0, 0, {})
+    native, emulated = ((done.status, done.digest) for done in both(program))
+    if emulated != native:
+        fail(name, f"QEMU alone gives {emulated}, natively it is {native}")
+    row = Row(name, 0, 0, 0, {}, {}, {})
     for kind in kinds:
         facts, written = record(program, folder, KINDS[kind])
-        if (facts["exit_status"], written) != (status, digest):
-            fail(name, f"{kind} gives {(facts['exit_status'], written)}, natively it is {(status, digest)}")
+        if (facts["exit_status"], written) != native:
+            fail(name, f"{kind} gives {(facts['exit_status'], written)}, natively it is {native}")
         count = decoded(folder)
         if count != facts["instructions"]:
             fail(name, f"{kind}: {count} instructions decoded, {facts['instructions']} recorded")
         if kind == kinds[0]:
             row.instructions, row.trace_bytes, row.peak_bytes = count, facts["trace_bytes"], facts["peak"]
     for _ in range(rounds):
-        walls = {"native": run(program.argv, program)[0], "QEMU": run(program.emulated, program)[0]}
+        for kind, done in zip(("native", "QEMU"), both(program), strict=True):
+            row.keep_least(kind, done.wall, done.cpu)
         for kind in kinds:
-            walls[kind] = record(program, folder, KINDS[kind])[0]["wall"]
-        for kind, wall in walls.items():
-            row.seconds[kind] = min(wall, row.seconds.get(kind, wall))
+            facts, _ = record(program, folder, KINDS[kind])
+            row.keep_least(kind, facts["wall"], facts["program_cpu"], facts["recorder_cpu"])
     return row
 
 
 def show(rows: Sequence[Row], kinds: Sequence[str]) -> None:
     """A table for the terminal that is Markdown too."""
     heads = ["program", "M insns", "trace MB", "peak MB", "native s", "QEMU s"]
-    heads += [text for kind in kinds for text in (f"{kind} s", "/ native", "/ QEMU")]
+    heads += [text for kind in kinds for text in (f"{kind} s", "/ native", "/ QEMU", "CPU / QEMU's")]
     print("| " + " | ".join(heads) + " |")
     print("|---" + "|--:" * (len(heads) - 1) + "|")
     for row in rows:
@@ -140,6 +174,8 @@ def show(rows: Sequence[Row], kinds: Sequence[str]) -> None:
         for kind in kinds:
             seconds = row.seconds[kind]
             cells += [f"{seconds:.3f}", f"{seconds / native:.1f}", f"{seconds / qemu:.2f}"]
+            shares = (cpu[kind] / row.program_cpu["QEMU"] for cpu in (row.program_cpu, row.recorder_cpu))
+            cells.append(" + ".join(f"{share:.2f}" for share in shares))
         print("| " + " | ".join(cells) + " |")
 
 
@@ -158,6 +194,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--program", action="append", help="only programs with this in their name (may be repeated)"
     )
+    parser.add_argument("--table", choices=TABLES, action="append", help="only this table")
     parser.add_argument("--rounds", type=int, default=3, help="the least time of so many counts")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args()
@@ -169,8 +206,8 @@ def main() -> None:
     if not arguments.json:
         print(", ".join(f"{key} {value}" for key, value in facts.items()))
     report: dict[str, Any] = {"machine": facts}
-    tables = {"programs": (PROGRAMS, ["emulator", "with CYC"]), "small": (SMALL, ["emulator", "step"])}
-    for table, (programs, kinds) in tables.items():
+    for table in arguments.table or TABLES:
+        programs, kinds = TABLES[table]
         rows = []
         for name, make in programs.items():
             if arguments.program and not any(part in name for part in arguments.program):

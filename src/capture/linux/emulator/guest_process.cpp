@@ -151,7 +151,7 @@ bool GuestProcess::read(ThreadSlot& thread_slot, std::uint32_t slot, const ReadP
   }
   bool progressed = false;
   if (thread_slot.thread) {
-    progressed = thread_slot.thread->read(pass.limit) != 0;
+    progressed = thread_slot.thread->read(pass.limit / shared_.layout().line_bytes) != 0;
     if (pass.flush) thread_slot.thread->flush();
     if (!progressed && (ended || state == plugin::SLOT_ENDED)) {
       finish_thread(thread_slot, ended ? end_tsc_ : 0);  // 0: with its last mark

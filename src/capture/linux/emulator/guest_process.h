@@ -47,7 +47,7 @@ class GuestProcess {
 
   struct ReadPass {
     unsigned worker = 0;
-    std::uint64_t limit = 0;  // lines to read of each thread
+    std::uint64_t limit = 0;  // bytes of lines to read of each thread
     bool flush = false;       // write all packets to the bundle
   };
   // Reads lines of each thread that no other worker reads now. Returns false if there were none.

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr std::uint64_t kLinesPerPass = 4096;
+constexpr std::uint64_t kBytesPerPass = std::uint64_t{1} << 20;
 // A ring takes some milliseconds to fill. An idle worker polls sooner than that, with exponential backoff.
 constexpr microseconds kFirstPause{50};
 constexpr microseconds kLongestPause{10000};
@@ -63,7 +63,7 @@ void Workers::run(unsigned worker) {
     const auto now = Clock::now();
     const bool flush = now >= next_flush;
     if (flush) next_flush = now + kFlushInterval;
-    const bool progressed = read_all({worker, kLinesPerPass, flush}, processes);
+    const bool progressed = read_all({worker, kBytesPerPass, flush}, processes);
     flush_when_due();
     pause = progressed ? kFirstPause : std::min(2 * pause, kLongestPause);
     std::unique_lock lock(mutex_);

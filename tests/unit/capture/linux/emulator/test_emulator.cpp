@@ -416,6 +416,13 @@ TEST(EmulatorRecorder, ReadsTheUnfinishedLineOfAKilledGuest) {
   EXPECT_EQ(all.result.instructions, insns_of_lines(10) + 5 * kInsns);
 }
 
+TEST(EmulatorRecorder, LinesAreShortWithCycPackets) {
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "is-killed");
+  one.timing = TimingPackets{.cyc = true};
+  EXPECT_EQ(record(one).result.instructions, insns_of_lines(10, 1, plugin::kShortLineBytes) + 5 * kInsns);
+}
+
 TEST(EmulatorRecorder, WritesOneStreamPerThread) {
   const Recorded all = record("has-threads");
   EXPECT_EQ(all.result.streams, 2U);
