@@ -92,10 +92,12 @@ class EmulatorRecording {
   [[nodiscard]] std::vector<trace::Warning> warnings();
 
  private:
-  // A block's time is known once in a line, and triggers act at the ends of lines.
+  // A block's time is known once in a line, and triggers act at the ends of lines. A long line usually takes
+  // less than this CycThresh, 512 cycles, so CYC packets are not fewer.
+  static constexpr std::uint8_t kLongLineThreshold = 10;
   [[nodiscard]] std::size_t untimed_line_bytes() const noexcept {
-    const bool precise = generator_config_.cyc || !options_.triggers.empty();
-    return precise ? plugin::kShortLineBytes : plugin::kLongLineBytes;
+    const bool cyc = generator_config_.cyc && generator_config_.cyc_threshold < kLongLineThreshold;
+    return cyc || !options_.triggers.empty() ? plugin::kShortLineBytes : plugin::kLongLineBytes;
   }
 
   const RecordOptions& options_;

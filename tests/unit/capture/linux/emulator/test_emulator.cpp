@@ -421,6 +421,10 @@ TEST(EmulatorRecorder, LinesAreShortWithCycPackets) {
   RecordOptions one = options(scratch, "is-killed");
   one.timing = TimingPackets{.cyc = true};
   EXPECT_EQ(record(one).result.instructions, insns_of_lines(10, 1, plugin::kShortLineBytes) + 5 * kInsns);
+  one.cyc_threshold = 9;
+  EXPECT_EQ(record(one).result.instructions, insns_of_lines(10, 1, plugin::kShortLineBytes) + 5 * kInsns);
+  one.cyc_threshold = 10;
+  EXPECT_EQ(record(one).result.instructions, insns_of_lines(10) + 5 * kInsns);
 }
 
 TEST(EmulatorRecorder, WritesOneStreamPerThread) {
