@@ -31,7 +31,7 @@ struct PendingBits {
   // Removes all bits but the newest `rest` ones, and returns them without their stop bit.
   [[nodiscard]] std::uint64_t take_but(unsigned rest) noexcept {
     const std::uint64_t stop = std::uint64_t{1} << rest;
-    const std::uint64_t taken = (bits ^ std::uint64_t{1} << count()) >> rest;
+    const std::uint64_t taken = (bits ^ std::bit_floor(bits)) >> rest;
     bits = (bits & (stop - 1)) | stop;
     return taken;
   }
