@@ -104,20 +104,52 @@ constexpr std::size_t kSwitchBytes = 512;  // of a function that may switch stac
 }  // namespace
 
 CodeVersion SymbolFacts::follow(trace::SpaceId space, std::uint64_t tsc) {
-  view_ = &image_.view(space, tsc);
-  known_ = &locations_[view_->id()];
-  return {view_->id(), view_->valid_to()};
+  const code::image::CodeView* const view = &image_.view(space, tsc);
+  if (view != view_) {
+    view_ = view;
+    known_ = &locations_[view->id()];
+    known_symbols_ = &symbols_by_ip_[view->id()];
+    known_symbol_ = nullptr;
+  }
+  return {view->id(), view->valid_to()};
 }
 
-SymbolFacts::FileLocation SymbolFacts::file_location(std::uint64_t ip) const {
-  const code::image::Provenance where = code::symbol::file_at(image_, *view_, ip);
-  if (where.file < 0 || where.region < 0) return {};
-  const trace::CodeRegion& region = image_.bundle().code[static_cast<std::size_t>(where.region)];
-  return {symbols_.unwind_of(where.file), where.file, ip - region.address + region.file_offset};
+SymbolFacts::FileLocation SymbolFacts::file_location(std::uint64_t ip) {
+  if (known_file_.view != view_ || ip < known_file_.first || ip > known_file_.last) {
+    const code::image::Provenance where = code::symbol::file_at(image_, *view_, ip);
+    if (where.file < 0 || where.region < 0) return {};
+    const trace::CodeRegion& region = image_.bundle().code[static_cast<std::size_t>(where.region)];
+    const FileLocation first{symbols_.unwind_of(where.file), where.file,
+                             ip - region.address + region.file_offset};
+    known_file_ = {view_, ip, where.last, first};
+  }
+  FileLocation location = known_file_.location;
+  location.offset += ip - known_file_.first;
+  return location;
+}
+
+const SymbolFacts::KnownSymbol* SymbolFacts::symbol_at(std::uint64_t ip) {
+  const auto covers = [ip](const KnownSymbol& known) { return ip >= known.first && ip <= known.last; };
+  if (known_symbol_ != nullptr && covers(*known_symbol_)) return known_symbol_;
+  const auto above = known_symbols_->upper_bound(ip);
+  if (above != known_symbols_->begin() && covers(std::prev(above)->second))
+    return known_symbol_ = &std::prev(above)->second;
+  std::uint64_t last = ip;
+  const auto symbol = symbols_.find(view_->space(), view_->valid_from(), ip, last);
+  if (!symbol) return nullptr;
+  // Mostly all addresses of a function have one symbol.
+  std::uint64_t first = symbol->address;
+  if (std::uint64_t until = first; first != ip) {
+    const auto begin = symbols_.find(view_->space(), view_->valid_from(), first, until);
+    if (!begin || begin->address != first || until < ip) first = ip;
+  }
+  KnownSymbol& known = (*known_symbols_)[first];
+  known = {first, last, *symbol, number_at(symbol->address), flags_of(symbol->raw_name)};
+  return known_symbol_ = &known;
 }
 
 // The number of the function with this entry.
-std::uint32_t SymbolFacts::number_at(std::uint64_t entry) const {
+std::uint32_t SymbolFacts::number_at(std::uint64_t entry) {
   const FileLocation location = file_location(entry);
   Function function{entry, view_->space(), location.file, location.offset, view_->valid_from()};
   if (location.file >= 0) return functions_.number(function);
@@ -144,17 +176,17 @@ std::uint32_t SymbolFacts::unwind_flags(const FileLocation& location, std::uint6
   return flags;
 }
 
-CodeLocation SymbolFacts::find(std::uint64_t ip) const {
+CodeLocation SymbolFacts::find(std::uint64_t ip) {
   CodeLocation location{ip, kUnknownFunction, 0};
   bool is_named = false;
-  const auto symbol = symbols_.find(view_->space(), view_->valid_from(), ip);
-  if (symbol) {
-    location.entry = symbol->address;
-    location.flags = flags_of(symbol->raw_name) | CODE_KNOWN;
-    if (ip >= base::kKernelHalf) location.flags |= kernel_flags_of(symbol->raw_name);
-    if (symbol->address == ip) location.flags |= CODE_ENTRY;
-    location.function = number_at(symbol->address);
-    is_named = !symbol->raw_name.empty();
+  const KnownSymbol* const found = symbol_at(ip);
+  if (found != nullptr) {
+    location.entry = found->symbol.address;
+    location.flags = found->flags | CODE_KNOWN;
+    if (ip >= base::kKernelHalf) location.flags |= kernel_flags_of(found->symbol.raw_name);
+    if (found->symbol.address == ip) location.flags |= CODE_ENTRY;
+    location.function = found->function;
+    is_named = !found->symbol.raw_name.empty();
   }
   const FileLocation where = file_location(ip);
   location.flags |= unwind_flags(where, where.offset - (ip - location.entry));
@@ -174,16 +206,16 @@ CodeLocation SymbolFacts::find(std::uint64_t ip) const {
   if (body.empty() || body[0] != kRet) location.flags &= ~std::uint32_t{CODE_RETURN};
   if (location.is(CODE_RETURN)) location.flags &= ~std::uint32_t{CODE_STUB | CODE_THUNK};
   const bool may_switch = ip < base::kKernelHalf && !location.is(CODE_STUB) && !location.is(CODE_MCALL);
-  const std::uint64_t size = symbol ? std::min<std::uint64_t>(symbol->size, code.size()) : 0;
+  const std::uint64_t size = found != nullptr ? std::min<std::uint64_t>(found->symbol.size, code.size()) : 0;
   const Bytes function = size != 0 ? code.first(size) : code;
   if (may_switch && switches_stacks(function, size != 0)) location.flags |= CODE_SWITCH;
   return location;
 }
 
 CodeLocation SymbolFacts::at(std::uint64_t ip) {
-  const auto [found, is_new] = known_->try_emplace(ip);
-  if (is_new) found->second = find(ip);
-  return found->second;
+  const auto [found, is_new] = known_->find_or_add(ip);
+  if (is_new) *found = find(ip);
+  return *found;
 }
 
 std::uint32_t SymbolFacts::function_at(std::uint64_t ip) {
@@ -230,8 +262,9 @@ const SymbolFacts::ImportModule& SymbolFacts::module_of(std::string_view name) {
 
 std::uint64_t SymbolFacts::bytes() const noexcept {
   std::uint64_t sum = 0;
-  for (const auto& [view, locations] : locations_)
-    sum += locations.size() * base::node_bytes<std::pair<const std::uint64_t, CodeLocation>>();
+  for (const auto& [view, locations] : locations_) sum += locations.bytes();
+  for (const auto& [view, symbols] : symbols_by_ip_)
+    sum += symbols.size() * base::node_bytes<std::pair<const std::uint64_t, KnownSymbol>>();
   for (const auto& [view, imports] : imports_)
     sum += imports.size() * base::node_bytes<std::pair<const std::uint64_t, std::uint32_t>>();
   return sum;
