@@ -33,6 +33,9 @@ struct OffCpuTime {
     switched.add(other.switched);
     lost.add(other.lost);
   }
+  [[nodiscard]] bool any() const noexcept {
+    return (untraced.least | untraced.most | switched.least | switched.most | lost.least | lost.most) != 0;
+  }
   // The rest without a part of it.
   [[nodiscard]] OffCpuTime without(const OffCpuTime& part) const noexcept;
 };
@@ -68,6 +71,7 @@ class OffCpuClock {
     if (is_off_) [[unlikely]]
       end_untraced(position);
   }
+  [[nodiscard]] bool is_off() const noexcept { return is_off_; }
   // Packets were disabled when lose() or finish() came, or are now.
   [[nodiscard]] bool ended_off() const noexcept { return is_off_ || ended_off_; }
   // Frames begin after a loss.

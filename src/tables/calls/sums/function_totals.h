@@ -21,7 +21,8 @@ struct Outermost : GroupSums {
   OffCpuTime off_cpu;
 
   void add(const Frame& frame, const GroupShare& share) {
-    if (GroupSums::add(frame, share)) off_cpu.add(frame.off_cpu);
+    if (GroupSums::add(frame, share) && frame.off_cpu.any()) [[unlikely]]
+      off_cpu.add(frame.off_cpu);
   }
   void add_all(const Outermost& others) {
     GroupSums::add_all(others);

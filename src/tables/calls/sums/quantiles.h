@@ -34,19 +34,26 @@ class Quantiles {
     for (std::size_t i = 0; i < others.buckets_.size(); ++i) buckets_[i] += others.buckets_[i];
     // They come in the order of their slots, which all are at the begin of a table with fewer slots.
     if (buckets_.empty()) make_slots(std::max(slots_of(different_), slots_of(others.different_)));
+    for (std::size_t i = 0; i < others.small_.size(); ++i) {
+      if (others.small_[i] != 0) put({i, others.small_[i]});
+    }
     for (const Counted& one : others.counted_) {
       if (one.times != 0) put(one);
     }
   }
   [[nodiscard]] bool exact() const noexcept { return buckets_.empty(); }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return counted_.capacity() * sizeof(Counted) + buckets_.capacity() * sizeof(std::uint64_t);
+    return counted_.capacity() * sizeof(Counted) +
+           (small_.capacity() + buckets_.capacity()) * sizeof(std::uint64_t);
   }
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
   // Calls `visit` with how often each value came; values that share a bucket count as one.
   template <typename Visit>
   void for_each(const Visit& visit) const {
+    for (const std::uint64_t times : small_) {
+      if (times != 0) visit(times);
+    }
     for (const Counted& one : counted_) {
       if (one.times != 0) visit(one.times);
     }
@@ -62,6 +69,10 @@ class Quantiles {
     const std::uint64_t rank =
         (count_ / kWhole * percent + (count_ % kWhole * percent + kWhole - 1) / kWhole);
     std::uint64_t left = std::max<std::uint64_t>(rank, 1) - 1;
+    for (std::size_t i = 0; i < small_.size(); ++i) {
+      if (left < small_[i]) return i;
+      left -= small_[i];
+    }
     sort();
     for (const Counted& one : counted_) {
       if (left < one.times) return one.value;
@@ -86,6 +97,8 @@ class Quantiles {
     std::uint64_t times = 0;  // 0: the slot is free
   };
   static constexpr std::size_t kLeastSlots = 4;
+  // Values below have counts of their own once half as many values differ.
+  static constexpr std::size_t kSmall = 64;
 
   // Of which about a third is free.
   [[nodiscard]] static std::size_t least_slots(std::size_t different) noexcept {
@@ -117,6 +130,16 @@ class Quantiles {
       buckets_[Buckets::bucket_of(one.value)] += one.times;
       return;
     }
+    if (one.value < small_.size()) {
+      if (small_[one.value] == 0) ++different_;
+      small_[one.value] += one.times;
+    } else {
+      put_slot(one);
+    }
+    if (different_ > kMostDifferent && count_ > kMostExact) [[unlikely]]
+      use_buckets();
+  }
+  void put_slot(const Counted& one) {
     if (is_sorted_ || counted_.size() < least_slots(different_ + 1)) make_slots(slots_of(different_ + 1));
     Counted& slot = slot_of(one.value);
     if (slot.times == 0) {
@@ -124,7 +147,7 @@ class Quantiles {
       ++different_;
     }
     slot.times += one.times;
-    if (different_ > kMostDifferent && count_ > kMostExact) use_buckets();
+    if (different_ == kSmall / 2 && small_.empty()) use_small();
   }
   void sort() {
     if (is_sorted_) return;
@@ -132,13 +155,29 @@ class Quantiles {
     std::ranges::sort(counted_, {}, &Counted::value);
     is_sorted_ = true;
   }
+  void use_small() {
+    small_.resize(kSmall);
+    std::vector<Counted> old(counted_.size());
+    std::swap(old, counted_);
+    for (const Counted& one : old) {
+      if (one.times == 0) continue;
+      if (one.value < kSmall) {
+        small_[one.value] = one.times;
+      } else {
+        slot_of(one.value) = one;
+      }
+    }
+  }
   void use_buckets() {
     buckets_.resize(Buckets::kCount);
+    for (std::size_t i = 0; i < small_.size(); ++i) buckets_[Buckets::bucket_of(i)] += small_[i];
+    small_ = {};
     for (const Counted& one : counted_) buckets_[Buckets::bucket_of(one.value)] += one.times;
     counted_ = {};
   }
 
   std::vector<Counted> counted_;        // by hash of the value, or ascending without free slots
+  std::vector<std::uint64_t> small_;    // counts by value; empty: such values are in `counted_`
   std::vector<std::uint64_t> buckets_;  // empty: the values are counted
   std::size_t different_ = 0;           // values in `counted_`
   bool is_sorted_ = false;              // `counted_`
