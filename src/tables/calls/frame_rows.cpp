@@ -86,8 +86,7 @@ tables::columns::OwnerRun run_of(const Owner& owner, std::uint32_t stream) noexc
   return run;
 }
 
-bool FrameFilter::selects(const Frame& frame, const Owner& owner) const noexcept {
-  if (frame.is_outside) return false;
+bool FrameFilter::is_chosen(const Frame& frame, const Owner& owner) const noexcept {
   if (selection_.by_time) {
     const bool ends_after =
         (frame.flags & FRAME_END_TIME_KNOWN) != 0 && frame.end.tsc >= selection_.tsc_begin;

@@ -29,11 +29,18 @@ class FrameFilter {
  public:
   explicit FrameFilter(const tables::columns::Selection& selection)
       : selection_(selection), ips_(selection.ips) {}
-  [[nodiscard]] bool selects(const Frame& frame, const Owner& owner) const noexcept;
+  [[nodiscard]] bool selects(const Frame& frame, const Owner& owner) const noexcept {
+    if (frame.is_outside) return false;
+    return selects_all() || is_chosen(frame, owner);
+  }
+  // Whatever frames there are, but for those outside of a window.
+  [[nodiscard]] bool selects_all() const noexcept { return !selection_.by_time && ips_.empty(); }
   // By the ends of its branch, and by its time.
   [[nodiscard]] bool selects(const Anomaly& anomaly, const Owner& owner) const noexcept;
 
  private:
+  [[nodiscard]] bool is_chosen(const Frame& frame, const Owner& owner) const noexcept;
+
   tables::columns::Selection selection_;
   tables::columns::IpSet ips_;
 };

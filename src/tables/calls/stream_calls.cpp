@@ -1,6 +1,8 @@
 #include "tables/calls/stream_calls.h"
 
 #include <algorithm>
+#include <new>
+#include <system_error>
 #include <utility>
 
 namespace ptkit::tables::calls {
@@ -128,6 +130,7 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
   machine_.set_moves(&moves_);
   machine_.set_shares_stacks(shares_stacks(input));
   if (window_) machine_.set_window();
+  if (!window_ && !python_ && input.inlines == nullptr) machine_.give_callers();
   // The first rows of the stream are of a selected thread only if a row names it.
   if (!follows_switches_) machine_.on_leave({});
   if (python_) groups_.hide([this](std::uint32_t function) { return python_->hides(function); });
@@ -139,7 +142,46 @@ StreamCalls::StreamCalls(Input input, FrameSink& sink)
   if (input.states != nullptr) input.reader.segments = resume(*input.states, input.reader);
   const bool by_time = input.window && input.window->by == tables::columns::PhasesBy::TIME;
   const tables::columns::Request request = request_of(input, input.time || by_time || !moves_.empty());
+  const std::size_t threads =
+      std::exchange(input.reader.threads, std::max<std::size_t>(input.reader.threads, 2) - 1);
+  const std::uint64_t bytes = input.reader.bundle->streams[stream_].data.size();
   reader_ = std::make_unique<tables::columns::TableReader>(std::move(input.reader), request);
+  if (!is_before_) read_ahead(threads, bytes);
+}
+
+void StreamCalls::read_ahead(std::size_t threads, std::uint64_t bytes) {
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 14U;  // that are worth a thread
+  if (threads < 2 || bytes < kLeastBytes) return;
+  errors_ = reader_->take_errors();
+  gaps_ = reader_->take_gaps();
+  if (errors_ == nullptr || gaps_ == nullptr) throw std::bad_alloc();
+  try {
+    ahead_ = std::make_unique<RowsAhead>(*reader_, kPartRows);
+  } catch (const std::system_error&) {  // no thread: they are read in turn
+    errors_.reset();
+    gaps_.reset();
+  }
+}
+
+std::unique_ptr<Batch> StreamCalls::take_all(std::unique_ptr<Batch>& rows) {
+  auto rest = rows->successor();
+  return rest == nullptr ? nullptr : std::exchange(rows, std::move(rest));
+}
+
+// READY or END with the next rows.
+StreamCalls::Read StreamCalls::read(std::unique_ptr<Batch>& rows) {
+  if (ahead_ == nullptr) {
+    const Read answer = reader_->step(kPartRows);
+    const bool ends = answer == Read::END;
+    if (ends || answer == Read::READY) rows = reader_->take(ends ? SIZE_MAX : kPartRows, false);
+    return answer;
+  }
+  std::optional<RowsAhead::Part> part = ahead_->take();
+  if (!part) return Read::MORE;
+  rows = std::move(part->rows);
+  if (rows == nullptr) return part->step;
+  const bool is_good = errors_->append(std::move(*part->errors)) && gaps_->append(std::move(*part->gaps));
+  return is_good ? part->step : Read::NO_MEMORY;
 }
 
 // The sink keeps its frames, for which its user reports.
@@ -149,8 +191,10 @@ StreamCalls::~StreamCalls() {
 
 // Frames that are open are going to be the sink's, too, and the functions those of all streams. A stack that
 // grows has its frames twice.
-bool StreamCalls::has_memory() {
+bool StreamCalls::has_memory(bool ends) {
   if (budget_ == nullptr) return true;
+  if (!ends && rows_unchecked_ < kPartRows) return true;
+  rows_unchecked_ = 0;
   const StackMachine::OpenFrames open = machine_.open_frames();
   const std::uint64_t functions = functions_.bytes() + groups_.bytes();
   const FrameCounts counts{
@@ -161,18 +205,20 @@ bool StreamCalls::has_memory() {
 }
 
 StreamCalls::Step StreamCalls::step() {
-  using Answer = tables::columns::TableReader::Step;
   if (is_before_) return Step::END;
-  const Answer answer = reader_->step(kPartRows);
-  if (answer == Answer::MORE) return Step::MORE;
-  if (answer != Answer::READY && answer != Answer::END) return Step::NO_MEMORY;
-  const bool ends = answer == Answer::END;
-  const auto rows = reader_->take(ends ? SIZE_MAX : kPartRows, false);
+  std::unique_ptr<Batch> rows;
+  const Read answer = read(rows);
+  if (answer == Read::MORE) return Step::MORE;
   if (rows == nullptr) return Step::NO_MEMORY;
+  const bool ends = answer == Read::END;
   feed(*rows);
-  if (!has_memory()) return Step::NO_ROOM;
+  rows_unchecked_ += rows->rows();
+  if (!has_memory(ends)) return Step::NO_ROOM;
   const bool is_behind = window_ && !window_->needs_sides && machine_.has_ended();
-  if (is_behind) return Step::END;
+  if (is_behind) {
+    ahead_.reset();
+    return Step::END;
+  }
   if (!ends) return Step::MORE;
   if (std::exchange(is_held_, false)) pass();
   switches_.finish();
@@ -183,7 +229,7 @@ StreamCalls::Step StreamCalls::step() {
   if (probe_ != nullptr) probe_->at_end(end, machine_, owner_);
   if (!machine_.has_ended()) machine_.finish(end);
   if (noted_states_ != nullptr) noted_states_->set_frames(machine_.frames());
-  if (!has_memory()) return Step::NO_ROOM;
+  if (!has_memory(true)) return Step::NO_ROOM;
   // Its user has all frames: no more memory is needed for them.
   if (budget_ != nullptr) static_cast<void>(budget_->report_bytes(share_, share_.side_bytes, 0));
   return Step::END;
@@ -237,7 +283,23 @@ void StreamCalls::feed(Batch& rows) {
     branches_before_ -= number[first];
   }
   const auto position_before = [&](std::size_t row) { return row == first ? before : position_of(row - 1); };
+  const auto run_row = [&] { return next_run < rows.runs().size() ? rows.runs()[next_run].row : SIZE_MAX; };
+  // Gives rows from `row` on to the machine while they are plain. Returns the row after them.
+  const auto take_plain = [&](std::size_t row) {
+    const std::size_t end = std::min<std::size_t>(rows.rows(), run_row());
+    const std::size_t begin = row;
+    for (; row < end && offset[row] < next_begin_ && kind[row] < tables::columns::MARK_ENABLED; ++row) {
+      const PlainBranch branch{from[row], to[row], static_cast<flow::BranchKind>(kind[row]), flags[row]};
+      if (!machine_.on_plain_branch(branch, [&] { return position_of(row); })) break;
+    }
+    if (row == begin) return row;
+    row_.step.position = position_of(row - 1);
+    switches_.skip(to[row - 1]);
+    return row;
+  };
   for (std::size_t row = first; row < rows.rows(); ++row) {
+    if (is_plain()) row = take_plain(row);
+    if (row == rows.rows()) return;
     if (offset[row] >= next_begin_) [[unlikely]]
       note_state(offset[row], number[row]);
     row_.begins_run = next_run < rows.runs().size() && rows.runs()[next_run].row <= row;
@@ -264,6 +326,11 @@ void StreamCalls::feed(Batch& rows) {
     }
     pass();
   }
+}
+
+// A row that begins no run, and switches no thread, goes to the machine as it is.
+bool StreamCalls::is_plain() const noexcept {
+  return probe_ == nullptr && noted_ == owner_ && (!follows_switches_ || switches_.is_idle());
 }
 
 void StreamCalls::pass() {

@@ -9,6 +9,7 @@
 #include "tables/calls/code/function_table.h"
 #include "tables/calls/code/symbol_facts.h"
 #include "tables/calls/python_frames.h"
+#include "tables/calls/rows_ahead.h"
 #include "tables/calls/stack/stack_machine.h"
 #include "tables/calls/stack_probe.h"
 #include "tables/calls/stack_states.h"
@@ -68,13 +69,24 @@ class StreamCalls : private TaskSwitches::Taker {
   [[nodiscard]] std::uint64_t instructions() const noexcept { return reader_->instructions(); }
   [[nodiscard]] const tables::columns::TableReader& reader() const noexcept { return *reader_; }
   // Errors and gaps so far, or since the last call. Null: out of memory.
-  [[nodiscard]] std::unique_ptr<tables::columns::Batch> take_errors() { return reader_->take_errors(); }
-  [[nodiscard]] std::unique_ptr<tables::columns::Batch> take_gaps() { return reader_->take_gaps(); }
+  [[nodiscard]] std::unique_ptr<tables::columns::Batch> take_errors() {
+    return errors_ == nullptr ? reader_->take_errors() : take_all(errors_);
+  }
+  [[nodiscard]] std::unique_ptr<tables::columns::Batch> take_gaps() {
+    return gaps_ == nullptr ? reader_->take_gaps() : take_all(gaps_);
+  }
   void cancel() noexcept { reader_->cancel(); }
 
  private:
+  using Read = tables::columns::TableReader::Step;
+  // Rows of several threads that decode are read by one of these.
+  void read_ahead(std::size_t threads, std::uint64_t bytes);
+  [[nodiscard]] Read read(std::unique_ptr<tables::columns::Batch>& rows);
+  [[nodiscard]] static std::unique_ptr<tables::columns::Batch> take_all(
+      std::unique_ptr<tables::columns::Batch>& rows);
   void feed(tables::columns::Batch& rows);
-  [[nodiscard]] bool has_memory();
+  [[nodiscard]] bool has_memory(bool ends);
+  [[nodiscard]] bool is_plain() const noexcept;
   void pass();
   void give(const StreamRow& row) override;
   [[nodiscard]] StreamPosition position_of_limit(const BranchStep& limit, const StreamPosition& before) const;
@@ -97,12 +109,16 @@ class StreamCalls : private TaskSwitches::Taker {
   TaskMoves moves_;
   bool follows_switches_;  // the rows are those of all threads
   std::unique_ptr<tables::columns::TableReader> reader_;
+  std::unique_ptr<RowsAhead> ahead_;                // null: rows are read in turn
+  std::unique_ptr<tables::columns::Batch> errors_;  // of the parts so far; null: the reader has them
+  std::unique_ptr<tables::columns::Batch> gaps_;
   Owner noted_;           // of the rows that were read
   Owner owner_;           // of those that the machine has
   StreamRow row_;         // the last one that was read
   bool is_held_ = false;  // it is a return, and waits for the row after it
   std::shared_ptr<tables::columns::RowBudget> budget_;
   tables::columns::RowBudget::Share share_;
+  std::size_t rows_unchecked_ = 0;  // since memory was looked at
   std::optional<Input::Window> window_;
   StackStates* noted_states_;
   std::shared_ptr<const flow::index::Index> index_;

@@ -47,6 +47,10 @@ class TaskSwitches {
       return follow(row);
     pass(row);
   }
+  // No note is held, and no row waits: rows that switch no thread are passed on as they come.
+  [[nodiscard]] bool is_idle() const noexcept { return !is_held_ && !was_away_ && !is_waiting_; }
+  // The machine has got a branch to `ip` without take(), which would have passed it on.
+  void skip(std::uint64_t ip) noexcept { ip_ = ip; }
   // No more rows come.
   void finish();
   // No row waits for another one.

@@ -14,7 +14,7 @@ void CurrentCode::find(trace::SpaceId space, const StreamPosition& position) {
   const std::uint64_t tsc = position.time_known ? position.tsc : trace::kTscMin;
   const CodeVersion found = facts_.follow(space, tsc);
   if (inlines_ != nullptr) inlines_->follow(space, tsc);
-  if (!is_known_ || found.number != version_.number) edges_.clear();
+  edges_.follow(found);
   version_ = found;
   is_known_ = true;
 }
@@ -61,7 +61,7 @@ std::uint32_t CurrentStack::unknown_function() const {
 }
 
 void CurrentStack::push(OpenFrame& frame, const StreamPosition& begin) {
-  if (stack().size() >= kMostFrames) {
+  if (!has_room()) {
     BranchStep step;
     step.to_ip = frame.entry_ip;
     note(AnomalyKind::TOO_DEEP, step, begin);

@@ -62,6 +62,11 @@ class CurrentCode {
   [[nodiscard]] bool may_differ_at(const StreamPosition& position) const noexcept {
     return position.time_known && position.tsc >= version_.until;
   }
+  // The code that is known is that at a position.
+  template <typename PositionOf>
+  [[nodiscard]] bool is_known_at(const PositionOf& position_of) const {
+    return is_known_ && (version_.until == trace::kTscMax || !may_differ_at(position_of()));
+  }
   // The next code may be that of another space.
   void leave_space() noexcept { is_known_ = false; }
 
@@ -143,6 +148,13 @@ class CurrentStack {
   [[nodiscard]] OpenFrame frame_within(CallKind how, const CodeLocation& location) const;
   // Opens a frame at the top. Too many open frames end as at a gap.
   void push(OpenFrame& frame, const StreamPosition& begin);
+  [[nodiscard]] bool has_room() const noexcept { return stack().size() < kMostFrames; }
+  // As push(), where has_room(). `fill` sets what a new frame does not have.
+  template <typename Fill>
+  void push_plain(const Fill& fill) {
+    ++state_.search;
+    static_cast<void>(stack().push_filled(fill));
+  }
   // Opens the frame of code that runs without a call in the trace, if no frame is open.
   void ensure_frame(std::uint64_t ip, const StreamPosition& position) {
     if (stack().empty()) push_first(ip, position);

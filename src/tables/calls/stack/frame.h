@@ -52,6 +52,8 @@ struct GroupShare {
   bool is_recursive = false;
 };
 
+struct OpenFrame;  // tables/calls/stack/thread_stack.h
+
 struct Frame {
   std::uint64_t id = 0;  // numbers frames of a stream in the order in which they become known
   std::uint64_t parent = 0;
@@ -82,6 +84,9 @@ struct Frame {
   bool is_far = false;            // entered by a far jump or return: the function below it may go on
   bool is_outside = false;        // it ended before the window
   std::array<GroupShare, kMoreGroups> more{};  // by the groups of its cell
+  // The open frames below, outermost first, while a sink has the frame. Null: none, or they are not given.
+  const OpenFrame* callers = nullptr;
+  std::size_t callers_size = 0;
 
   // It has a part of the execution that another frame began.
   [[nodiscard]] bool is_rest() const noexcept {

@@ -11,6 +11,7 @@
 //   SuspendedStacks   stacks that are not in use; longjmp() and exceptions
 //   StreamThreads     stacks of the stream's threads
 //   NearBranches      calls, jumps and returns
+//   PlainBranches     the most frequent ones of these, in less time
 //   FarTransfers      system calls, interrupts, signals, code that is not traced
 #pragma once
 
@@ -22,6 +23,7 @@
 #include "base/fields.h"
 #include "tables/calls/stack/far_transfers.h"
 #include "tables/calls/stack/inlined_frames.h"
+#include "tables/calls/stack/plain_branches.h"
 #include "tables/calls/stack/stream_threads.h"
 
 namespace ptkit::tables::calls {
@@ -48,10 +50,18 @@ class StackMachine {
         suspended_(current_, waiting_),
         threads_(current_, suspended_),
         near_(current_, suspended_, tails),
+        plain_(current_, tails),
         far_(current_, suspended_, near_) {}
 
   // In the order of the stream.
   void on_branch(const BranchStep& step);
+  // A branch of which `plain_branches.h` knows what it does. False: it is for on_branch(). `position_of` has
+  // its position.
+  template <typename PositionOf>
+  [[nodiscard]] bool on_plain_branch(const PlainBranch& branch, const PositionOf& position_of) {
+    if (has_ended_ || waiting_.is_open() || threads_.is_left()) return false;
+    return plain_.take(branch, position_of);
+  }
   // Packets are enabled at `ip`.
   void on_enabled(std::uint64_t ip, const StreamPosition& position);
   // Packets are enabled, and control flow is at `ip`. Nothing happened there.
@@ -82,6 +92,8 @@ class StackMachine {
   void set_inlines(InlineFacts* inlines) noexcept { current_.code().set_inlines(inlines); }
   // Frames are those between two limits. Call it before the first row.
   void set_window() noexcept { current_.ids().is_before = true; }
+  // Frames have those below: see Frame::callers. Without a window and inlined calls.
+  void give_callers() noexcept { current_.ids().gives_callers = true; }
   // Null: threads stay in this stream.
   void set_moves(const TaskMoves* moves) noexcept { threads_.set_moves(moves); }
   void set_shares_stacks(bool shares) noexcept { suspended_.set_shares_stacks(shares); }
@@ -136,6 +148,7 @@ class StackMachine {
   SuspendedStacks suspended_;
   StreamThreads threads_;
   NearBranches near_;
+  PlainBranches plain_;
   FarTransfers far_;
   RowProbe* probe_ = nullptr;
   bool has_ended_ = false;  // the window

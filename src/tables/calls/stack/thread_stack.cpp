@@ -11,56 +11,12 @@ std::uint64_t ThreadStack::bytes() const noexcept {
          (uses_[0].capacity() + uses_[1].capacity() + uses_[2].capacity()) * sizeof(Use);
 }
 
-void ThreadStack::find_cell(OpenFrame& frame) {
-  if (groups_ == nullptr) return;
-  const bool is_above = (frame.flags & FRAME_PARENT) != 0;
-  frame.cell = groups_->of(frame.function, frame.entry_ip, frame.space, frame.inline_level, is_above);
-}
-
-ThreadStack::Below ThreadStack::below() noexcept {
-  if (frames_.empty()) return {};
-  const OpenFrame& frame = innermost();
-  return {frame.id, frame.depth + 1, FRAME_PARENT};
-}
-
-// Numbers a new frame.
-void ThreadStack::enter(OpenFrame& frame, const Below& below) {
-  frame.id = ids_.next++;
-  if (below.flag != 0) {
-    frame.parent = below.parent;
-    frame.depth = below.depth;
-    frame.flags |= below.flag;
-  }
-  frame.off_cpu = off_cpu_.begin();
-  frame.space = owner_.space;
-  find_cell(frame);
-  count(frame);
-}
-
-// From now on frames of its groups that begin are recursive.
-void ThreadStack::count(OpenFrame& frame) {
-  Use& use = use_of(frame.function);
-  frame.flags &= static_cast<std::uint16_t>(~FRAME_RECURSIVE);
-  if (use.open++ != 0) frame.flags |= std::uint16_t{FRAME_RECURSIVE};
-  if (groups_ == nullptr) return;
-  const MoreGroups::Cell& cell = groups_->cell(frame.cell);
-  for (std::size_t i = 0; i < kMoreGroups; ++i)
-    frame.more[i].is_recursive = use_of(cell.groups[i], 1 + i).open++ != 0;
-}
-
 // It is open no more.
 void ThreadStack::uncount(const OpenFrame& frame) {
   --use_of(frame.function).open;
   if (groups_ == nullptr) return;
   const MoreGroups::Cell& cell = groups_->cell(frame.cell);
   for (std::size_t i = 0; i < kMoreGroups; ++i) --use_of(cell.groups[i], 1 + i).open;
-}
-
-OpenFrame& ThreadStack::push(const OpenFrame& frame) {
-  const Below under = below();
-  frames_.push_back(frame);
-  enter(frames_.back(), under);
-  return frames_.back();
 }
 
 // Where control comes back to the code of a call, the last execution goes on, unless the call begins again.
@@ -203,6 +159,10 @@ void ThreadStack::emit(const OpenFrame& open, CallEnd how, const StreamPosition&
   if (groups_ != nullptr) share_more(open, frame);
   frame.is_outside = ids_.is_before || (ends_after && frame.instructions == 0 && has_code && !began_before);
   if (frame.is_outside) frame.self_instructions = 0;
+  if (ids_.gives_callers && frames_.size() > 1) {
+    frame.callers = frames_.data();
+    frame.callers_size = frames_.size() - 1;
+  }
   // The thread may have gone to another address space since: its function and its group are those of this
   // one.
   Owner owner = owner_;
@@ -212,20 +172,22 @@ void ThreadStack::emit(const OpenFrame& open, CallEnd how, const StreamPosition&
 
 void ThreadStack::pop(CallEnd how, const StreamPosition& end) {
   while (has_inlined()) close_inlined(how, end);
-  OpenFrame open = frames_.back();
+  OpenFrame& open = frames_.back();
+  mark_undecided(open, frames_.size() - 1);
+  emit(open, how, end);
+  const std::uint64_t instructions = end.instructions - open.begin.instructions;
+  const std::int32_t depth = open.depth;
   frames_.pop_back();
-  mark_undecided(open, frames_.size());
   doubt_end_ = std::min(doubt_end_, frames_.size());
   drop_stubs();
   while (!marks_.empty() && marks_.back().frame >= frames_.size()) marks_.pop_back();
   if (frames_.empty()) {
     bare_since_ = end;
-    bottom_depth_ = open.depth;
+    bottom_depth_ = depth;
   } else {
-    innermost().inner_instructions += end.instructions - open.begin.instructions;
+    innermost().inner_instructions += instructions;
   }
   last_end_ = how;
-  emit(open, how, end);
   off_cpu_.keep(frames_.empty() ? 0 : innermost().off_cpu + 1);
 }
 

@@ -99,6 +99,7 @@ struct FrameIds {
   std::uint64_t first_inside = 0;  // lower ones were given before it
   bool is_before = false;          // it has not begun
   bool is_ending = false;          // frames that end now go on behind it
+  bool gives_callers = false;      // frames have those below: see Frame::callers
 };
 
 class ThreadStack : private OffCpuListener {
@@ -127,7 +128,18 @@ class ThreadStack : private OffCpuListener {
   [[nodiscard]] OffCpuClock& off_cpu() noexcept { return off_cpu_; }
 
   // Opens a frame at the top. This sets its id, parent and depth.
-  OpenFrame& push(const OpenFrame& frame);
+  OpenFrame& push(const OpenFrame& frame) {
+    return push_filled([&frame](OpenFrame& opened) { opened = frame; });
+  }
+  // The same: `fill` sets what a new frame does not have.
+  template <typename Fill>
+  OpenFrame& push_filled(const Fill& fill) {
+    const Below under = below();
+    OpenFrame& opened = frames_.emplace_back();
+    fill(opened);
+    enter(opened, under);
+    return opened;
+  }
   // Ends the frame at the top.
   void pop(CallEnd how, const StreamPosition& end);
   // Ends the frame at the top and those that jumped to it: all share the return address.
@@ -236,10 +248,39 @@ class ThreadStack : private OffCpuListener {
     std::int32_t depth = 0;
     std::uint16_t flag = 0;  // FRAME_PARENT
   };
-  [[nodiscard]] Below below() noexcept;
-  void enter(OpenFrame& frame, const Below& below);
-  void find_cell(OpenFrame& frame);
-  void count(OpenFrame& frame);
+  [[nodiscard]] Below below() noexcept {
+    if (frames_.empty()) return {};
+    const OpenFrame& frame = innermost();
+    return {frame.id, frame.depth + 1, FRAME_PARENT};
+  }
+  // Numbers a new frame.
+  void enter(OpenFrame& frame, const Below& below) {
+    frame.id = ids_.next++;
+    if (below.flag != 0) {
+      frame.parent = below.parent;
+      frame.depth = below.depth;
+      frame.flags |= below.flag;
+    }
+    frame.off_cpu = off_cpu_.begin();
+    frame.space = owner_.space;
+    find_cell(frame);
+    count(frame);
+  }
+  void find_cell(OpenFrame& frame) {
+    if (groups_ == nullptr) return;
+    const bool is_above = (frame.flags & FRAME_PARENT) != 0;
+    frame.cell = groups_->of(frame.function, frame.entry_ip, frame.space, frame.inline_level, is_above);
+  }
+  // From now on frames of its groups that begin are recursive.
+  void count(OpenFrame& frame) {
+    Use& use = use_of(frame.function);
+    frame.flags &= static_cast<std::uint16_t>(~FRAME_RECURSIVE);
+    if (use.open++ != 0) frame.flags |= std::uint16_t{FRAME_RECURSIVE};
+    if (groups_ == nullptr) return;
+    const MoreGroups::Cell& cell = groups_->cell(frame.cell);
+    for (std::size_t i = 0; i < kMoreGroups; ++i)
+      frame.more[i].is_recursive = use_of(cell.groups[i], 1 + i).open++ != 0;
+  }
   void uncount(const OpenFrame& frame);
   void drop_stubs() noexcept;
   // `by`: 0: of the function; 1 + index in MoreGroups.

@@ -9,7 +9,7 @@ namespace ptkit::tables::calls {
 
 CallSums::CallSums(const tables::columns::Selection& selection, Tree tree, std::size_t most_contexts)
     : filter_(selection), most_contexts_(tree == Tree::WHOLE ? SIZE_MAX : most_contexts) {
-  if (tree != Tree::NONE) tree_.emplace();
+  if (tree != Tree::NONE) tree_.emplace(tables::columns::Selection{}, filter_.selects_all());
 }
 
 void CallSums::drop_large_tree() {

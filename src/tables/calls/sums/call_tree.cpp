@@ -4,11 +4,13 @@
 #include <tuple>
 
 #include "base/node_bytes.h"
+#include "tables/calls/stack/thread_stack.h"
 #include "tables/columns/part_memory.h"
 
 namespace ptkit::tables::calls {
 
-CallTree::CallTree(const tables::columns::Selection& selection) : filter_(selection), nodes_(1) {}
+CallTree::CallTree(const tables::columns::Selection& selection, bool by_callers)
+    : filter_(selection), nodes_(1), by_callers_(by_callers && filter_.selects_all()) {}
 
 CallTree::NodeId CallTree::make_node() {
   if (free_.empty()) {
@@ -17,10 +19,11 @@ CallTree::NodeId CallTree::make_node() {
   }
   const NodeId node = free_.back();
   free_.pop_back();
-  auto callees = std::move(nodes_[node].callees);  // their memory
-  callees.clear();
-  nodes_[node] = {};
-  nodes_[node].callees = std::move(callees);
+  Node& made = nodes_[node];
+  made.sums = {};
+  made.inclusive = {};
+  made.callees.clear();  // their memory stays
+  made.function = 0;
   return node;
 }
 
@@ -30,10 +33,10 @@ void CallTree::add(Node& to, const Node& from) noexcept {
 }
 
 void CallTree::merge(NodeId caller, NodeId node) {
-  std::vector<std::pair<NodeId, NodeId>> left{{caller, node}};
-  while (!left.empty()) {
-    const auto [to, from] = left.back();
-    left.pop_back();
+  merging_.assign(1, {caller, node});
+  while (!merging_.empty()) {
+    const auto [to, from] = merging_.back();
+    merging_.pop_back();
     auto& callees = nodes_[to].callees;
     const std::uint32_t function = nodes_[from].function;
     const auto found = std::lower_bound(callees.begin(), callees.end(), std::pair(function, NodeId{0}));
@@ -43,13 +46,62 @@ void CallTree::merge(NodeId caller, NodeId node) {
     }
     const NodeId known = found->second;
     add(nodes_[known], nodes_[from]);
-    for (const auto& [unused, callee] : nodes_[from].callees) left.emplace_back(known, callee);
+    for (const auto& [unused, callee] : nodes_[from].callees) merging_.emplace_back(known, callee);
     nodes_[from].callees.clear();
     free_.push_back(from);
   }
 }
 
+CallTree::NodeId CallTree::callee_of(NodeId caller, std::uint32_t function) {
+  const auto find = [&] {
+    auto& callees = nodes_[caller].callees;
+    return std::lower_bound(callees.begin(), callees.end(), std::pair(function, NodeId{0}));
+  };
+  auto found = find();
+  if (found != nodes_[caller].callees.end() && found->first == function) return found->second;
+  const NodeId node = make_node();
+  nodes_[node].function = function;
+  nodes_[caller].callees.insert(find(), {function, node});
+  return node;
+}
+
+// The node of the frame below. An outermost frame has a node of its own: a frame below it may become known.
+// So has a frame that may get another function: one that began within its own function, or that has executed
+// nothing when the frame above it began.
+CallTree::NodeId CallTree::caller_of(const Frame& frame) {
+  const std::size_t size = frame.callers_size;
+  std::size_t known = std::min(size, chain_.size());
+  while (known > 0 && chain_[known - 1].frame != frame.callers[known - 1].id) --known;
+  // Stacks that are left and resumed while they are deep would take long: their nodes are merged.
+  constexpr std::size_t kStepsOfFrame = 8;
+  constexpr std::size_t kMostSteps = std::size_t{1} << 16U;
+  chain_steps_ = std::min(chain_steps_ + kStepsOfFrame, kMostSteps);
+  if (known == size) return chain_[size - 1].node;
+  chain_.resize(known);
+  if (size - known > chain_steps_) return open_node(frame.parent);
+  chain_steps_ -= size - known;
+  for (std::size_t i = known; i < size; ++i) {
+    const OpenFrame& open = frame.callers[i];
+    const std::uint64_t above =
+        i + 1 < size ? frame.callers[i + 1].begin.instructions : frame.begin.instructions;
+    const bool is_alone = i == 0 || (open.open & OPEN_INNER) != 0 || above == open.begin.instructions;
+    const NodeId node = is_alone ? open_node(open.id) : callee_of(chain_[i - 1].node, open.function);
+    chain_.push_back({open.id, node});
+  }
+  return chain_.back().node;
+}
+
+void CallTree::add_called(const Frame& frame) {
+  const NodeId node = callee_of(caller_of(frame), frame.function);
+  add(nodes_[node], frame);
+  const NodeId alone = take_open(frame.id);
+  if (alone == kTop) return;
+  for (const auto& [unused, callee] : std::exchange(nodes_[alone].callees, {})) merge(node, callee);
+  free_.push_back(alone);
+}
+
 void CallTree::on_frame(const Frame& frame, const Owner& owner) {
+  if (by_callers_ && frame.callers != nullptr) return add_called(frame);
   if (!filter_.selects(frame, owner)) return on_hidden(frame);
   NodeId node = take_open(frame.id);
   const NodeId caller = (frame.flags & FRAME_PARENT) == 0 ? kTop : open_node(frame.parent);
@@ -120,7 +172,8 @@ constexpr std::uint64_t kListBytes = 32;
 
 std::uint64_t CallTree::bytes() const noexcept {
   return nodes_.capacity() * sizeof(Node) + nodes_.size() * kListBytes + free_.capacity() * sizeof(NodeId) +
-         open_.size() * base::node_bytes<decltype(open_)::value_type>() + functions_.bytes();
+         open_.size() * base::node_bytes<decltype(open_)::value_type>() + chain_.capacity() * sizeof(Open) +
+         functions_.bytes();
 }
 
 // Each open frame may become a context; then all are copied in add_all(), and get rows.

@@ -15,12 +15,16 @@
 
 namespace ptkit::tables::calls {
 
-// Frames end before their parents, so the tree is built from its leaves: a frame that ends becomes a node
-// with the nodes of the frames above it, and is merged into its parent's nodes. Memory has the tree, and what
-// is above open frames. A frame that is not selected has no node: what is above it is above its parent.
+// Frames end before their parents. Of a frame that ends with the open frames below it (Frame::callers), the
+// node is known: that of its function below the nodes of those. Else the tree is built from its leaves: the
+// frame becomes a node with the nodes of the frames above it, and is merged into its parent's nodes. So are
+// the outermost frames, of which callers may become known later, and those that may get another function.
+// Memory has the tree, and what is above open frames. A frame that is not selected has no node: what is above
+// it is above its parent.
 class CallTree final : public FrameSink {
  public:
-  explicit CallTree(const tables::columns::Selection& selection = {});
+  // `by_callers`: on_frame() gets all frames that on_hidden() does not, and that one gets none.
+  explicit CallTree(const tables::columns::Selection& selection = {}, bool by_callers = true);
 
   void on_frame(const Frame& frame, const Owner& owner) override;
   void on_anomaly(const Anomaly&, const Owner&) override {}
@@ -46,6 +50,10 @@ class CallTree final : public FrameSink {
   [[nodiscard]] NodeId make_node();
   static void add(Node& to, const Node& from) noexcept;
   static void add(Node& to, const Frame& frame) noexcept;
+  // A callee of a node; it is made if there is none.
+  [[nodiscard]] NodeId callee_of(NodeId caller, std::uint32_t function);
+  void add_called(const Frame& frame);
+  [[nodiscard]] NodeId caller_of(const Frame& frame);
   // The node that has the callees of an open frame.
   [[nodiscard]] NodeId open_node(std::uint64_t frame);
   // Takes the node of a frame that ends; kTop: it has none.
@@ -69,7 +77,11 @@ class CallTree final : public FrameSink {
   std::vector<Open> recent_;
   std::unordered_map<std::uint64_t, NodeId> open_;
   std::uint64_t most_open_ = 0;  // the highest id that had a node
-  FunctionTable functions_;      // of add_all()
+  bool by_callers_;
+  std::vector<Open> chain_;      // nodes of open frames of one stack, outermost first
+  std::size_t chain_steps_ = 0;  // of frames that may be added to it
+  std::vector<std::pair<NodeId, NodeId>> merging_;
+  FunctionTable functions_;  // of add_all()
 };
 
 }  // namespace ptkit::tables::calls

@@ -76,6 +76,7 @@ inline constexpr std::uint64_t kH = 0x4000;
 class Frames final : public FrameSink {
  public:
   void on_frame(const Frame& frame, const Owner& owner) override {
+    if (next != nullptr) next->on_frame(frame, owner);
     frames.push_back(frame);
     owners.push_back(owner);
   }
@@ -93,6 +94,7 @@ class Frames final : public FrameSink {
     return kNone;
   }
 
+  FrameSink* next = nullptr;  // gets the frames, too, as they come
   std::vector<Frame> frames;
   std::vector<Owner> owners;
   std::vector<Anomaly> anomalies;
@@ -107,7 +109,13 @@ class Program {
   void branch(flow::BranchKind kind, std::uint64_t from, std::optional<std::uint64_t> to,
               std::uint64_t insns = 10) {
     go_on(insns - 1);
-    machine.on_branch(step_of(kind, from, to));
+    const BranchStep step = step_of(kind, from, to);
+    const PlainBranch plain{step.from_ip, step.to_ip, step.kind, step.flags};
+    if (tries_plain && machine.on_plain_branch(plain, [&step] { return step.position; })) {
+      ++plain_branches;
+    } else {
+      machine.on_branch(step);
+    }
     end_branch();
   }
   // __switch_to() returns on the stack of `owner`.
@@ -168,6 +176,8 @@ class Program {
   StackMachine machine;
   StreamPosition position;
   bool in_tx = false;
+  bool tries_plain = false;        // before on_branch()
+  std::size_t plain_branches = 0;  // that were none of on_branch()
 };
 
 }  // namespace ptkit::tables::calls

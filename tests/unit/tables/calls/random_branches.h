@@ -112,4 +112,31 @@ inline void run_random(Program& first, std::uint32_t seed, std::size_t branches,
   }
 }
 
+// Calls, returns to the caller, tail calls and jumps of a program, and all that run_random() makes.
+inline void run_mixed(Program& program, std::uint32_t seed) {
+  constexpr std::uint32_t kRounds = 40;
+  constexpr std::size_t kBranches = 60;
+  std::mt19937 random(seed);
+  const auto below = [&random](std::uint64_t limit) { return random() % limit; };
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    run_random(program, seed * kRounds + round, 8);
+    for (std::size_t i = 0; i < kBranches; ++i) {
+      const std::uint64_t what = below(8);
+      const std::uint64_t from = kMain + below(8) * GivenCode::kSize + below(8) * GivenCode::kInsn;
+      const std::uint64_t entry = kF + below(16) * GivenCode::kSize;
+      const ThreadStack& stack = program.machine.current();
+      if (what < 3) {
+        program.branch(what == 0 ? flow::BranchKind::CALL_INDIRECT : flow::BranchKind::CALL, from, entry);
+      } else if (what < 6 && !stack.empty() && (stack.top().flags & FRAME_RETURN) != 0) {
+        program.ret(from, stack.top().return_ip);
+      } else if (what == 6) {
+        program.branch(below(2) == 0 ? flow::BranchKind::COND : flow::BranchKind::JUMP, from, entry);
+      } else {
+        program.jump_indirect(from, from / GivenCode::kSize * GivenCode::kSize + 8);
+      }
+    }
+  }
+  program.finish();
+}
+
 }  // namespace ptkit::tables::calls

@@ -2,7 +2,7 @@
 
 #include "tables/calls/sums/call_tree.h"
 #include "tables/calls/sums/function_totals.h"
-#include "unit/tables/calls/machine.h"
+#include "unit/tables/calls/random_branches.h"
 
 namespace ptkit::tables::calls {
 namespace {
@@ -61,6 +61,68 @@ TEST(CallTree, HasANodeForEachChainOfFunctions) {
   EXPECT_EQ(rows->cells<call_tree_begin_unseen>()[0], 2U);  // main() had begun before
   EXPECT_EQ(instructions[0], 2 * program.position.instructions);
   EXPECT_EQ(instructions[3], 40U);
+}
+
+// The cells of all columns, one after the other.
+std::vector<std::uint64_t> cells_of(const CallTree& tree, const FunctionTable& functions) {
+  using enum tables::columns::Column;
+  CallTree all;
+  all.add_all(tree, functions);
+  const auto rows = all.rows(tables::columns::kAllColumns);
+  std::vector<std::uint64_t> cells;
+  const auto add = [&](const auto* column) {
+    for (std::size_t row = 0; row < rows->rows(); ++row)
+      cells.push_back(static_cast<std::uint64_t>(column[row]));
+  };
+  add(rows->cells<call_tree_entry_ip>());
+  add(rows->cells<call_tree_depth>());
+  add(rows->cells<call_tree_count>());
+  add(rows->cells<call_tree_begin_unseen>());
+  add(rows->cells<call_tree_instructions>());
+  add(rows->cells<call_tree_self_instructions>());
+  add(rows->cells<call_tree_branches>());
+  add(rows->cells<call_tree_flags>());
+  return cells;
+}
+
+TEST(CallTree, IsTheSameWithTheCallersOfFrames) {
+  const FunctionTable functions = functions_of(0x3000);
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    Program program;
+    CallTree tree;
+    program.frames.next = &tree;
+    program.machine.give_callers();
+    run_mixed(program, seed);
+    CallTree from_leaves({}, false);
+    give(program, from_leaves);
+    const std::vector<std::uint64_t> cells = cells_of(tree, functions);
+    EXPECT_GT(cells.size(), 800U);
+    ASSERT_EQ(cells, cells_of(from_leaves, functions)) << "seed " << seed;
+  }
+}
+
+// Two threads with deep stacks take turns after each call.
+TEST(CallTree, TakesNoLongerForDeepStacksThatTakeTurns) {
+  constexpr std::int64_t kDepth = 3000;
+  const Owner threads[] = {{0, 1, 1, 0}, {0, 1, 2, 0}};
+  Program program;
+  CallTree tree;
+  program.frames.next = &tree;
+  program.machine.give_callers();
+  for (const Owner& thread : threads) {
+    program.machine.on_owner(thread, program.position);
+    for (std::int64_t i = 0; i < kDepth; ++i) program.call(kF + 0x10, kF);
+  }
+  for (std::size_t i = 0; i < 20'000; ++i) {
+    program.machine.on_owner(threads[i % 2], program.position);
+    program.call(kF + 0x20, kG);
+    program.ret(kG + 0x10, kF + 0x24);
+  }
+  program.finish();
+  CallTree from_leaves({}, false);
+  give(program, from_leaves);
+  const FunctionTable functions = functions_of(0x3000);
+  EXPECT_EQ(cells_of(tree, functions), cells_of(from_leaves, functions));
 }
 
 TEST(FunctionTotals, CountRecursionOnce) {
