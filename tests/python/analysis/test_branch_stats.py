@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import PROGRAMS, line_with
+from executed_parts import executed_part
 from golden_recordings import open_recording
 from same_rows import rows_of
 
@@ -144,7 +145,7 @@ def test_statistics_are_those_of_the_rows(loops_trace: ptkit.Trace) -> None:
     check_conditional(loops_trace)
     check_conditional(ptkit.open(loops_trace.source, engine="simple", index=False))
     check_conditional(loops_trace, instructions=(1000, 20_000))
-    check_conditional(loops_trace.between(percent=(25, 75)))
+    check_conditional(executed_part(loops_trace, 25, 75))
 
 
 def test_threads_have_sequences_of_their_own(open_trace: Any, loop: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from executed_parts import executed_part
 from readers import READERS, has_module
 from rounds import needs_emulator
 
@@ -284,7 +285,7 @@ def test_other_folders_are_not_replaced(tmp_path: Path, loop_trace: Any) -> None
 def test_parts_of_a_trace_are_tables(recording: ptkit.Trace, tmp_path: Path) -> None:
     from pyarrow import parquet
 
-    view = recording.between(percent=(20, 60))
+    view = executed_part(recording, 20, 60)
     for table in ("branches", "calls", "functions", "edges"):
         view.export(tmp_path / f"{table}.parquet", table=table)
         assert len(parquet.read_table(tmp_path / f"{table}.parquet")) == len(getattr(view, table)()), table

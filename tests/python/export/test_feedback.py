@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from branch_records import records
 from compiling import build
+from executed_parts import time_at
 from feedback_files import calls_of, executions, read_autofdo, read_bolt, read_llvm
 from rounds import needs_emulator
 from small_elf import elf
@@ -283,7 +284,7 @@ def test_parts_of_a_trace_export(loops: tuple[ptkit.Trace, Path, dict[str, int]]
     events = trace.events()
     trace.slice(after=events[:1]).export(tmp_path / "slice", "bolt-traces")
     assert executions(read_bolt(tmp_path / "slice"), at["leaf"]) == 100 * ROUNDS
-    trace.between(percent=(1, 100)).export(tmp_path / "between", "bolt-traces")
+    trace.between(time_at(trace, 1)).export(tmp_path / "between", "bolt-traces")
     assert executions(read_bolt(tmp_path / "between"), at["leaf"]) == 100 * ROUNDS
     # A redacted copy has no command.
     trace.export(tmp_path / "redacted", "bolt-traces", redact=True, module=program.name)

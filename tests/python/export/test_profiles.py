@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import build, compiled_by
+from executed_parts import executed_part
 from profile_files import (
     GO,
     Callgrind,
@@ -348,7 +349,7 @@ def test_callgrind_annotate_shows_the_sums(recording: ptkit.Trace, tmp_path: Pat
 
 @needs_emulator
 def test_parts_export_their_own_sums(recording: ptkit.Trace, tmp_path: Path) -> None:
-    half = recording.between(percent=(0, 50))
+    half = executed_part(recording, 0, 50)
     expected = int(half.functions()["self_instructions"].sum())
     assert 0 < expected < int(recording.functions()["self_instructions"].sum())
     half.export(tmp_path / "out.folded")

@@ -15,6 +15,7 @@ import jsonschema
 import numpy as np
 import pytest
 from compiling import build
+from executed_parts import executed_part
 from readers import needs_fxt, needs_trace_processor, node_package, read_fxt, trace_processor
 from rounds import needs_emulator
 from small_elf import elf
@@ -245,7 +246,7 @@ def test_parts_and_selections_have_fewer_calls(recursion: ptkit.Trace, tmp_path:
     assert count(recursion) == len(recursion.calls())
     for symbol in ("main", "*"):
         assert count(recursion, symbol=symbol) == len(recursion.calls(symbol=symbol))
-    part = recursion.between(percent=(20, 60))
+    part = executed_part(recursion, 20, 60)
     assert 0 < count(part) == len(part.calls()) < len(recursion.calls())
     events = recursion.events()
     piece = recursion.slice(after=events[:1])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from executed_parts import executed_part
 
 import ptkit
 from ptkit import capture
@@ -89,7 +90,7 @@ def test_phases_by_instructions_are_those_of_branches(recording: str, engine: st
 
 def test_phases_by_instructions_of_a_part(recording: str) -> None:
     trace = ptkit.open(recording)
-    part = trace.between(percent=(20, 60))
+    part = executed_part(trace, 20, 60)
     branches = part.branches(columns=NUMBERED)
     begin, end = int(branches["instruction"].min()), int(branches["instruction"].max()) + 1
     limits = [begin + (end - begin) * i // 3 for i in range(4)]
@@ -146,7 +147,7 @@ def test_between_counts_its_branches(recording: str) -> None:
 
 def test_phases_of_a_part_and_of_kinds(recording: str) -> None:
     trace = ptkit.open(recording)
-    part = trace.between(percent=(20, 60))
+    part = executed_part(trace, 20, 60)
     edges = part.edges(by="time", bins=4)
     assert int(edges["count"].sum()) == int(part.edges()["count"].sum())
     calls = trace.edges(by="time", bins=3, kind="call")

@@ -220,7 +220,7 @@ def test_time_and_parts(runs: Runs) -> None:
     assert sum(len(one.divergences) for one in halves) in (len(whole.divergences), len(whole.divergences) + 1)
     events = a.events(stream=0)
     for part in (
-        a.between(percent=(0, 50)),
+        executed_part(a, 0, 50),
         a.touching("step"),
         a.slice(after=events[:1], before=events[-1:]),
     ):

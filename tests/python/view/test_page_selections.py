@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import build
+from executed_parts import executed_part
 from golden_recordings import open_recording
 from rounds import needs_emulator
 from view_pages import PageData
@@ -65,7 +66,7 @@ def test_words_and_arguments_make_the_same_page(
 
 @needs_emulator
 def test_parts_say_how_they_were_selected(recording: ptkit.Trace) -> None:
-    part = recording.between(percent=(10, 60))
+    part = executed_part(recording, 10, 60)
     page = PageData(part.view())
     again = PageData(recording.view(**eval(f"dict({page.runs[0]['reproduce']['query']})")))
     assert again.runs[0]["functions"] == page.runs[0]["functions"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from compiling import build
+from executed_parts import executed_part
 from rounds import needs_emulator
 from small_elf import elf
 from view_browser import DECODED, Browser, needs_browser
@@ -210,7 +211,7 @@ def test_find_and_select_move_the_selection_of_the_page(trace: ptkit.Trace, tmp_
 
 @needs_emulator
 def test_a_call_of_the_second_run_is_selected(trace: ptkit.Trace, folder: Path, tmp_path: Path) -> None:
-    widget = trace.view(ptkit.open(folder / "loops.ptk").between(percent=(0, 90))).widget()
+    widget = trace.view(executed_part(ptkit.open(folder / "loops.ptk"), 0, 90)).widget()
     widget.select(calls_of(trace, "leaf")[2], run=1)
     (sent,) = Browser(host(widget, tmp_path / "host.html"), *SELECTED).results
     assert (sent["run"], sent["id"], sent["function"]) == (1, calls_of(trace, "leaf")[2], "leaf")
