@@ -71,21 +71,30 @@ def traces_of(arguments: argparse.Namespace, found: list[Recording]) -> list[tup
     return there
 
 
-def chosen_questions(arguments: argparse.Namespace, clocked: bool) -> list[Question]:
-    """The chosen questions that have all contestants."""
-    wanted = arguments.question or [one.name for one in QUESTIONS if clocked or not one.clocked]
-    chosen = [one for one in QUESTIONS if one.name in wanted]
-    return [one for one in chosen if all(it.exists(arguments.build) for it in one.contestants)]
+def chosen_questions(arguments: argparse.Namespace) -> list[Question]:
+    """The chosen questions that have all contestants. The others are named on stderr."""
+    chosen = [one for one in QUESTIONS if one.name in (arguments.question or [one.name])]
+    complete = []
+    for one in chosen:
+        missing = [str(it.path(arguments.build)) for it in one.contestants if not it.exists(arguments.build)]
+        if missing:
+            print(f"{one.name}: left out: not built: {', '.join(missing)}", file=sys.stderr)
+        else:
+            complete.append(one)
+    return complete
 
 
 def run_table(arguments: argparse.Namespace, checks: Checks, found: list[Recording]) -> list[dict[str, Any]]:
     """Every question of every trace."""
     reports = []
+    questions = chosen_questions(arguments)
     for name, path, clocked in traces_of(arguments, found):
         report: dict[str, Any] = {"name": name, "trace": str(path), "questions": []}
         if not arguments.json:
             print(f"\n=== {name}")
-        for question in chosen_questions(arguments, clocked):
+        for question in questions:
+            if question.clocked and not clocked and not arguments.question:
+                continue
             result = table.ask(
                 question, arguments.build, path, checks, rounds=arguments.rounds, seconds=arguments.seconds
             )

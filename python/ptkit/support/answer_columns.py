@@ -63,14 +63,17 @@ _COVERED = {
 _COVERED_KNOWN = {"line": "line_known", "rva": "entry_known", "count": "entry_known"}
 
 # Tables of `ptkit.Annotation`.
-_CONDITIONAL = Column("is_conditional", _BOOL, "", "it has a conditional branch that ran", "flag", 2)
-_HOTTEST = Column("is_hottest", _BOOL, "", "it is on the hottest path through the function", "flag", 4)
-_HEAD = Column("is_head", _BOOL, "", "a loop begins here", "flag", 8)
 _TAKEN = (
     Column("taken", _I64, "", "executions of conditional branches that took them; see is_conditional"),
     Column("not_taken", _I64, "", "executions of conditional branches that did not; see is_conditional"),
 )
-_ANNOTATED_FLAGS = Column("flags", _U8, "", "line known, conditional, on the hottest path, head of a loop")
+_ANNOTATED_FLAGS = (
+    Column("flags", _U8, "", "line known, conditional, on the hottest path, head of a loop"),
+    _LINE_KNOWN,
+    Column("is_conditional", _BOOL, "", "it has a conditional branch that ran", "flag", 2),
+    Column("is_hottest", _BOOL, "", "it is on the hottest path through the function", "flag", 4),
+    Column("is_head", _BOOL, "", "a loop begins here", "flag", 8),
+)
 _ANNOTATED = {
     "annotated_instructions": (
         Column("number", _U32, "", "index in `annotation.functions`"),
@@ -84,11 +87,7 @@ _ANNOTATED = {
         *_TAKEN,
         Column("line", _U32, "", "of `source`; see line_known"),
         Column("depth", _U8, "", "loops that it is in"),
-        _ANNOTATED_FLAGS,
-        _LINE_KNOWN,
-        _CONDITIONAL,
-        _HOTTEST,
-        _HEAD,
+        *_ANNOTATED_FLAGS,
     ),
     "annotated_lines": (
         Column("number", _U32, "", "index in `annotation.functions`"),
@@ -97,11 +96,7 @@ _ANNOTATED = {
         Column("instructions", _I64, "", "that were executed"),
         *_TAKEN,
         Column("depth", _U8, "", "loops that its code is in"),
-        _ANNOTATED_FLAGS,
-        _LINE_KNOWN,
-        _CONDITIONAL,
-        _HOTTEST,
-        _HEAD,
+        *_ANNOTATED_FLAGS,
     ),
     "annotated_loops": (
         Column("number", _U32, "", "index in `annotation.functions`"),
