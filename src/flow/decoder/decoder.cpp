@@ -62,6 +62,7 @@ class FlowDecoder::Impl : private DecoderContext {
     if (configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_DIS_RETC)) != 0)
       walker_.set_return_compression(false);
     if (options.watch_filter && pool != nullptr) filter_.watch();
+    if (!walker_.return_compression() && !filter_.watches()) walker_.leave_out_calls();
   }
   ~Impl() {
     if (!filter_.signs().empty()) pool_->note_filter_signs(bytes_, filter_.signs());

@@ -23,10 +23,9 @@ struct CachedCode {
   CachedCode(const code::image::CodeView& view, code::insn::ExecMode mode, std::uint32_t cs_base)
       : blocks(view, mode, cs_base) {}
 
-  // Makes the paths if there are none, or if they have the other setting of return compression.
-  [[nodiscard]] PathCache& paths_for(bool return_compression) {
-    if (paths == nullptr || paths->return_compression() != return_compression)
-      paths = std::make_unique<PathCache>(blocks, return_compression);
+  // Makes the paths if there are none, or if they are for other returns.
+  [[nodiscard]] PathCache& paths_for(const ReturnRules& returns) {
+    if (paths == nullptr || paths->returns() != returns) paths = std::make_unique<PathCache>(blocks, returns);
     return *paths;
   }
   void clear() {

@@ -92,7 +92,8 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   room.position = packets_.position();
   if (!bulk_->open(room)) return false;
   CachedCode& code = caches_.last();
-  PathCache* paths = &code.paths_for(walker_.return_compression());
+  const ReturnRules returns{walker_.return_compression(), walker_.keeps_calls()};
+  PathCache* paths = &code.paths_for(returns);
   if (room.kind == BulkRows::EDGES) {
     if (room.space != counted_space_ || room.phase != counted_phase_) emit_counts();
     counted_space_ = room.space;
@@ -102,7 +103,7 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   if (paths->bytes() > most_bytes_) {
     if (room.kind == BulkRows::EDGES) emit_counts();
     code.paths.reset();
-    paths = &code.paths_for(walker_.return_compression());
+    paths = &code.paths_for(returns);
   }
   if (room.kind == BulkRows::EDGES && std::find(counted_.begin(), counted_.end(), &code) == counted_.end()) {
     counted_.push_back(&code);

@@ -9,10 +9,10 @@
 namespace ptkit::flow {
 namespace {
 
-// Repairs the transition `via_`: the node may have moved to another base since `via_->next` was written.
+// Repairs the transition that led to the node: the node may have moved to another base since.
 template <typename Rows, Spans kSpans>
 void Pass<Rows, kSpans>::connect(NodeId node) noexcept {
-  if (via_ != nullptr) via_->next = paths_.at(node).base;
+  if (via_ != nullptr) *via_ = paths_.at(node).base;
 }
 
 // Slow path of a TNT lookup: builds the transition. Null: the simple decoder has to use the packet.
@@ -120,7 +120,7 @@ void Pass<Rows, kSpans>::take_run(const std::uint8_t*& at, const std::uint8_t* e
   constexpr unsigned kCalls = TRANSITION_CALL | TRANSITION_CALLS;
   const std::uint8_t* const begin = at;
   std::uint64_t insns = 0;
-  Transition* via = via_;
+  std::uint32_t* via = via_;
   std::uint32_t bits = *at >> 1U;
   // The next packet waits for `base`, so that nothing but `base` may be left to add to the transition's
   // address.
@@ -135,7 +135,7 @@ void Pass<Rows, kSpans>::take_run(const std::uint8_t*& at, const std::uint8_t* e
       rows_.count_bits(transition);
       insns += transition.insns;
       base = transition.next;
-      via = &transition;
+      via = &transition.next;
     } else {
       instructions_ += std::exchange(insns, 0);
       via_ = via;
@@ -152,6 +152,73 @@ void Pass<Rows, kSpans>::take_run(const std::uint8_t*& at, const std::uint8_t* e
   instructions_ += insns;
   via_ = via;
   end_run(begin, at);
+}
+
+// Adds the group at a node. Null: it has to be used packet by packet.
+template <typename Rows, Spans kSpans>
+[[gnu::noinline]] PacketGroup* Pass<Rows, kSpans>::find_group(std::uint32_t base, std::uint32_t tnt,
+                                                              std::uint64_t ip) {
+  PacketGroup* const group = paths_.add_group(base, tnt, ip);
+  if (group == nullptr && ++lone_ > kMostLone) grouping_ = false;
+  return group;
+}
+
+// Groups of packets one after the other, the first of them at the position: see packet_groups.h. Not inlined,
+// so that the loop keeps its registers where packets are not grouped.
+template <typename Rows, Spans kSpans>
+[[gnu::noinline]] void Pass<Rows, kSpans>::take_groups(LoopPosition& position, const std::uint8_t* end) {
+  auto [at, base, last_ip] = position;
+  constexpr std::uint64_t kOddBits =
+      0x0101010101010101;                   // a TNT-8 packet is even, the first byte of a TIP odd
+  constexpr std::uint64_t kFullTnt = 0x80;  // see is_partial_tnt()
+  const std::uint8_t* tip = nullptr;
+  std::uint64_t last_tnt = 0;  // of the last group that has TNT packets
+  std::uint64_t insns = 0;
+  std::uint32_t* via = via_;
+  PacketGroup* groups = paths_.groups().data();
+  std::uint64_t mask = paths_.groups().mask();
+  do {
+    const auto word = load<std::uint64_t>(at);
+    if ((word & 0xffU) == 0) {
+      at += word == 0 ? 8 : std::countr_zero(word) / 8;
+      continue;
+    }
+    if ((word & kOddBits) == 0) break;
+    const auto shift = static_cast<unsigned>(std::countr_zero(word & kOddBits));
+    const std::uint64_t tnt = word & ((std::uint64_t{1} << shift) - 1);  // PADs before the TIP do not count
+    const std::uint8_t first = static_cast<std::uint8_t>(word >> shift);
+    if (kTargetPackets[first] != static_cast<std::uint8_t>(Packet::TIP) || tnt > UINT32_MAX) break;
+    const std::uint8_t* const next_tip = at + shift / 8;
+    const IpForm& form = kIpForms[first >> 5U];
+    const std::uint64_t ip = ip_of(form, next_tip, last_ip);
+    PacketGroup* group = PacketGroups::lookup(groups, mask, ip, static_cast<std::uint32_t>(tnt), base);
+    if (group == nullptr) [[unlikely]] {
+      group = find_group(base, static_cast<std::uint32_t>(tnt), ip);
+      if (groups != paths_.groups().data()) via = nullptr;  // it may have been in the table that has grown
+      if (group == nullptr) break;
+      groups = paths_.groups().data();
+      mask = paths_.groups().mask();
+    }
+    if (++group->count <= 1) paths_.note_group(*group);
+    insns += group->insns;
+    base = group->next;
+    via = &group->next;
+    last_ip = ip;
+    tip = next_tip;
+    if (tnt != 0) last_tnt = tnt;
+    at = tip + form.size;
+  } while (at < end);
+  position = {at, base, last_ip};
+  via_ = via;
+  if (tip == nullptr) return;
+  instructions_ += insns;
+  since_ = last_ = static_cast<std::uint64_t>(tip - base_);
+  if (last_tnt != 0) {
+    const bool full = (last_tnt >> ((std::bit_width(last_tnt) - 1U) & ~7U)) >= kFullTnt;
+    watch_ = full ? TipWatch::NONE : TipWatch::TIP;
+  } else if (watch_ == TipWatch::PARTIAL_TNT) {
+    watch_ = TipWatch::TIP;
+  }
 }
 
 // The state after the TNT-8 packets from `begin` to `at`: what each of them would have set.
@@ -232,6 +299,16 @@ FastStop Pass<Rows, kSpans>::run() {
     }
     if constexpr (kSpans != Spans::NONE) {
       if (room_.span_count > span_limit) break;
+    }
+    if constexpr (kCounts) {
+      if (grouping_ && !deferred_ && tip_order_.in_order()) {
+        LoopPosition position{at, base, last_ip};
+        take_groups(position, end);
+        at = position.at;
+        base = position.base;
+        last_ip = position.last_ip;
+        if (at >= end) break;
+      }
     }
     const std::uint8_t first = *at;
     const auto offset = static_cast<std::uint64_t>(at - base_);

@@ -17,6 +17,7 @@ namespace {  // of fast_loop.cpp alone, so that the compiler inlines what is cal
 constexpr std::size_t kWindow = 16;         // bytes that may be read after a packet's first byte
 constexpr std::uint64_t kPass = 1U << 18U;  // bytes of stream after which run() returns
 constexpr unsigned kMostBuilds = 2048;      // paths that one pass builds at most, because building takes time
+constexpr unsigned kMostLone = 1024;        // groups that one pass looks up in vain, before it stops to
 
 // PathCache::Packet by a packet's first byte.
 constexpr std::uint8_t kNoTarget = 0xff;
@@ -106,7 +107,9 @@ class Pass {
         rows_with_spans_(room.row),
         watch_(state.events.tip_watch),
         deferred_(state.binder.tips_deferred),
-        tip_order_(state.events.tip_order) {}
+        tip_order_(state.events.tip_order) {
+    grouping_ = kCounts && paths.may_group();
+  }
 
   FastStop run();
 
@@ -152,7 +155,7 @@ class Pass {
   void follow(Transition& transition, std::uint32_t& base) noexcept {
     instructions_ += transition.insns;
     base = transition.next;
-    via_ = &transition;
+    via_ = &transition.next;
   }
   // Not inlined, so that the hot loop keeps its registers.
   [[gnu::noinline]] void apply_calls(const Transition& transition) {
@@ -202,6 +205,8 @@ class Pass {
   void connect(NodeId node) noexcept;
   [[gnu::always_inline]] inline void take_run(const std::uint8_t*& at, const std::uint8_t* end,
                                               std::uint32_t& base, FastStop& stop);
+  [[nodiscard]] PacketGroup* find_group(std::uint32_t base, std::uint32_t tnt, std::uint64_t ip);
+  void take_groups(LoopPosition& position, const std::uint8_t* end);
   void end_run(const std::uint8_t* begin, const std::uint8_t* at) noexcept;
 
   PathCache& paths_;
@@ -214,7 +219,9 @@ class Pass {
   Transition* bits_ = nullptr;
   Transition* targets_ = nullptr;
   std::uint64_t target_mask_ = 0;
-  Transition* via_ = nullptr;  // transition that led to the current node
+  std::uint32_t* via_ = nullptr;  // `next` of the transition or group that led to the current node
+  bool grouping_ = false;         // groups are looked up
+  unsigned lone_ = 0;             // groups that were looked up in vain
   std::uint64_t instructions_ = 0;
   // Rows of the next packet happened after the packet at `since_`; rows of TNT bits, after the packet at
   // `last_`.

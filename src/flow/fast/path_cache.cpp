@@ -1,5 +1,6 @@
 #include "flow/fast/path_cache.h"
 
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -9,11 +10,6 @@ namespace ptkit::flow {
 
 namespace {
 
-// TransitionFlag bits for the path's effect on the call stack.
-std::uint16_t calls_of(const PathBuilder& builder) noexcept {
-  return builder.depth != 0 ? std::uint16_t{TRANSITION_CALLS} : std::uint16_t{0};
-}
-
 std::uint32_t bytes_of(std::span<const BlockInsn> insns) noexcept {
   std::uint32_t bytes = 0;
   for (const BlockInsn& insn : insns) bytes += insn.size;
@@ -22,12 +18,13 @@ std::uint32_t bytes_of(std::span<const BlockInsn> insns) noexcept {
 
 }  // namespace
 
-PathCache::PathCache(BlockCache& cache, bool return_compression)
+PathCache::PathCache(BlockCache& cache, const ReturnRules& returns)
     : cache_(cache),
-      return_compression_(return_compression),
+      returns_(returns),
       builder_(std::make_unique<PathBuilder>(cache)),
       tnt_transitions_(cache.arena()),
       tip_transitions_(cache.arena()),
+      groups_(cache.arena()),
       nodes_(1, cache.arena()),
       nodes_by_ip_(cache.arena()),
       paths_(1, cache.arena()),
@@ -56,9 +53,10 @@ PathBuilder& PathCache::begin_path() {
 std::size_t PathCache::bytes() const noexcept {
   std::size_t chosen = 0;
   for (const auto& [choice, rows] : chosen_rows_) chosen += rows.bytes();
-  return chosen + tnt_transitions_.bytes() + tip_transitions_.bytes() + nodes_.capacity() * sizeof(Node) +
-         nodes_by_ip_.bytes() + paths_.capacity() * sizeof(Path) + tails_.capacity() * sizeof(PathTail) +
-         steps_.capacity() * sizeof(PathStep) + pushed_.capacity() * sizeof(std::uint64_t) + edges_.bytes() +
+  return chosen + tnt_transitions_.bytes() + tip_transitions_.bytes() + groups_.bytes() +
+         nodes_.capacity() * sizeof(Node) + nodes_by_ip_.bytes() + paths_.capacity() * sizeof(Path) +
+         tails_.capacity() * sizeof(PathTail) + steps_.capacity() * sizeof(PathStep) +
+         pushed_.capacity() * sizeof(std::uint64_t) + edges_.bytes() +
          (path_edges_.capacity() + step_edges_.capacity() + target_edges_.capacity() +
           whole_blocks_.capacity() + used_.capacity()) *
              sizeof(std::uint32_t) +
@@ -100,13 +98,13 @@ Transition* PathCache::bits(NodeId from, std::uint32_t bits) {
   if (Transition& known = tnt_transitions_.at(nodes_[from].base, bits); known.from == nodes_[from].base)
     return &known;
   PathBuilder& builder = begin_path();
-  const PathEnd end = builder.bits(nodes_[from].ip, bits, return_compression_);
+  const PathEnd end = builder.bits(nodes_[from].ip, bits, returns_.compressed);
   if (end == PathEnd::STUCK && builder.used == 0) return nullptr;
   if (end != PathEnd::USED) {
     const auto count = static_cast<unsigned>(std::bit_width(bits)) - 1;
     const std::uint32_t first = bits >> (count - builder.used);
     builder.clear();
-    static_cast<void>(builder.bits(nodes_[from].ip, first, return_compression_));
+    static_cast<void>(builder.bits(nodes_[from].ip, first, returns_.compressed));
   }
   const NodeId next = node(builder.end_ip);
   const std::uint32_t base = nodes_[from].base;
@@ -118,7 +116,7 @@ Transition* PathCache::bits(NodeId from, std::uint32_t bits) {
   transition.set_used(end != PathEnd::USED ? builder.used : 0);
   if (end == PathEnd::RETURN) transition.flags |= TRANSITION_RETURN;
   if (end == PathEnd::STUCK) transition.flags |= TRANSITION_STUCK;
-  if (builder.depth == 1 && builder.calls.size() == 1) {
+  if (builder.depth == 1 && builder.calls.size() == 1 && returns_.keeps_calls) {
     transition.ip = builder.calls.front();
     transition.flags |= TRANSITION_CALL;
   } else {
@@ -195,8 +193,8 @@ Transition* PathCache::target(NodeId from, Packet packet, std::uint64_t ip, cons
   transition.path = node.exit;
   transition.insns = node.exit_insns;
   transition.flags |= TRANSITION_TARGET;
-  if (paths_[node.exit].depth != 0) transition.flags |= TRANSITION_CALLS;
-  if (node.returns) transition.flags |= TRANSITION_POPS;
+  if (paths_[node.exit].depth != 0 && returns_.keeps_calls) transition.flags |= TRANSITION_CALLS;
+  if (node.returns && returns_.keeps_calls) transition.flags |= TRANSITION_POPS;
   if (node.near) transition.flags |= TRANSITION_NEAR;
   return &transition;
 }
@@ -373,13 +371,76 @@ void PathCache::take_target(std::size_t index, std::uint64_t times) {
   Path& path = paths_[transition.path];
   count_path(path, times);
   if ((transition.flags & TRANSITION_TARGET) == 0) return;
+  edges_.count(target_edge(index, path), times);
+}
+
+std::uint32_t PathCache::target_edge(std::size_t index, const Path& path) {
   if (target_edges_.size() <= index) target_edges_.resize(tip_transitions_.all().size());
   std::uint32_t& edge = target_edges_[index];
   if (edge == 0) {
     const BasicBlock& last = last_block(path);
-    edge = edges_.number(last.last_ip, transition.ip, last.branch, kBothKnown);
+    edge = edges_.number(last.last_ip, tip_transitions_.all()[index].ip, last.branch, kBothKnown);
   }
-  edges_.count(edge, times);
+  return edge;
+}
+
+// Looks up the packets of a group one after the other. Returns their number; 0: not all are known.
+std::size_t PathCache::find_packets(std::uint32_t base, std::uint32_t tnt, std::uint64_t ip,
+                                    PacketsOfGroup& out) {
+  constexpr unsigned kLeft = TRANSITION_RETURN | TRANSITION_STUCK;
+  std::size_t count = 0;
+  for (; tnt != 0; tnt >>= 8U) {
+    const std::uint32_t bits = (tnt & 0xffU) >> 1U;
+    if (bits <= 1) return 0;  // another packet
+    const Transition& transition = tnt_transitions_.at(base, bits);
+    if (transition.from != base || (transition.flags & kLeft) != 0) return 0;
+    out[count++] = &transition;
+    base = transition.next;
+  }
+  out[count] = TipTransitions::lookup(tip_transitions_.all().data(), target_mask(), ip, base);
+  return out[count] != nullptr ? count + 1 : 0;
+}
+
+PacketGroup* PathCache::add_group(std::uint32_t base, std::uint32_t tnt, std::uint64_t ip) {
+  if (groups_.full() || group_numbers_ > kMostGroupNumbers) return nullptr;
+  PacketsOfGroup packets{};
+  const std::size_t count = find_packets(base, tnt, ip, packets);
+  if (count == 0) return nullptr;
+  if (groups_.must_grow()) {
+    count_groups();
+    groups_.grow();
+  }
+  PacketGroup* const group = groups_.add(ip, tnt, base);
+  if (group != nullptr) add_group_list(*group, std::span(packets).first(count));
+  return group;
+}
+
+// Looks up the edges of a group that has been added.
+void PathCache::add_group_list(PacketGroup& group, std::span<const Transition* const> packets) {
+  for (const Transition* one : packets) {
+    group.insns += one->insns;
+    if (Path& path = paths_[one->path]; path.edge == 0) add_path_edges(path);
+  }
+  const Transition& tip = *packets.back();
+  group.next = tip.next;
+  const auto index = static_cast<std::size_t>(&tip - tip_transitions_.all().data());
+  const std::uint32_t last = target_edge(index, paths_[tip.path]);
+  group.list = begin_list();
+  const auto add = [this](std::uint32_t number) {
+    if (number >= EdgeIndex::kSpare) path_edges_.push_back(number);
+  };
+  for (const Transition* one : packets) {
+    const std::uint32_t list = paths_[one->path].edge;
+    const std::uint32_t end = list + path_edges_[list - 1];
+    for (std::uint32_t at = list; at < end; ++at) add(path_edges_[at]);
+  }
+  add(last);
+  end_list(group.list);
+  group_numbers_ += path_edges_[group.list - 1];
+}
+
+void PathCache::count_groups() {
+  groups_.take_noted([this](PacketGroup& group) { count_list(group.list, std::exchange(group.count, 0)); });
 }
 
 template <typename Visit>
@@ -396,6 +457,7 @@ void PathCache::each_noted(const Visit& visit) {
 
 // Moves the counts of transitions to edges.
 void PathCache::count_transitions() {
+  count_groups();
   each_noted([this](std::size_t index, bool is_target) {
     Transition& transition = is_target ? tip_transitions_.all()[index] : tnt_transitions_.all()[index];
     if ((transition.flags & TRANSITION_NEW) != 0) return;
@@ -416,6 +478,7 @@ void PathCache::clear_counts() noexcept {
     transition.flags |= TRANSITION_NEW;
     transition.count = 0;
   });
+  groups_.take_noted([](PacketGroup& group) { group.count = 0; });
   edges_.take().take_each([](const EdgeCount&, std::uint64_t) {});
 }
 

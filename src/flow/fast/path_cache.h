@@ -17,6 +17,7 @@
 
 #include "flow/code/block_cache.h"
 #include "flow/fast/edge_index.h"
+#include "flow/fast/packet_groups.h"
 #include "flow/fast/path_builder.h"
 #include "flow/fast/path_insns.h"
 #include "flow/fast/path_rows.h"
@@ -38,6 +39,13 @@ struct Path {
   bool returns = false;    // to calls within the path
 };
 
+// What a decoder does with returns: Walker::return_compression() and keeps_calls().
+struct ReturnRules {
+  bool compressed = true;
+  bool keeps_calls = true;
+  [[nodiscard]] bool operator==(const ReturnRules&) const noexcept = default;
+};
+
 class PathCache {
  public:
   // A position of the Walker between two instructions, where no block has begun. Node 0: packets are
@@ -55,12 +63,12 @@ class PathCache {
   enum class Packet : std::uint8_t { TIP, PGE, PGD, PGD_NO_IP, PSB, FUP };
 
   // It refers to the blocks of `cache`, and its memory is in the same arena.
-  PathCache(BlockCache& cache, bool return_compression);
+  PathCache(BlockCache& cache, const ReturnRules& returns);
   PathCache(const PathCache&) = delete;
   PathCache& operator=(const PathCache&) = delete;
   ~PathCache();
 
-  [[nodiscard]] bool return_compression() const noexcept { return return_compression_; }
+  [[nodiscard]] const ReturnRules& returns() const noexcept { return returns_; }
 
   // Look up nodes and transitions, and build missing ones. References and pointers are valid until the next
   // call. Null: the simple decoder has to use the packet.
@@ -102,6 +110,17 @@ class PathCache {
   }
   // Whether blocks are counted along with edges. Counts that were noted before are to be taken before.
   void count_blocks(bool counts) noexcept { counts_blocks_ = counts; }
+  // Groups count edges alone, and have no effect on the call stack.
+  [[nodiscard]] bool may_group() const noexcept { return !counts_blocks_ && !returns_.keeps_calls; }
+  [[nodiscard]] PacketGroups& groups() noexcept { return groups_; }
+  // Adds the group of these packets, if all their transitions are known. Null: it has to be used packet by
+  // packet. `tnt`: see PacketGroup.
+  [[nodiscard]] PacketGroup* add_group(std::uint32_t base, std::uint32_t tnt, std::uint64_t ip);
+  // Notes the first use of a group, or carries its count, which has wrapped at 2^32.
+  void note_group(const PacketGroup& group) {
+    if (group.count != 0) return groups_.note(group);
+    count_list(group.list, kCarry);
+  }
   // Forgets all counts. Takes no memory.
   void clear_counts() noexcept;
   // Notes a TRANSITION_NEW transition that is counted for the first time: only these are visited afterwards.
@@ -114,6 +133,7 @@ class PathCache {
   }
 
  private:
+  static constexpr std::size_t kMostGroupNumbers = std::size_t{1} << 20U;  // in the lists of all groups
   static constexpr std::uint32_t kTargetUse = 1U << 31U;
   static constexpr std::uint32_t kOpenTail = 1;
   static constexpr std::uint64_t kCarry = std::uint64_t{1} << 32U;
@@ -124,6 +144,10 @@ class PathCache {
     return nodes_[node].base | static_cast<std::uint32_t>(packet);
   }
   bool find_exit(Node& node);
+  // TransitionFlag bits for the path's effect on the call stack.
+  [[nodiscard]] std::uint16_t calls_of(const PathBuilder& builder) const noexcept {
+    return builder.depth != 0 && returns_.keeps_calls ? std::uint16_t{TRANSITION_CALLS} : std::uint16_t{0};
+  }
   [[nodiscard]] Transition& add_target(NodeId from, Packet packet, std::uint64_t ip, NodeId to);
   [[nodiscard]] Transition* add_status(NodeId from, std::uint64_t ip);
   [[nodiscard]] Transition* add_leave(NodeId from, Packet packet, std::uint64_t ip,
@@ -155,15 +179,23 @@ class PathCache {
   template <typename Visit>
   void each_noted(const Visit& visit);
   void count_transitions();
+  using PacketsOfGroup = std::array<const Transition*, PacketGroups::kMostTnt + 1>;
+  [[nodiscard]] std::size_t find_packets(std::uint32_t base, std::uint32_t tnt, std::uint64_t ip,
+                                         PacketsOfGroup& out);
+  void add_group_list(PacketGroup& group, std::span<const Transition* const> packets);
+  void count_groups();
+  // Number of the edge of a TIP transition at the end of `path`; its index is in the table.
+  [[nodiscard]] std::uint32_t target_edge(std::size_t index, const Path& path);
   void count_path(Path& path, std::uint64_t times);
   void take_bits(Transition& transition, std::uint64_t times);
   void take_target(std::size_t index, std::uint64_t times);
 
   BlockCache& cache_;
-  bool return_compression_;
+  ReturnRules returns_;
   std::unique_ptr<PathBuilder> builder_;
   TntTransitions tnt_transitions_;
   TipTransitions tip_transitions_;
+  PacketGroups groups_;
   base::ArenaVector<Node> nodes_;
   IpIndex nodes_by_ip_;
   base::ArenaVector<Path> paths_;
@@ -175,6 +207,7 @@ class PathCache {
   base::ArenaVector<std::uint32_t> step_edges_;    // by PathStep
   base::ArenaVector<std::uint32_t> target_edges_;  // for the last row of TIP transitions
   base::ArenaVector<std::uint32_t> whole_blocks_;  // by block
+  std::size_t group_numbers_ = 0;                  // in the lists of groups
   bool counts_blocks_ = false;
   // Lists of edge numbers for paths, without the last branch if its target varies, and of numbers of their
   // blocks. The size precedes each list.

@@ -139,7 +139,7 @@ void Walker::emit_part(const BasicBlock& block, std::uint32_t count, std::uint32
 
 void Walker::follow_direct(BasicBlock& block) {
   emit_branch(block.branch, block.last_ip, block.target, kTakenBranch);
-  if (block.pushes) state_.calls.call(block.next_ip);
+  if (block.pushes && keeps_calls_) state_.calls.call(block.next_ip);
   enter(cache_->target(block));
 }
 
@@ -318,7 +318,7 @@ Status Walker::take_target(std::uint64_t ip, bool deferred) {
   // The branch generated the TIP, unless the TIP was deferred.
   if (bits_left_ == 0 && !deferred) state_.span.since = state_.span.offset;
   emit_branch(here.branch, here.last_ip, ip, kTakenBranch);
-  if (here.pushes) state_.calls.call(here.next_ip);
+  if (here.pushes && keeps_calls_) state_.calls.call(here.next_ip);
   target_was_near_ = here.end == Terminator::INDIRECT;
   if (here.end == Terminator::RETURN) state_.calls.return_by_tip();
   enter(cache_->at(ip));

@@ -110,6 +110,8 @@ class Walker {
   void set_in_tx(bool in_tx) noexcept { state_.in_tx = in_tx; }
   // false: IA32_RTIT_CTL.DisRETC was set
   void set_return_compression(bool on) noexcept { return_compression_ = on; }
+  // Nothing will read the call stack: see keeps_calls().
+  void leave_out_calls() noexcept { keeps_calls_ = false; }
   [[nodiscard]] const code::image::CodeView& view() const noexcept { return cache_->view(); }
   [[nodiscard]] std::uint64_t ip() const noexcept { return at_end_ ? block_->last_ip : state_.ip; }
   [[nodiscard]] CallStack& calls() noexcept { return state_.calls; }
@@ -198,6 +200,8 @@ class Walker {
   // For FastFlow and Route, which find paths themselves.
   [[nodiscard]] BlockCache& code() noexcept { return *cache_; }
   [[nodiscard]] bool return_compression() const noexcept { return return_compression_; }
+  // Compressed returns and AddressFilter::watch() need the call stack. Without them it stays empty.
+  [[nodiscard]] bool keeps_calls() const noexcept { return keeps_calls_; }
   // True if the walk depends on nothing but the code: in no transaction, without bits.
   [[nodiscard]] bool plain() const noexcept { return !state_.in_tx && bits_left_ == 0 && !state_.binding; }
   // `count` instructions were emitted, and later rows are not older than the packet at `since`.
@@ -276,6 +280,7 @@ class Walker {
   bool first_bit_waits_ = false;  // no bit is used of the packet that the remaining bits come from
   bool target_was_near_ = false;
   bool return_compression_ = true;
+  bool keeps_calls_ = true;
   std::uint64_t resume_ip_ = 0;
   bool left_by_near_branch_ = false;
   std::uint64_t instructions_ = 0;

@@ -10,6 +10,7 @@
 
 #include "flow/parallel/segment.h"
 #include "packet/decoder.h"
+#include "trace/rtit_ctl.h"
 #include "unit/support/traces/roundtrip.h"
 #include "unit/support/traces/scene.h"
 
@@ -97,6 +98,7 @@ struct Form {
   GeneratorConfig config;
   std::size_t flush_every = 0;  // steps: see walk::trace_of()
   std::uint32_t odd_return_per_mille = 20;
+  bool knows_control = false;  // DisRETC is known to be set: packets are counted in groups
 };
 
 void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
@@ -124,7 +126,9 @@ std::vector<Form> forms() {
           {"deferred", deferred},
           {"timing", timing},
           {"partial", uncompressed, 7},
-          {"partial_compressed", plain, 7}};
+          {"partial_compressed", plain, 7},
+          {"groups", uncompressed, 0, 20, true},
+          {"partial_groups", uncompressed, 7, 20, true}};
 }
 
 std::vector<std::uint64_t> psbs_of(const trace::Stream& stream) {
@@ -145,13 +149,17 @@ class Counting : public testing::TestWithParam<Form> {
     options.steps = 4000;
     options.functions = 4 + static_cast<std::uint32_t>(seed % 16);
     options.odd_return_per_mille = GetParam().odd_return_per_mille;
-    return bundle_of(walk::random_walk(options), GetParam().config, GetParam().flush_every);
+    auto bundle = bundle_of(walk::random_walk(options), GetParam().config, GetParam().flush_every);
+    if (GetParam().knows_control) trace::set_rtit_ctl(bundle->configuration, base::bit(PT_CTL_DIS_RETC));
+    return bundle;
   }
 };
 
 TEST_P(Counting, StateAtPsbsIsThatOfTheOtherLoops) {
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    SCOPED_TRACE(seed);
+  for (unsigned round = 0; round < 8; ++round) {
+    const std::uint64_t seed = 1 + round / 2;
+    const bool blocks = round % 2 == 0;
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", blocks " << blocks);
     const auto bundle = this->bundle(seed);
     const trace::Stream& stream = bundle->streams[0];
     const code::image::Image image(bundle);
@@ -165,6 +173,7 @@ TEST_P(Counting, StateAtPsbsIsThatOfTheOtherLoops) {
     for (const std::uint64_t psb : psbs_of(stream)) {
       SCOPED_TRACE(psb);
       Counter edges(true, BulkRows::EDGES);
+      edges.blocks = blocks;  // without them, packets are counted in groups
       Counter none(true, BulkRows::NONE);
       Counter simple(false, BulkRows::NONE);
       const auto counting = decoder_of(edges);
@@ -213,6 +222,7 @@ TEST_P(Counting, CountsOfCutStreamsAreThoseOfTheSimpleDecoder) {
           trace::TraceBuffer::from_vector({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)});
       Counter edges(true, BulkRows::EDGES);
       Counter simple(false, BulkRows::NONE);
+      edges.blocks = simple.blocks = cut % 2 == 0;
       for (Counter* counter : {&edges, &simple}) {
         FlowDecoder decoder(stream, bundle->configuration, image, FlowOptions{}, *counter, nullptr, &pool);
         while (decoder.run()) {
@@ -233,13 +243,13 @@ TEST_P(Counting, CountsOfCutStreamsAreThoseOfTheSimpleDecoder) {
 
 // Decoders of one stream share the paths, and with them the counts that were not taken.
 TEST_P(Counting, CountsOfADecoderThatEndedEarlyAreForgotten) {
-  const auto bundle = this->bundle(1);
+  const auto bundle = this->bundle(3);
   const code::image::Image image(bundle);
   CodeCachePool pool(image);
   const auto decode = [&](Counter& counter) {
     FlowDecoder decoder(bundle->streams[0], bundle->configuration, image, FlowOptions{}, counter, nullptr,
                         &pool);
-    while (decoder.run() && counter.bulk_bytes == 0) {
+    while (decoder.run() && counter.bulk_bytes < bundle->streams[0].data.size() / 2) {
     }
     if (counter.pauses) return;
     while (decoder.run()) {
@@ -251,6 +261,7 @@ TEST_P(Counting, CountsOfADecoderThatEndedEarlyAreForgotten) {
     simple.blocks = round % 2 == 0;
     decode(simple);
     Counter stopped(true, BulkRows::EDGES);
+    stopped.blocks = simple.blocks;
     stopped.pauses = true;
     decode(stopped);
     EXPECT_GT(stopped.bulk_bytes, 0U);
@@ -259,6 +270,7 @@ TEST_P(Counting, CountsOfADecoderThatEndedEarlyAreForgotten) {
     decode(after_stop);
     EXPECT_EQ(after_stop.counts, simple.counts);
     Counter failed(true, BulkRows::EDGES);
+    failed.blocks = simple.blocks;
     failed.lacks_memory = true;
     EXPECT_THROW(decode(failed), std::bad_alloc);
     Counter after_failure(true, BulkRows::EDGES);
