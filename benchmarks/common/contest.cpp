@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "formats/registry.h"
+#include "trace/rtit_ctl.h"
 
 namespace ptkit::bench {
 namespace {
@@ -45,13 +46,22 @@ void use_heap_again() {
   std::free(block);
 }
 
+void set_uncompressed(trace::Configuration& configuration) {
+  if (configuration.rtit_ctl_known) return;
+  const bool ranges_known = configuration.ranges_known;
+  trace::set_rtit_ctl(configuration, base::bit(PT_CTL_DIS_RETC));
+  configuration.ranges_known = ranges_known;
+}
+
 }  // namespace
 
 int contest_main(int argc, char** argv, const Contestant& contestant) {
+  const bool is_uncompressed = argc > 3 && std::strcmp(argv[argc - 1], "--disretc") == 0;
+  if (is_uncompressed) --argc;
   const bool checks = argc == 3 && std::strcmp(argv[1], "check") == 0;
   const bool times = argc == 4 && std::strcmp(argv[1], "time") == 0;
   if (!checks && !times) {
-    std::fprintf(stderr, "usage: %s check TRACE | time TRACE SECONDS\n", argv[0]);
+    std::fprintf(stderr, "usage: %s check TRACE | time TRACE SECONDS [--disretc]\n", argv[0]);
     return 2;
   }
   use_heap_again();
@@ -62,12 +72,19 @@ int contest_main(int argc, char** argv, const Contestant& contestant) {
   }
   // Unpacks the compressed streams of a bundle, untimed.
   for (const trace::Stream& stream : opened.value().streams) static_cast<void>(stream.data.bytes());
+  const std::uint64_t errors = is_uncompressed && checks ? contestant.run(opened.value()).errors : 0;
+  if (is_uncompressed) set_uncompressed(opened.value().configuration);
   if (times) {
     time_rounds(opened.value(), contestant, std::atof(argv[3]));
     return 0;
   }
+  const Outcome outcome = contestant.check(opened.value());
+  if (is_uncompressed && outcome.errors != errors) {
+    std::fprintf(stderr, "the trace has compressed returns\n");
+    return 3;
+  }
   std::printf("{");
-  print_outcome(contestant.check(opened.value()));
+  print_outcome(outcome);
   std::printf("}\n");
   return 0;
 }

@@ -38,7 +38,8 @@ class Digest {
 };
 
 // `PROGRAM check TRACE` or `PROGRAM time TRACE SECONDS`: prints one JSON object. The main() of every
-// contestant.
+// contestant. `--disretc` at the end: where the trace does not say it, returns are taken as not compressed; 3
+// if they are.
 int contest_main(int argc, char** argv, const Contestant& contestant);
 
 }  // namespace ptkit::bench

@@ -46,6 +46,8 @@ _INSTRUCTIONS = Contestant("instructions/libipt")
 _PERF = Contestant("taken_branches/perf", needs="perf")
 _LIBXDC = Contestant("coverage/libxdc", variable="PTKIT_LIBXDC", pages=True)
 _C_LIBRARY = Contestant("coverage/c_library")
+# libxdc takes it that returns are not compressed. So does ptkit if one says so.
+_UNCOMPRESSED = Contestant("coverage/ptkit", ("--disretc",), variable="PTKIT_LIBXDC")
 _IPTR = Contestant("packets/iptr", variable="PTKIT_IPTR", pages=True)
 _EDGES = Contestant("edges/ptkit")
 _EDGES_AGREE = ((_EDGES, *_by_both_engines("edges")),)
@@ -106,9 +108,9 @@ QUESTIONS = (
     Question(
         "coverage",
         "edges of a buffer into a map of 64 KiB, as fuzzers want them, code known",
-        (Contestant("coverage/ptkit"), _C_LIBRARY, _LIBXDC, _BLOCKS),
+        (Contestant("coverage/ptkit"), _UNCOMPRESSED, _C_LIBRARY, _LIBXDC, _BLOCKS),
         (
-            (Contestant("coverage/ptkit"), _C_LIBRARY, *_by_both_engines("edges")),
+            (Contestant("coverage/ptkit"), _UNCOMPRESSED, _C_LIBRARY, *_by_both_engines("edges")),
             (Contestant("coverage/conditionals"), _LIBXDC),
         ),
     ),

@@ -93,12 +93,18 @@ def summary(reports: Sequence[dict[str, Any]]) -> None:
     for name, peer in dict.fromkeys((one["question"], peer) for one in results for peer in _peers(one)):
         ratios = [_peers(one)[peer] for one in results if one["question"] == name and peer in _peers(one)]
         print(
-            f"{name} against {peer}: median {statistics.median(ratios):.2f}, "
+            f"{name}, {peer}: median {statistics.median(ratios):.2f}, "
             f"{min(ratios):.2f} to {max(ratios):.2f}, of {len(ratios)}"
         )
 
 
 def _peers(result: dict[str, Any]) -> dict[str, float]:
-    """How many times as fast as each other decoder that stands before the last contestant."""
-    first, *others, _ = result["timings"]
-    return {one["contestant"]: one["cpu"] / first["cpu"] for one in others if one["contestant"] in _OTHERS}
+    """How many times as fast as each other decoder before the last contestant, in each way of ours."""
+    timings = result["timings"][:-1]
+    own = [one for one in timings if one["contestant"].split()[0] == timings[0]["contestant"]]
+    others = [one for one in timings if one["contestant"] in _OTHERS]
+    return {
+        f"{one['contestant']} against {other['contestant']}": other["cpu"] / one["cpu"]
+        for one in own
+        for other in others
+    }

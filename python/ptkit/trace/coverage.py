@@ -71,7 +71,8 @@ class CoverageDecoder:
         Address ranges that were programmed, at most 4: ``("filter", first, last)`` where packets are on, or
         ``("stop", first, last)``, `last` inclusive. By default those of the trace, or none.
     rtit_ctl : int, optional
-        IA32_RTIT_CTL as it was programmed: says whether returns are compressed.
+        IA32_RTIT_CTL as it was programmed: says whether returns are compressed. Where they are known not to
+        be (DisRETC), a call takes less time.
     sync : bool
         Begin at the first PSB of a buffer. False: a buffer may begin without one, and is decoded from its
         first TIP.PGE or FUP with a full IP (six or eight bytes) on; what a trace unit writes when tracing is
