@@ -105,15 +105,16 @@ def test_inputs_of_recordings_are_as_large_as_asked_for() -> None:
 
 def test_summary_compares_with_other_decoders(capsys: pytest.CaptureFixture[str]) -> None:
     def asked(*seconds: float) -> dict[str, Any]:
-        names = ("ptkit", "c_library", "libxdc", "libipt")
+        names = ("ptkit", "ptkit --disretc", "c_library", "libxdc", "libipt")
         timings = [{"contestant": name, "cpu": cpu} for name, cpu in zip(names, seconds, strict=True)]
         return {"question": "coverage", "ratio": 9.0, "least": 0, "stretch": 0, "timings": timings}
 
-    three = [asked(1, 2, 0.5, 9), asked(2, 2, 6, 9), asked(1, 1, 1.25, 9)]
+    three = [asked(1, 0.5, 2, 0.5, 9), asked(2, 1, 2, 6, 9), asked(1, 1, 1, 1.25, 9)]
     table.summary([{"name": str(number), "questions": [one]} for number, one in enumerate(three)])
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "coverage against libxdc: median 1.25, 0.50 to 3.00, of 3"
-    )
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "coverage, ptkit against libxdc: median 1.25, 0.50 to 3.00, of 3",
+        "coverage, ptkit --disretc against libxdc: median 1.25, 1.00 to 6.00, of 3",
+    ]
 
 
 def test_the_time_of_a_program_is_its_own() -> None:
@@ -225,22 +226,24 @@ def test_a_decoder_that_was_not_found_is_left_out(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Contestant, "version", lambda self, build: "1")
     result = asked_about("coverage", made)
     assert contestants(result) == ["ptkit", "c_library", "libipt"]
-    assert result["left_out"] == {"libxdc": "it was built without PTKIT_LIBXDC"}
+    reason = "it was built without PTKIT_LIBXDC"
+    assert result["left_out"] == {"ptkit --disretc": reason, "libxdc": reason}
 
 
 def test_a_decoder_that_refuses_a_trace_is_left_out(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
     def answer(words: list[str], may_fail: bool = False) -> dict[str, Any]:
         return {"failure": "unknown packet"} if may_fail else {**told(4, "a"), **ROUNDS}
 
-    libxdc = made / "benchmarks" / "bin" / "coverage" / "libxdc"
-    libxdc.parent.mkdir(parents=True)
-    libxdc.write_text("")
+    folder = made / "benchmarks" / "bin" / "coverage"
+    folder.mkdir(parents=True)
+    for name in ("ptkit", "libxdc"):
+        (folder / name).write_text("")
     monkeypatch.setattr(contest, "answer", answer)
     monkeypatch.setattr(contest, "page_cache_of", lambda trace, build: trace)
     monkeypatch.setattr(Contestant, "version", lambda self, build: "1")
     result = asked_about("coverage", made)
     assert contestants(result) == ["ptkit", "c_library", "libipt"]
-    assert result["left_out"] == {"libxdc": "unknown packet"}
+    assert result["left_out"] == {"ptkit --disretc": "unknown packet", "libxdc": "unknown packet"}
 
 
 def test_a_program_that_fails_ends_the_benchmark_unless_it_may() -> None:
