@@ -70,7 +70,13 @@ void EdgeTally::add_each(const flow::EdgeCounts& edges, std::uint32_t space) {
         merge({one.from_ip, one.to_ip, count, space, one.kind, one.hash}))
       return;
     // Not a copy: reading what was just written in other sizes waits for memory.
-    edges_.emplace_back(one.from_ip, one.to_ip, count, space, one.kind, one.hash);
+    Edge& edge = edges_.emplace_back();
+    edge.from_ip = one.from_ip;
+    edge.to_ip = one.to_ip;
+    edge.count = count;
+    edge.space = space;
+    edge.kind = one.kind;
+    edge.hash = one.hash;
   });
 }
 
