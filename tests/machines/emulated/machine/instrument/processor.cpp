@@ -239,6 +239,9 @@ int Processor::read_msr(unsigned index, Bit64u& value) {
 }
 
 int Processor::write_msr(unsigned index, Bit64u value) {
+  // An interrupt that came before another processor's trace ended has been delivered since: before() was not
+  // told of its target.
+  delivering_ = false;
   const bool traced = tracing();
   const int result = write_register(index, value);
   if (traced != tracing()) {  // this WRMSR is not in the trace
